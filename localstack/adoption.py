@@ -1,4 +1,4 @@
-"""A stack that begins where an earlier one of its name has ended: its tables, its queues' names.
+"""Adoption of an earlier stack's resources: its tables, its queues' names.
 
 Rules
 - The next deployment of the same stack, account and region imports what a removed one has left

@@ -1,4 +1,4 @@
-"""What an emulator's CloudFormation leaves out of a deployment, put in right after it.
+"""Amendments after a deployment: what an emulator's CloudFormation leaves out.
 
 MiniStack (1.5.33) has both properties in its own APIs but passes over them in a template:
 

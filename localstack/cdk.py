@@ -197,7 +197,7 @@ def _deploy(
         if yes or is_emulator(environment):
             words += ["--require-approval", "never"]
         if is_emulator(environment):
-            words += ["--method", "direct"]  # no change sets: nobody reads them
+            words += ["--method", "direct"]  # no change sets: they are not read
         _run(words, environment, root=root, attached=not is_emulator(environment), say=say)
         by_stack = json.loads(outputs.read_text()) if outputs.exists() else {}
     return {key: value for stack in by_stack.values() for key, value in stack.items()}

@@ -1,4 +1,4 @@
-"""Stacks as CloudFormation has them: their status, their outputs, and what they were deployed with.
+"""Deployed stacks in CloudFormation: their status, outputs and parameters.
 
 Rules
 - A stack that is being updated, or whose update failed, is there: its outputs are those of the

@@ -8,7 +8,7 @@ Rules
 - A kept instance (`keep`) writes its state when it is asked to stop (MiniStack writes it nowhere
   else: a killed one keeps what the last orderly stop wrote). One that is not kept leaves nothing.
 - A new instance is on a leash: it stops when the process that started it ends, even by SIGKILL,
-  unless `release` lets it go (see `guard`) or another command uses it (see `lending`).
+  unless `release` releases it (see `guard`) or another command uses it (see `lending`).
 - A note of one that has ended without an orderly stop is found by the next command: what was lost
   is marked (`lost.json`) and told until the next start.
 """
@@ -246,7 +246,7 @@ def _note(emulator: Emulator) -> None:
 
 def _wait_healthy(emulator: Emulator, child: subprocess.Popen[bytes]) -> None:
     deadline_s = time.monotonic() + START_S_MAX
-    # Whether it runs is asked first: what answers must not be somebody else on our port.
+    # Whether it runs is asked first: what answers must not be another process on our port.
     while child.poll() is None:
         if launch.answers(emulator.endpoint_url):
             return

@@ -1,4 +1,4 @@
-"""What an installation has beside the least, and how to install what it lacks.
+"""Extras of an installation beside the least, and how to install those that it lacks.
 
 `pip install orbweaver-crawler` has what crawls on this machine and speaks to a stack that exists.
 More is in the extras of pyproject.toml; docs/install.md says what each costs.

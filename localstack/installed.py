@@ -1,4 +1,4 @@
-"""What `make setup` makes for a checkout, for an installed package: made when it is first needed.
+"""An installed package's counterpart of `make setup`: made when it is first needed.
 
 Rules
 - In a checkout nothing is done here. An installed package has its folder in `layout.ROOT`: a copy

@@ -1,4 +1,4 @@
-"""Where things are in this checkout, and the environment in which clients and tools run.
+"""The layout of this checkout, and the environment in which clients and tools run.
 
 Rules
 - A package that is installed has no checkout. Its folder is `ORBWEAVER_HOME`, or else `orbweaver`
@@ -46,7 +46,7 @@ CDK = ROOT / "node_modules" / "aws-cdk" / "bin" / "cdk"
 REGION = "us-east-1"
 ACCOUNT = "000000000000"
 ENDPOINT = "AWS_ENDPOINT_URL"
-# What would send a client elsewhere than the endpoint, or as someone else than the dummy.
+# What would send a client elsewhere than the endpoint, or under another identity than the dummy.
 _FOREIGN = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE")
 
 

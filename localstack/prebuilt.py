@@ -1,4 +1,4 @@
-"""The stack of this machine without CDK: a template that the wheel carries, filled in and deployed.
+"""The stack of this machine without CDK: the wheel's template, filled in and deployed.
 
 Rules
 - Used where CDK is not installed, for an emulator alone. What a checkout synthesizes is deployed by

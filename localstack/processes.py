@@ -4,7 +4,7 @@ Rules
 - A process id alone says nothing after a while: ids are used again. An identity is the id and the
   moment of its start, from /proc on Linux and from ps elsewhere.
 - A zombie is gone: it runs no more and cannot be stopped.
-- Only a process that leads its own group is stopped with its group, so nobody else's is touched.
+- Only a process that leads its own group is stopped with its group, so no other group is touched.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def stop_group(leader: Identity, *, grace_s: float) -> None:
 
     The leader alone is asked: it ends its children in its own order. A group id stays taken while
     the group has a member, so what is left of a dead leader's group can be told from the group of
-    somebody who was given its id later.
+    a process that was given its id later.
     """
     if is_running(leader):
         if grace_s > 0:

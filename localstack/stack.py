@@ -178,6 +178,6 @@ def _started(
     try:
         yield started
     except BaseException:
-        started.keep = keep and port != 0  # nobody was told the port: nobody would come back
+        started.keep = keep and port != 0  # the port was not told: no command would come back
         started.stop()
         raise

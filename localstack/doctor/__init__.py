@@ -1,4 +1,4 @@
-"""`orbweaver doctor`: tries in an account what the stack assumes of AWS, and reports what it saw.
+"""`orbweaver doctor`: tries in an account what the stack assumes of AWS, and reports.
 
     ground          what a check is given, and what it finds
     masking         what never reaches a report

@@ -1,4 +1,4 @@
-"""Checks of the account and of this machine: versions, region, credentials, quotas, bootstrap."""
+"""Checks of account and machine: versions, region, credentials, quotas, bootstrap."""
 
 from __future__ import annotations
 

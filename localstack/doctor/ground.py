@@ -1,4 +1,4 @@
-"""What a check is given, and what it finds.
+"""The ground of a check: what it is given, and what it finds.
 
 Rules
 - A check never raises for what it finds: an unexpected refusal of AWS is caught by the caller

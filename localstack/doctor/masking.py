@@ -1,4 +1,4 @@
-"""What never reaches a report: account ids, ARNs, keys, addresses.
+"""Masking of reports: account ids, ARNs, keys and addresses never reach one.
 
 Checks hand on no text of AWS's (`ground.word`). This is the second line: whatever text is in a
 report is masked as a whole, the names that a person gave included.

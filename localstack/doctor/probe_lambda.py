@@ -1,4 +1,4 @@
-"""Probes of Lambda: a small function of the kit's own, with the worker's role, fed by a queue."""
+"""Probes of Lambda: a small function with the worker's role, fed by a queue."""
 
 from __future__ import annotations
 
