@@ -1,7 +1,8 @@
 """An explanation why a URL was or was not crawled, from stored facts alone.
 
-The statements follow the way of a URL: what it is, which crawl is meant, which rules decide, who
-linked it, who claimed it, where it waits, how its host takes it, how it ended, and when next.
+The statements follow the way of a URL: what it is, its crawl, the rules that decide, which page
+linked it, which pack claimed it, where it waits, how its host takes it, how it ended, and when
+next.
 """
 
 from __future__ import annotations
@@ -227,7 +228,7 @@ def _origin(facts: Facts, url: str) -> Iterator[tuple[str, str]]:
     if referrer is not None:
         yield "linked by", referrer
     elif url in facts.crawl.references or (record or target) is not None:
-        yield "linked by", "nobody: it is a seed"
+        yield "linked by", "no page: it is a seed"
     else:
         yield "linked by", "unknown until it ends"
     if record is not None:
@@ -297,7 +298,7 @@ def _waiting(facts: Facts, url_status: UrlStatus) -> Iterator[tuple[str, str]]:
     target = journey.target
     times = "once" if journey.deferrals == 1 else f"{journey.deferrals} times"
     # At least: a pack that is requeued whole leaves no journal.
-    put_off = f", put off at least {times}" if journey.deferrals else ""
+    put_off = f", requeued at least {times}" if journey.deferrals else ""
     yield "attempt", f"{target.attempt} of at most {ATTEMPTS_MAX}{put_off}"
     if fate is UrlStatus.PARKED:
         yield "queue", f"in pack {journey.pack}, which is set aside until the crawl goes on"

@@ -133,9 +133,7 @@ class Reason(StrEnum):
     HOST_PAGES = _unasked(
         "host_pages", "its host had been asked for as many URLs as it may (--max-host-pages)"
     )
-    FORGOTTEN = _skipped(
-        "forgotten", "somebody had it forgotten (orbweaver forget) before it was asked for"
-    )
+    FORGOTTEN = _skipped("forgotten", "it was erased (orbweaver forget) before it was asked for")
     # A message held it that does not fit its crawl (frontier/belonging.py).
     INVALID = _skipped("invalid", "a message held it, and it is no canonical URL")
     SCOPE = _skipped("scope", "a message held it, and it is outside of the scope")

@@ -92,7 +92,7 @@ class Gathering(Generic[What, Result]):
             result = await carry_out(group.what)
         except BaseException as error:
             known = isinstance(error, Exception)
-            group.outcome.set_exception(error if known else Transient("whoever was at it is gone"))
+            group.outcome.set_exception(error if known else Transient("its call was cancelled"))
             group.outcome.exception()  # retrieved, whether a task waits or not
             raise
         group.outcome.set_result(result)

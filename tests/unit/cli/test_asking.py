@@ -45,7 +45,7 @@ def test_hosts(stage: Stage) -> None:
         " before 2026-11-21 09:01:00 UTC: it asked for it (429 or 503)\n"
         "https://third.example        -      -       -       -  250 ms  not asked for yet  now\n"
     )
-    assert stage.noted == f"-: the books of {ID} count the first hosts that it began at\n"
+    assert stage.noted == f"-: {ID} counts the first hosts that it began at\n"
 
 
 def test_hosts_for_machines(stage: Stage) -> None:

@@ -96,7 +96,7 @@ async def test_a_finished_crawl_tells_how_each_url_ended() -> None:
         if path != "/":
             assert words(explanation, "linked by") == [HOME]
             assert words(explanation, "depth") == ["1 of 20"]
-    assert words(await told(stage, HOME), "linked by") == ["nobody: it is a seed"]
+    assert words(await told(stage, HOME), "linked by") == ["no page: it is a seed"]
     assert words(await told(stage, f"{SITE}/busy"), "attempt") == ["4"]
     (rule,) = words(await told(stage, f"{SITE}/no"), "robots")
     assert rule.startswith("line 2: Disallow: /no")
@@ -109,8 +109,8 @@ async def test_a_url_is_followed_from_pack_to_pack() -> None:
     """While it waits, its journals say who linked it, how often it was tried, and when it is due."""  # noqa: E501 - one sentence
     stage = await begun()
     waiting = await told(stage, HOME)
-    assert waiting.url_status is UrlStatus.WAITING
-    assert words(waiting, "linked by") == ["nobody: it is a seed"]
+    assert waiting.fate is UrlStatus.WAITING
+    assert words(waiting, "linked by") == ["no page: it is a seed"]
     await step(stage)
     linked = await told(stage, f"{SITE}/busy")
     assert linked.url_status is UrlStatus.WAITING
@@ -129,8 +129,8 @@ async def test_waiting_for_a_slot_is_no_attempt() -> None:
     stage = await begun(replace(PLAN, delay_ms=15 * 60_000, obey_robots=False, seeds=seeds))
     await step(stage)  # the first one has the only slot
     explanation = await told(stage, f"{SITE}/a")
-    assert explanation.url_status is UrlStatus.WAITING
-    assert words(explanation, "attempt") == ["1 of at most 4, put off at least once"]
+    assert explanation.fate is UrlStatus.WAITING
+    assert words(explanation, "attempt") == ["1 of at most 4, requeued at least once"]
     assert "not before 2026-11-21 09:15:" in words(explanation, "queue")[0]
     assert "may be asked from 2026-11-21 09:" in words(explanation, "host")[0]
 

@@ -101,7 +101,7 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
         UrlStatus.RETRYING,
         [
             "it was asked for, which failed; it is tried again",
-            "attempt: 2 of at most 4, put off at least 3 times",
+            "attempt: 2 of at most 4, requeued at least 3 times",
             "queue: in pack beef, not before 2026-11-21 09:00:10 UTC",
         ],
     ),
@@ -128,7 +128,7 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
             "journey": Journey(pack="beef", target=Target(url=f"{SITE}/", depth=0)),
         },
         UrlStatus.WAITING,
-        ["changed: empty path written as /", "scope: it is a seed", "linked by: nobody"],
+        ["changed: empty path written as /", "scope: it is a seed", "linked by: no page"],
     ),
     "parked": (
         {"crawl": PAUSED, "claim": CLAIM, "journey": JOURNEY},

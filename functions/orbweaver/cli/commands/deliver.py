@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 HELP = "bring an export that stands to its receivers once more"
 ABSENT = 1
 _NOBODY = (
-    "the stack delivers to nobody: deploy with -c sftp_host=… or -c copy_bucket=…"
+    "the stack has no receiver of exports: deploy with -c sftp_host=… or -c copy_bucket=…"
     " (docs/delivery.md)"
 )
 
@@ -58,7 +58,7 @@ async def deliver(arguments: argparse.Namespace, around: Surroundings) -> int:
 async def _orders(
     arguments: argparse.Namespace, around: Surroundings, session: Session
 ) -> list[DeliveryOrder]:
-    """Say which exports are meant."""
+    """Say which exports to deliver."""
     now_ms = around.clock.now_ms()
     if arguments.crawl is None:
         return [DeliveryOrder(day=arguments.day or day_of(now_ms - DAY_MS), again=True)]

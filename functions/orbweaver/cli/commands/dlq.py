@@ -235,7 +235,7 @@ async def _ids(
 
 def _confirmed(count: int, around: Surroundings) -> bool:
     if not around.stdin.isatty():
-        raise ControlError("orbweaver dlq purge: nobody can be asked here: give --yes")
+        raise ControlError("orbweaver dlq purge: no terminal to ask at: give --yes")
     around.note("a crawl whose URLs are among them will never be finished")
     return around.confirmed(f"throw {text.plural(count, 'dead letter')} away?")
 

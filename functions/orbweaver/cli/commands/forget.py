@@ -58,7 +58,7 @@ ELSEWHERE = {
     "backups": "point-in-time recovery holds the tables as they were for 35 days: restore none from"
     " before now, or run this on what is restored",
     "copies": "`export --out`, mails, webhooks, and what was delivered of days of which nothing is"
-    " left: whoever has them has to remove them",
+    " left: their holders have to remove them",
 }
 AGAIN = "a crawl that finds it takes it in again: `exclude` in its definition keeps it out"
 
@@ -174,7 +174,7 @@ def _show(done: Forgotten, word: str, arguments: argparse.Namespace, around: Sur
 
 def _confirmed(found: Mapping[str, int], around: Surroundings) -> bool:
     if not around.stdin.isatty():
-        raise ControlError("orbweaver forget: nobody can be asked here: give --yes, or --dry-run")
+        raise ControlError("orbweaver forget: no terminal to ask at: give --yes, or --dry-run")
     rows = [(f"{found[kind]:,}", words) for kind, words in WORDS.items() if found.get(kind)]
     around.note(
         *text.table(rows, right=(0,)),

@@ -47,7 +47,7 @@ async def hosts(arguments: argparse.Namespace, around: Surroundings) -> int:
     now_ms = around.clock.now_ms()
     around.write(*text.table([HEAD, *(_row(view, now_ms) for view in views)], right=range(1, 6)))
     if any(view.claimed is None for view in views):
-        around.note(f"{UNKNOWN}: the books of {crawl.id} count the first hosts that it began at")
+        around.note(f"{UNKNOWN}: {crawl.id} counts the first hosts that it began at")
     return OK
 
 

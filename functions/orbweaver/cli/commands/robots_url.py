@@ -155,7 +155,7 @@ def _decision(ruling: Ruling, target: str, agent: str) -> dict[str, Any]:
                 "sitemaps": list(ruling.sitemaps),
             }
         case _:
-            return {"allowed": False, "why": "the host lets nobody in for now"}
+            return {"allowed": False, "why": "the host lets no crawler in for now"}
 
 
 # --- words --------------------------------------------------------------------------------------
