@@ -37,7 +37,7 @@ from typing import TypeAlias
 
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
-# Addresses with ports that are named; an IPv4 address is never spelled as a mapped one here.
+# Addresses with ports that are named; an IPv4 address is never written as a mapped one here.
 Named: TypeAlias = AbstractSet[tuple[Address, int]]
 
 NONE_NAMED: Named = frozenset()

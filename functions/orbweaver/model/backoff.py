@@ -1,9 +1,9 @@
 """Retries of a failed request, and their times: exponential backoff with full jitter.
 
-Transient endings (time-outs, refused and dropped connections, 5xx, 429) come back up to
-`ATTEMPTS_MAX` times in all; those that hardly ever pass, twice; permanent ones (404, a certificate,
-a forbidden address) do not: which is which, `outcome.Reason` says.
-Source of the jitter: AWS Architecture Blog, "Exponential Backoff And Jitter" (2015).
+Transient endings (time-outs, refused and dropped connections, 5xx, 429) are tried up to
+`ATTEMPTS_MAX` times in all. Those that hardly ever pass are tried twice, permanent ones (404, a
+certificate, a forbidden address) once. `outcome.Reason` says which is which. Source of the jitter:
+AWS Architecture Blog, "Exponential Backoff And Jitter" (2015).
 """
 
 from __future__ import annotations

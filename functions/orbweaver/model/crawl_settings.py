@@ -41,7 +41,7 @@ class Scope(StrEnum):
 
 
 class Bodies(StrEnum):
-    """Whose bodies are stored: nobody's, those of HTML pages, or of whatever there is."""
+    """The pages whose bodies are stored: none, those of HTML, or all."""
 
     OFF = "off"
     HTML = "html"

@@ -51,7 +51,7 @@ class Response:
 
     `body` is decoded, and None if it was not read.
     `truncated` says that the body was cut at `body_bytes_max` decoded bytes; `received`, how many
-    bytes of it came over the wire, whether anybody wanted them or not (`adapters/web/wire.py`);
+    bytes of it came over the wire, whether they were wanted or not (`adapters/web/wire.py`);
     `headers_cut`, how many lines of its head are not among the headers.
     `asked` are the headers that it was asked for with, as they may be stored
     (`model/user_agent.py`).

@@ -32,7 +32,7 @@ VALUES_MAX = 64
 
 
 class Service(StrEnum):
-    """Who counts: a function each."""
+    """The functions that count."""
 
     WORKER = "worker"
     EXPORTER = "exporter"

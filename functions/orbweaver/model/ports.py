@@ -1,4 +1,4 @@
-"""The rest of the world: files, the web, time, and who watches."""
+"""Ports of the outside world: files, the web, time, metrics."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Settings:
     # Of the catalogue that tables of items are made known in; empty: there is none.
     database: str = ""
     schedule_group: str = ""
-    # ARNs: who starts a crawl that recurs, who may ask that of it, and where what failed goes.
+    # ARNs: the starter of recurring crawls, the role that may invoke it, and the queue of failures.
     starter_function: str = ""
     schedule_role: str = ""
     failed_calls_queue: str = ""
@@ -86,8 +86,8 @@ class Settings:
     fetch_total_s: float = 20.0
     # What is left of an invocation when fetching must be over: claims, records, commit, send.
     apply_reserve_s: float = 8.0
-    # How long an invocation waits for slots rather than sending URLs round again. Who waits is not
-    # there for other crawls: 20 s made a small one beside a big one take over twice as long.
+    # How long an invocation waits for slots rather than sending URLs round again. A pack that waits
+    # is not there for other crawls: 20 s made a small one beside a big one take over twice as long.
     wait_s_max: float = 5.0
     fetch_concurrency: int = 64
     # How long a pack waits for others to store what is kept of pages in one file, and how large

@@ -108,7 +108,7 @@ def _parsed(reference: str, base: str | None, tracking: frozenset[str]) -> str:
 def is_canonical(url: str) -> bool:
     """Whether a text is a canonical URL, whatever parameters its crawl takes out; never raises.
 
-    Most are spelled plainly, which one look at their characters says: 0.5 us.
+    Most have a plain form, which one look at their characters says: 0.5 us.
     """
     short = len(url) <= HOST_CHARS_MAX and "/." not in url and "xn--" not in url
     if short and _PLAIN_URL.fullmatch(url):
@@ -122,7 +122,7 @@ def is_canonical(url: str) -> bool:
 
 
 def is_base(url: str) -> bool:
-    """Whether references can be seen from a URL: it is http or https, however it is spelled."""
+    """Whether references can be seen from a URL: it is http or https, in any form."""
     try:
         return bool(_parts(url)[0])
     except ValueError:
@@ -190,7 +190,7 @@ def _upwards(text: str, folder: str, origin: str) -> tuple[str, str]:
 
 
 def _plain(text: str, base: str | None) -> str | None:
-    """Return the URL of a plainly spelled reference, before checks; None of any other."""
+    """Return the URL of a reference in a plain form, before checks; None of any other."""
     if "/." in text:
         return None
     if base:

@@ -16,8 +16,8 @@ Rules
 - `record`: whether the outcome is recorded; it is counted all the same.
 - Sitemaps are no pages: no rule is asked about them, but about what they list.
 
-Rules may change while a crawl runs, and every delivery of a pack must come to the same. So they
-are asked before a pack's journal is written, and never again for what is in it: what is claimed
+Rules may change while a crawl runs, and every delivery of a pack must have the same result. So they
+are asked before a pack's journal is written, and never again for what is in it. What is claimed
 carries its priority and window along (`model/target.py`), and what is not recorded stands in the
 journal as such.
 """
