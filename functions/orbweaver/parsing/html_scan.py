@@ -3,7 +3,7 @@ r"""HTML read by its tokens alone, in linear time: a large page's outline, any p
 A tree is the truth about a page, but a page can make its building quadratic: lexbor takes a minute
 for 200,000 nested `div`, 30 s for a tag with 100,000 attributes, 17 s and 4.5 GB for 80 KB of
 `<p><font x=1><p><font x=2>...`. So only a page of at most `TREE_BYTES_MAX` and `TREE_TAGS_MAX` (at
-worst 65 ms) is parsed whole; of another, `outline` keeps just the tags that links, wishes and
+worst 65 ms) is parsed whole. Of another, `outline` keeps just the tags that links, wishes and
 titles are made of, in about the time that telling harmless pages from others would take. Tags,
 quotes, comments and raw text are told apart as by the HTML Standard's tokenizer (13.2.5). What only
 a tree knows (a link in a `select` is none) is lost.

@@ -11,12 +11,12 @@ Rules
   list says of a term begins with a colon.
 - The first `HTML_BYTES_MAX` and `WORDS_TAGS_MAX` of that part are read, the first `CHARS_MAX` of
   what comes out kept; what is beyond is counted (`cut`).
-- What html-to-markdown would make a meal of has its text as `markup.text_of` finds it, in linear
-  time and in one line, which is counted, too: quotes, lists and tables nested more than 20 deep
-  (their prefixes stand before each line), any elements more than 200 deep, tables of more than
-  200,000 places (each becomes one), 60,000 tags, 20,000 ampersands and no-break spaces, or a tag of
-  10,000 attributes. So has what it refuses, and of a page of 1 MiB or 60,000 tags all that stands
-  behind its first half mebibyte.
+- Some pages would cost html-to-markdown too much. Their text is that of `markup.text_of`, in linear
+  time and in one line, and this is counted. The bounds: quotes, lists and tables nested more than
+  20 deep (their prefixes stand before each line), any elements more than 200 deep, tables of more
+  than 200,000 places (each becomes one), 60,000 tags, 20,000 ampersands and no-break spaces, a tag
+  of 10,000 attributes. The same holds for what it refuses, and for all behind the first half
+  mebibyte of a page of 1 MiB or 60,000 tags.
 - Ampersands that begin nothing are written out before, and doctypes left away: it looks for the end
   of each up to the end of the page. Measured: docs/adr/0012-main-text.md.
 

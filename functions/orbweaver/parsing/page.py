@@ -7,8 +7,8 @@ the first `base` that has one, if that is http or https (HTML Standard, 4.2.3); 
 says so. What is left out is counted. Nothing raises, whatever the bytes.
 
 lexbor builds the tree (of a page that is not small: of its outline, see `parsing/html_scan.py`),
-and one query walks it once. Who needs the whole tree of such a page (`extraction/extract`) has it
-built then. The text is worked out only when it is asked for.
+and one query walks it once. A reader that needs the whole tree of such a page
+(`extraction/extract`) has it built then. The text is worked out only when it is asked for.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def parse(  # noqa: PLR0913 - what an answer says of itself, and what its crawl 
 def wishes_of(
     robots_tag: str, addressees: frozenset[str] = frozenset({_EVERYBODY, _PRODUCT})
 ) -> set[str]:
-    """Return the directives of an X-Robots-Tag header that are for everybody, or for us."""
+    """Return the directives of an X-Robots-Tag header that are for all crawlers, or for us."""
     wishes: set[str] = set()
     addressee = _EVERYBODY
     for part in robots_tag.lower().split(","):

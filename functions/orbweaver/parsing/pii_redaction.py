@@ -3,8 +3,8 @@ r"""Redaction: addresses and phone numbers become `[email]` and `[phone]` in wha
 Rules for e-mail addresses
 - Letters, digits and `._+-~!$*^|` around an at sign, with a dot and a top level of two letters or
   more behind it; each of them may be written as HTML, percent or JavaScript escapes have it, so
-  `mailto:` references and addresses spelled as `&#64;` go as well.
-- An image is none (`logo@2x.png`), nor a version (`react@18.2.0`). What is spelled for people only
+  `mailto:` references and addresses written as `&#64;` go as well.
+- An image is none (`logo@2x.png`), nor a version (`react@18.2.0`). What is written for people only
   ("jo at example dot org"), quoted ("jo b"@…) or cut in two by tags stays.
 
 Rules for phone numbers: a run of digits, with single spaces, dots, hyphens, slashes or parentheses

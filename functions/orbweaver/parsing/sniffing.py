@@ -1,9 +1,9 @@
 """The type of a body by its first bytes: a part of the WHATWG MIME Sniffing Standard.
 
-- A declared type is believed, with two exceptions: what is declared to be HTML and begins as a
-  known binary format, or holds bytes that no text has and no tag, is binary; and where nothing
-  useful is declared (no type, a broken one, `*/*`, `unknown/unknown`, `application/octet-stream`),
-  the bytes tell.
+- A declared type is believed, with two exceptions. What is declared to be HTML is binary if it
+  begins as a known binary format, or holds bytes that no text has and no tag. Where nothing useful
+  is declared (no type, a broken one, `*/*`, `unknown/unknown`, `application/octet-stream`), the
+  bytes tell.
 - `text/plain` stays that (section 7.2), unless it begins with a doctype or an `html` tag: servers
   that do not know a suffix say so.
 - A server that says `X-Content-Type-Options: nosniff` is taken at its word, and what is to be
