@@ -6,10 +6,10 @@ Rules
 - Spaces and apostrophes between digits group thousands. Where points and commas come both, the
   last kind is the decimal one. One kind, several times, groups thousands.
 - One point or comma alone is decimal, unless exactly three digits follow and one to three stand
-  before it (not just 0): then `1,299` and `1.299` of a price are 1299, as prices have no three
-  decimals (but of currencies with a thousand parts they do, there it is decimal); of a number a
-  comma groups and a point is decimal; of an integer both group. The key `decimal` says which of
-  the two is decimal, and then the other one groups; so nothing is left to these rules.
+  before it (not just 0). Then, in a price, it groups: `1,299` and `1.299` are 1299, as prices have
+  no three decimals. Currencies with a thousand parts do have them: there it is decimal. In a number
+  a comma groups and a point is decimal; in an integer both group. The key `decimal` says which of
+  the two is decimal; then the other one groups, and nothing is left to these rules.
 - Groups are of three digits; in front of such a last one also of two (`1,23,456`).
 """
 
