@@ -1,9 +1,9 @@
 """The health of hosts, noted for all workers: rebuffs, silence, recovery.
 
 - A host that asks to be left alone (429, 503) is blocked at once.
-- A host that gives no answer, or keeps us out, so many times in a row is blocked too; then one
-  request tries it (`politeness/pacer.py` takes the turn), and further ones follow or the next
-  block does.
+- A host that gives no answer, or keeps us out, so many times in a row is blocked too. Then one
+  request tries it (`politeness/pacer.py` takes the turn), and further ones follow or the next block
+  does.
 
 How long answers take is known to each container for itself, and sets the pace of the next ones.
 An answer costs nothing here unless the host was in trouble. A note that cannot be written is lost:

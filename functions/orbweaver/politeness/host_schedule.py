@@ -11,8 +11,8 @@ the slack, so two requests in neighbouring slots are never closer than the delay
 back when their turn in the line is due, instead of all at once; they line up for the slots of one
 visit. It is never more than a hint.
 
-A block is what a host asks for (429, 503), or what it gets for not answering: after `FAILURES_MAX`
-failures without an answer between it is left alone for a minute, then *one* request tries it, and
+A block is what a host asks for (429, 503), or what it gets for not answering. After `FAILURES_MAX`
+failures without an answer between, it is left alone for a minute. Then *one* request tries it, and
 each that fails doubles the rest. After `ROUNDS_MAX` of these rounds, a quarter of an hour, the host
 is *down* for an hour: its URLs end without being asked, so no crawl waits longer for a dead host.
 """

@@ -10,10 +10,10 @@ Where the RFC leaves room, the verdicts are those of Google's matcher (google/ro
 - Misspelt keys, a missing colon, any line ending, byte order marks and NULs are lived with;
   `Allow: /x/index.html` allows `/x/` too. What is no rule is passed over.
 
-On purpose unlike Google's: `/robots.txt` itself is always allowed (RFC 9309, 2.2.2); escapes of the
-URL are put in capitals too (2.2.2); a token with a digit (`User-agent: bot2`) names the agent of
-that name, since a site that calls an agent by its name means it; more misspellings are understood,
-those that crawler-commons has met; UTF-16 is read.
+Unlike Google's on purpose: `/robots.txt` itself is always allowed (RFC 9309, 2.2.2). Escapes of the
+URL are put in capitals too (2.2.2). A token with a digit (`User-agent: bot2`) names the agent of
+that name, since a site that calls an agent by its name means it. More misspellings are understood:
+those that crawler-commons has met. UTF-16 is read.
 
 The work is bounded: 500 KiB are read, and what is compared for one URL is counted
 (`robots_rules.py`).
