@@ -1,6 +1,6 @@
 """AWS's billing units, counted: terms, their stages, and the rules of sizes.
 
-How a count is spelled in a crawl's counters: `units.<term>.<stage>`, only ever added to.
+A count's key in a crawl's counters: `units.<term>.<stage>`, only ever added to.
 
 Rules of sizes
 - An item is its attribute names and values, in UTF-8. A number has a byte for every two significant

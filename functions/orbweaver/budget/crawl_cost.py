@@ -2,14 +2,14 @@
 
 What is charged, and when, at the prices of budget/prices.py:
 
-- a *claim* pays for all of a URL's way that happens once, whether it is asked for or not: its
-  claim, its share of a pack's messages, journal, ledger and counters, its record,
-  that record's export, its share of the logs. So a crawl that has spent its dollars can still end
-  every URL that it has claimed.
-- a *visit* pays for what asking takes: the memory for as long as it lasted, shared with the packs
-  that were visited meanwhile by the same function; slots and looks at hosts; and for each URL
-  that comes back, the next pack's share; and for the file that it wrote, for itself and others.
-  Links that are looked up, it pays for one by one.
+- a *claim* pays for all that happens to a URL once, whether it is asked for or not: its claim,
+  record, and that record's export; its share of a pack's messages, journal, ledger and counters,
+  and of the logs. So a crawl that has spent its dollars can still end every URL that it has
+  claimed.
+- a *visit* pays for what asking takes. That is memory for as long as it lasted, shared with the
+  packs that the same function visited meanwhile; slots and looks at hosts; the file that it wrote,
+  for itself and others; and for each URL that comes back, the next pack's share. Links that are
+  looked up, it pays for one by one.
 
 Not in it: deliveries that died, packs that were requeued unopened, transfer (what comes in is
 free), storage, whatever else an account pays for being there.

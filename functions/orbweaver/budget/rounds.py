@@ -5,9 +5,9 @@ function of its own below, so that a change of how workers wait changes one of t
 
 - **Packs.** What a visit finds is cut into packs of 25 and a rest. A page has many new links early
   in a crawl and few late, so packs are larger the more pages a visit asks for (`pack_urls`).
-- **Visits.** With a delay, a visit has slots for as long as it waits, and the rest of its pack
-  comes back when its turn is due; not quite then, so that a pack takes more visits than its slots
-  need (`_trips`). Without one, a visit asks for the whole pack, if the host answers in time.
+- **Visits.** With a delay, a visit has slots for as long as it waits. The rest of its pack comes
+  back when its turn is due, but not quite then, so a pack takes more visits than its slots need
+  (`_trips`). Without one, a visit asks for the whole pack, if the host answers in time.
 - **The waiting line** is 15 minutes long. Packs that find no place in it come back after those 15
   minutes all the same, so each of a backlog is delivered that often, mostly in vain (`_crowded`);
   what slots there are they get one by one, and a function waits for each.
@@ -264,7 +264,7 @@ def _seconds(
     """How long an invocation lasts that has so many packs."""
     pages = batch / trips.deliveries
     asking = pages * trips.visits
-    # Who asks waits once, and not that long for a slot that is mostly beyond reach.
+    # A visit that asks waits once, and not that long for a slot that is mostly beyond reach.
     waits_s = WAIT_S * min(asking, asking / (asking + SHORT_WAITS)) * min(1.0, WAIT_S / gap_s)
     answer_s = PACE * assumed.answer_s * min(1.0, asking)
     if not crawl.delay_ms:
