@@ -61,7 +61,7 @@ CommitResult: TypeAlias = Committed | AlreadyCommitted | OverBudget | Closed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claimer:
-    """Who claims: the pack, for a crawl of this name, as of its journal's moment."""
+    """The claimer: the pack, for a crawl of this name, as of its journal's moment."""
 
     name: str
     crawl: str
@@ -73,7 +73,7 @@ class Claimer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandingClaim:
-    """A URL's last claim as stored, whether or not it still holds for anybody."""
+    """A URL's last claim as stored, whether or not it still holds."""
 
     # Claims did not always say of which run they are, nor how deep.
     crawl: str | None

@@ -1,11 +1,11 @@
 """A pack's redo log: decided once, written once, and replayed by every later delivery.
 
-The journal is a redo log. A delivery fetches, then writes its journal *if absent*; from there on
-every holder of the pack (this delivery, a duplicate, a redelivery after a crash) does the same
-things with the same values: claims the same candidates as of the same moment, stores the same
-records under the same keys, commits the same counts. The ledger then adds the one fact that
-depends on others: which candidates this pack won. Journal + ledger determine the outbox, so its
-packs have the same ids whichever delivery sends them.
+The journal is a redo log. A delivery fetches, then writes its journal *if absent*. From there on
+every holder of the pack does the same things with the same values, be it this delivery, a duplicate
+or a redelivery after a crash. It claims the same candidates as of the same moment, stores the same
+records under the same keys, and commits the same counts. The ledger then adds the one fact that
+depends on others: which candidates this pack won. Journal and ledger determine the outbox, so its
+packs have the same ids, whichever delivery sends them.
 """
 
 from __future__ import annotations

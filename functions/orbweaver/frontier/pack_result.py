@@ -163,7 +163,7 @@ class PackResult:
 
     @property
     def samples(self) -> Mapping[str, Sequence[str]]:
-        """Examples of what was refused, by reason, as they may be shown to anybody."""
+        """Examples of what was refused, by reason, as they may be shown."""
         return {reason: tuple(dict.fromkeys(urls)) for reason, urls in self._samples.items()}
 
     def count(self, key: str, count: int = 1) -> None:

@@ -133,7 +133,7 @@ class Frontier(Protocol):
         """
 
     async def release(self, claimer: Claimer, urls: Sequence[str]) -> None:
-        """Give back those of these claims that are this pack's; what had lapsed stands again."""
+        """Release those of these claims that are this pack's; what had lapsed stands again."""
 
     async def abandon(self, crawl: Crawl, urls: Sequence[str]) -> None:
         """Let other runs have those of these claims that are this run's: it will not ask."""

@@ -1,10 +1,10 @@
 """Earlier runs that a run goes on from, and how much of its page limit they have used.
 
-- A run goes on from the newest run of its name that began at the same seeds and sitemaps, has
-  finished, and began within the window: its claims hold, so its seeds would not be asked for. And
-  from all that this one went on from, as far as they are within the window, too.
-- It is worth it where one of them left something out that may be asked for now: by its limit of
-  pages, bytes, dollars, time or pages of a host, as it was cancelled, or by a depth, scope or
+- A run goes on from the newest run of its name with the same seeds and sitemaps that has finished
+  and began within the window: its claims hold, so its seeds would not be asked for. And from all
+  that this one went on from, as far as they are within the window, too.
+- It is worth it where one of them left something out that may be asked for now. The cause is its
+  limit of pages, bytes, dollars, time or pages of a host, its cancellation, or a depth, scope or
   pattern that is another one now.
 - Its limit of pages holds for all of them together: of 200 pages, 60 of which an earlier run has
   asked for, 140 are left. What ended unasked is not counted. Other limits are each run's own.

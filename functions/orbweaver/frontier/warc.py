@@ -100,7 +100,7 @@ def record_id(*parts: str) -> str:
 
 
 def warcinfo(name: str, at_ms: int, about: Mapping[str, str]) -> bytes:
-    """Begin a file of that name: who made it, for what."""
+    """Begin a file of that name: its maker and its purpose."""
     body = b"".join(_line(f"{key}: {value}") for key, value in about.items())
     headers = {
         "WARC-Record-ID": record_id("warcinfo", name),
