@@ -296,7 +296,7 @@ class Worker:
                 assert_never(message)
 
     async def _close(self, close: Close) -> None:
-        """End a cancelled crawl, once everybody who was at work on it must be through."""
+        """End a cancelled crawl, once every worker on it must be through."""
         wait_ms = close.at_ms + self._through_ms - self._clock.now_ms()
         if wait_ms > 0:
             await self._queue.send_close(close, -(-wait_ms // 1000))

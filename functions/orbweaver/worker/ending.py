@@ -1,10 +1,10 @@
 """The announced end of a worker: requests are cut short, and their URLs are requeued.
 
 A process that is told to end (SIGTERM) has a moment left. Requests and waits for slots are given
-up; what a host asked for with 429 or 503 is noted first; what was answered is journaled and
-committed, and the other URLs return at once, in messages of their own or in the same pack sent
-again. So a message that was in work neither waits for its visibility to run out nor counts as
-received by a worker that died of it: it is no strike, and no step towards the dead-letter queue.
+up. What a host asked for with 429 or 503 is noted first. What was answered is journaled and
+committed. The other URLs return at once, in messages of their own or in the same pack sent again.
+So a message that was in work does not wait for its visibility, and does not count as received by a
+worker that died of it. It is no strike, and no step towards the dead-letter queue.
 """
 
 from __future__ import annotations

@@ -9,10 +9,10 @@ costs nothing. So, in this order:
     known      a batched read; of a few, as long as next to none of them turn out to be claimed
 
 Packs of one crawl with links to be claimed take turns from `seen` to their journal. What stands in
-a journal is claimed by that pack's worker, whatever happens; so the next one need not, and
-packs of a batch whose pages link to each other do not race for the same claims. The lock
-holder takes over the links of the packs that wait, too: its children are fuller packs than
-theirs would be. If its journal comes to nothing, they still have them.
+a journal is claimed by that pack's worker, whatever happens, so the next pack need not. So packs of
+a batch whose pages link to each other do not race for the same claims. The lock holder takes over
+the links of the packs that wait, too: its children are fuller packs than theirs would be. If its
+journal comes to nothing, they still have them.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class ResponseHandler:
         random: Random,
         settings: Settings,
     ) -> None:
-        """Take the ports and limits, and who reads sitemaps."""
+        """Take the ports and limits, and the reader of sitemaps."""
         self._reader = reader
         self._sitemaps = sitemaps
         self._clock = clock

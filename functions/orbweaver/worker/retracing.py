@@ -9,9 +9,9 @@ parent's. Its journals and ledgers outlive it, and say of every pack
     no ledger   packs that were in work or on the queue when the run was closed
 
 A message names a few packs. What they left out is admitted anew, by the limits and the scope of the
-run that goes on, and claimed as any link: a URL that holds a claim within the window is not asked
-for again. The packs that they gave rise to are looked through by messages of their own, each of
-them planned in the commit that sends it, so a run does not end before all are.
+run that goes on, and claimed as any link: a claim within the window holds. The packs that followed
+from them are looked through by messages of their own. Each is planned in the commit that sends it,
+so a run does not end before all are.
 
 The earlier run has finished, so its counters are closed: nothing that was in work is counted any
 more, and its claims may be abandoned in its stead.

@@ -1,11 +1,11 @@
 """Sitemaps: where they are found, and what reading one comes to.
 
 A sitemap is a URL like any other: claimed, asked for in a slot of its host and under its host's
-rules, and counted once. It is taken in by parts, as many references at a time as a page may have
-links: each part is journaled and committed as a page's links are, and the same URL comes back for
-the next one, so no invocation has more to do than a page could give it. The answer is kept here
-for that, if there is room, or else asked for again; where it has changed in between, claims see to
-it that nothing is fetched twice.
+rules, and counted once. It is taken in by parts, each of as many references as a page may have
+links. Each part is journaled and committed as a page's links are, and the same URL comes back for
+the next one. So no invocation has more to do than a page could give it. The answer is kept here for
+that, if there is room, or else asked for again. Where it has changed in between, claims see to it
+that nothing is fetched twice.
 """
 
 from __future__ import annotations
