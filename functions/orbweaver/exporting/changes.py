@@ -8,11 +8,11 @@ What is known is the snapshot of the run of the same name that ended last before
 - It is *deleted* if it is gone (404, 410, or a page that says so), if it leads elsewhere (redirect,
   another one as canonical) or if the crawl is to leave it out (noindex).
 - Failures and robots.txt change nothing: what is not known to be gone is still there.
-- A page that this run did not ask for is as it was, unless it was *due*, so that the run would have
-  asked, had anything led to it. Due is what no claim held when the run began. Such a page is
-  deleted if the run went to its own end (no limit was met, it was not cancelled, and no other run
-  of the name held claims when it ended) and what led to it is read, or gone itself, or deleted for
-  the same reason. A page below one that could not be read is left as it is.
+- A page that this run did not ask for is as it was, unless it was *due*: no claim held it when the
+  run began, so the run would have asked, had anything led to it. A due page is deleted if the run
+  went to its own end, and if what led to it is read, gone itself, or deleted for the same reason.
+  An own end: no limit was met, it was not cancelled, and no other run of the name held claims. A
+  page below one that could not be read is left as it is.
 - A run that asks again for failures (`retry_of`) leaves all as it is that it does not ask for. A
   crawl without end (the one bare URLs belong to) has no run before it, so no feed.
 - Of a URL that another run asked for later than this one, this one says nothing.

@@ -11,7 +11,7 @@ and after a death. All that they know of each other lies in files (exporting/run
   key, chunks from rows. So doubled, repeated and continued work comes to the same bytes.
 - A request that comes in later begins a run of its own, which takes the place of the one before:
   what was stored when it came in is in its export. The same request twice is one run.
-- A unit has one worker in the end, by its tickets, however many orders there are: one that goes on
+- A unit has one worker in the end, by its tickets, however many orders there are. One that goes on
   in another turn is ordered under a higher ticket, and copies stop at their next chunk. So copies
   never become more.
 - Runs that saw different records could mix their files, if one stands still between looking whether
@@ -22,8 +22,8 @@ and after a death. All that they know of each other lies in files (exporting/run
   files, and what is read ahead is bounded (row_reader.py); the state of a run goes with its files.
 
 What cannot be had: readers that list folders instead of reading manifests see a run's files as they
-come. Where a worker stands still after it has looked, and dies of it, a file may stand that its
-manifest does not mean; its SHA-256 gives it away, and the order comes back and mends it.
+come. A worker may stop after it has looked, and die. Then a file may stand that its manifest does
+not mean. Its SHA-256 gives it away, and the order comes back and mends it.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
 Order of effects: note that the run has begun, keep its plan, order its units. A request that comes
 twice goes on where it stopped the first time.
 
-Into how many units a crawl is cut follows from its records in the day's first shard, not from its
-counters, which grow while it runs and count other days too: the same records are cut the same way.
+The number of units of a crawl follows from its records in the day's first shard, so the same
+records are cut the same way. Its counters would not do: they grow while it runs, and count other
+days too.
 """
 
 from __future__ import annotations

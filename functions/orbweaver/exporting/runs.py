@@ -2,7 +2,7 @@
 
     _work/dt=<day>/all/runs/<run>                     it has begun; the last one counts
     _work/dt=<day>/all/<run>/plan.json                its units, and where their files end
-    _work/dt=<day>/all/<run>/units/<crawl>/<group>    how far a unit is, and who works on it
+    _work/dt=<day>/all/<run>/units/<crawl>/<group>    how far a unit is, and its worker
     _work/dt=<day>/all/<run>/done/<crawl>/<group>     it is done: to be counted by a listing
 
 or `crawl=<crawl>` in the place of `all`. A run is only ever removed, never changed into another:

@@ -2,7 +2,7 @@
 
 Rules
 - Characters that a reader may take for a line's end or a terminal for a command are escaped, so
-  that a line is a line for everybody; half a surrogate pair is U+FFFD.
+  that a line is a line for every reader; half a surrogate pair is U+FFFD.
 - A decimal is a JSON number of exactly its digits, a moment is ISO 8601 in UTC to the millisecond.
 - gzip (RFC 1952) without time or file name. By zlib, though ISA-L is three times as fast: what
   ISA-L makes of the same text depends on the processor, and two runs over the same rows must not
