@@ -5,8 +5,8 @@
   (delivery/transfer.py).
 - When time is short, the order is sent once more and this one is done: what was reached lies at the
   receiver. A worker with little time still comes a little further.
-- What may work later is retried, longer and longer, for about a day; what will not (a host key
-  that is not known, a key that is not taken) is put aside at once, with its reason.
+- What may work later is retried, longer and longer, for about a day. What will not (a host key that
+  is not known, a key that is not taken) is put aside at once, with its reason.
 - Receivers have orders of their own: one that is in trouble does not hold the others up.
 """
 

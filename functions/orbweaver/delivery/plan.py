@@ -197,7 +197,7 @@ def steps_of(manifest: Manifest, ledger: Mapping[str, str], formats: Collection[
 
 
 def _place(path: object, day: str) -> FilePlace | None:
-    """Read a path that may have been written by anybody."""
+    """Read a path of any origin."""
     if not isinstance(path, str) or not all(map(_is_name, path.split("/"))):
         return None
     place = place_of(path)

@@ -1,7 +1,7 @@
 """One export on its way to one receiver.
 
-Order of effects: manifests that will not be true go, then files that are to have other content or
-are not of the export any more, then the ledger says what is to come, then the files come, then the
+Order of effects: first manifests that will not be true go. Then files go that change or do not
+belong to the export any more. Then the ledger says what is to come, then the files come, then the
 manifest. delivery/plan.py says why.
 
 An export that is made anew while it is delivered is left where it is: the new one has an order of
