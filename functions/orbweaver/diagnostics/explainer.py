@@ -1,7 +1,7 @@
 """The facts stored about a URL, collected for `diagnostics/explanation.py`.
 
-Nothing is written, and nothing is fetched unless the caller gives a way to fetch a robots.txt. How
-far a claimed URL has come follows from journals: the one of the pack that claimed it says who
+Nothing is written, and nothing is fetched unless the caller gives a way to fetch a robots.txt. The
+progress of a claimed URL follows from journals. That of the pack that claimed it says which page
 linked it, and which pack it was sent in; the journal of that one, how it ended or came back.
 """
 

@@ -1,8 +1,8 @@
 """The status of a URL: its crawl, how it ended, and the rule that would refuse it.
 
-Its status is decided in this order: it is no URL; it has ended (there is a record); it is claimed,
-and its claim has lapsed, its run was over first, waits with its run, or waits for its turn; it was
-never claimed, and a rule refuses it, or none does.
+The status is the first of these that holds: it is no URL; it has ended (there is a record); it is
+claimed; it was never claimed, and a rule refuses it, or none does. Of a claimed one: its claim has
+lapsed, its run was over first, it waits with its run, or it waits for its turn.
 """
 
 from __future__ import annotations
