@@ -128,7 +128,7 @@ class Lookout:
         return report_of(status.crawl, total, examples, refused, taken)
 
     async def _has_ended(self, url: str, crawl: Crawl) -> bool:
-        """Whether a crawl has a record of an example, which may be spelled so as to be shown."""
+        """Whether a crawl has a record of an example, which may be redacted."""
         try:
             return bool(await self.page(url, crawl))
         except ValueError:

@@ -10,8 +10,8 @@
 A page budget that is shared by several shards is shared out anew. Raised: every shard gets its part
 of the difference, so no commit, under the old or the new crawl, can exceed the new budget. Lowered:
 what was claimed stays, and what is left of the new budget is shared. Until all workers have read
-the crawl anew, some commit under the old quotas; from then on no shard passes the greater of its
-new quota and what it has, and the quotas add up to the greater of the budget and what was claimed.
+the crawl anew, some commit under the old quotas. From then on no shard passes the greater of its
+new quota and what it has. The quotas add up to the greater of the budget and what was claimed.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def schema_of(kind: Any, parts: dict[str, Any], *, answer: bool) -> dict[str, An
 
 
 def schema_of_fields(kind: Any, **instead: dict[str, Any]) -> dict[str, Any]:
-    """Describe a class of fields in place, some of which are spelled otherwise."""
+    """Describe a class of fields in place, some of which have other names."""
     schema = _fields(kind, {}, answer=True)
     return {**schema, "properties": schema["properties"] | instead}
 

@@ -42,7 +42,7 @@ class Retrier:
         clock: Clock,
         send: Callable[[Crawl], Awaitable[None]],
     ) -> None:
-        """Take the ports, who reads records, and who sends seeds that have not arrived."""
+        """Take the ports, the reader of records, and the sender of seeds that have not arrived."""
         self._lookout = lookout
         self._crawls = crawls
         self._clock = clock

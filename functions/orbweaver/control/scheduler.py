@@ -55,7 +55,7 @@ class Timetable:
     """Puts crawls on a schedule, lists them, and takes them off."""
 
     def __init__(self, *, schedules: Schedules, control: Control, clock: Clock) -> None:
-        """Take the ports, and who knows whether the stack would take a crawl."""
+        """Take the ports, and the check whether the stack would take a crawl."""
         self._schedules = schedules
         self._control = control
         self._clock = clock

@@ -52,7 +52,7 @@ CONCURRENCY_DEFAULT = 16
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
 KEY_CHARS_MAX = 255
 ID = re.compile(rf"[a-z0-9][a-z0-9._-]{{0,{CRAWL_ID_CHARS_MAX - 1}}}")
-# As ids of packs are spelled: those of a crawl's first messages follow from its own id.
+# As ids of packs are written: those of a crawl's first messages follow from its own id.
 PACK_ID = re.compile(r"[0-9a-f]{32}")
 # How bounds are written, and values beyond them.
 WRITTEN: Mapping[str, Callable[[int], str]] = {

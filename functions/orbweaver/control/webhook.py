@@ -4,7 +4,7 @@
   written as such: a stack on one machine allows those, on any port, and is the only one to dial
   them. No user name, no password.
 - The body is signed together with the time, by HMAC-SHA256 under a key that the receiver has too.
-  Who posts is known by that; a time that is long past gives a copy away, and so does `id`.
+  The sender is known by that; a time that is long past gives a copy away, and so does `id`.
 - Only 2xx is taken for an answer. What is refused for good (a redirect, another 4xx than 408 and
   429, an address that must not be dialled) is not repeated; everything else is.
 """
