@@ -283,7 +283,7 @@ def _body(message: Message) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
-    """All places that something is stored in, and who brings packs to an end."""
+    """All places that something is stored in, and the actor that brings packs to an end."""
 
     traces: Traces
     lanes: Sequence[Lane]

@@ -119,7 +119,7 @@ class Lane(Protocol):
         """Take some messages, hidden from other readers for so long. None once all are taken."""
 
     async def put_back(self, letters: Sequence[DeadLetter]) -> None:
-        """Let everybody see messages again; what is not held any more is passed over."""
+        """Show messages to all readers again; what is not held any more is passed over."""
 
     async def delete(self, letters: Sequence[DeadLetter]) -> None:
         """Remove messages that were taken."""
