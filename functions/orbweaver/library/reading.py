@@ -1,7 +1,7 @@
 """Readers of URLs, robots.txt and pages: a crawl's own functions, with a worker's results.
 
 Rules
-- A URL may be spelled in any way: it is read as a crawl reads a seed.
+- A URL may be in any form: it is read as a crawl reads a seed.
 - Arguments of the wrong type raise TypeError, values that do not fit ValueError; both say the fix.
   What a page or a robots.txt holds raises nothing, as in a crawl.
 """
