@@ -6,7 +6,7 @@ Rules
 - HeadObject is `s3:GetObject`; a copy reads its source too; a write with a file's ACL needs
   `s3:PutObjectAcl`. That a file is not there is said only to a sender who may list the bucket.
 - Glue asks for the catalogue and the database beside a table.
-- A resource is spelled as the last part of its ARN. Of a file the first folder stands for all of
+- A resource is written as the last part of its ARN. Of a file the first folder stands for all of
   its key: roles name no deeper ones.
 
 Source: docs.aws.amazon.com/service-authorization/latest/reference/.

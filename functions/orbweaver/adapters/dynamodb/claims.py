@@ -9,13 +9,13 @@ Rules
   (`known`) what may be claimed, or has learned that next to nothing is (frontier/seen_urls.py).
   That look may be a moment old. It can then call a URL held whose claim was given back or ran out
   just now, which is a link found a moment too early; the other way round the condition decides.
-- What is not known to have been claimed is inserted in batches; only what turns out to be there is
-  read, and what has lapsed is put one by one, in the place of the very claim that was read.
+- What is not known to have been claimed is inserted in batches, and only what turns out to be there
+  is read. What has lapsed is put one by one, in the place of the very claim that was read.
 - A claim that takes the place of one that has lapsed keeps it (`was`), and releasing the claim
   puts it there again: it may still hold for a run that began earlier.
 - An abandoned claim (`unasked`) holds within its run, so that nothing is counted twice there; for
   other runs it is not there. So another run's claim keeps it, too, unless there is one to keep that
-  holds for everybody.
+  holds for every run.
 
 Source: DynamoDB developer guide, "Working with expired items and time to live".
 """

@@ -1,7 +1,7 @@
 """The stored form of a journal in the `packs` table: a head item, or chunks beside it.
 
 A journal that is too large for an item is written in chunks first, under its digest, so that two
-deliveries with different journals do not mix theirs; the head item, put if absent, says whose
+deliveries with different journals do not mix theirs. The head item, put if absent, says whose
 count. The chunks of the other one are never read and expire. Its `v` is the journal's version, read
 before anything else of it.
 """

@@ -1,7 +1,7 @@
 """Asking by way of proxies, where a stack has any.
 
 Rules
-- What is meant for proxies goes through one or is not asked for: without a usable proxy the host is
+- A request for proxies goes through one or is not made: without a usable proxy the host is
   asked later, which is no attempt of its URL. There is no way from here to a direct request.
 - Both ends are guarded. A proxy is dialled like any host, but on any port: its operator chose it. A
   target is judged before a proxy hears of it, literal or resolved by us; which address the proxy
