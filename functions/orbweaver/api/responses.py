@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Moment = Annotated[str, Fits(form="date-time", example="2026-11-21T09:00:00.000Z")]
 Next = Annotated[str | None, Fits(says="the cursor of the next page; null on the last one")]
 Counts = Mapping[str, int]
-# A record's row is spelled as in exports: its time is a text there.
+# A record's row is written as in exports: its time is a text there.
 ROW = schema_of_fields(PageRecord, fetched_at={"type": "string", "format": "date-time"})
 ANYTHING = {"type": "object"}
 Row = Annotated[Mapping[str, Any], Fits(schema=ROW)]

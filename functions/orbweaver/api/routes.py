@@ -1,4 +1,4 @@
-"""The operations: method and path, who answers, and with which bodies and statuses.
+"""The operations: method and path, handler, bodies and statuses.
 
 What a request may hold is said by who answers, in the types of `path`, `query`, `headers` and
 `body`: they are read by these types, and described by them. What is answered is checked against

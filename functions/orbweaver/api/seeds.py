@@ -3,7 +3,7 @@
 All of them are taken or none: every one is looked at before the first is sent. The ids of what is
 sent follow from the caller's key, or else from the request's id, so that a message sent twice is
 found out. An address that must not be dialled is refused here already, though the worker would
-not dial it: who asks for one is told at once.
+not dial it: a request for one is refused at once.
 """
 
 from __future__ import annotations
