@@ -42,7 +42,7 @@ class Ports:
     """The world, as AWS provides it."""
 
     def __init__(self, settings: Settings, aws: Aws, meter: UsageMeter) -> None:
-        """Take the names of the stack's parts, the clients, and who counts what is used."""
+        """Take the names of the stack's parts, the clients, and the usage meter."""
         self.settings = settings
         self.aws = aws
         self.meter = meter

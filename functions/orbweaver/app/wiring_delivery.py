@@ -1,4 +1,4 @@
-"""Deliveries, put together from the ports of a container: who brings what, and by which way."""
+"""Deliveries, put together from the ports of a container: couriers, and their receivers."""
 
 from __future__ import annotations
 
