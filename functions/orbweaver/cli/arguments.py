@@ -1,4 +1,4 @@
-"""The commands and options, and what is said to somebody who mistypes one.
+"""The commands and options, and the messages about mistyped ones.
 
 Rules
 - An error names the option, the value and the fix, and the nearest name where one is near; the

@@ -70,7 +70,7 @@ def span(seconds: int) -> str:
 
 
 def roughly(seconds: float) -> str:
-    """Write a span as somebody would say it: `40 s`, `4 min`, `3 h`, `2 days`."""
+    """Write a span as in speech: `40 s`, `4 min`, `3 h`, `2 days`."""
     seconds = max(0.0, seconds)
     if seconds < MINUTES_FROM_S:
         return f"{max(1, round(seconds))} s"
