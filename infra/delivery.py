@@ -10,7 +10,7 @@ Rules
   connections would only share the same line. A long delivery goes on by a message to its own queue,
   so loops are allowed to it.
 - The rule lets exports of this stack's bucket through and no others: stacks share the bus.
-- EventBridge delivers at least once and SQS too; who delivers finds out what is there already.
+- EventBridge delivers at least once and SQS too; the deliverer finds out what is there already.
 
 Source: docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html,
 docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html.

@@ -4,7 +4,8 @@ Rules
 - An event begins a run and cuts it into units; a queue brings these to the same function, one at a
   time, so that what one of them does to an invocation befalls no other.
 - The schedule's event carries its time, so a repeated one means the same day.
-- Who does not end a unit in time orders the rest of it, so loops are allowed to it as well.
+- A worker that does not end a unit in time orders the rest of it, so loops are allowed to it as
+  well.
 - An order is seen again a minute after its invocation could not be alive any more: at once AWS's
   six timeouts, an hour and a half, would be lost by each that dies. Its concurrency is bounded by
   the queue, and throttled messages are taken less often.

@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 
 
 SHOWN = Duration.hours(3)
-# The one alarm of a frugal stack: what it stands for would be lost without anybody noticing.
+# The one alarm of a frugal stack: what it stands for would be lost unnoticed.
 FRUGAL = ("DeadLetters",)
 
 
 class Monitoring(Construct):
-    """Who watches."""
+    """Alarms, their topic and the dashboard."""
 
     def __init__(
         self,

@@ -36,7 +36,7 @@ GRACE_S = 10.0
 FUNCTIONS_S, ASKED_EVERY_S = 2.0, 0.1
 # What an emulator ends with, as its note says: its starter, its last user, or `local down`.
 STARTER, USER, DOWN = "starter", "user", "down"
-# In the folder of an instance: who comes and goes, who is there, and which process it is.
+# In the folder of an instance: its users, as they come and go, and its process.
 GATE, USERS, NOTE = "gate", "users", "pid.json"
 
 

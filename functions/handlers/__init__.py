@@ -11,4 +11,4 @@ from orbweaver.adapters.web import tls
 gc.disable()  # until `prepare`
 
 with tls.without_authorities():
-    import aiohttp  # noqa: F401 - before anybody else imports it
+    import aiohttp  # noqa: F401 - before any other import of it
