@@ -87,8 +87,8 @@ class Progress:
 
     @classmethod
     def of(cls, status: "Status", cost_usd: float) -> Self:
-        """Show a crawl and its counters."""
-        total = status.books.total
+        """Show a crawl and its books."""
+        total = status.counters.total
         units = units_of(total).by_term
         return cls(
             crawl=Run.of(status.crawl),

@@ -1,10 +1,10 @@
 """Limits of a crawl beside its pages: bytes, dollars, and pages of each host.
 
-A budget state counts what is `used`: what is spent, and what is reserved and may be spent yet. It
-is reserved before anything is asked for, from one counter that never passes the limit; so whatever
-dies, comes twice or wakes up late, no more is spent than the limit. The commit of a pack gives back
-what its journal did not spend, once, for there is one ledger. What was reserved by a delivery that
-left no journal stays used: it may have been received.
+A budget counts what is `used`: what is spent, and what is reserved and may be spent yet. It is
+reserved before anything is asked for, from one counter that never passes the limit; so whatever
+dies, comes twice or wakes up late, no more is spent than the limit. The commit of a pack gives
+back what its journal did not spend, once, for there is one ledger. What was reserved by a delivery
+that left no journal stays used: it may have been received.
 
 - As long as there is plenty, reservations are made for several requests at once.
 - Where less is left than a request may take, and others have reservations, their rest may still
@@ -111,7 +111,7 @@ Step: TypeAlias = BudgetTake | Refused
 def next_step(
     standing: BudgetState, wanted: BudgetWanted, *, limit: int, mine: int, now_ms: int
 ) -> Step:
-    """Say what to do about a budget that had too little left; `mine` of it is reserved for us."""
+    """Say what to do about a budget that was in the way; `mine` of it is reserved for us."""
     left = limit - standing.used
     if left >= wanted.whole:
         return BudgetTake(amount=wanted.plenty if left >= wanted.plenty else wanted.whole)

@@ -18,11 +18,11 @@ class Budgets(Protocol):
     What is reserved is settled by `Packs.commit`.
     """
 
-    async def take(self, taking: Taking) -> Allowance | None:
+    async def take(self, taking: Taking) -> BudgetState | None:
         """Reserve, if the limit is not passed by that: None. Else the budget as it stands."""
 
     async def begin(self, crawl: Crawl, part: LimitPart, used: int) -> None:
-        """Begin a budget of which so much is used, if there is none."""
+        """Put a budget there of which so much is used, if there is none."""
 
     async def count(
         self, crawl: Crawl, pack_id: str, host: str, urls: Sequence[str], limit: int

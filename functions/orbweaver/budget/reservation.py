@@ -5,9 +5,9 @@
     dollars    for each visit what it costs at most, with some links; more links when they are there
     host_pages each URL once, before its host is asked for it; it carries that along (`counted`)
 
-A reservation lives as long as the delivery and is made ahead, so that most requests find what they
-need there: a reservation is a write. What it has reserved is noted in the journal, and settled by
-the commit; a crawl without such limits has no reservations, and pays nothing for that.
+A reservation lives as long as the delivery, and is made ahead, so that most requests find what they
+need there: each increase is a write. What is reserved is noted in the journal, and settled by the
+commit; a crawl without such limits has no reservations, and pays nothing for that.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ COUNT_TRIES = 3
 SCRAP = 64
 
 
-class Purse:
-    """What one delivery has reserved of one thing, and how much of that is not taken yet."""
+class Reservation:
+    """What one delivery has reserved of one limit, and how much of that is not taken yet."""
 
     def __init__(
         self, budget_keeper: BudgetKeeper, crawl: Crawl, part: LimitPart, limit: int
@@ -156,10 +156,10 @@ class Purse:
         )
 
     async def _begin(self) -> None:
-        """Begin where the counters are: what was spent before there was a limit counts as well."""
-        books = await self._treasury.crawls.books(self._crawl)
-        used = books.total.get(COUNTED[self.part], 0)
-        await self._treasury.allowances.begin(self._crawl, self.part, used)
+        """Begin where the books are: what was spent before there was a limit counts as well."""
+        counters = await self._budget_keeper.crawls.counters(self._crawl)
+        used = counters.total.get(COUNTED[self.part], 0)
+        await self._budget_keeper.budgets.begin(self._crawl, self.part, used)
 
 
 class BudgetKeeper:
@@ -178,7 +178,7 @@ class BudgetKeeper:
         self.shared_clock = SharedClock(clock)
 
     def open(self, crawl: Crawl, pack_id: str) -> Reservations:
-        """Open the reservations of a delivery; amounts are reserved when they are needed."""
+        """Open the reservations of a delivery, empty: each is made when it is needed."""
         return Reservations(self, crawl, pack_id)
 
     async def marked(self, crawl: Crawl, pack: Pack) -> Pack:

@@ -77,8 +77,8 @@ def _written(crawl: Crawl, path: str) -> Any:
     return None if value is None else BY_PATH[path].codec.write(value)
 
 
-def shared_out(crawl: Crawl, was: Crawl, books: Books) -> Crawl:
-    """Share an edited page budget out among the shards, as the counters stand."""
+def shared_out(crawl: Crawl, was: Crawl, counters: Counters) -> Crawl:
+    """Share an edited page budget out among the shards, as the books stand."""
     quotas = [was.shard_quota(shard) for shard in range(was.shards)]
     if crawl.pages_own < sum(quotas):
         quotas = [shard.counts.get("claimed", 0) for shard in counters.shards]

@@ -44,8 +44,8 @@ class HostView:
     robots: str = ""
 
 
-def host_view(crawl: Crawl, total: Tally, host: Host, now_ms: int, agent: str) -> HostView:
-    """Put together what is known of a host; `agent` asks where the crawl names none."""
+def host_view(crawl: Crawl, total: Counts, host: Host, now_ms: int, agent: str) -> HostView:
+    """Put together what is known of a host; `agent` asks where the crawl names nobody."""
     claimed, done, failed = counts_of(crawl, total, host.name)
     queued = None
     if claimed is not None and done is not None:
@@ -76,8 +76,8 @@ def hosts_of(crawl: Crawl) -> tuple[str, ...]:
     return tuple(filter(None, crawl.hosts_counted)) or first_hosts(crawl.references)
 
 
-def counts_of(crawl: Crawl, total: Tally, host: str) -> tuple[int | None, int | None, int | None]:
-    """Read what a crawl's counters say of a host: claimed, done, failed; None where nothing is."""
+def counts_of(crawl: Crawl, total: Counts, host: str) -> tuple[int | None, int | None, int | None]:
+    """Read what a crawl's books count of a host: claimed, done, failed; None where nothing is."""
     if host not in crawl.hosts_counted:
         return None, None, None
     place = crawl.hosts_counted.index(host)

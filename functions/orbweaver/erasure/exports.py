@@ -66,8 +66,8 @@ EXPORT_WAIT_S, EXPORT_LOOK_S = 960, 15
 class ExportReader:
     """Looks through files; `done` counts what was done, `left` says what could not be."""
 
-    def __init__(self, *, files: Files | OnlyRead, meant: Meant) -> None:
-        """Take the port, and what to erase."""
+    def __init__(self, *, files: Files | OnlyRead, scope: ErasureScope) -> None:
+        """Take the port, and what is meant."""
         self.files = files
         self.scope = scope
         self.done: Counter[str] = Counter()

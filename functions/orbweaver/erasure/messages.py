@@ -66,8 +66,8 @@ MESSAGES_MAX = 50_000
 class MessageEraser:
     """Goes through messages and journals; `done` counts what it did, `left` says what it left."""
 
-    def __init__(self, stores: Stores, meant: Meant) -> None:
-        """Take all that is stored, and what to erase."""
+    def __init__(self, stores: Stores, scope: ErasureScope) -> None:
+        """Take all that is stored, and what is meant."""
         self._traces = stores.traces
         self._lanes = stores.lanes
         self._dead_letters = stores.dead_letters
@@ -224,8 +224,8 @@ class MessageEraser:
     async def _journals(self) -> None:
         async for trace in self._traces.journals():
             if trace.journal is None:
-                await self._traces.remove_journals([trace])  # no worker can read what it holds
-            elif in_journal(trace.journal, self._meant) and await self._served(trace):
+                await self._traces.remove_journals([trace])  # nobody can read what it holds
+            elif in_journal(trace.journal, self._scope) and await self._served(trace):
                 await self._traces.remove_journals([trace])
                 self.done["journals"] += 1
 

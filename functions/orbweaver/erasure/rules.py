@@ -150,9 +150,9 @@ def _pack_left(pack: Pack, scope: ErasureScope) -> Pack | None:
     return replace(pack, targets=targets) if targets else None
 
 
-def ended(pack: Pack, crawl: Crawl, meant: Meant, at_ms: int) -> Journal:
-    """Journal a pack whose URLs in scope end unasked, while its others go on."""
-    draft = PackResult(crawl.id, crawl.hosts_counted)
+def ended(pack: Pack, crawl: Crawl, scope: ErasureScope, at_ms: int) -> Journal:
+    """Journal a pack whose URLs that are meant end unasked, while its others go on."""
+    result = PackResult(crawl.id, crawl.hosts_counted)
     for target in pack.targets:
         if scope.url(target.url):
             result.leave(target, Reason.FORGOTTEN)

@@ -1,4 +1,11 @@
-"""The exporter: a UTC day of page records becomes files, the same in every run.
+"""The exporter: a UTC day of page records becomes files that say the same however often it is run.
+
+    planning  a run of a day begins: its units      runs     what stands of it meanwhile
+    units     a unit is worked through              reading  its rows
+    chunk     a stretch of them, in all formats     workspace  where its files are made
+    sealing   all units are done: the manifest      mending  manifests and files kept together
+    store     files, with patience                  feed     what is asked of the change feed
+    alone     all of it in one process, without a queue
 
     See the room's `__init__` for its modules in reading order.
 A run is worked on by any number of workers, by orders on a queue that may come twice, late, at once

@@ -72,8 +72,8 @@ class ExportRuns:
         await self.store.delete(left)
         await self.store.delete([f"{scope.runs}{name}" for name in sorted([*older, run])])
 
-    async def sweep(self, scope: ExportScope, run: str) -> None:
-        """Remove what a worker has left of a run that does not count any more."""
+    async def clean_up(self, scope: ExportScope, run: str) -> None:
+        """Remove what somebody has left of a run that does not count any more."""
         await self.store.delete(await self.store.list(f"{scope.work}{run}/"))
 
     # --- plan and units ---------------------------------------------------------------------

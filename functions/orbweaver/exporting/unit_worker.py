@@ -94,9 +94,9 @@ class UnitWorker:
             await self._stop(order, unit)
 
     async def _stop(self, order: ExportOrder, unit: Unit) -> None:
-        """See to what is left of work that no run waits for any more."""
-        await self.runs.sweep(order.scope, order.run)
-        await self.mender.mend(order.scope, unit.crawl)
+        """See to what is left of work that nobody waits for any more."""
+        await self.runs.clean_up(order.scope, order.run)
+        await self.repairer.repair(order.scope, unit.crawl)
 
     # --- a turn -----------------------------------------------------------------------------
 

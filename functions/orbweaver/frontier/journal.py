@@ -64,8 +64,8 @@ class Journal:
     candidates: tuple[Target, ...] = ()
     counts: Counts = field(default_factory=dict)
     alone: bool = False
-    # What was reserved of the crawl's budgets, by part: what the counts have not spent of it goes
-    # back with the commit.
+    # What was reserved of the crawl's budgets, by part: what of it the counts do not spend
+    # goes back with the commit.
     reserved: Mapping[str, int] = field(default_factory=dict)
     # URLs that ended without having been asked for, because the crawl did: other runs may.
     unasked: tuple[str, ...] = ()

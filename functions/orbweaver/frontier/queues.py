@@ -21,7 +21,7 @@ class Queue(Protocol):
     async def send(self, outgoing_packs: Sequence[OutgoingPack], *, express: bool) -> None:
         """Send packs; returns once every one of them is accepted.
 
-        Outgoing packs that go past others (`Letter.express`) take the express lane in any case.
+        Packs that go past others (`OutgoingPack.express`) take the express lane in any case.
         """
 
     async def send_seeds(self, seeds: Sequence[SeedsMessage], *, express: bool) -> None:

@@ -50,8 +50,8 @@ def _of_others(crawl: Crawl, run: Crawl) -> bool:
     return crawl.bodies is Bodies.ALL and run.bodies is not Bodies.ALL
 
 
-def count_of(crawl: Crawl, runs: Iterable[Crawl], totals: Mapping[str, Tally]) -> int:
-    """Count, about, the pages that lack something, from the counters of runs, oldest first."""
+def count_of(crawl: Crawl, runs: Iterable[Crawl], totals: Mapping[str, Counts]) -> int:
+    """Count, about, the pages that lack something, from the books of runs, oldest first."""
     number = 0
     for run in runs:
         total = totals[run.id]

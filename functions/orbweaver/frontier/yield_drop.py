@@ -42,8 +42,8 @@ def pages_of(total: Counts) -> int:
     return total.get(Outcome.FETCHED, 0) + total.get(Outcome.UNCHANGED, 0)
 
 
-def drop_percent(crawl: Crawl, total: Tally) -> int | None:
-    """By how much a run that ended came short of the one before it; None where it is unknown.
+def drop_percent(crawl: Crawl, total: Counts) -> int | None:
+    """By how much a run that ended came short of the one before it; None where nobody knows.
 
     A run that was given a smaller budget meanwhile can have no more than that.
     """

@@ -230,8 +230,8 @@ class Counters:
         return planned - self.total.get("seeds", 0)
 
 
-def stop_reason(crawl: Crawl, books: Books) -> Stop:
-    """Say why a crawl whose counters balance has ended."""
+def stop_reason(crawl: Crawl, counters: Counters) -> Stop:
+    """Say why a crawl whose books balance has ended."""
     if crawl.stop is not None:
         return crawl.stop
     if counters.total.get(f"skipped.{Stop.DURATION}", 0):
@@ -253,8 +253,8 @@ def moved(crawl: Crawl, state: State, stop: Stop | None, at_ms: int) -> Crawl:
     return replace(crawl, state=state, stop=stop, paused_at_ms=None, paused_ms=paused_ms)
 
 
-def finished(crawl: Crawl, books: Books, at_ms: int) -> Crawl:
-    """The crawl as it stands once its counters are sealed."""
+def finished(crawl: Crawl, counters: Counters, at_ms: int) -> Crawl:
+    """The crawl as it stands once its books are sealed."""
     return replace(
         crawl, state=State.FINISHED, stop=stop_reason(crawl, counters), finished_at_ms=at_ms
     )

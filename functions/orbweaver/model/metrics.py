@@ -91,8 +91,8 @@ _ROBOTS = tuple(
 _FAILURES = {f"{Outcome.FAILED}.{reason}": reason for reason in FAILURES}
 
 
-def counted(tally: Tally) -> Iterator[tuple[Metric, int]]:
-    """List the metrics of a pack's result that are not zero."""
+def counted(counts: Counts) -> Iterator[tuple[Metric, int]]:
+    """List the metrics of what a pack came to, those that are not zero."""
     for metric in _COUNTED:
         if number := counts.get(metric, 0):
             yield metric, number

@@ -169,8 +169,8 @@ class JournalApplier:
             await self._clock.sleep(CLOSE_WAIT_S)
         await self._queue.send_close(close, CLOSE_AGAIN_S)
 
-    async def finish(self, crawl_id: str) -> tuple[Crawl, Tally] | None:
-        """Finish a crawl if its counters balance, and see to it that this is announced.
+    async def finish(self, crawl_id: str) -> tuple[Crawl, Counts] | None:
+        """Finish a crawl if its books balance, and see to it that this is announced.
 
         The crawl and its counters, if it is this that has ended it.
 

@@ -147,8 +147,8 @@ class Sifter:
         self, crawl: Crawl, result: PackResult, waiting: list[PackResult]
     ) -> AsyncIterator[bool]:
         """Have a turn, where there is something to take turns for; False if there was none."""
-        # A pack that waits for budget to come back keeps no other waiting.
-        if crawl.nanodollars_max is not None or not self._unseen(crawl, draft):
+        # Whoever waits for money to come back keeps nobody else waiting.
+        if crawl.nanodollars_max is not None or not self._unseen(crawl, result):
             yield False
             return
         turn = self._turns.setdefault(crawl.id, asyncio.Lock())
@@ -172,8 +172,8 @@ class Sifter:
         urls = result.candidates
         return len(self.seen.of(crawl.id, urls, self._clock.now_ms())) < len(urls)
 
-    async def _take_over(self, crawl: Crawl, draft: PackResult, waiting: list[PackResult]) -> None:
-        """Note the links of packs that wait, too; they keep them until these are journaled."""
+    async def _take_over(self, crawl: Crawl, result: PackResult, waiting: list[PackResult]) -> None:
+        """Note the links of those who wait, too; they keep them until these are journaled."""
         for _ in range(GATHER_TURNS):
             await asyncio.sleep(0)
         room = GATHERED_MAX

@@ -55,7 +55,7 @@ _log = logging.getLogger(__name__)
 # A single URL that was being processed when its worker died, this often, is to blame.
 STRIKES_MAX = 3
 # Every copy of a message is requeued, and may be copied, by itself: a journal makes them one.
-PUT_OFFS_MAX = 8
+REQUEUES_MAX = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +230,7 @@ class PackProcessor:
             await self._packs.absolve(message.id, STRIKES_MAX - 1)
             return Hopeless(reason=f"crashed its worker {STRIKES_MAX} times")
         try:
-            # Requeued, it stays a suspect; strikes say how often it was one when a worker died.
+            # Requeued, it stays a suspect; how often it was one when a worker died, strikes say.
             came = await self._visit(replace(message, failures=1), crawl, deadline_ms)
         finally:
             # A worker that dies does not come by here; whatever else happened was no crash.

@@ -181,8 +181,8 @@ class UsageMeter:
         return dollars(self.total.by_term)
 
     @contextmanager
-    def booking(self, crawl: str) -> Iterator[Tally]:
-        """Hand out what a crawl is to count; it is put back if that raises."""
+    def booking(self, crawl: str) -> Iterator[Counts]:
+        """Hand out what a crawl is to book; it is put back if that raises."""
         self._pass_time()
         nobodys, self._pots[None] = self._pots[None], Units()
         used = self._pots.pop(crawl, Units())

@@ -1,7 +1,7 @@
 """The stored form of a crawl's counters: one item a shard in the `crawls` table.
 
 k            <crawl id>#count#<shard>
-n.<key>      one number a counter (`n.claimed`, `n.fetched.ok`), only ever added to
+n.<key>      one number a key of counts (`n.claimed`, `n.fetched.ok`), only ever added to
 u.<code>     the same of billed units, shortly: there are many, and a KB of them costs every commit
 commits      how many commits it took: its version
 closed       there once the crawl is sealed; no commit gets by
@@ -56,7 +56,7 @@ def _name_of(key: str) -> str:
 
 
 def _key_of(name: str) -> str | None:
-    """Read a counter's key; None for what is none, or one of another version."""
+    """Read a key of counts; None for what is none, or one of another version."""
     if name.startswith(UNITS_PREFIX):
         return _KEYS.get(name.removeprefix(UNITS_PREFIX))
     return name.removeprefix(COUNTS_PREFIX) if name.startswith(COUNTS_PREFIX) else None

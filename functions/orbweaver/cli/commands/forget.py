@@ -122,8 +122,8 @@ async def _forget(arguments: argparse.Namespace, around: Surroundings) -> int:
 
 async def _preview(
     arguments: argparse.Namespace, session: Session, around: Surroundings
-) -> tuple[Stores, Meant, Look]:
-    """See what is in scope, and what there is of it; raises ControlError if that cannot go now."""
+) -> tuple[Stores, ErasureScope, Look]:
+    """See what is meant, and what there is of it; raises ControlError if that cannot go now."""
     from orbweaver.erasure.erasure import refuse
     from orbweaver.erasure.preview import preview
 
