@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from localstack import cdk, layout, stack
 from localstack.errors import LocalStackError
-from orbweaver.cli import main as cli
+from orbweaver.cli import main as cli_main
 from orbweaver.cli import text
 from orbweaver.cli.local_machine import ThisMachine, connect
 from orbweaver.cli.stack import LOCAL_CONTEXT, settings_from
@@ -127,7 +127,7 @@ def crawl(url: str, stood: Stack) -> None:
     options += f" --config {os.path.relpath(DEFINITION)}"
     words = ["crawl", url, *options.split(), "--out", os.path.relpath(FOLDER / "crawl")]
     say(f"orbweaver {' '.join(words)}")
-    code = cli.main(words)
+    code = cli_main.main(words)
     if code == INTERRUPTED:
         raise KeyboardInterrupt
     if code:

@@ -12,7 +12,7 @@ from orbweaver.frontier import journal as journals
 from orbweaver.frontier.journal import Ledger
 from orbweaver.model import crawl as crawls
 from orbweaver.worker import apply_journal, batch, ending
-from orbweaver.worker import pack as advance
+from orbweaver.worker import pack as worker_pack
 from tests.simulation import cloud
 from tests.simulation.mutant import mutants, poisoned
 
@@ -147,7 +147,7 @@ MUTANTS = mutants(
     ("finished before all seeds are in", crawls.Counters, "balance", _balance_without_seeds),
     ("a finish seen is a finish told", APPLIER, "_announced_soon", _taken_for_announced),
     ("acknowledged on failure", batch.Worker, "run", _ack_everything),
-    ("crashed packs stay together", advance, "apart", _never_apart),
+    ("crashed packs stay together", worker_pack, "apart", _never_apart),
     ("child ids drawn at random", journals, "child_id", _random_child),
     ("messages of any version taken", messages, "_decode_object", _any_version),
     ("messages of the release before refused", messages, "_decode_pack", _only_this_release),

@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.app import container as bootstrap
+from orbweaver.app import container as app_container
 from orbweaver.app import wiring
 from orbweaver.extraction.extract import Field, ItemRule, ValueKind
 from orbweaver.frontier.messages import encode, seeds_of
@@ -95,24 +95,26 @@ class Function:
 
 
 @contextlib.contextmanager
-def functions(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Function, bootstrap.Container]]:
+def functions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[tuple[Function, app_container.Container]]:
     """Start a container over a world."""
     function = Function()
 
     def web(_ports: Any) -> Fetcher:
         return function.web
 
-    monkeypatch.setattr(bootstrap, "connect", function.connect)
+    monkeypatch.setattr(app_container, "connect", function.connect)
     monkeypatch.setattr(wiring, "fetcher_of", web)
     monkeypatch.setenv("ORBWEAVER_RECEIVE_MAX", "5")
-    container = bootstrap.Container()
+    container = app_container.Container()
     try:
         yield function, container
     finally:
         close(container)
 
 
-def crawl_everything(function: Function, container: bootstrap.Container) -> None:
+def crawl_everything(function: Function, container: app_container.Container) -> None:
     """Have workers meet all that is counted: every outcome, retries, slots, items, faults."""
     web = function.web
     web.put(f"{SITE}/robots.txt", answer(200, ROBOTS, content_type="text/plain"))
@@ -147,7 +149,7 @@ def crawl_everything(function: Function, container: bootstrap.Container) -> None
     function.gate = open_gate
 
 
-def export_a_day(function: Function, container: bootstrap.Container) -> None:
+def export_a_day(function: Function, container: app_container.Container) -> None:
     """Have exporters begin a day, and seal it."""
     event = {"day": "2026-11-21"}
     function.invoke(lambda: container.export(event, "request", 300_000))
@@ -156,7 +158,7 @@ def export_a_day(function: Function, container: bootstrap.Container) -> None:
         function.invoke(lambda order=order: container.export(order, "another", 300_000))
 
 
-def _crawl(function: Function, container: bootstrap.Container, crawl: Crawl) -> None:
+def _crawl(function: Function, container: app_container.Container, crawl: Crawl) -> None:
     world = function.world
     world.crawls[crawl.id] = crawl
     for seeds in seeds_of(
@@ -171,6 +173,6 @@ def _crawl(function: Function, container: bootstrap.Container, crawl: Crawl) -> 
     assert world.crawls[crawl.id].finished_at_ms is not None
 
 
-def _work(function: Function, container: bootstrap.Container, body: str) -> None:
+def _work(function: Function, container: app_container.Container, body: str) -> None:
     delivery = Delivery(id="m", body=body, receives=1)
     function.invoke(lambda: container.work([delivery], 60_000))

@@ -72,7 +72,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(unbuffered: str) -> None:
 
 BACKGROUND = """
 import asyncio, os, signal, sys
-from orbweaver.cli import main as cli
+from orbweaver.cli import main
 
 async def work():
     os.kill(os.getpid(), signal.SIGINT)
@@ -87,8 +87,8 @@ def run(*_):
     except KeyboardInterrupt:
         return 130
 
-cli.run = run
-sys.exit(cli.main([]))
+main.run = run
+sys.exit(main.main([]))
 """
 
 

@@ -7,7 +7,7 @@ from dataclasses import fields
 
 import pytest
 
-from orbweaver.parsing import main_text as maintext
+from orbweaver.parsing import main_text as main_text_module
 from orbweaver.parsing.main_text import (
     CHARS_MAX,
     CONVERTED_BYTES_MAX,
@@ -222,7 +222,7 @@ def test_definition_lists_say_what_is_defined() -> None:
 
 def test_what_the_library_refuses_has_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its failure is no failure of the page."""
-    monkeypatch.setattr(maintext, "_converted", lambda *_, **__: None)
+    monkeypatch.setattr(main_text_module, "_converted", lambda *_, **__: None)
     found = main_text(b"<main><p>a</p><p>b</p></main>")
     assert found == MainText(text="a b", markdown="a b", cut=(("layout", 3),))
 
@@ -290,12 +290,12 @@ def test_what_is_around_a_text_is_told_however_it_is_written(attribute: str) -> 
 def test_the_library_is_not_asked_for_what_a_page_has_not() -> None:
     """Each of these selectors would have it look at every element."""
     page = b'<head><p class="shared" id=rad>A banner to search.<p class="x navheader">nav, header'
-    assert maintext._selectors(page) == (".navheader",)
+    assert main_text_module._selectors(page) == (".navheader",)
 
 
 def test_choices_are_given_as_the_library_has_them() -> None:
     """It would try seven spellings of each name, for each page."""
-    options = maintext._options((), plain=False)
+    options = main_text_module._options((), plain=False)
     given = {
         field.name for field in fields(options) if isinstance(getattr(options, field.name), str)
     }

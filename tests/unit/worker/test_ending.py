@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.app import container as bootstrap
+from orbweaver.app import container as app_container
 from orbweaver.frontier.messages import Pack, decode
 from orbweaver.model.settings import Settings
 from orbweaver.worker.ending import Ending
@@ -122,7 +122,7 @@ def _urls(pack: Pack) -> list[str]:
 def test_sigterm_ends_an_idle_container(monkeypatch: pytest.MonkeyPatch) -> None:
     """Between two invocations nothing is in work."""
     monkeypatch.setattr(Settings, "from_environment", lambda: Stage().settings)
-    container = bootstrap.Container()
+    container = app_container.Container()
     with pytest.raises(SystemExit):
         container.told_to_end(signal.SIGTERM, None)
     container._runner.close()
@@ -146,9 +146,9 @@ def test_sigterm_in_an_invocation_tells_the_worker(monkeypatch: pytest.MonkeyPat
             return ()
 
     monkeypatch.setattr(Settings, "from_environment", lambda: Stage().settings)
-    container = bootstrap.Container()
+    container = app_container.Container()
     container._worker = Told()  # type: ignore[assignment]
-    monkeypatch.setattr(bootstrap, "connect", _connected)
+    monkeypatch.setattr(app_container, "connect", _connected)
     assert container.work([], 60_000) == ()
     assert told == ["end", "end"]
     container._runner.close()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from orbweaver.adapters.aws import clients as aws
+from orbweaver.adapters.aws import clients
 from orbweaver.exporting.glue_schema import OWNER, glue_table, grown, query_name, second_name
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ ABSENT, TAKEN = "EntityNotFoundException", "AlreadyExistsException"
 class GlueCatalogue:
     """The tables of a database; `root` is where exports are: `s3://…/`."""
 
-    def __init__(self, clients: Aws, *, database: str, root: str) -> None:
+    def __init__(self, aws: Aws, *, database: str, root: str) -> None:
         """Take the clients of a container; the one for Glue is opened by the first use."""
-        self._clients = clients
+        self._clients = aws
         self._database = database
         self._root = root
 
@@ -76,12 +76,12 @@ class GlueCatalogue:
     async def _call(self, operation: str, excused: str, **parameters: Any) -> dict[str, Any] | None:
         """Call, and return None where it ends in the one error that is expected."""
         client = await self._clients.client("glue")
-        with aws.translated(operation):
+        with clients.translated(operation):
             try:
                 call = getattr(client, operation)
                 answer: dict[str, Any] = await call(DatabaseName=self._database, **parameters)
             except ClientError as error:
-                if aws.code_of(error) == excused:
+                if clients.code_of(error) == excused:
                     return None
                 raise
         return answer

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from orbweaver.adapters.aws import clients as aws
+from orbweaver.adapters.aws import clients
 from orbweaver.control.schedule import Scheduled
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ class ScheduleTarget:
 class GroupSchedules:
     """The schedules of a group."""
 
-    def __init__(self, clients: Aws, *, target: ScheduleTarget) -> None:
+    def __init__(self, aws: Aws, *, target: ScheduleTarget) -> None:
         """Take the clients of a container; the one for schedules is opened by the first use."""
-        self._clients = clients
+        self._clients = aws
         self._target = target
 
     async def put(self, scheduled: Scheduled) -> None:
@@ -54,7 +54,7 @@ class GroupSchedules:
         if await self._try("update_schedule", ABSENT, **wanted) is not None:
             return
         if await self._try("create_schedule", TAKEN, **wanted) is None:
-            await aws.call(await self._client(), "update_schedule", **wanted)
+            await clients.call(await self._client(), "update_schedule", **wanted)
 
     async def list(self) -> tuple[Scheduled, ...]:
         """See the port."""
@@ -62,12 +62,14 @@ class GroupSchedules:
         names: list[str] = []
         more: dict[str, str] = {}
         while True:
-            answer = await aws.call(client, "list_schedules", GroupName=self._target.group, **more)
+            answer = await clients.call(
+                client, "list_schedules", GroupName=self._target.group, **more
+            )
             names += (entry["Name"] for entry in answer.get("Schedules", ()))
             if not answer.get("NextToken"):
                 break
             more = {"NextToken": answer["NextToken"]}
-        found = await aws.all_of((self._read(name) for name in sorted(names)), READS_AT_ONCE)
+        found = await clients.all_of((self._read(name) for name in sorted(names)), READS_AT_ONCE)
         return tuple(one for one in found if one is not None)
 
     async def remove(self, name: str) -> bool:
@@ -116,11 +118,11 @@ class GroupSchedules:
     async def _try(self, operation: str, excused: str, **parameters: Any) -> dict[str, Any] | None:
         """Call, and return None where it ends in the one error that is expected."""
         client = await self._client()
-        with aws.translated(operation):
+        with clients.translated(operation):
             try:
                 answer: dict[str, Any] = await getattr(client, operation)(**parameters)
             except ClientError as error:
-                if aws.code_of(error) == excused:
+                if clients.code_of(error) == excused:
                     return None
                 raise
         return answer

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from orbweaver.adapters.aws import clients as aws
+from orbweaver.adapters.aws import clients
 from orbweaver.model.errors import Permanent
 
 if TYPE_CHECKING:
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 class ManagedSecrets:
     """Where secrets are kept."""
 
-    def __init__(self, clients: Aws) -> None:
+    def __init__(self, aws: Aws) -> None:
         """Take the clients of a container; the one for secrets is opened by the first reading."""
-        self._clients = clients
+        self._clients = aws
 
     async def read(self, name: str) -> str:
         """Read the current text of a secret, by its name or ARN; Permanent if there is none."""
         client = await self._clients.client("secretsmanager")
-        answer = await aws.call(client, "get_secret_value", SecretId=name)
+        answer = await clients.call(client, "get_secret_value", SecretId=name)
         text = answer.get("SecretString")
         if not isinstance(text, str):
             raise Permanent("get_secret_value: it holds bytes, and not text")

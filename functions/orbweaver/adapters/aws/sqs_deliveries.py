@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from orbweaver.adapters.aws import clients as aws
+from orbweaver.adapters.aws import clients
 from orbweaver.adapters.aws.sqs import bury
 
 if TYPE_CHECKING:
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 class SqsDeliveries:
     """The queue of what is to be delivered."""
 
-    def __init__(self, clients: Aws, *, queue_url: str, dead_letter_url: str) -> None:
+    def __init__(self, aws: Aws, *, queue_url: str, dead_letter_url: str) -> None:
         """Take the clients of a container, and the two queues."""
-        self._clients = clients
+        self._clients = aws
         self._queue_url = queue_url
         self._dead_letter_url = dead_letter_url
 
     async def send(self, body: str) -> None:
         """See the port."""
         client = await self._clients.client("sqs")
-        await aws.call(client, "send_message", QueueUrl=self._queue_url, MessageBody=body)
+        await clients.call(client, "send_message", QueueUrl=self._queue_url, MessageBody=body)
 
     async def postpone(self, handle: str, seconds: int) -> None:
         """See the port."""
-        await aws.call(
+        await clients.call(
             await self._clients.client("sqs"),
             "change_message_visibility",
             QueueUrl=self._queue_url,

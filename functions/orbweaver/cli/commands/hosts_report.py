@@ -6,8 +6,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.cli import crawl_summary as reporting
-from orbweaver.cli import text
+from orbweaver.cli import crawl_summary, text
 from orbweaver.cli.command import Command, add_crawl, json_option, stack_options
 from orbweaver.cli.session import chosen
 from orbweaver.diagnostics.rule_texts import moment
@@ -86,7 +85,7 @@ async def report(arguments: argparse.Namespace, around: Surroundings) -> int:
     elif found.skipped:
         around.write(*map(text.clean, _lines(found)))
     elif found.nothing_new:
-        around.write(f"{found.crawl.id}: {reporting.nothing_new(found.crawl)}")
+        around.write(f"{found.crawl.id}: {crawl_summary.nothing_new(found.crawl)}")
     else:
         around.write(f"{found.crawl.id} has left nothing out")
     return OK
