@@ -1,4 +1,4 @@
-"""A pack's visit: `visit.py`, `robots.py` and `conclude.py` without bodies, in the same order.
+"""A pack's visit: what `worker.fetch_pack` and its handlers do, without bodies, in the same order.
 
 The pacer, the host's health, what an answer means, retries and the result are the real ones.
 """

@@ -40,7 +40,7 @@ def condition_of(crawl: Crawl, target: Target, before: PageRecord | None) -> Con
 def _have_columns(crawl: Crawl, target: Target, before: PageRecord) -> bool:
     if not crawl.items:
         return not before.extracted
-    # As in `conclude`: for crawls that have items.
+    # Imported here: for crawls that have items.
     from orbweaver.extraction.extract import are_of
 
     return are_of(crawl.items, target.url, before.extracted)

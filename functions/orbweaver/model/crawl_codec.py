@@ -63,7 +63,7 @@ def _tuples(value: Any) -> Any:
 def _items(raw: Sequence[dict[str, Any]]) -> tuple[ItemRule, ...]:
     if not raw:
         return ()
-    # As in `conclude`: for crawls that have items.
+    # Imported here: for crawls that have items.
     from orbweaver.model.item_rule_codec import rule_of
 
     return tuple(rule_of(one) for one in raw)

@@ -258,7 +258,7 @@ class PackFetcher:
             later_ms = self._clock.now_ms() + round(answer.later_s * 1000)
             self._defer(context, [target], later_ms)
             return
-        await self._handler.conclude(context, target, answer, at_ms, turn)
+        await self._handler.handle(context, target, answer, at_ms, turn)
 
     async def _fetch(
         self, context: PackContext, target: Target, room_bytes: int

@@ -75,7 +75,7 @@ class ResponseHandler:
         self._health = health
         self._repeats = Repeats()
 
-    async def conclude(
+    async def handle(
         self,
         context: PackContext,
         target: Target,

@@ -92,7 +92,7 @@ def answering(sql: str, sheets: Mapping[str, Sheet], folder: Path) -> Iterator[A
     with duckdb.connect(config=config) as opened, ThreadPoolExecutor(1) as pool:
         try:
             _close_up(opened, sheets)
-            _attended(pool, opened, lambda: opened.execute(sql))
+            _interruptible(pool, opened, lambda: opened.execute(sql))
             columns = tuple(column[0] for column in opened.description or ())
             yield Answer(columns=columns, rows=_rows(pool, opened))
         except duckdb.Error as error:
@@ -104,7 +104,7 @@ def check_installed() -> None:
     _duckdb()
 
 
-def _attended(pool: ThreadPoolExecutor, connection: Any, act: Callable[[], T]) -> T:
+def _interruptible(pool: ThreadPoolExecutor, connection: Any, act: Callable[[], T]) -> T:
     """Work in a thread, so that Ctrl-C is heard: DuckDB may wait for threads of its own."""
     work = pool.submit(act)
     try:
@@ -188,7 +188,7 @@ def _texts(values: list[str]) -> str:
 
 
 def _rows(pool: ThreadPoolExecutor, connection: Any) -> Iterator[tuple[Any, ...]]:
-    while rows := _attended(pool, connection, lambda: connection.fetchmany(ROWS_AT_ONCE)):
+    while rows := _interruptible(pool, connection, lambda: connection.fetchmany(ROWS_AT_ONCE)):
         yield from rows
 
 
