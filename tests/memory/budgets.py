@@ -39,12 +39,12 @@ class MemoryBudgets(Gated):
             )
             return None
 
-        return await self._do("budgets.take", reserve)
+        return await self._do("allowances.take", reserve)
 
     async def begin(self, crawl: Crawl, part: LimitPart, used: int) -> None:
         """See the port."""
         await self._do(
-            "budgets.begin",
+            "allowances.begin",
             lambda: self._world.budgets.setdefault((crawl.id, part), BudgetState(used=used)),
         )
 
@@ -63,4 +63,4 @@ class MemoryBudgets(Gated):
             world.counted[key] = counted | frozenset(new)
             return world.counted[key].intersection(urls)
 
-        return await self._do("budgets.count", add)
+        return await self._do("allowances.count", add)

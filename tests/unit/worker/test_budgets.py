@@ -208,7 +208,7 @@ async def test_a_limit_that_others_take_from_all_the_time_is_tried_again_later()
     stage = stage_of(crawl)
 
     async def others(effect: str, moment: Moment) -> None:
-        if (effect, moment) == ("budgets.take", Moment.BEFORE):
+        if (effect, moment) == ("allowances.take", Moment.BEFORE):
             used = budget_state(stage, LimitPart.BYTES).used
             stage.world.budgets[crawl.id, LimitPart.BYTES] = BudgetState(used=used + 1)
 
@@ -232,7 +232,7 @@ async def test_crawls_without_limits_pay_nothing_for_them() -> None:
     stage = stage_of(CRAWL, *PAGES)
     stage.restart(gate)
     await stage.deliver(pack_of(*PAGES))
-    assert not [effect for effect in effects if effect.startswith("budgets")]
+    assert not [effect for effect in effects if effect.startswith("allowances")]
     assert stage.world.journals[ROOT].counts["received_bytes"] == 500
     assert stage.world.journals[ROOT].counts["nanodollars"] > 0
 
@@ -279,7 +279,7 @@ async def test_a_count_whose_answer_was_lost_is_asked_again() -> None:
     """The page is counted once."""
     crawl = replace(CRAWL, host_pages_max=1)
     stage = stage_of(crawl, PAGES[0])
-    stage.restart(fail_on("budgets.count", Moment.AFTER, times=2))
+    stage.restart(fail_on("allowances.count", Moment.AFTER, times=2))
     await stage.deliver(pack_of(PAGES[0]))
     assert ends(stage, crawl)["fetched.ok"] == 1
 
