@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from orbweaver.exporting.formats.erasing import Erased, ErasureScope
+    from orbweaver.exporting.formats.erasing import Erased, ErasureFilter
     from orbweaver.exporting.formats.hashed_file import HashedFile, Made
     from orbweaver.exporting.formats.warc import WarcWriter
     from orbweaver.model.columns import Table
@@ -55,7 +55,7 @@ class Writer(Protocol):
 class Eraser(Protocol):
     """What is offered for every file."""
 
-    def erased(self, body: bytes, scope: ErasureScope) -> Erased:
+    def erased(self, body: bytes, scope: ErasureFilter) -> Erased:
         """Look through a file; raises WarcError, ValueError or OSError for an unreadable one."""
 
 
@@ -146,7 +146,7 @@ def archive(folder: Path, name: str) -> WarcWriter:
     return WarcWriter(HashedFile(folder, ARCHIVE.suffix), HashedFile(folder, INDEX.suffix), name)
 
 
-def erased(path: str, body: bytes, scope: ErasureScope) -> Erased:
+def erased(path: str, body: bytes, scope: ErasureFilter) -> Erased:
     """Look through a file of an export or a segment, by its suffix; see `Eraser.erased`."""
     from orbweaver.exporting.formats.erasing import Erased
 

@@ -30,7 +30,7 @@ from orbweaver.model.columns import Type
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from orbweaver.exporting.formats.erasing import ErasureScope
+    from orbweaver.exporting.formats.erasing import ErasureFilter
     from orbweaver.exporting.formats.hashed_file import HashedFile, Made
     from orbweaver.model.columns import Column, Table
 
@@ -123,7 +123,7 @@ writer = CsvWriter
 # --- without what is erased ----------------------------------------------------------------------
 
 
-def erased(body: bytes, scope: ErasureScope) -> Erased:
+def erased(body: bytes, scope: ErasureFilter) -> Erased:
     """Look through rows."""
     head, *rows = _records(body)
     names = [_text(cell) or "" for cell in head]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Raw: TypeAlias = bytes
 
 
-class ErasureScope(Protocol):
+class ErasureFilter(Protocol):
     """What is to be erased, as formats ask for it: `erasure.scope.ErasureScope`."""
 
     @property
@@ -59,8 +59,8 @@ class Erased:
 
 def lines_left(
     lines: list[bytes],
-    scope: ErasureScope,
-    left_of: Callable[[bytes, ErasureScope], bytes | None],
+    scope: ErasureFilter,
+    left_of: Callable[[bytes, ErasureFilter], bytes | None],
     packed: Callable[[list[bytes]], bytes],
 ) -> Erased:
     """Go through a file of lines; those that cannot hold it are not read."""

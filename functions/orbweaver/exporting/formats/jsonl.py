@@ -25,7 +25,7 @@ from orbweaver.model.columns import Type
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from orbweaver.exporting.formats.erasing import Erased, ErasureScope
+    from orbweaver.exporting.formats.erasing import Erased, ErasureFilter
     from orbweaver.exporting.formats.hashed_file import HashedFile, Made
     from orbweaver.model.columns import Column, Table
 
@@ -142,7 +142,7 @@ def _packed(lines: list[bytes]) -> bytes:
     return b"".join([*map(stream.compress, lines), stream.flush()])
 
 
-def erased(body: bytes, scope: ErasureScope) -> Erased:
+def erased(body: bytes, scope: ErasureFilter) -> Erased:
     """Look through rows, objects in a line each; a snapshot's are arrays, and go whole."""
     return lines_left(_lines(body), scope, _line_left, _packed)
 
@@ -152,7 +152,7 @@ def outcomes(body: bytes) -> Counter[str]:
     return Counter(str(json.loads(line)["outcome"]) for line in _lines(body))
 
 
-def _line_left(line: bytes, scope: ErasureScope) -> bytes | None:
+def _line_left(line: bytes, scope: ErasureFilter) -> bytes | None:
     row = json.loads(line, parse_float=_Number)
     if isinstance(row, list):
         return _entry_left(line, row, scope)
@@ -163,7 +163,7 @@ def _line_left(line: bytes, scope: ErasureScope) -> bytes | None:
     return safe("{" + ",".join(cells) + "}\n").encode()
 
 
-def _entry_left(line: bytes, row: list[Any], scope: ErasureScope) -> bytes | None:
+def _entry_left(line: bytes, row: list[Any], scope: ErasureFilter) -> bytes | None:
     """An entry of a snapshot: what is of it goes, and the mention of who led there."""
     if any(isinstance(cell, str) and (scope.url(cell) or scope.run(cell)) for cell in row[:-1]):
         return None

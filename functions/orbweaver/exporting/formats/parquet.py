@@ -37,7 +37,7 @@ from orbweaver.model.columns import Type
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from orbweaver.exporting.formats.erasing import ErasureScope
+    from orbweaver.exporting.formats.erasing import ErasureFilter
     from orbweaver.exporting.formats.hashed_file import HashedFile, Made
     from orbweaver.model.columns import Column, Table
 
@@ -207,7 +207,7 @@ writer = ParquetWriter
 # --- without what is erased ----------------------------------------------------------------------
 
 
-def erased(body: bytes, scope: ErasureScope) -> Erased:
+def erased(body: bytes, scope: ErasureFilter) -> Erased:
     """Look through rows."""
     table = pq.read_table(BytesIO(body))
     names = [field.name for field in table.schema if _holds_text(field.type)]

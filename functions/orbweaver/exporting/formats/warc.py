@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from orbweaver.exporting.formats.erasing import ErasureScope
+    from orbweaver.exporting.formats.erasing import ErasureFilter
     from orbweaver.exporting.formats.hashed_file import HashedFile, Made
     from orbweaver.model.page_record import PageRecord
 
@@ -141,7 +141,7 @@ class Index:
         self._runs.clear()
 
     @staticmethod
-    def erased(body: bytes, scope: ErasureScope) -> Erased:
+    def erased(body: bytes, scope: ErasureFilter) -> Erased:
         """Look through an index: it loses the lines of URLs that go."""
         return lines_left(body.splitlines(keepends=True), scope, _line_left, b"".join)
 
@@ -163,7 +163,7 @@ def _head(member: bytes) -> dict[str, str]:
 # --- without what is erased ----------------------------------------------------------------------
 
 
-def erased(body: bytes, scope: ErasureScope) -> Erased:
+def erased(body: bytes, scope: ErasureFilter) -> Erased:
     """Look through records: a tombstone of the same length takes the place of one that goes.
 
     Everything behind it stays where the index and page records say it is.
@@ -187,6 +187,6 @@ def erased(body: bytes, scope: ErasureScope) -> Erased:
     return Erased(body=bytes(kept) if gone else None, rows=rows, gone=gone, mentions=mentions)
 
 
-def _line_left(line: bytes, scope: ErasureScope) -> bytes | None:
+def _line_left(line: bytes, scope: ErasureFilter) -> bytes | None:
     _, _, entry = line.decode().split(" ", 2)
     return None if scope.url(json.loads(entry)["url"]) else line
