@@ -126,7 +126,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """Page records, day by day; those that come while a client reads may be missed."""
+    """Page records, day by day; those that come while somebody reads may be missed."""
 
     pages: tuple[Row, ...]
     next: Next = None

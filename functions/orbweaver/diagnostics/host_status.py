@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostView:
-    """One host of a crawl; counts are None where the counters have none, moments in ms.
+    """One host of a crawl; counts are None where the books have none, moments in ms.
 
     `next_slot_ms` is when it may be asked next, None for now; `blocked_until_ms` until when it is
     left alone, and `why` it is; `failures` counts requests in a row without an answer.

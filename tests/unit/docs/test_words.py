@@ -15,6 +15,11 @@ GLOSSARY = ROOT / "docs/glossary.md"
 PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
 # Blocks, code, remarks and targets of links stand for names, which are not prose.
 FENCED = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
+# Docstrings that OpenAPI shows as descriptions: public, so they stay as they are.
+PUBLIC = {
+    "functions/orbweaver/api/responses.py": "while somebody reads",
+    "functions/orbweaver/diagnostics/host_status.py": "where the books have none",
+}
 NOT_PROSE = re.compile(r"``.*?``|`[^`\n]*`|<!--.*?-->|\]\([^)\n]*\)")
 
 
@@ -75,12 +80,14 @@ def test_pages_use_the_glossary_s_words(path: Path) -> None:
 
 def test_code_uses_the_glossary_s_words() -> None:
     """No docstring and no comment of the functions has a word that the glossary replaces."""
-    found = {
-        str(path.relative_to(ROOT)): faults
-        for path in sorted((ROOT / "functions").rglob("*.py"))
-        if (faults := faults_of(prose_of_code(path.read_text())))
-    }
-    assert found == {}
+    found = {}
+    for path in sorted((ROOT / "functions").rglob("*.py")):
+        name, source = str(path.relative_to(ROOT)), path.read_text()
+        if name in PUBLIC:
+            assert source.count(PUBLIC[name]) == 1
+            source = source.replace(PUBLIC[name], "")
+        found[name] = faults_of(prose_of_code(source))
+    assert {name: faults for name, faults in found.items() if faults} == {}
 
 
 def test_every_banned_word_is_found() -> None:
