@@ -8,16 +8,16 @@ Decides what belongs to a crawl and how it is written down; orders no effects (`
     admission       why a URL is refused
     crawler_traps   URLs without end
     seen_urls       claims that need no second look
-    claims          where packs and URLs stand
-    pack_result     what a pack is coming to
-    journal         what it came to, and its outbox
+    claims          states of packs and URLs
+    pack_result     a pack's result in progress
+    journal         its redo log, and its outbox
     journal_codec   the same as stored
     resumption      earlier runs that a run goes on from
     refetch         pages that lack text or body
     stored_content  what is kept of a page
     body_file       bodies and texts of a batch in one file
     warc            its records
-    yield_drop      how a run does beside the one before
+    yield_drop      a run against the one before
     dead_letters    why they lie there
     queues          ports of queues
     ports           ports of tables

@@ -75,7 +75,7 @@ class Claimer:
 class StandingClaim:
     """A URL's last claim as stored, whether or not it still holds."""
 
-    # Claims did not always say of which run they are, nor how deep.
+    # Older claims do not say their run and depth.
     crawl: str | None
     pack: str
     at_ms: int

@@ -4,7 +4,7 @@ Rules
 - A cause is a reason without what differs from message to message, so that a thousand of one
   mistake are one line. One without a reason was moved by SQS, or was too large to take one along.
 - A body may hold anything, so nothing of it is shown but URLs, redacted, and names of fields.
-- Sent back, a pack has failed never; a loose message becomes seeds whose ids follow from the
+- Sent back, a pack starts without failures; a loose message becomes seeds whose ids follow from the
   dead letter's, so that a copy of it is the same message.
 - What came from the seed queue is read as seeds for ever: no redrive makes a pack of it.
 """
@@ -133,7 +133,7 @@ class Case:
         return max(self.letter.sent_at_ms, received_ms or 0)
 
     def hosts(self) -> frozenset[str]:
-        """Spell the hosts of its URLs: by name, with the port, and with the scheme."""
+        """Write the hosts of its URLs: by name, with the port, and with the scheme."""
         found: set[str] = set()
         for url in filter(None, map(_canonical, self.references)):
             origin = host_of(url)

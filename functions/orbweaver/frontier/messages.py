@@ -135,7 +135,7 @@ Message: TypeAlias = Pack | SeedsMessage | Close | Loose | Newer | Malformed
 
 
 def child_id(parent: str, place: int | str) -> str:
-    """Name the message that stands at `place` among those `parent` gives rise to."""
+    """Name the message that stands at `place` in the outbox of `parent`."""
     return blake2b(f"{parent}/{place}".encode(), digest_size=16).hexdigest()
 
 
