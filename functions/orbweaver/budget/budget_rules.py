@@ -116,7 +116,7 @@ def next_step(
     if left >= wanted.whole:
         return BudgetTake(amount=wanted.plenty if left >= wanted.plenty else wanted.whole)
     others = standing.reserved > mine
-    # A clock that is behind sees reservations from the future: not those of the dead.
+    # A clock that is behind sees reservations from the future: not those of killed workers.
     age_ms = now_ms - standing.taken_at_ms
     if others and age_ms < DEAD_MS:
         # Twice as long every time: waiting costs messages.
