@@ -9,9 +9,9 @@ below it, and returns to the one that called it; none calls one above.
     retracing          what earlier runs left out
     fetch_pack         robots, slots, requests, and URLs that end without one
     cookies            of crawls that keep them
-    response_handling  what an answer comes to; its links, admitted
+    response_handling  an answer's outcome; its links, admitted
     sitemap_handling   sitemaps, found and read
-    page_reading       what is done with its bytes, and what that may cost
+    page_reading       the work on its bytes, bounded
     pack_context       a pack at work, and the records of its URLs
     ending             cut short where the worker is to end
     crawl_cache        crawls as they stood a moment ago

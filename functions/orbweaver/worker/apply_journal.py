@@ -56,7 +56,7 @@ ANNOUNCE_WAITS_S = (0.1, 0.4, 1.5)
 
 
 def claimer_of(crawl: Crawl, pack_id: str, at_ms: int, window_s: int | None = None) -> Claimer:
-    """Say who claims, so that every delivery of a pack claims alike.
+    """Name the claimer, so that every delivery of a pack claims alike.
 
     `window_s` is the window of targets that carry one of their own.
 
@@ -75,7 +75,7 @@ def claimer_of(crawl: Crawl, pack_id: str, at_ms: int, window_s: int | None = No
 
 
 class JournalApplier:
-    """Carries journals out and finishes crawls."""
+    """Applies journals and finishes crawls."""
 
     def __init__(
         self,
@@ -100,9 +100,9 @@ class JournalApplier:
         self.commits = Commits(packs)
 
     async def apply(self, crawl: Crawl, pack_id: str, journal: Journal) -> Ledger | None:
-        """Carry a journal out: claim, store, commit, release, send.
+        """Apply a journal: claim, store, commit, release, send.
 
-        The ledger that stands, or None if the crawl was closed and the journal came to nothing.
+        The ledger that stands, or None if the crawl was closed and the journal is void.
         """
         claimer = claimer_of(crawl, pack_id, journal.at_ms)
         won: frozenset[str] = frozenset()
@@ -138,7 +138,7 @@ class JournalApplier:
     async def drop(
         self, crawl: Crawl, message: Pack | SeedsMessage, journal: Journal | None
     ) -> None:
-        """Let a message go whose crawl has ended without it: others may have what it held."""
+        """Release the claims of a message whose crawl has ended: others may have its URLs."""
         if journal is not None and journal.candidates:
             claimer = claimer_of(crawl, message.id, journal.at_ms)
             urls = [target.url for target in journal.candidates]
@@ -176,7 +176,7 @@ class JournalApplier:
 
         The worker that commits a pack with an empty outbox calls this afterwards.
         The announcement follows the seal. Its sender may die in between, and its message may be
-        gone too, acknowledged by a copy that came before the end: so a worker that finds a finished
+        gone, acknowledged by a copy that came before the end. So a worker that finds a finished
         crawl unannounced gives the sender a moment, and then announces it, under the same event id.
         """
         for _ in range(SEAL_TRIES):

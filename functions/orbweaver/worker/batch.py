@@ -2,11 +2,10 @@
 
 For every message, beside all others of the batch:
 
-    malformed   to the dead-letter queue, with its reason; on the seed queue, all but references
-    loose       references dropped by hand become seeds with an id of their own
-    (worker/seeding.py) seeds, packs   as far as they go
-    (worker/pack.py)
-    newer       waits for a version that can read it
+    malformed    to the dead-letter queue, with its reason; on the seed queue, all but references
+    loose        references dropped by hand become seeds with an id of their own
+    seeds, packs as far as they go (worker/seeding.py, worker/pack.py)
+    newer        waits for a version that can read it
 
 then the suspects, one by one; then, once a crawl: is it finished? A message is acknowledged when
 all of that is done; what fails by our fault comes back, alone.
@@ -178,7 +177,7 @@ class Worker:
     ) -> list[Result]:
         """Process all messages at once, then the suspects one by one, the least suspect first.
 
-        When one of those brings us down, what came before it is done, and only it was struck.
+        When one kills the worker, what came before it is done, and only it was struck.
         """
         results: dict[str, Result] = {}
         suspects: list[tuple[int, Delivery]] = []
@@ -202,7 +201,7 @@ class Worker:
         return [results[delivery.id] for delivery in deliveries]
 
     def end(self) -> None:
-        """Give up what is being asked for, and requeue it: this process is told to end."""
+        """Give up what is being asked for, and requeue it, as the process is to end."""
         self._ending.tell()
 
     def flush(self) -> None:
@@ -336,7 +335,7 @@ class Holder:
         self._settings = settings
 
     async def hold(self, held: Sequence[tuple[Delivery, Held]]) -> list[str]:
-        """Send messages again, or bury them; the ids of those with which that failed."""
+        """Send messages again, or bury them; the ids of those that failed."""
         failed: list[str] = []
         lanes: dict[bool, list[tuple[Delivery, WaitingMessage]]] = {}
         now_ms = self._clock.now_ms()

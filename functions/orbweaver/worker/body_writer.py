@@ -83,7 +83,7 @@ class BodyWriter:
     ) -> tuple[Mapping[str, BodyPlace], bool]:
         """Put pages into the open segment of a crawl, and wait until it is written.
 
-        Where they lie, and whether it was us who wrote it.
+        Where they lie, and whether this task wrote it.
         """
         group = self._gathering.group(crawl_id, lambda: self._begin(crawl_id))
         places = {one.url: group.what.add(one) for one in kept}

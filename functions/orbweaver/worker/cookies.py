@@ -5,7 +5,7 @@ no other crawl does; a crawl that keeps none neither reads nor writes one. Rules
 
 - A jar is read anew for each pack that visits a host: what another worker was given since (a login
   that answered with a redirect) is there. Within a visit the container's own copy is used.
-- What an answer sets is stored before anything else comes of the answer, so a redirect's target is
+- What an answer sets is stored before the answer has any other effect, so a redirect's target is
   never asked for without it. It is put into the jar as stored at that moment: of two workers that
   write at once, the last one's jar stays, and what the other was given may be lost.
 - robots.txt is asked for without cookies, and sets none.

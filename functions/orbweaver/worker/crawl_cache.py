@@ -1,4 +1,4 @@
-"""Crawls as they stood a moment ago: what a container asks before whatever it does.
+"""A cache of crawls, at most five seconds old, for all of a container's work.
 
 A crawl that is paused, cancelled or edited is noticed this much later, wherever it is worked on.
 """
@@ -52,6 +52,6 @@ class RecentCrawls:
         return crawl if 0 <= self._clock.now_ms() - read_ms < CRAWL_FRESH_MS else None
 
     def forget(self, crawl_id: str) -> None:
-        """Have a crawl read anew: it turned out not to be as it was."""
+        """Have a crawl read anew: it turned out to have changed."""
         self._read.pop(crawl_id, None)
         self._reading.pop(crawl_id, None)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Ending:
-    """Whether a worker was told to end, and what is to be cut short then."""
+    """The announced end of a worker, and the work to be cut short then."""
 
     def __init__(self) -> None:
         """Begin with a worker that goes on."""

@@ -1,9 +1,8 @@
 """Asking hosts for pages: robots, slots, requests, answers; one `PackFetcher` a container.
 
 For every host of a pack, in this order: is it blocked, what does robots.txt say, which slots does
-it give. A URL without a slot inside this invocation comes back later. What an answer comes to is
-`worker/response_handling.py`'s business. URLs that robots.txt forbids, or whose host is down, end
-without a request.
+it give. A URL without a slot inside this invocation comes back later. `worker/response_handling.py`
+decides on answers. URLs that robots.txt forbids, or whose host is down, end without a request.
 """
 
 from __future__ import annotations
@@ -130,7 +129,7 @@ class PackFetcher:
     async def _fetch_or_defer(self, context: PackContext, host: str, targets: list[Target]) -> None:
         """Visit a host; while its item cannot be read or written, its URLs come back later.
 
-        The other hosts of the pack have nothing to do with that, nor has what was answered. Of a
+        The other hosts of the pack go on, and what was answered stands. Of a
         worker that is told to end, all of them come back at once.
         """
         try:

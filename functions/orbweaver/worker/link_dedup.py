@@ -3,16 +3,15 @@
 A claim costs a write, and so does one that is refused; a look costs a tenth of that, and knowing
 costs nothing. So, in this order:
 
-    spent      nothing more is claimed of a crawl whose budget is used up
-    seen       what this container has claimed, read, or written into a journal
-    (frontier/seen_urls.py)
-    known      a batched read; of a few, as long as next to none of them turn out to be claimed
+    spent    nothing more is claimed of a crawl whose budget is used up
+    seen     what this container claimed, read, or wrote into a journal (frontier/seen_urls.py)
+    known    a batched read; of a few, as long as next to none of them turn out to be claimed
 
 Packs of one crawl with links to be claimed take turns from `seen` to their journal. What stands in
 a journal is claimed by that pack's worker, whatever happens, so the next pack need not. So packs of
 a batch whose pages link to each other do not race for the same claims. The lock holder takes over
 the links of the packs that wait, too: its children are fuller packs than theirs would be. If its
-journal comes to nothing, they still have them.
+journal is not written, they still have them.
 """
 
 from __future__ import annotations
@@ -131,7 +130,7 @@ class Sifter:
         result.keep_left(new[:LEFT_MAX])
 
     def settled(self, crawl: Crawl, journal: Journal, ledger: Ledger) -> None:
-        """Learn from what became of a journal's candidates."""
+        """Learn from the outcome of a journal's candidates."""
         lost = len(journal.candidates) - len(ledger.children)
         if not ledger.surplus:
             self._novelty.note(crawl.id, len(journal.candidates), lost)

@@ -5,7 +5,7 @@
              that do not fit their crawl
     visit    robots, slots, requests, answers          (worker/fetch_pack.py)
     keep     bodies and texts, in one file a batch     (worker/body_writer.py)
-    journal  what it came to, written once             (worker/link_dedup.py)
+    journal  its result, written once             (worker/link_dedup.py)
     settle   claim, store, commit, send                (worker/apply_journal.py)
 
 A pack that comes a second time without a journal is cut into single URLs; a single URL that comes
@@ -115,7 +115,7 @@ class _Results:
 
 
 class PackProcessor:
-    """Takes packs along; one a container, its caches outlive an invocation."""
+    """Processes packs; one a container, its caches outlive an invocation."""
 
     def __init__(  # noqa: PLR0913 - it stands in the middle of the path
         self,
@@ -155,7 +155,7 @@ class PackProcessor:
     async def advance(
         self, delivery: Delivery, message: Pack | SeedsMessage, known: Recalled, deadline_ms: int
     ) -> Result:
-        """Take a pack or seeds as far as it goes from where earlier deliveries left it."""
+        """Process a pack or seeds from where earlier deliveries left it, as far as it goes."""
         crawl = await self._crawls.get(message.crawl)
         if crawl is None:
             return Hopeless(reason=f"unknown crawl {message.crawl[:60]!r}")

@@ -1,7 +1,7 @@
 """Retracing of earlier runs of a crawl's name: what they left out, found in their journals.
 
-A run's packs form a tree: seeds, what they gave rise to, and so on, each id following from its
-parent's. Its journals and ledgers outlive it, and say of every pack
+A run's packs form a tree: seeds, the packs that follow from them, and so on, each id following from
+its parent's. Its journals and ledgers outlive it, and say of every pack
 
     left        links that a limit, the depth, the scope or a pattern left out    (Journal.left)
     surplus     links beyond the page limit, whose claims were given back         (Ledger.surplus)
@@ -14,7 +14,7 @@ from them are looked through by messages of their own. Each is planned in the co
 so a run does not end before all are.
 
 The earlier run has finished, so its counters are closed: nothing that was in work is counted any
-more, and its claims may be abandoned in its stead.
+more, and its claims may be abandoned for it.
 """
 
 from __future__ import annotations
