@@ -8,7 +8,7 @@ it lies):
     3  the head, and with it the snapshot stands; then snapshots that no run needs are removed
 
 - Everything is named after the run and follows from what is stored, so runs that are repeated,
-  doubled or killed come to the same files. A shard that is through is not read again.
+  doubled or killed come to the same files. A shard that is done is not read again.
 - Where the snapshot before is not made yet, it is made first: it matters which run ended first,
   and not which was exported first. A run whose records may be gone is the beginning of no feed.
 - Rows of a feed are read from its files: a later export of the same day needs no other run.

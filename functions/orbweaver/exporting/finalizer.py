@@ -10,9 +10,9 @@ Order of effects
 
 - Where the audit finds another file, a worker has put it by an older order. The manifest goes, and
   the units that it belongs to are worked on once more.
-- Where the run does not count any more after the audit, a fellow has sealed it, or a later one has
-  begun, which withdraws the manifest before it puts anything else. If the audit failed, too, the
-  manifest goes and the day is exported again.
+- Where the run does not count any more after the audit, another worker has finalized it, or a later
+  run has begun, which withdraws the manifest before it puts anything else. If the audit failed,
+  too, the manifest goes and the day is exported again.
 - Two that seal at once put the same manifest. One that finds units that are not done has been
   overtaken by an audit, and orders them again.
 - Step 5 looks because a copy of an old order may have begun on a unit while the run was removed.

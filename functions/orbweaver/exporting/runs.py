@@ -108,7 +108,7 @@ class ExportRuns:
         await self.store.put(f"{scope.work}{run}/done/{unit.name}", b"")
 
     async def again(self, scope: ExportScope, run: str, unit: Unit, ticket: Ticket) -> None:
-        """Let a unit begin anew, whatever it has come to; who is at it goes by this ticket."""
+        """Let a unit begin anew, whatever its progress; its worker goes by this ticket."""
         await self.keep(scope, run, unit, decode_progress(None).held_by(ticket))
         await self.store.delete([f"{scope.work}{run}/done/{unit.name}"])
 

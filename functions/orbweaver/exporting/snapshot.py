@@ -4,7 +4,7 @@
 - Entries of a shard lie in the order of their URLs' hashes, in bundles: gzip (RFC 1952) without
   time or file name, so equal entries give equal bytes, a JSON array a line.
 - Everything lies below `_snapshots/<name>/<run>/`; names follow from the run. `head.json` comes
-  last, and before it there is no snapshot. `shard-….json` says that one shard is through.
+  last, and before it there is no snapshot. `shard-….json` says that one shard is done.
 
     pages  entries of this run, and those that it left as they were
     due    entries that it did not ask for though it could have; each is then one of
@@ -138,7 +138,7 @@ class SnapshotPlace:
         return f"{self.folder}head.json"
 
     def shard(self, shard: int) -> str:
-        """Key of what says that a shard is through."""
+        """Key of what says that a shard is done."""
         return f"{self.folder}shard-{shard:04d}.json"
 
     def bundle(self, kind: BundleKind, shard: int, number: int) -> str:

@@ -61,7 +61,7 @@ class Snapshots:
         return snapshot.shard_of(await self._get(place.shard(number)))
 
     async def put(self, key: str, what: SnapshotShard | Head) -> None:
-        """Write a head, or that a shard is through."""
+        """Write a head, or that a shard is done."""
         await self._put(key, snapshot.encode(what))
 
     async def prune(self, name: str, wanted: Iterable[str | None]) -> None:
