@@ -1,7 +1,7 @@
 """Deliveries: what of an export is brought elsewhere, and what must be there before it.
 
 - Where an export is brought there lies, beside its files, a ledger a day: which content each file
-  there has that is ours. What the ledger does not say is not believed: a file counts as delivered
+  there has of this stack. What the ledger does not say is not believed: a file counts as delivered
   if it is as long as it should be *and* the ledger says of its content what the manifest does.
 - So that this stays true, a file that is to have another content is removed first, then the ledger
   says the new content, and only then the file comes. A worker that dies between leaves a file that
@@ -9,7 +9,7 @@
 - Readers go by the manifest: it is withdrawn before anything that it names changes, and comes last.
   Of a day and of its crawls there may be several, over the same files.
 - What an earlier version of the export had and this one has not is removed, where the ledger says
-  that it was ours, and only in the formats that are delivered.
+  that it was delivered, and only in the formats that are delivered.
 - What is read there was written by any client with access there: paths that no export has are
   passed over, whatever they say.
 """
