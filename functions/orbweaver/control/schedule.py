@@ -44,7 +44,7 @@ ZONE = re.compile(r"[A-Za-z][\w+-]*(/[\w+-]+){0,2}", re.ASCII)
 
 
 class ScheduleError(ValueError):
-    """It cannot be kept as a schedule, or is none of ours; the text says why."""
+    """It cannot be kept as a schedule, or is not of this stack; the text says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
