@@ -3,10 +3,10 @@
 Order of effects. First goes what could bring the rest back, then what depends on nothing; readers
 see it a few moments longer, and nothing that is gone returns, wherever this is killed:
 
-    look       count, and refuse while a crawl that is at work has any of it
-    wait       until no worker is at it that began before its crawl was paused or had ended
+    look       count, and refuse while a running crawl has any of it
+    wait       for workers that began before its crawl was paused or had ended
     messages   dead letters, queues, parked packs, journals; again until there is none of it: what
-               ends there gives rise to new messages
+               ends there sends new messages
     claims     a journal that is carried out again would claim again
     crawls     seeds of definitions, examples of what was refused
     records    a journal would store them again, an export reads them
@@ -15,7 +15,7 @@ see it a few moments longer, and nothing that is gone returns, wherever this is 
     tables     of items, in the catalogue, of names no run of which is left
     hosts      robots.txt and health; slots and blocks that lie ahead stay: they protect the host
     burial     of a crawl all of which goes its definition and counters, last: till then a copy of a
-               message finds it finished, and afterwards what is left says just that
+               message finds it finished, and what is left says just that afterwards
 
 Each step may be repeated; run again, it finds less to do. What a crawl finds afterwards is not
 kept away: its definition does that, by `exclude`.

@@ -1,12 +1,12 @@
 """Exports after an erasure: files without it, and manifests that name them.
 
-Order of effects, for a day of which any file holds any of it:
+Order of effects, for a day with a file that holds any of it:
 
     note      the manifests that mean such files, below `_work/forget/`
     withdraw  those manifests, so that no reader goes by them
     write     the files anew, or remove those of which nothing is left
     return    the manifests, with what stands now
-    announce  them, each as if it had been exported; then its note goes
+    announce  them, each as after an export; then its note goes
 
 - Receivers of exports bring what they are told of: by the announcement what they have is put right
   as well. A manifest that means nothing any more stays away, and is not announced.
@@ -14,7 +14,7 @@ Order of effects, for a day of which any file holds any of it:
   read from the file. A note is the manifest as it was: names of files and counts.
 - Of a run that goes as a whole, files go by their names.
 - An export that is under way has read records that are gone by now. It is waited for, and what it
-  wrote is looked through once more.
+  wrote is read once more.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ EXPORT_WAIT_S, EXPORT_LOOK_S = 960, 15
 
 
 class ExportReader:
-    """Looks through files; `done` counts what was done, `left` says what could not be."""
+    """Erases in files; `done` counts what was done, `left` says what could not be."""
 
     def __init__(self, *, files: Files | OnlyRead, scope: ErasureScope) -> None:
         """Take the port, and what is meant."""
@@ -74,7 +74,7 @@ class ExportReader:
         self.left: list[str] = []
 
     async def look(self, key: str) -> Erased:
-        """Look through a file; one that cannot be read is left, and said."""
+        """Erase in a file; one that cannot be read is left, and said."""
         body = await self.files.get(key)
         if body is None:
             return Erased(gone={})
@@ -103,7 +103,7 @@ class ExportEraser:
     def __init__(
         self, *, reader: ExportReader, clock: Clock, say: Say, events: ExportEvents | None
     ) -> None:
-        """Take who looks through files, who is told of it, and the bus if any export changes."""
+        """Take the eraser of files, the teller, and the bus if any export changes."""
         self._reader = reader
         self._files = reader.files
         self._scope = reader.scope

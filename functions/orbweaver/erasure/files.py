@@ -5,7 +5,7 @@
   means, since its invocation died too soon, is found as well.
 - Of a run that goes as a whole, files go by their names; so do all results of queries, which may
   hold anything and are made again by asking again.
-- Exports are said anew after records are gone (erasure/exports.py).
+- Exports are written anew after records are gone (erasure/exports.py).
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class FileEraser:
     # --- what lies beside them --------------------------------------------------------------
 
     async def _beside(self) -> None:
-        """Take it out of snapshots and of what exports left undone; remove results of queries."""
+        """Erase in snapshots and unfinished exports; remove results of queries."""
         snapshots = await self._files.list(f"{PREFIX}{SNAPSHOTS}")
         whole = [key for key in snapshots if self._of_run(key)]
         await self._reader.remove(whole, "snapshots")

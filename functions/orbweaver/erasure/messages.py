@@ -4,7 +4,7 @@ Of a crawl that has finished, or is not there any more, nothing counts: a messag
 again without what is erased. Of a paused crawl every claimed URL still has to come to an outcome.
 So a pack that is held here is treated as a worker would (docs/protocol.md):
 
-    a ledger     what it gave rise to is sent, unless it was; that is looked through later
+    a ledger     its outbox is sent, unless it was; those messages are looked at later
     a journal    it is carried out
     neither      a journal is written by which the URLs in scope end `skipped: forgotten` and
                  the others go on in packs of their own; it is carried out
@@ -188,7 +188,7 @@ class MessageEraser:
         return True
 
     async def _end(self, crawl: Crawl, message: Pack | SeedsMessage, left: Message | None) -> None:
-        """Bring a message of a paused crawl to its end, as a worker would."""
+        """Process a message of a paused crawl to its end, as a worker would."""
         known = (await self._packs.recall([message.id])).get(message.id)
         if known is not None and known.ledger is not None:
             if known.journal is not None:
@@ -230,7 +230,7 @@ class MessageEraser:
                 self.done["journals"] += 1
 
     async def _served(self, trace: JournalTrace) -> bool:
-        """Have a journal be of no use to any worker; False if one works by it."""
+        """Void a journal for all workers; False if one works by it."""
         journal = trace.journal
         if journal is None or trace.stray:
             return True

@@ -93,7 +93,7 @@ class Traces(Protocol):
     async def bury_crawl(self, crawl: Crawl) -> None:
         """Leave of a finished crawl that it is finished: no counts, no definition, no name.
 
-        That is left as long as copies of its messages may turn up, which then come to nothing.
+        That is left as long as copies of its messages may turn up, which then change nothing.
         """
 
     def hosts(self) -> AsyncIterator[str]:
@@ -113,7 +113,7 @@ class Traces(Protocol):
 
 
 class Lane(Protocol):
-    """A queue that is looked through."""
+    """A queue to look through."""
 
     async def take(self, count_max: int, hold_s: int) -> Sequence[DeadLetter]:
         """Take some messages, hidden from other readers for so long. None once all are taken."""

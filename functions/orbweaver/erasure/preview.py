@@ -1,6 +1,6 @@
-"""Looks for what is to be forgotten in tables and among dead letters; nothing is changed.
+"""The preview of an erasure in tables and among dead letters; nothing is changed.
 
-It says whose it is as well: crawls that are at work have to be paused first. Of messages that are
+It names the crawls as well: running ones have to be paused first. Of messages that are
 not dead, nothing is said: looking at one counts as a failure of it.
 """
 
@@ -38,7 +38,7 @@ class Look:
 
     @property
     def working(self) -> tuple[Crawl, ...]:
-        """Those of them that are at work, or draining."""
+        """Those of them that are running, or draining."""
         return tuple(one for one in self.crawls if one.state in (State.RUNNING, State.STOPPING))
 
 
@@ -74,7 +74,7 @@ async def preview(stores: Stores, scope: ErasureScope) -> Look:
     return Look(found=found, crawls=tuple(one for one in crawls if one.id in owners))
 
 
-# Each says of everything that holds any of it what that is, if it has a name of its own, and whose.
+# Each names what holds any of it, by its own name if it has one, and its crawl.
 
 
 async def _claims(stores: Stores, scope: ErasureScope) -> Holding:

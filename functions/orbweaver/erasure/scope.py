@@ -72,7 +72,7 @@ class ErasureScope:
         return self.url(sample) or sample in self._redacted
 
     def text(self, text: str | None) -> bool:
-        """Whether a text mentions it."""
+        """Whether a text mentions a URL in scope."""
         return bool(text) and self._needles is not None and bool(self._needles.search(text or ""))
 
     def value_left(self, value: Any) -> Any:
@@ -101,11 +101,11 @@ class ErasureScope:
         return {**row, **cut} if cut else row
 
     def bytes(self, body: bytes) -> bool:
-        """Whether a body mentions it, whole or by its path."""
+        """Whether a body mentions a URL in scope, whole or by its path."""
         return self._raw is not None and bool(self._raw.search(body))
 
     def line(self, line: Raw) -> bool:
-        """Whether a line of an export may hold it; cheaper than to read the line."""
+        """Whether a line of an export may hold a URL in scope; cheaper than to read it."""
         return self._whole is not None and bool(self._whole.search(line))
 
     @cached_property
