@@ -30,7 +30,7 @@ _SAID = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingEnd:
-    """A child is through with a page; `why` it broke off, `fault`: because of a fault of ours.
+    """A child is done with a page; `why` it broke off, `fault`: because of a fault of ours.
 
     `retires`: it ends now, and another one is to be started.
     """
