@@ -87,7 +87,7 @@ class Progress:
 
     @classmethod
     def of(cls, status: "Status", cost_usd: float) -> Self:
-        """Show a crawl and its books."""
+        """Show a crawl and its counters."""
         total = status.counters.total
         units = units_of(total).by_term
         return cls(

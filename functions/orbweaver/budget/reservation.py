@@ -156,7 +156,7 @@ class Reservation:
         )
 
     async def _begin(self) -> None:
-        """Begin where the books are: what was spent before there was a limit counts as well."""
+        """Begin where the counters are: what was spent before there was a limit counts as well."""
         counters = await self._budget_keeper.crawls.counters(self._crawl)
         used = counters.total.get(COUNTED[self.part], 0)
         await self._budget_keeper.budgets.begin(self._crawl, self.part, used)

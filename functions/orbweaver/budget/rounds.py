@@ -10,7 +10,7 @@ function of its own below, so that a change of how workers wait changes one of t
   (`_trips`). Without one, a visit asks for the whole pack, if the host answers in time.
 - **The waiting line** is 15 minutes long. Packs that find no place in it come back after those 15
   minutes all the same, so each of a backlog is delivered that often, mostly in vain
-  (`_redelivered`); what slots there are they get one by one, and somebody waits for each.
+  (`_redelivered`); what slots there are they get one by one, and a request waits for each.
 - **Batches.** A function takes what comes within the window, or a full batch, and is paid for until
   the last of its packs has had its last slot (`_seconds`). With many hosts, many wait at once.
 - **Workers** are at most so many. Beyond that batches are full, and packs wait on the queue for

@@ -48,9 +48,9 @@ __all__ = ["Conflict", "Control", "ControlError", "Status", "UnknownCrawl", "sam
 RELEASE_STEP = 100
 # A cancelled crawl ends this much later, whatever the queue still holds back.
 CLOSE_S = 35
-# Books of earlier runs that are read at once.
+# Counters of earlier runs that are read at once.
 COUNTERS_AT_ONCE = 4
-# Each time, somebody else's edit came first.
+# Each time, another operator's edit came first.
 EDIT_TRIES = 10
 
 

@@ -78,7 +78,7 @@ def _written(crawl: Crawl, path: str) -> Any:
 
 
 def shared_out(crawl: Crawl, was: Crawl, counters: Counters) -> Crawl:
-    """Share an edited page budget out among the shards, as the books stand."""
+    """Share an edited page budget out among the shards, as the counters stand."""
     quotas = [was.shard_quota(shard) for shard in range(was.shards)]
     if crawl.pages_own < sum(quotas):
         quotas = [shard.counts.get("claimed", 0) for shard in counters.shards]

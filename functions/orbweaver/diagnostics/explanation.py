@@ -297,8 +297,8 @@ def _waiting(facts: Facts, url_status: UrlStatus) -> Iterator[tuple[str, str]]:
         return
     target = journey.target
     times = "once" if journey.deferrals == 1 else f"{journey.deferrals} times"
-    # At least: a pack that is put off whole leaves no journal.
-    requeued = f", put off at least {times}" if journey.deferrals else ""
+    # At least: a pack that is requeued whole leaves no journal.
+    requeued = f", requeued at least {times}" if journey.deferrals else ""
     yield "attempt", f"{target.attempt} of at most {ATTEMPTS_MAX}{requeued}"
     if url_status is UrlStatus.PARKED:
         yield "queue", f"in pack {journey.pack}, which is set aside until the crawl goes on"

@@ -45,7 +45,7 @@ class HostView:
 
 
 def host_view(crawl: Crawl, total: Counts, host: Host, now_ms: int, agent: str) -> HostView:
-    """Put together what is known of a host; `agent` asks where the crawl names nobody."""
+    """Put together what is known of a host; `agent` asks where the crawl names none."""
     claimed, done, failed = counts_of(crawl, total, host.name)
     queued = None
     if claimed is not None and done is not None:
@@ -77,7 +77,7 @@ def hosts_of(crawl: Crawl) -> tuple[str, ...]:
 
 
 def counts_of(crawl: Crawl, total: Counts, host: str) -> tuple[int | None, int | None, int | None]:
-    """Read what a crawl's books count of a host: claimed, done, failed; None where nothing is."""
+    """Read what a crawl's counters hold of a host: claimed, done, failed; None where nothing is."""
     if host not in crawl.hosts_counted:
         return None, None, None
     place = crawl.hosts_counted.index(host)

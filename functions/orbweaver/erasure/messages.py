@@ -224,7 +224,7 @@ class MessageEraser:
     async def _journals(self) -> None:
         async for trace in self._traces.journals():
             if trace.journal is None:
-                await self._traces.remove_journals([trace])  # nobody can read what it holds
+                await self._traces.remove_journals([trace])  # no version can read what it holds
             elif in_journal(trace.journal, self._scope) and await self._served(trace):
                 await self._traces.remove_journals([trace])
                 self.done["journals"] += 1

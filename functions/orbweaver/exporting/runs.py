@@ -73,7 +73,7 @@ class ExportRuns:
         await self.store.delete([f"{scope.runs}{name}" for name in sorted([*older, run])])
 
     async def clean_up(self, scope: ExportScope, run: str) -> None:
-        """Remove what somebody has left of a run that does not count any more."""
+        """Remove what is left of a run that does not count any more."""
         await self.store.delete(await self.store.list(f"{scope.work}{run}/"))
 
     # --- plan and units ---------------------------------------------------------------------

@@ -94,7 +94,7 @@ class UnitWorker:
             await self._stop(order, unit)
 
     async def _stop(self, order: ExportOrder, unit: Unit) -> None:
-        """See to what is left of work that nobody waits for any more."""
+        """See to what is left of work that no order waits for any more."""
         await self.runs.clean_up(order.scope, order.run)
         await self.repairer.repair(order.scope, unit.crawl)
 

@@ -51,7 +51,7 @@ def _of_others(crawl: Crawl, run: Crawl) -> bool:
 
 
 def count_of(crawl: Crawl, runs: Iterable[Crawl], totals: Mapping[str, Counts]) -> int:
-    """Count, about, the pages that lack something, from the books of runs, oldest first."""
+    """Count, about, the pages that lack something, from the counters of runs, oldest first."""
     number = 0
     for run in runs:
         total = totals[run.id]

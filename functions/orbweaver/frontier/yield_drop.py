@@ -43,7 +43,7 @@ def pages_of(total: Counts) -> int:
 
 
 def drop_percent(crawl: Crawl, total: Counts) -> int | None:
-    """By how much a run that ended came short of the one before it; None where nobody knows.
+    """By how much a run that ended came short of the one before it; None where that is not known.
 
     A run that was given a smaller budget meanwhile can have no more than that.
     """

@@ -231,7 +231,7 @@ class Counters:
 
 
 def stop_reason(crawl: Crawl, counters: Counters) -> Stop:
-    """Say why a crawl whose books balance has ended."""
+    """Say why a crawl whose counters balance has ended."""
     if crawl.stop is not None:
         return crawl.stop
     if counters.total.get(f"skipped.{Stop.DURATION}", 0):
@@ -254,7 +254,7 @@ def moved(crawl: Crawl, state: State, stop: Stop | None, at_ms: int) -> Crawl:
 
 
 def finished(crawl: Crawl, counters: Counters, at_ms: int) -> Crawl:
-    """The crawl as it stands once its books are sealed."""
+    """The crawl as it stands once its counters are sealed."""
     return replace(
         crawl, state=State.FINISHED, stop=stop_reason(crawl, counters), finished_at_ms=at_ms
     )

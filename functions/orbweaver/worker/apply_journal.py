@@ -170,7 +170,7 @@ class JournalApplier:
         await self._queue.send_close(close, CLOSE_AGAIN_S)
 
     async def finish(self, crawl_id: str) -> tuple[Crawl, Counts] | None:
-        """Finish a crawl if its books balance, and see to it that this is announced.
+        """Finish a crawl if its counters balance, and see to it that this is announced.
 
         The crawl and its counters, if it is this that has ended it.
 

@@ -5,7 +5,7 @@ packs that a container is settling at the same time share the second: one that i
 those that are about to be, and the last one commits for all.
 
 Together or not at all: where one ledger stands already, the budget does not admit all claims or
-the books are closed, nothing is written, and every pack commits by itself. So it does if that is
+the counters are sealed, nothing is written, and every pack commits by itself. So it does if that is
 all there is of it, or if budgets are to be settled with it.
 """
 

@@ -146,7 +146,7 @@ class Sifter:
         self, crawl: Crawl, result: PackResult, waiting: list[PackResult]
     ) -> AsyncIterator[bool]:
         """Have a turn, where there is something to take turns for; False if there was none."""
-        # Whoever waits for money to come back keeps nobody else waiting.
+        # A pack that waits for money to come back keeps no other one waiting.
         if crawl.nanodollars_max is not None or not self._unseen(crawl, result):
             yield False
             return
@@ -172,7 +172,7 @@ class Sifter:
         return len(self.seen.of(crawl.id, urls, self._clock.now_ms())) < len(urls)
 
     async def _take_over(self, crawl: Crawl, result: PackResult, waiting: list[PackResult]) -> None:
-        """Note the links of those who wait, too; they keep them until these are journaled."""
+        """Note the links of packs that wait, too; they keep them until these are journaled."""
         for _ in range(GATHER_TURNS):
             await asyncio.sleep(0)
         room = GATHERED_MAX

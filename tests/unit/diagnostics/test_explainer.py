@@ -110,7 +110,7 @@ async def test_a_url_is_followed_from_pack_to_pack() -> None:
     stage = await begun()
     waiting = await told(stage, HOME)
     assert waiting.url_status is UrlStatus.WAITING
-    assert words(waiting, "linked by") == ["nobody: it is a seed"]
+    assert words(waiting, "linked by") == ["no page: it is a seed"]
     await step(stage)
     linked = await told(stage, f"{SITE}/busy")
     assert linked.url_status is UrlStatus.WAITING
@@ -130,7 +130,7 @@ async def test_waiting_for_a_slot_is_no_attempt() -> None:
     await step(stage)  # the first one has the only slot
     explanation = await told(stage, f"{SITE}/a")
     assert explanation.url_status is UrlStatus.WAITING
-    assert words(explanation, "attempt") == ["1 of at most 4, put off at least once"]
+    assert words(explanation, "attempt") == ["1 of at most 4, requeued at least once"]
     assert "not before 2026-11-21 09:15:" in words(explanation, "queue")[0]
     assert "may be asked from 2026-11-21 09:" in words(explanation, "host")[0]
 
