@@ -11,25 +11,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response
 
-from orbweaver.api.context import Reply
+from orbweaver.api.context import Means, Reply
 from orbweaver.api.decoding import JSON, read_all
 from orbweaver.api.openapi import document
 from orbweaver.api.problems import CONTENT_TYPE, PROBLEMS, Refused, headers_of, problem_of
-from orbweaver.api.routes import OPERATIONS
+from orbweaver.api.routes import OPERATIONS, Operation
 from orbweaver.control.cursor import CursorError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-
     from aws_lambda_powertools.event_handler.exceptions import NotFoundError
-
-    from orbweaver.api.context import Means
-    from orbweaver.api.routes import Operation
 
 
 class Api:

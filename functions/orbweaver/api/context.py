@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.model.address_policy import PUBLIC_ONLY
+from orbweaver.control.crawl_control import Control
+from orbweaver.diagnostics.explainer import Explainer
+from orbweaver.model.address_policy import PUBLIC_ONLY, Allowed
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import UnknownCrawl
+from orbweaver.model.ports import Clock, Files
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from orbweaver.control.crawl_control import Control
-    from orbweaver.diagnostics.explainer import Explainer
     from orbweaver.frontier.ports import Crawls, Pages
     from orbweaver.frontier.queues import Queue
-    from orbweaver.model.address_policy import Allowed
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.ports import Clock, Files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

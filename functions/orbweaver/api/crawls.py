@@ -6,21 +6,16 @@ often and from however many places it is asked for.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from orbweaver.api.context import Reply
+from orbweaver.api.context import Means, Reply
 from orbweaver.api.problems import Refused
+from orbweaver.api.requests import Again, Definition, HostsShown, Keyed, Listing, OfCrawl
 from orbweaver.api.responses import HostList, LeftOut, Progress, Run, Runs
 from orbweaver.api.seeds import closed
 from orbweaver.budget.crawl_cost import dollars
 from orbweaver.control import cursor
 from orbweaver.control.definition import parse
 from orbweaver.control.schedule import recurrence_in
-
-if TYPE_CHECKING:
-    from orbweaver.api.context import Means
-    from orbweaver.api.requests import Again, Definition, HostsShown, Keyed, Listing, OfCrawl
-    from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl import Crawl
 
 
 async def start(means: Means, *, headers: Keyed, body: Definition) -> Reply:

@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.api.openapi import header_name
 from orbweaver.api.problems import Refused
+from orbweaver.api.routes import Operation
 from orbweaver.control.definition import DefinitionProblem
 from orbweaver.control.json_reader import ShapeError, document_of, read, read_texts
 from orbweaver.control.json_schema import hints_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from orbweaver.api.routes import Operation
 
 # Lambda takes 6 MB an event, in which every quotation mark of a body has become two characters.
 BODY_BYTES_MAX = 4_000_000

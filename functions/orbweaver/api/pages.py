@@ -6,23 +6,19 @@ reads so many records and shards and no more, so a page may be short, or empty, 
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, cast
 
-from orbweaver.api.context import Reply
+from orbweaver.api.context import Means, Reply
+from orbweaver.api.requests import Asking, OfCrawl, Records
 from orbweaver.api.responses import Explained, Rows, row_of
 from orbweaver.control import cursor
 from orbweaver.exporting.manifest import days_between
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator
-
-    from orbweaver.api.context import Means
-    from orbweaver.api.requests import Asking, OfCrawl, Records
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.page_record import PageRecord
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.page_record import PageRecord
 
 # Day, shard and key of a record.
 Place: TypeAlias = tuple[str, int, str]

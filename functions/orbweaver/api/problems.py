@@ -7,20 +7,17 @@ where, and the gateway answers in the same form (`GATEWAY`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from orbweaver.control.crawl_spec import PlanError
 from orbweaver.control.definition import DefinitionError
+from orbweaver.control.definition import DefinitionProblem as Flaw
 from orbweaver.control.json_reader import ShapeError
 from orbweaver.control.json_schema import Fits
 from orbweaver.model.errors import Conflict, ControlError, StoredNewer, Transient, UnknownCrawl
 from orbweaver.model.version import REMEDY
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from orbweaver.control.definition import DefinitionProblem as Flaw
 
 CONTENT_TYPE = "application/problem+json"
 FLAWS_MAX = 100

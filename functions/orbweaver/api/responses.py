@@ -2,27 +2,23 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import Annotated, Any, Self
 
 from orbweaver.budget.billing_units import units_of
 from orbweaver.budget.prices import dollars
+from orbweaver.control.crawl_control import Status
 from orbweaver.control.json_schema import Fits, schema_of_fields
+from orbweaver.diagnostics.explanation import Explanation
 from orbweaver.diagnostics.host_status import HostView
 from orbweaver.diagnostics.refusal_report import Skipped
-from orbweaver.diagnostics.url_status import UrlStatus
+from orbweaver.diagnostics.url_status import Facts, UrlStatus
 from orbweaver.exporting.cells import iso
 from orbweaver.exporting.manifest import page_as_json
-from orbweaver.model.crawl import State, Stop
+from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.cuts import COUNTER
 from orbweaver.model.item import Item
 from orbweaver.model.outcome import Outcome
 from orbweaver.model.page_record import PageRecord
-
-if TYPE_CHECKING:
-    from orbweaver.control.crawl_control import Status
-    from orbweaver.diagnostics.explanation import Explanation
-    from orbweaver.diagnostics.url_status import Facts
-    from orbweaver.model.crawl import Crawl
 
 Moment = Annotated[str, Fits(form="date-time", example="2026-11-21T09:00:00.000Z")]
 Next = Annotated[str | None, Fits(says="the cursor of the next page; null on the last one")]

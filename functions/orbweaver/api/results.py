@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from orbweaver.api.context import Reply
-from orbweaver.api.pages import ROWS_READ_MAX, walk
-from orbweaver.api.requests import YesNo
+from orbweaver.api.context import Means, Reply
+from orbweaver.api.pages import ROWS_READ_MAX, Place, walk
+from orbweaver.api.requests import Exported, Items, OfCrawl, Texts, YesNo
 from orbweaver.api.responses import (
     ExportedFile,
     ExportedFiles,
@@ -24,17 +23,11 @@ from orbweaver.api.responses import (
     FoundTexts,
 )
 from orbweaver.control import cursor
-from orbweaver.exporting.manifest import PREFIX, days_between, decode_manifest, manifest_path
+from orbweaver.exporting.manifest import PREFIX, File, days_between, decode_manifest, manifest_path
 from orbweaver.frontier import warc
 from orbweaver.frontier.retrying import all_of
-
-if TYPE_CHECKING:
-    from orbweaver.api.context import Means
-    from orbweaver.api.pages import Place
-    from orbweaver.api.requests import Exported, Items, OfCrawl, Texts
-    from orbweaver.exporting.manifest import File
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.page_record import PageRecord
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.page_record import PageRecord
 
 ANSWER_BYTES_MAX = 3_000_000
 TOO_LARGE = "it is larger than an answer may be: exports have it"

@@ -8,11 +8,11 @@ not dial it: a request for one is refused at once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
-from orbweaver.api.context import Reply
+from orbweaver.api.context import Means, Reply
 from orbweaver.api.problems import FLAWS_MAX, Refused
-from orbweaver.api.requests import SEEDS_FOLDER
+from orbweaver.api.requests import SEEDS_FOLDER, Keyed, Seeds
 from orbweaver.api.responses import Accepted
 from orbweaver.control.definition import DefinitionProblem, lines_of
 from orbweaver.diagnostics.rule_texts import never_asked
@@ -20,12 +20,6 @@ from orbweaver.frontier.messages import REFERENCE_CHARS_MAX, seeds_of
 from orbweaver.model.errors import TooLarge, UnknownCrawl
 from orbweaver.model.url import canonicalize, host_of, redacted
 from orbweaver.worker.seeding import crawl_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from orbweaver.api.context import Means
-    from orbweaver.api.requests import Keyed, Seeds
 
 URLS_MAX = 10_000
 # As many messages of 100 as the function has time to send.

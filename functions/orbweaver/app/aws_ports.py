@@ -11,20 +11,21 @@ from functools import cached_property
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from orbweaver.adapters.aws.clients import Aws
+from orbweaver.adapters.aws.sqs import SqsQueue
+from orbweaver.adapters.aws.usage_meter import UsageMeter
 from orbweaver.adapters.local.clock import SystemClock
 from orbweaver.frontier.messages import MessageSource
+from orbweaver.model.settings import Settings
 
 if TYPE_CHECKING:
-    from orbweaver.adapters.aws.clients import Aws
     from orbweaver.adapters.aws.emf import EmfMetrics
     from orbweaver.adapters.aws.event_bus import BusEvents
     from orbweaver.adapters.aws.s3 import BucketFiles
     from orbweaver.adapters.aws.scheduler import GroupSchedules
     from orbweaver.adapters.aws.secrets import ManagedSecrets
-    from orbweaver.adapters.aws.sqs import SqsQueue
     from orbweaver.adapters.aws.sqs_dead_letters import SqsDeadLetters
     from orbweaver.adapters.aws.sqs_deliveries import SqsDeliveries
-    from orbweaver.adapters.aws.usage_meter import UsageMeter
     from orbweaver.adapters.dynamodb.budgets import DynamoBudgets
     from orbweaver.adapters.dynamodb.claims import DynamoFrontier
     from orbweaver.adapters.dynamodb.crawls import DynamoCrawls
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from orbweaver.adapters.dynamodb.table import Dynamo
     from orbweaver.adapters.local.reader import BudgetReader
     from orbweaver.model.metrics import Service
-    from orbweaver.model.settings import Settings
 
 
 class Ports:

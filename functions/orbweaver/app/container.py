@@ -15,21 +15,19 @@ import os
 import signal
 import sys
 import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
-from orbweaver.adapters.aws.clients import Aws
+from orbweaver.adapters.aws.clients import Aws, Watcher
+from orbweaver.adapters.aws.usage_meter import UsageMeter
 from orbweaver.app.aws_ports import Ports, meter_of
 from orbweaver.app.wiring import api_of, notifying, starting, worker_of
 from orbweaver.model.settings import Settings, function_name, in_lambda
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-
-    from orbweaver.adapters.aws.clients import Watcher
-    from orbweaver.adapters.aws.usage_meter import UsageMeter
     from orbweaver.api.app import Api
     from orbweaver.delivery.deliverer import Taken
     from orbweaver.exporting.exporter import Exporter

@@ -5,12 +5,11 @@ Imports are made where they are needed: a container needs one of them.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
     from orbweaver.api.app import Api
     from orbweaver.app.aws_ports import Ports
     from orbweaver.control.crawl_control import Control

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+from orbweaver.app.aws_ports import Ports
+from orbweaver.delivery.deliverer import Deliverer, Receiver
 
-    from orbweaver.app.aws_ports import Ports
-    from orbweaver.delivery.deliverer import Deliverer, Receiver
+if TYPE_CHECKING:
     from orbweaver.delivery.ports import Courier
 
 

@@ -18,14 +18,12 @@ Amazon SQS pricing; Amazon EventBridge pricing.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from orbweaver.model.crawl import Counts
+from orbweaver.model.crawl import Counts
 
 PREFIX = "units."
 WRITE_BYTES, READ_BYTES, CHUNK_BYTES = 1024, 4096, 64 * 1024

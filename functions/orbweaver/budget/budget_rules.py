@@ -16,17 +16,14 @@ that left no journal stays used: it may have been received.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
+from orbweaver.model.crawl import Counts, Crawl
 from orbweaver.model.limits import LimitPart, Settlement
 from orbweaver.model.outcome import Reason
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from orbweaver.model.crawl import Counts, Crawl
 
 # A function runs for at most 15 minutes.
 DEAD_MS = 900_000

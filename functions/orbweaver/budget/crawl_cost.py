@@ -17,14 +17,11 @@ free), storage, whatever else an account pays for being there.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import ceil
-from typing import TYPE_CHECKING
 
 from orbweaver.budget.billing_units import Term
 from orbweaver.budget.prices import NANO, each
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # A request of 64 KB.
 SQS_REQUEST = each(Term.SQS)

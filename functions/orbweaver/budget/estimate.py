@@ -17,20 +17,19 @@ packs delivered and visited, and invocations.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, exp, sqrt
 from typing import TYPE_CHECKING
 
 from orbweaver.budget.billing_units import Stage, Term, Units
 from orbweaver.budget.rounds import OWN_LINKS, Assumed, rounds_of
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.politeness.host_schedule import spacing_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from orbweaver.budget.rounds import Rounds
-    from orbweaver.model.crawl import Crawl
 
 # Messages of a request of SQS.
 MESSAGES = 10

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from orbweaver.budget.budget_rules import BudgetState, Taking
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.limits import LimitPart
+from orbweaver.budget.budget_rules import BudgetState, Taking
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.limits import LimitPart
 
 
 class Budgets(Protocol):

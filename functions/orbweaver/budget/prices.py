@@ -7,15 +7,12 @@ transfer). The first tier is taken where there are several: what is used more ge
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from orbweaver.budget.billing_units import Term
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 AS_OF = "2026-11"
 NANO = 1_000_000_000

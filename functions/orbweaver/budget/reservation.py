@@ -13,6 +13,7 @@ commit; a crawl without such limits has no reservations, and pays nothing for th
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -20,32 +21,30 @@ from typing import TYPE_CHECKING
 from orbweaver.budget import crawl_cost
 from orbweaver.budget.budget_rules import (
     COUNTED,
+    BudgetState,
     BudgetTake,
     BudgetWanted,
     Later,
+    Refused,
     Spent,
     Taking,
     limit_of,
     next_step,
 )
+from orbweaver.frontier.messages import Pack
+from orbweaver.frontier.pack_result import PackResult
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import Transient
 from orbweaver.model.limits import LimitPart
 from orbweaver.model.outcome import Reason, Refusal
-from orbweaver.model.target import TargetKind
+from orbweaver.model.ports import Clock
+from orbweaver.model.settings import Settings
+from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url import host_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from orbweaver.budget.budget_rules import BudgetState, Refused
     from orbweaver.budget.ports import Budgets
-    from orbweaver.frontier.messages import Pack
-    from orbweaver.frontier.pack_result import PackResult
     from orbweaver.frontier.ports import Crawls
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.ports import Clock
-    from orbweaver.model.settings import Settings
-    from orbweaver.model.target import Target
 
 # How often a budget may change between being read and being taken from.
 TAKE_TRIES = 5

@@ -24,13 +24,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import exp, inf, log
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.target import PACK_TARGETS_MAX
 from orbweaver.politeness.host_schedule import HORIZON_MS, spacing_ms
-
-if TYPE_CHECKING:
-    from orbweaver.model.crawl import Crawl
 
 # Of a stack whose context does not say otherwise: workers at once, messages of a batch, memory.
 WORKERS, BATCH, MEMORY_MB = 50, 10, 1_024

@@ -12,15 +12,13 @@ import argparse
 import difflib
 import itertools
 import re
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
 
 from orbweaver import __version__
 from orbweaver.cli.commands import MODULES, load
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.model.url import redacted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 
 class _Parser(argparse.ArgumentParser):

@@ -8,23 +8,20 @@ Rules
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from orbweaver.cli import option_types
+from orbweaver.cli.session import Surroundings
 from orbweaver.cli.stack import PORT
 from orbweaver.exporting.formats import FORMATS
 from orbweaver.model.settings import STACK
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Callable, Coroutine
-
-    from orbweaver.cli.session import Surroundings
-
     Run: TypeAlias = Callable[[Namespace, Surroundings], int | Coroutine[Any, Any, int]]
 
 TARGETS = ("local", "aws")

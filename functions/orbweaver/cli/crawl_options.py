@@ -6,6 +6,7 @@ defaults, stand. A switch can only be turned one way: what a definition has set 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,13 +14,11 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.cli import option_types
 from orbweaver.control.crawl_spec import SETTINGS
 from orbweaver.frontier.refetch import MISSING
+from orbweaver.model.crawl_settings import Setting
 from orbweaver.parsing.pii_redaction import KINDS
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Mapping
-
-    from orbweaver.model.crawl_settings import Setting
 
 DEFINITION = Path("crawl.toml")
 # What is estimated of a crawl whose definition does not limit its pages.

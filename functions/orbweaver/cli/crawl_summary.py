@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.cli import item_text, text
+from orbweaver.cli.export_files import Written
 from orbweaver.cli.live import status as progress
 from orbweaver.cli.live.lines import STOPS, cost, counted, left_out, reasons
+from orbweaver.cli.live.status import View
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.cuts import COUNTER, PAGES
 from orbweaver.model.outcome import Outcome
-
-if TYPE_CHECKING:
-    from orbweaver.cli.export_files import Written
-    from orbweaver.cli.live.status import View
-    from orbweaver.model.crawl import Crawl
-
 
 # What is typed next, most of the time.
 QUERY = "SELECT url, status, title FROM pages LIMIT 10"

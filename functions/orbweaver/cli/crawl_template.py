@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from orbweaver.control.crawl_spec import SETTINGS
 from orbweaver.control.definition_keys import BY_PATH, TABLES
 from orbweaver.control.spec_checks import WRITTEN
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from orbweaver.model.crawl_settings import Setting
+from orbweaver.model.crawl_settings import Setting
 
 # The keys that it gives a value; of the others it shows one.
 _GIVEN = ("seeds", "limits.pages")

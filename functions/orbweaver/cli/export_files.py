@@ -8,6 +8,7 @@ is found out before anything is crawled.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,17 +18,14 @@ from typing import TYPE_CHECKING
 from orbweaver.adapters.local.folder import FolderError
 from orbweaver.app.wiring_exporting import alone_of
 from orbweaver.cli.exit_codes import UsageError
-from orbweaver.exporting.manifest import MANIFESTS, decode_manifest
+from orbweaver.cli.session import Session
+from orbweaver.exporting.manifest import MANIFESTS, Manifest, decode_manifest
 from orbweaver.model.columns import PAGES
+from orbweaver.model.crawl import Crawl
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from orbweaver.cli.session import Session
     from orbweaver.exporting.local_exporter import Alone
-    from orbweaver.exporting.manifest import Manifest
     from orbweaver.exporting.run_state import UnitProgress
-    from orbweaver.model.crawl import Crawl
 
 OUT = Path("out")
 PARQUET = "parquet"

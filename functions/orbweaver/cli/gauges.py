@@ -8,6 +8,7 @@ Source: the OpenMetrics specification, 1.0 (prometheus.io/docs/specs/om).
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from prometheus_client.core import (
@@ -19,18 +20,14 @@ from prometheus_client.core import (
 from orbweaver.budget.billing_units import units_of
 from orbweaver.budget.prices import NANO, PRICES
 from orbweaver.cli.live import spending
-from orbweaver.model.crawl import State
+from orbweaver.cli.stack import Depths
+from orbweaver.control.crawl_control import Status
+from orbweaver.model.crawl import Counts, State
 from orbweaver.model.cuts import COUNTER
 from orbweaver.model.outcome import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from prometheus_client.core import Metric
-
-    from orbweaver.cli.stack import Depths
-    from orbweaver.control.crawl_control import Status
-    from orbweaver.model.crawl import Counts
 
 CRAWLS_MAX = 50
 # What is counted once a crawl: key of its counters, name, unit, meaning.

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 from orbweaver.cli import text
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.item_rules import ItemRule, ValueKind, ValueSource, columns_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from orbweaver.model.crawl import Crawl
 
 
 def rules(crawl: Crawl) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +20,12 @@ from orbweaver.cli.stack import (
     StandingStack,
     up_again,
 )
+from orbweaver.model.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping
-
     from localstack.sources import Source
     from orbweaver.app.aws_ports import Ports
     from orbweaver.cli.stack import Say
-    from orbweaver.model.settings import Settings
 
 DEPTHS = (
     "ApproximateNumberOfMessages",

@@ -12,9 +12,11 @@ import contextlib
 import os
 import signal
 import sys
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from types import FrameType
+from typing import TextIO
 
 from orbweaver.cli import exit_codes, local_machine
 from orbweaver.cli.arguments import parse
@@ -25,13 +27,8 @@ from orbweaver.cli.session import Surroundings
 from orbweaver.cli.stack import LOCAL_CONTEXT, StackUnreachable
 from orbweaver.control.crawl_control import ControlError
 from orbweaver.model.errors import PortError, StoredNewer
+from orbweaver.model.ports import Fetcher
 from orbweaver.model.version import REMEDY
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
-    from types import FrameType
-
-    from orbweaver.model.ports import Fetcher
 
 USAGE, UNREACHABLE = 2, 3
 # As shells report a program that SIGPIPE has ended.

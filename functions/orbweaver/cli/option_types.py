@@ -5,14 +5,11 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from orbweaver.exporting.manifest import ExportEventError, check_day, formats_in
 from orbweaver.model import amounts, durations
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 THRESHOLD = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)(%?)")
 

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from orbweaver.politeness.host_schedule import Host, Slots, grant
-from orbweaver.politeness.robots_cache import RobotsKeeper
-
-if TYPE_CHECKING:
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.ports import Clock, Fetcher
-    from orbweaver.model.settings import Settings
-    from orbweaver.politeness.host_schedule import RobotsEntry
-    from orbweaver.politeness.robots_cache import Ruling
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.ports import Clock, Fetcher
+from orbweaver.model.settings import Settings
+from orbweaver.politeness.host_schedule import Host, RobotsEntry, Slots, grant
+from orbweaver.politeness.robots_cache import RobotsKeeper, Ruling
 
 
 class HostsOfOneCommand:

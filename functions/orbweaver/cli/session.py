@@ -7,41 +7,37 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TextIO
 
 from orbweaver.app.wiring import control_of
-from orbweaver.cli.live.display import JsonDisplay, Lines, Panel
-from orbweaver.cli.live.status import ProgressMeter, StatusReading, stalled
+from orbweaver.cli.live.display import Display, JsonDisplay, Lines, Panel
+from orbweaver.cli.live.status import ProgressMeter, StatusReading, View, stalled
 from orbweaver.cli.stack import (
     ENDPOINT,
     WORKER,
+    Machine,
     StackUnreachable,
     environment_of,
     outputs_of,
     settings_from,
 )
 from orbweaver.cli.text import clean_lines, visible
+from orbweaver.control.crawl_control import Control
 from orbweaver.diagnostics.host_status import hosts_of
 from orbweaver.model.errors import Transient
+from orbweaver.model.ports import Clock, Fetcher
+from orbweaver.model.settings import Settings
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from orbweaver.app.aws_ports import Ports
-    from orbweaver.cli.live.display import Display
-    from orbweaver.cli.live.status import View
-    from orbweaver.cli.stack import Machine
-    from orbweaver.control.crawl_control import Control
-    from orbweaver.model.ports import Clock, Fetcher
-    from orbweaver.model.settings import Settings
 
     Connect = Callable[[Settings, Mapping[str, str]], AbstractAsyncContextManager[Ports]]
-    # Why a server cannot be reached from this machine; None if it can.
     Reach = Callable[[str], Awaitable[str | None]]
 
 LOCAL_POLL_S = 1.0

@@ -15,15 +15,14 @@ Rules
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from orbweaver.model.settings import PREFIX, Settings, SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from contextlib import AbstractContextManager
-
     from localstack.sources import Source
 
     Say = Callable[[str], None]

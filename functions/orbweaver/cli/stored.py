@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from orbweaver.cli import text
 from orbweaver.cli.exit_codes import FAILED, OK
+from orbweaver.cli.session import Surroundings
 from orbweaver.exporting.cells import iso
 from orbweaver.frontier import warc
 from orbweaver.model.cuts import parts_of, told, written
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from orbweaver.cli.session import Surroundings
-    from orbweaver.model.page_record import PageRecord
-    from orbweaver.model.ports import Files
+from orbweaver.model.page_record import PageRecord
+from orbweaver.model.ports import Files
 
 # What of a page's `cut` is said of its text, and of its body.
 OF = {"text": ("body", "unread", "text", "layout", "text_chars"), "body": ("body", "headers")}

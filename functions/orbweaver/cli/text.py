@@ -8,10 +8,7 @@ command writes to a terminal beside that, has them written out.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
 
 BREAKS = re.compile("[\t\n\v\f\r\x85\u2028\u2029]+")
 UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -11,10 +11,12 @@ A message that is sent twice finds its ledger and ends.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from orbweaver.control.crawl_queries import Lookout, Status
+from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.edits import amended, shared_out
 from orbweaver.control.retry_failures import Retrier
 from orbweaver.control.spec_checks import crawl_of, keyed
@@ -26,20 +28,16 @@ from orbweaver.frontier.messages import Close, Pack, Past, SeedsMessage, decode,
 from orbweaver.frontier.resumption import earlier, resumed
 from orbweaver.frontier.retrying import all_of
 from orbweaver.frontier.yield_drop import before, pages_of
-from orbweaver.model.crawl import State, Stop, moved
+from orbweaver.model.crawl import Crawl, State, Stop, moved
 from orbweaver.model.crawl_codec import OF_THE_RUN
 from orbweaver.model.errors import Conflict, ControlError, UnknownCrawl
 from orbweaver.model.redacted_names import closed_by
+from orbweaver.model.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from orbweaver.control.crawl_spec import CrawlSpec
     from orbweaver.frontier.ports import Crawls, Packs, Pages
     from orbweaver.frontier.queues import Queue
-    from orbweaver.model.crawl import Crawl
     from orbweaver.model.ports import Clock
-    from orbweaver.model.settings import Settings
     from orbweaver.politeness.ports import Hosts
 
 __all__ = ["Conflict", "Control", "ControlError", "Status", "UnknownCrawl", "same_work"]

@@ -7,28 +7,24 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from orbweaver.diagnostics.host_status import host_view, hosts_of, named
-from orbweaver.diagnostics.refusal_report import Examples, report_of
+from orbweaver.diagnostics.host_status import HostView, host_view, hosts_of, named
+from orbweaver.diagnostics.refusal_report import Examples, Report, report_of
 from orbweaver.exporting.manifest import days_between
 from orbweaver.frontier.retrying import all_of, closing
+from orbweaver.model.crawl import Counters, Crawl
 from orbweaver.model.errors import ControlError, StoredNewer, UnknownCrawl
-from orbweaver.model.page_record import shard_of
+from orbweaver.model.outcome import Outcome
+from orbweaver.model.page_record import PageRecord, shard_of
+from orbweaver.model.settings import Settings
 from orbweaver.model.url import canonicalize, redacted, url_hash
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
-
-    from orbweaver.diagnostics.host_status import HostView
-    from orbweaver.diagnostics.refusal_report import Report
     from orbweaver.frontier.ports import Crawls, Pages
-    from orbweaver.model.crawl import Counters, Crawl
-    from orbweaver.model.outcome import Outcome
-    from orbweaver.model.page_record import PageRecord
     from orbweaver.model.ports import Clock
-    from orbweaver.model.settings import Settings
     from orbweaver.politeness.ports import Hosts
 
 LOOKUPS_AT_ONCE = 16

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from orbweaver.model.crawl_settings import (
     CrawlSettings,
     Setting,
     settings_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SEEDS_FILE = "seeds_file"
 

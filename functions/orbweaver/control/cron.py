@@ -16,13 +16,10 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo
 
 CHARS_MAX = 200
 # The calendar repeats after 28 years (until 2100): what does not come by then hardly ever does.

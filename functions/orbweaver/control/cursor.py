@@ -12,11 +12,8 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from collections.abc import Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 VERSION = b"1"
 SUM_BYTES = 9  # with the version's byte and base64, no padding stands in the middle

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -29,18 +30,16 @@ from orbweaver.frontier.dead_letters import (
 from orbweaver.frontier.envelope import Newer
 from orbweaver.frontier.journal import OutgoingPack
 from orbweaver.frontier.messages import MessageSource, Pack
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import PortError, StoredNewer
+from orbweaver.model.ports import Clock
 from orbweaver.worker.pack import STRIKES_MAX
 from orbweaver.worker.seeding import crawl_for
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-
     from orbweaver.frontier.dead_letters import DeadLetter, DeadLetterSelection, Revived
     from orbweaver.frontier.ports import Crawls, Packs
     from orbweaver.frontier.queues import DeadLetters, Queue
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.ports import Clock
 
 _log = logging.getLogger(__name__)
 

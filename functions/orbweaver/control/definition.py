@@ -11,25 +11,21 @@ Decoded documents come in, so that TOML, JSON and whatever is sent to an API are
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.control.crawl_spec import SEEDS_FILE, CrawlSpec
 from orbweaver.control.definition_keys import BY_PATH, KEYS, PATHS, TABLES
 from orbweaver.control.definition_values import (
     SHOWN_CHARS_MAX,
+    Key,
     UnfitSetting,
     UnfitWithin,
     plain,
     shown,
 )
 from orbweaver.control.spec_checks import problems_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from orbweaver.control.definition_values import Key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

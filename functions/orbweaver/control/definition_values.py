@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from orbweaver.control.crawl_spec import SETTINGS
 from orbweaver.model.amounts import NANO, nanodollars, size_bytes, size_text
@@ -18,9 +18,6 @@ from orbweaver.model.durations import duration_ms
 from orbweaver.model.url import redacted
 from orbweaver.model.user_agent import HOSTS_MAX
 from orbweaver.parsing.pii_redaction import KINDS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 # TOML has no greater ones, and a greater one is a mistake.
 NUMBER_MAX = 2**63

@@ -16,21 +16,18 @@ new quota and what it has. The quotas add up to the greater of the budget and wh
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.control.crawl_spec import SEEDS_FILE, SETTINGS, CrawlSpec
 from orbweaver.control.definition import DefinitionError, DefinitionProblem, check, given_in, read
 from orbweaver.control.definition_keys import BY_PATH
 from orbweaver.control.seed_list import tracking_of
 from orbweaver.control.webhook import webhook_of
+from orbweaver.model.crawl import Counters, Crawl
 from orbweaver.model.url import canonicalize
 from orbweaver.model.user_agent import origins_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from orbweaver.model.crawl import Counters, Crawl
 
 EDITABLE = tuple(one.key for one in SETTINGS if one.editable)
 _SEEDS = ("seeds", "sitemap_urls")

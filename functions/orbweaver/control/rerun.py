@@ -15,27 +15,23 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from orbweaver.control.seed_list import SEEDS_BYTES_MAX, SEEDS_MAX
 from orbweaver.frontier.admission import prefixes, root_of
 from orbweaver.frontier.envelope import CRAWL_ID_CHARS_MAX
 from orbweaver.frontier.messages import SEEDS_REFERENCES_MAX
+from orbweaver.frontier.refetch import Lacking
 from orbweaver.model.crawl import Crawl, State, first_hosts
 from orbweaver.model.crawl_codec import digest_of
 from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import FAILURES, Outcome, Reason
+from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target
 from orbweaver.model.url import host_of, hostname_of
 from orbweaver.model.user_agent import OPEN_HEADERS
 from orbweaver.worker.pack_context import ERROR_CHARS_MAX
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from orbweaver.frontier.refetch import Lacking
-    from orbweaver.model.page_record import PageRecord
 
 # Beyond that it is not failures that are to be asked for again, but the crawl.
 FAILURES_MAX = 200_000

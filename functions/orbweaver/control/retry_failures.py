@@ -7,8 +7,10 @@ and the other takes it over.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
+from orbweaver.control.crawl_queries import Lookout
 from orbweaver.control.rerun import (
     Failures,
     RerunError,
@@ -20,14 +22,11 @@ from orbweaver.control.rerun import (
 )
 from orbweaver.frontier.refetch import Lacking, alone, like, wants_more
 from orbweaver.frontier.retrying import closing
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import ControlError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
-    from orbweaver.control.crawl_queries import Lookout
     from orbweaver.frontier.ports import Crawls
-    from orbweaver.model.crawl import Crawl
     from orbweaver.model.ports import Clock
 
 

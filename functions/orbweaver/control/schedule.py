@@ -16,19 +16,15 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count, islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
+from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.cron import CronError, parse
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from orbweaver.control.crawl_spec import CrawlSpec
 
 EVERY_MINUTES_MIN = 5
 EVERY_MINUTES_MAX = 366 * 24 * 60

@@ -11,12 +11,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.control import definition
-from orbweaver.control.crawl_control import ControlError
-from orbweaver.control.crawl_spec import Overlap
+from orbweaver.control.crawl_control import Control, ControlError
+from orbweaver.control.crawl_spec import CrawlSpec, Overlap
 from orbweaver.control.schedule import (
     NAME_CHARS_MAX,
     Scheduled,
@@ -31,10 +32,6 @@ from orbweaver.model.crawl import run_id
 from orbweaver.model.metrics import Metric
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from orbweaver.control.crawl_control import Control
-    from orbweaver.control.crawl_spec import CrawlSpec
     from orbweaver.control.ports import Schedules
     from orbweaver.model.ports import Clock, Metrics
 

@@ -9,16 +9,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.diagnostics.url_changes import suggested
 from orbweaver.model.crawl import DEFAULT_CRAWL
 from orbweaver.model.url import TRACKING_PARAMETERS, canonicalize, host_of, redacted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from orbweaver.control.crawl_spec import CrawlSpec
 
 SEEDS_MAX = 10_000
 # The definition is one item of at most 400 KB; the rest of it is small.

@@ -9,10 +9,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from decimal import Decimal
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.control.crawl_spec import SETTINGS, CrawlSpec, PlanError
 from orbweaver.control.schedule import problems_in as problems_of_schedule
@@ -28,6 +29,7 @@ from orbweaver.model.crawl import DEFAULT_CRAWL, Crawl, first_hosts, run_id
 from orbweaver.model.crawl_codec import digest_of
 from orbweaver.model.crawl_settings import CrawlSettings
 from orbweaver.model.durations import duration_text
+from orbweaver.model.http_exchange import HostHeaders
 from orbweaver.model.url import redacted
 from orbweaver.model.url_patterns import first_match, matches, problems_between
 from orbweaver.model.url_patterns import problems_of as problems_of_patterns
@@ -39,11 +41,6 @@ from orbweaver.model.user_agent import (
     origins_of,
     problems_of_headers,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from orbweaver.model.http_exchange import HostHeaders
 
 PAGES_MAX_DEFAULT = 1_000_000
 SHARDS_DEFAULT = 16

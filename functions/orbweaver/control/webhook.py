@@ -15,23 +15,20 @@ import hashlib
 import hmac
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, TypeAlias
 
-from orbweaver.model.address_policy import PORTS, verdict
-from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.model.address_policy import PORTS, Allowed, verdict
+from orbweaver.model.crawl import Counts, Crawl
+from orbweaver.model.http_exchange import Failure, Headers, Response
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.redacted_names import HTTP_PORT, local_of, named_by, port_of
 from orbweaver.model.url import canonicalize, host_of, hostname_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from orbweaver.control.crawl_spec import CrawlSpec
-    from orbweaver.model.address_policy import Allowed
-    from orbweaver.model.crawl import Counts, Crawl
-    from orbweaver.model.http_exchange import Headers
 
 EVENT = "CrawlCompleted"
 # Of the body: it grows when a name goes or changes its meaning. The first named every counter.

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, assert_never
 
 from orbweaver.control.webhook import (
+    Delivery,
     Undelivered,
     WebhookDelivered,
     WebhookRefused,
@@ -20,19 +22,16 @@ from orbweaver.control.webhook import (
     headers_of,
     shown,
 )
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.http_exchange import Request
 from orbweaver.model.metrics import Metric
+from orbweaver.model.settings import Settings
 from orbweaver.model.url import host_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from orbweaver.control.webhook import Delivery
     from orbweaver.frontier.ports import Crawls
     from orbweaver.frontier.queues import Queue
-    from orbweaver.model.crawl import Crawl
     from orbweaver.model.ports import Clock, Fetcher, Metrics, Secrets
-    from orbweaver.model.settings import Settings
 
 TOTAL_S = 10.0
 # The answer is not read; so much of it is taken in to keep the receiver from an error.

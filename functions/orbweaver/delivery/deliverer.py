@@ -13,6 +13,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -29,13 +31,10 @@ from orbweaver.delivery.transfer import GONE, UNFINISHED, Delivered, Shipment, T
 from orbweaver.exporting.manifest import PREFIX, decode_manifest
 from orbweaver.model.errors import Permanent, Transient
 from orbweaver.model.metrics import Metric
+from orbweaver.model.ports import Clock, Files, Metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from contextlib import AbstractAsyncContextManager
-
     from orbweaver.delivery.ports import Courier, Deliveries
-    from orbweaver.model.ports import Clock, Files, Metrics
 
 # What an invocation keeps of its time, to end a window and say where it is.
 RESERVE_MS = 60_000

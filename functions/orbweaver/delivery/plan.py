@@ -18,22 +18,19 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.exporting.formats import FORMATS
 from orbweaver.exporting.manifest import (
     ExportEventError,
+    FilePlace,
     Manifest,
     check_day,
     manifest_path,
     place_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from orbweaver.exporting.manifest import FilePlace
 
 LEDGERS = "_delivered/"
 LEDGER_VERSION = 1

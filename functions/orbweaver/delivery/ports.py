@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from orbweaver.delivery.plan import Remains
-    from orbweaver.exporting.manifest import File
+from orbweaver.delivery.plan import Remains
+from orbweaver.exporting.manifest import File
 
 
 class Courier(Protocol):

@@ -11,20 +11,24 @@ its own. This is looked at every few seconds, and before the manifest comes.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from orbweaver.delivery.plan import Remains, decode_ledger, encode_ledger, ledger_path, steps_of
-from orbweaver.exporting.manifest import encode_manifest
+from orbweaver.delivery.plan import (
+    Remains,
+    Steps,
+    decode_ledger,
+    encode_ledger,
+    ledger_path,
+    steps_of,
+)
+from orbweaver.exporting.manifest import File, Manifest, encode_manifest
 from orbweaver.model.errors import Transient
+from orbweaver.model.ports import Clock, Files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from orbweaver.delivery.plan import Steps
     from orbweaver.delivery.ports import Courier
-    from orbweaver.exporting.manifest import File, Manifest
-    from orbweaver.model.ports import Clock, Files
 
 # As large as a manifest of a hundred thousand files.
 STANDING_BYTES_MAX = 64 * 1024 * 1024

@@ -8,27 +8,25 @@ linked it, and which pack it was sent in; the journal of that one, how it ended 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from orbweaver.diagnostics.explanation import explain
+from orbweaver.diagnostics.explanation import Explanation, explain
 from orbweaver.diagnostics.url_status import Facts, Journey, choose
+from orbweaver.frontier.claims import StandingClaim
 from orbweaver.frontier.journal import outbox
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import UnknownCrawl
+from orbweaver.model.page_record import PageRecord
+from orbweaver.model.ports import Clock
+from orbweaver.model.settings import Settings
 from orbweaver.model.target import Prior
 from orbweaver.model.url import canonicalize, host_of, redacted
+from orbweaver.politeness.host_schedule import RobotsEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from orbweaver.diagnostics.explanation import Explanation
-    from orbweaver.frontier.claims import StandingClaim
     from orbweaver.frontier.ports import Crawls, Frontier, History, Packs
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.page_record import PageRecord
-    from orbweaver.model.ports import Clock
-    from orbweaver.model.settings import Settings
-    from orbweaver.politeness.host_schedule import RobotsEntry
     from orbweaver.politeness.ports import Hosts
 
     AskRobots = Callable[[str, Crawl], Awaitable[RobotsEntry | None]]

@@ -7,8 +7,8 @@ next.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from orbweaver.budget.budget_rules import reasons_of
 from orbweaver.diagnostics.host_status import why_blocked
@@ -20,27 +20,21 @@ from orbweaver.diagnostics.rule_texts import (
     trap_rule,
 )
 from orbweaver.diagnostics.url_changes import changes
-from orbweaver.diagnostics.url_status import UrlStatus, refusal_of, robots_of, url_status_of
+from orbweaver.diagnostics.url_status import Facts, UrlStatus, refusal_of, robots_of, url_status_of
 from orbweaver.frontier.admission import in_scope
+from orbweaver.frontier.claims import StandingClaim
 from orbweaver.frontier.crawler_traps import trap
 from orbweaver.model.backoff import ATTEMPTS_MAX
-from orbweaver.model.crawl import Stop
+from orbweaver.model.crawl import Crawl, Stop
 from orbweaver.model.crawl_rules import depth_limit
 from orbweaver.model.cuts import told
 from orbweaver.model.outcome import Outcome, Reason, Refusal
+from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import TargetKind
 from orbweaver.model.url import canonicalize, host_of
 from orbweaver.model.url_rules import deciding, said_of
 from orbweaver.model.user_agent import identity_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from orbweaver.diagnostics.url_status import Facts
-    from orbweaver.frontier.claims import StandingClaim
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.page_record import PageRecord
-    from orbweaver.politeness.host_schedule import Host
+from orbweaver.politeness.host_schedule import Host
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

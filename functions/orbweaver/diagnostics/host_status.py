@@ -9,17 +9,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from orbweaver.model.crawl import first_hosts
+from orbweaver.model.crawl import Counts, Crawl, first_hosts
 from orbweaver.model.url import canonicalize, host_of, redacted
 from orbweaver.model.user_agent import identity_of
-from orbweaver.politeness.host_schedule import FAILURES_MAX, delay_of, is_down
+from orbweaver.politeness.host_schedule import FAILURES_MAX, Host, delay_of, is_down
 from orbweaver.politeness.robots_txt import parse
-
-if TYPE_CHECKING:
-    from orbweaver.model.crawl import Counts, Crawl
-    from orbweaver.politeness.host_schedule import Host
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

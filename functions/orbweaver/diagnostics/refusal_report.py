@@ -7,19 +7,15 @@ the crawl was over has no record, and so no example.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from orbweaver.frontier.pack_result import SAMPLES_MAX
+from orbweaver.model.crawl import Counts, Crawl
 from orbweaver.model.cuts import COUNTER, PAGES, PARTS, parts_of
 from orbweaver.model.outcome import Outcome, Reason, Refusal, known
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from collections.abc import Set as AbstractSet
-
-    from orbweaver.model.crawl import Counts, Crawl
-    from orbweaver.model.page_record import PageRecord
+from orbweaver.model.page_record import PageRecord
 
 REFUSED = "refused"
 KINDS = (REFUSED, str(Outcome.SKIPPED), str(Outcome.FAILED), COUNTER)

@@ -5,28 +5,20 @@ A sentence on where a URL leads fits both decisions. What reasons mean: `model/o
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from orbweaver.frontier.admission import prefixes
-from orbweaver.model.address_policy import PUBLIC_ONLY, verdict
+from orbweaver.model.address_policy import PUBLIC_ONLY, Allowed, verdict
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import Bodies, Scope
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.redacted_names import LOOPBACK, NO_ORIGINS, local_of, named_by, port_of
 from orbweaver.model.registrable_domain import site_of
 from orbweaver.model.url import host_of, hostname_of
-from orbweaver.model.url_limits import DEFAULT_BOUNDS
-from orbweaver.model.url_rules import THINGS, deciding
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from collections.abc import Set as AbstractSet
-
-    from orbweaver.model.address_policy import Allowed
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.url_limits import Bounds
-    from orbweaver.model.url_rules import UrlRule
+from orbweaver.model.url_limits import DEFAULT_BOUNDS, Bounds
+from orbweaver.model.url_rules import THINGS, UrlRule, deciding
 
 PUBLIC = "1.1.1.1"  # stands for the addresses that a name may have
 MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400

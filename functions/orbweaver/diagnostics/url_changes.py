@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from orbweaver.model.url import (
     SPACES,
@@ -14,9 +14,6 @@ from orbweaver.model.url import (
     hostname_of,
     is_tracking,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _REFERENCE = re.compile(
     r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):)?(?:[/\\]{2}(?P<authority>[^/\\?#]*))?"

@@ -7,37 +7,30 @@ lapsed, its run was over first, it waits with its run, or it waits for its turn.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from orbweaver.diagnostics.rule_texts import moment, never_asked, scope_rule, trap_rule
 from orbweaver.frontier.admission import admit_pattern, in_scope
+from orbweaver.frontier.claims import StandingClaim
 from orbweaver.frontier.crawler_traps import trap
-from orbweaver.model.address_policy import PUBLIC_ONLY
-from orbweaver.model.crawl import State
+from orbweaver.frontier.journal import Unrecorded
+from orbweaver.model.address_policy import PUBLIC_ONLY, Allowed
+from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.crawl_rules import depth_limit
 from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Reason, Refusal
+from orbweaver.model.page_record import PageRecord
 from orbweaver.model.redacted_names import origins_of
+from orbweaver.model.target import Target
 from orbweaver.model.url import canonicalize, host_of
-from orbweaver.model.url_limits import DEFAULT_BOUNDS
+from orbweaver.model.url_limits import DEFAULT_BOUNDS, Bounds
 from orbweaver.model.url_patterns import first_match
 from orbweaver.model.url_rules import deciding, said_of
 from orbweaver.model.user_agent import identity_of
+from orbweaver.politeness.host_schedule import Host, RobotsEntry
 from orbweaver.politeness.robots_txt import parse
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from orbweaver.frontier.claims import StandingClaim
-    from orbweaver.frontier.journal import Unrecorded
-    from orbweaver.model.address_policy import Allowed
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.page_record import PageRecord
-    from orbweaver.model.target import Target
-    from orbweaver.model.url_limits import Bounds
-    from orbweaver.politeness.host_schedule import Host, RobotsEntry
 
 
 class UrlStatus(StrEnum):

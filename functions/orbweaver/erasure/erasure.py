@@ -24,6 +24,7 @@ kept away: its definition does that, by `exclude`.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -35,17 +36,14 @@ from orbweaver.erasure.preview import exported, is_claimed, preview
 from orbweaver.erasure.rules import definition_left, record_left, samples_left
 from orbweaver.fetching.cookies import jar_of
 from orbweaver.model.columns import items_folder
-from orbweaver.model.crawl import State
+from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import Permanent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from orbweaver.erasure.messages import Stores
     from orbweaver.erasure.ports import ClaimTrace, RecordTrace
     from orbweaver.erasure.preview import Look
     from orbweaver.erasure.scope import ErasureScope
-    from orbweaver.model.crawl import Crawl
 
     Say = Callable[[str], None]
 

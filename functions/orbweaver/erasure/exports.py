@@ -22,6 +22,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -32,6 +33,7 @@ from orbweaver.exporting.manifest import (
     PREFIX,
     WORK,
     File,
+    FilePlace,
     Manifest,
     decode_manifest,
     encode_manifest,
@@ -42,14 +44,11 @@ from orbweaver.exporting.run_state import RUN, begun_ms
 from orbweaver.frontier.retrying import all_of
 from orbweaver.frontier.warc import WarcError
 from orbweaver.model.columns import ITEMS
+from orbweaver.model.ports import Clock, Files
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-
     from orbweaver.erasure.scope import ErasureScope
-    from orbweaver.exporting.manifest import FilePlace
     from orbweaver.exporting.ports import ExportEvents
-    from orbweaver.model.ports import Clock, Files
 
     Say = Callable[[str], None]
 

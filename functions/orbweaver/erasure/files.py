@@ -10,20 +10,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from orbweaver.erasure.exports import NOTES, ExportEraser, ExportReader, OnlyRead
 from orbweaver.exporting.manifest import PREFIX, SNAPSHOTS, WORK
 from orbweaver.frontier.body_file import PREFIX as BODIES
 from orbweaver.frontier.body_file import folder_of
+from orbweaver.model.ports import Clock, Files
 
 if TYPE_CHECKING:
-    from collections import Counter
-
     from orbweaver.erasure.exports import Say
     from orbweaver.erasure.scope import ErasureScope
     from orbweaver.exporting.ports import ExportEvents
-    from orbweaver.model.ports import Clock, Files
 
 RESULTS = "athena-results/"
 

@@ -20,17 +20,19 @@ once more. Sent first, then deleted: a crash in between leaves a copy, which cha
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from orbweaver.erasure.rules import ended, in_journal, message_left
 from orbweaver.frontier.dead_letters import UNKNOWN_CRAWL
 from orbweaver.frontier.envelope import Newer
-from orbweaver.frontier.journal import OutgoingPack, outbox
+from orbweaver.frontier.journal import Journal, OutgoingPack, outbox
 from orbweaver.frontier.messages import (
     Close,
     Loose,
     Malformed,
+    Message,
     MessageSource,
     Pack,
     SeedsMessage,
@@ -39,22 +41,18 @@ from orbweaver.frontier.messages import (
 )
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.crawl import Crawl, State
+from orbweaver.model.ports import Clock, Files
 from orbweaver.model.version import REMEDY
+from orbweaver.worker.apply_journal import JournalApplier
 from orbweaver.worker.seeding import result_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
     from orbweaver.erasure.ports import JournalTrace, Lane, Traces
     from orbweaver.erasure.scope import ErasureScope
     from orbweaver.exporting.ports import Catalogue, ExportEvents
     from orbweaver.frontier.dead_letters import DeadLetter
-    from orbweaver.frontier.journal import Journal
-    from orbweaver.frontier.messages import Message
     from orbweaver.frontier.ports import Crawls, Packs, Pages
     from orbweaver.frontier.queues import DeadLetters, Queue
-    from orbweaver.model.ports import Clock, Files
-    from orbweaver.worker.apply_journal import JournalApplier
 
 # Longer than it takes to deal with all that is taken in one go.
 HOLD_S = 900

@@ -10,24 +10,22 @@ Rules
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.frontier.envelope import Newer
-from orbweaver.frontier.messages import Close, Loose, Malformed, Pack, SeedsMessage
+from orbweaver.frontier.journal import Journal
+from orbweaver.frontier.messages import Close, Loose, Malformed, Message, Pack, SeedsMessage
 from orbweaver.frontier.pack_result import PackResult
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.item import Item
 from orbweaver.model.outcome import Reason
+from orbweaver.model.page_record import PageRecord
+from orbweaver.model.target import Target
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from orbweaver.erasure.scope import ErasureScope
-    from orbweaver.frontier.journal import Journal
-    from orbweaver.frontier.messages import Message
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.item import Item
-    from orbweaver.model.page_record import PageRecord
-    from orbweaver.model.target import Target
 
 # How soon what is left of a pack comes back.
 AGAIN_S = 1

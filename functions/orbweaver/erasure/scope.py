@@ -11,16 +11,13 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.url import canonicalize, host_of, hostname_of, redacted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from orbweaver.model.crawl import Crawl
 
 # Another path may begin with one in scope; a full stop or a question mark may end a sentence.
 END = r"(?![\w/~%=&-]|[.?]+[\w/~%=&-])"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,21 +13,18 @@ from orbweaver.exporting.manifest import PREFIX
 from orbweaver.exporting.planner import Planner
 from orbweaver.exporting.repair import Repairer
 from orbweaver.exporting.row_reader import READ_AHEAD_ROWS, RowReader
-from orbweaver.exporting.run_state import Cut
+from orbweaver.exporting.run_state import Cut, UnitProgress
 from orbweaver.exporting.runs import ExportRuns
 from orbweaver.exporting.unit_worker import UnitWorker
-from orbweaver.exporting.workspace import FolderWorkspace
+from orbweaver.exporting.workspace import FolderWorkspace, Workspace
+from orbweaver.model.ports import Clock, Files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from random import Random
 
     from orbweaver.exporting.feed import Feed
     from orbweaver.exporting.ports import Catalogue, ExportEvents, Orders
-    from orbweaver.exporting.run_state import UnitProgress
-    from orbweaver.exporting.workspace import Workspace
     from orbweaver.frontier.ports import Crawls, Pages
-    from orbweaver.model.ports import Clock, Files
 
 # A unit of a crawl that is cut has about so many chunks.
 UNIT_PARTS = 5

@@ -14,17 +14,13 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
-from orbweaver.model.columns import Type
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from orbweaver.model.columns import Column, Table
+from orbweaver.model.columns import Column, Table, Type
 
 Fit: TypeAlias = "Callable[[Any], Any]"
 

@@ -18,34 +18,30 @@ it lies):
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.exporting.changes import as_row, has_feed, judge, run_of
+from orbweaver.exporting.changes import EndedRun, as_row, has_feed, judge, run_of
 from orbweaver.exporting.manifest import days_between
 from orbweaver.exporting.orphans import Orphans
 from orbweaver.exporting.snapshot import (
     BundleKind,
     Head,
+    SnapshotPlace,
     SnapshotShard,
     entry_line,
     entry_of,
     line_of,
     row_of,
 )
-from orbweaver.exporting.snapshot_store import joined, merged
-from orbweaver.model.page_record import day_of
+from orbweaver.exporting.snapshot_store import Snapshots, joined, merged
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.page_record import PageRecord, day_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
-
-    from orbweaver.exporting.changes import EndedRun
-    from orbweaver.exporting.snapshot import SnapshotPlace
-    from orbweaver.exporting.snapshot_store import Snapshots
     from orbweaver.frontier.ports import Crawls, Pages
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.page_record import PageRecord
 
 # How many runs are caught up with, at most, of which no feed was made.
 CHAIN_MAX = 10

@@ -23,21 +23,17 @@ cannot be, the page is deleted, and created again once that one leads to it.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.exporting.snapshot import SnapshotEntry
 from orbweaver.model.columns import CHANGES
-from orbweaver.model.crawl import State, Stop
+from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import PageRecord
 from orbweaver.model.url_rules import said_of
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.page_record import PageRecord
 
 NAMES = tuple(column.name for column in CHANGES.columns)
 GONE_STATUSES = frozenset({404, 410})

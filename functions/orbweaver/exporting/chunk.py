@@ -12,28 +12,34 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.exporting.formats import ARCHIVE, WARC
+from orbweaver.exporting.formats import ARCHIVE, WARC, Writer
 from orbweaver.exporting.formats.rows import invalid_rows, item_rows, page_row, text_row
 from orbweaver.exporting.manifest import File, path_of
-from orbweaver.exporting.run_state import UnitProgress
+from orbweaver.exporting.run_state import Cut, Unit, UnitProgress
+from orbweaver.exporting.workspace import ChunkWorkspace
 from orbweaver.extraction.extract import columns_of
-from orbweaver.model.columns import CHANGES, INVALID_ITEMS, ORIGIN, PAGES, TEXTS, Column, item_table
+from orbweaver.model.columns import (
+    CHANGES,
+    INVALID_ITEMS,
+    ORIGIN,
+    PAGES,
+    TEXTS,
+    Column,
+    Table,
+    item_table,
+)
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.page_record import PageRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
-    from orbweaver.exporting.formats import Writer
     from orbweaver.exporting.formats.hashed_file import Made
     from orbweaver.exporting.formats.warc import WarcWriter
-    from orbweaver.exporting.run_state import Cut, Unit
-    from orbweaver.exporting.workspace import ChunkWorkspace
-    from orbweaver.model.columns import Table
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.page_record import PageRecord
 
 # All files of a chunk together, in terms of the largest.
 TOGETHER = 4

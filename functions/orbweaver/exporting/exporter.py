@@ -35,23 +35,20 @@ not mean. Its SHA-256 gives it away, and the order comes back and mends it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from orbweaver.exporting.file_store import Store
+from orbweaver.exporting.finalizer import Finalizer
+from orbweaver.exporting.manifest import Manifest
 from orbweaver.exporting.orders import OrderKind, decode_order
+from orbweaver.exporting.planner import Planner
 from orbweaver.exporting.requests import identity_of, jobs_of
 from orbweaver.exporting.run_state import ExportScope
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from orbweaver.exporting.file_store import Store
-    from orbweaver.exporting.finalizer import Finalizer
-    from orbweaver.exporting.manifest import Manifest
-    from orbweaver.exporting.planner import Planner
-    from orbweaver.exporting.unit_worker import UnitWorker
-    from orbweaver.model.ports import Clock
+from orbweaver.exporting.unit_worker import UnitWorker
+from orbweaver.model.ports import Clock
 
 TOKEN_BYTES = 8
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-
-    from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl import Crawl
 
 
 class Feed(Protocol):

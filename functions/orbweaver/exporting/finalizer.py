@@ -20,24 +20,21 @@ Order of effects
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from orbweaver.exporting.file_store import Store
 from orbweaver.exporting.glue_registration import register_items
-from orbweaver.exporting.manifest import encode_manifest, place_of
-from orbweaver.exporting.run_state import manifest_of
+from orbweaver.exporting.manifest import File, Manifest, encode_manifest, place_of
+from orbweaver.exporting.orders import ExportOrder
+from orbweaver.exporting.repair import Repairer
+from orbweaver.exporting.run_state import Unit, UnitProgress, manifest_of
+from orbweaver.exporting.runs import ExportRuns
 from orbweaver.model.columns import CHANGES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from orbweaver.exporting.file_store import Store
-    from orbweaver.exporting.manifest import File, Manifest
-    from orbweaver.exporting.orders import ExportOrder
     from orbweaver.exporting.ports import Catalogue, ExportEvents
-    from orbweaver.exporting.repair import Repairer
-    from orbweaver.exporting.run_state import Unit, UnitProgress
-    from orbweaver.exporting.runs import ExportRuns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

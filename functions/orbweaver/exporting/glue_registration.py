@@ -7,17 +7,16 @@ a later export: an export that stands is announced all the same.
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from orbweaver.exporting.glue_schema import FORMAT
+from orbweaver.exporting.manifest import Manifest
 from orbweaver.model.columns import ITEMS, Table
 from orbweaver.model.errors import PortError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from orbweaver.exporting.manifest import Manifest
     from orbweaver.exporting.ports import Catalogue
 
     Tried = Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]

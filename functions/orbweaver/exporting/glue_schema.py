@@ -16,15 +16,11 @@ Source: docs.aws.amazon.com/athena/latest/ug/partition-projection-supported-type
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from orbweaver.model.columns import CHANGES, INVALID_ITEMS, PAGES, TEXTS, Type
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from orbweaver.model.columns import Column, Table
+from orbweaver.model.columns import CHANGES, INVALID_ITEMS, PAGES, TEXTS, Column, Table, Type
 
 # Those that every deployment has.
 TABLES = (PAGES, TEXTS, INVALID_ITEMS, CHANGES)

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from orbweaver.exporting.exporter import TOKEN_BYTES
-from orbweaver.exporting.manifest import check_day, days_between, decode_manifest
+from orbweaver.exporting.exporter import TOKEN_BYTES, Exporter
+from orbweaver.exporting.manifest import Manifest, check_day, days_between, decode_manifest
 from orbweaver.exporting.run_state import ExportScope
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from orbweaver.exporting.exporter import Exporter
-    from orbweaver.exporting.manifest import Manifest
 
 
 class WaitingExport:

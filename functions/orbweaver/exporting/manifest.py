@@ -22,19 +22,15 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.exporting.cells import Cells, iso
 from orbweaver.exporting.formats import FORMATS, WARC
 from orbweaver.model.columns import PAGES, SCHEMA, Column, Type
-from orbweaver.model.page_record import DAY_MS, day_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from orbweaver.model.page_record import PageRecord
+from orbweaver.model.page_record import DAY_MS, PageRecord, day_of
 
 PREFIX = "exports/"
 # What lies beside the tables, and is none.

@@ -11,15 +11,12 @@ more of them than it can hold says of nothing that it is deleted.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from orbweaver.exporting.changes import deleted
+from orbweaver.exporting.changes import EndedRun, deleted
+from orbweaver.exporting.snapshot import SnapshotEntry
 from orbweaver.model.url import host_of
 from orbweaver.model.url_rules import said_of
-
-if TYPE_CHECKING:
-    from orbweaver.exporting.changes import EndedRun
-    from orbweaver.exporting.snapshot import SnapshotEntry
 
 ROBOTS = "/robots.txt"
 

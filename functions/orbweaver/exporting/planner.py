@@ -13,17 +13,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from orbweaver.exporting.file_store import Store
 from orbweaver.exporting.orders import OrderKind
 from orbweaver.exporting.requests import RUN_MS_MAX
-from orbweaver.exporting.run_state import FIRST, RunPlan, Unit, begun_ms, changes_of, groups_of
+from orbweaver.exporting.run_state import (
+    FIRST,
+    Cut,
+    ExportScope,
+    RunPlan,
+    Unit,
+    begun_ms,
+    changes_of,
+    groups_of,
+)
+from orbweaver.exporting.runs import ExportRuns
+from orbweaver.model.ports import Clock
 
 if TYPE_CHECKING:
     from orbweaver.exporting.feed import Feed
-    from orbweaver.exporting.file_store import Store
-    from orbweaver.exporting.run_state import Cut, ExportScope
-    from orbweaver.exporting.runs import ExportRuns
     from orbweaver.frontier.ports import Pages
-    from orbweaver.model.ports import Clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from orbweaver.exporting.manifest import Manifest
-    from orbweaver.model.columns import Table
+from orbweaver.exporting.manifest import Manifest
+from orbweaver.model.columns import Table
 
 
 class ExportEvents(Protocol):

@@ -10,20 +10,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from orbweaver.exporting.file_store import Store
 from orbweaver.exporting.formats import FORMATS
-from orbweaver.exporting.manifest import MANIFESTS, folder_of, place_of
+from orbweaver.exporting.manifest import MANIFESTS, File, folder_of, place_of
 from orbweaver.exporting.orders import OrderKind
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from orbweaver.exporting.file_store import Store
-    from orbweaver.exporting.manifest import File
-    from orbweaver.exporting.run_state import ExportScope
-    from orbweaver.exporting.runs import ExportRuns
+from orbweaver.exporting.run_state import ExportScope
+from orbweaver.exporting.runs import ExportRuns
 
 ITEMS = "items/"
 

@@ -16,8 +16,9 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from orbweaver.exporting.manifest import (
     WORK,
@@ -29,11 +30,7 @@ from orbweaver.exporting.manifest import (
     file_as_json,
     manifest_path,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from orbweaver.model.columns import Column
+from orbweaver.model.columns import Column
 
 VERSION = 1
 # Turn and chance: the later turn goes on, and of equal ones any, as long as it is the same for all.

@@ -11,11 +11,18 @@ a worker that removes its own cannot take another one away.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from orbweaver.exporting.file_store import Store
 from orbweaver.exporting.orders import ExportOrder, OrderKind, encode_order
 from orbweaver.exporting.run_state import (
+    ExportScope,
+    RunPlan,
+    Ticket,
+    Unit,
+    UnitProgress,
     decode_plan,
     decode_progress,
     encode_plan,
@@ -24,11 +31,7 @@ from orbweaver.exporting.run_state import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from orbweaver.exporting.file_store import Store
     from orbweaver.exporting.ports import Orders
-    from orbweaver.exporting.run_state import ExportScope, RunPlan, Ticket, Unit, UnitProgress
 
 # Of a ticket: so that no two are the same.
 CHANCE_BITS = 64

@@ -17,12 +17,10 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 VERSION = 1
 # About 3 MB as they lie there, 6 MB as text: what is in memory at a time.

@@ -7,23 +7,29 @@ nothing. At most one bundle of each stream that is read or written is in memory.
 from __future__ import annotations
 
 import heapq
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from orbweaver.exporting import snapshot
 from orbweaver.exporting.manifest import PREFIX
-from orbweaver.exporting.snapshot import Bundle, BundleKind, SnapshotPlace, entry_of
+from orbweaver.exporting.snapshot import (
+    Bundle,
+    BundleKind,
+    Head,
+    SnapshotEntry,
+    SnapshotPlace,
+    SnapshotShard,
+    entry_of,
+)
 from orbweaver.frontier.retrying import Patience
 from orbweaver.model.errors import Permanent
 from orbweaver.model.page_record import shard_of
+from orbweaver.model.ports import Clock, Files
 from orbweaver.model.url import url_hash
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
     from random import Random
-
-    from orbweaver.exporting.snapshot import Head, SnapshotEntry, SnapshotShard
-    from orbweaver.model.ports import Clock, Files
 
 T = TypeVar("T")
 S = TypeVar("S")

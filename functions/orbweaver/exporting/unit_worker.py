@@ -12,30 +12,29 @@ is, have the run sealed.
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.exporting.chunk import Chunk, ChunkTables, Row
-from orbweaver.exporting.orders import OrderKind
+from orbweaver.exporting.file_store import Store
+from orbweaver.exporting.manifest import File
+from orbweaver.exporting.orders import ExportOrder, OrderKind
+from orbweaver.exporting.repair import Repairer
+from orbweaver.exporting.row_reader import RowReader
+from orbweaver.exporting.run_state import Cut, RunPlan, Unit, UnitProgress
+from orbweaver.exporting.runs import ExportRuns
+from orbweaver.exporting.workspace import Workspace
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.ports import Clock
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
     from pathlib import Path
 
     from orbweaver.exporting.feed import Feed
-    from orbweaver.exporting.file_store import Store
-    from orbweaver.exporting.manifest import File
-    from orbweaver.exporting.orders import ExportOrder
-    from orbweaver.exporting.repair import Repairer
-    from orbweaver.exporting.row_reader import RowReader
-    from orbweaver.exporting.run_state import Cut, RunPlan, Unit, UnitProgress
-    from orbweaver.exporting.runs import ExportRuns
-    from orbweaver.exporting.workspace import Workspace
     from orbweaver.frontier.ports import Crawls
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.ports import Clock
 
 
 class Hold(Enum):

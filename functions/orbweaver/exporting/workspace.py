@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Protocol
 
 from orbweaver.exporting import formats
+from orbweaver.exporting.formats import Writer
+from orbweaver.model.columns import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from contextlib import AbstractContextManager
-
-    from orbweaver.exporting.formats import Writer
     from orbweaver.exporting.formats.warc import WarcWriter
-    from orbweaver.model.columns import Table
 
 
 class ChunkWorkspace(Protocol):

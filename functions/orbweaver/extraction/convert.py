@@ -14,17 +14,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 from orbweaver.extraction import currencies, numbers
 from orbweaver.extraction.dates import NotDateError, moment_in, moment_ms
 from orbweaver.extraction.numbers import NotNumberError
-from orbweaver.model.item_rules import VALUE_CHARS_MAX, ValueKind
+from orbweaver.model.item import Scalar
+from orbweaver.model.item_rules import VALUE_CHARS_MAX, Field, ValueKind
 from orbweaver.model.url import TRACKING_PARAMETERS, canonicalize
-
-if TYPE_CHECKING:
-    from orbweaver.model.item import Scalar
-    from orbweaver.model.item_rules import Field
 
 SHOWN_CHARS_MAX = 80
 INTEGER_MAX = 2**63

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
@@ -27,8 +28,6 @@ from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 from orbweaver.extraction.work import BYTES_A_UNIT, FOUND_UNITS, STEPS_A_UNIT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from selectolax.lexbor import LexborNode
 
 SELECTOR_CHARS_MAX = 500

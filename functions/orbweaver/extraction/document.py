@@ -12,6 +12,7 @@ from orbweaver.extraction import json_ld as structured
 from orbweaver.extraction import microdata as stated
 from orbweaver.extraction.convert import Base
 from orbweaver.extraction.css import Extent, found, weight_of
+from orbweaver.extraction.json_ld import JsonLdObjects
 from orbweaver.extraction.work import UNITS_MAX, WRITTEN_A_UNIT, TooMuchError, Work
 from orbweaver.model.url import canonicalize
 from orbweaver.parsing.html_scan import text_of
@@ -19,7 +20,6 @@ from orbweaver.parsing.html_scan import text_of
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-    from orbweaver.extraction.json_ld import JsonLdObjects
     from orbweaver.parsing.page import Page
 
 # Elements whose content is text and no markup.

@@ -16,18 +16,18 @@ says (`least`) has an invalid item in place of what is missing.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from orbweaver.extraction.convert import UnfitValue, read
+from orbweaver.extraction.convert import ConvertedValue, UnfitValue, read
 from orbweaver.extraction.document import Document
 from orbweaver.extraction.locate import Spot, located, objects_of
 from orbweaver.extraction.regex import found_in
 from orbweaver.extraction.work import UNITS_MAX, VALUE_UNITS, TooMuchError
-from orbweaver.model.cuts import counted
-from orbweaver.model.item import Item, to_row
+from orbweaver.model.cuts import Cuts, counted
+from orbweaver.model.item import Item, Scalar, Value, to_row
 from orbweaver.model.item_rules import (
     ITEMS_MAX,
     LIST_MAX,
@@ -45,11 +45,6 @@ from orbweaver.model.url_patterns import places
 from orbweaver.parsing.parse_guard import WildPageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from orbweaver.extraction.convert import ConvertedValue
-    from orbweaver.model.cuts import Cuts
-    from orbweaver.model.item import Scalar, Value
     from orbweaver.parsing.page import Page
 
 __all__ = [

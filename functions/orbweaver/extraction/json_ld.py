@@ -18,17 +18,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from html import unescape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.extraction.work import OBJECT_UNITS, Work
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from orbweaver.model.item import Scalar
+from orbweaver.model.item import Scalar
 
 SCRIPTS_MAX = 50
 SCRIPT_CHARS_MAX = 2_000_000

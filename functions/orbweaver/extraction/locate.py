@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.extraction.convert import UnfitValue, shown
+from orbweaver.extraction.document import Document
+from orbweaver.extraction.json_ld import JsonLdObjects
 from orbweaver.extraction.microdata import property_of
-from orbweaver.model.item_rules import ValueKind, ValueSource, ValueTake
+from orbweaver.model.item import Scalar
+from orbweaver.model.item_rules import Field, ValueKind, ValueSource, ValueTake
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from selectolax.lexbor import LexborNode
-
-    from orbweaver.extraction.document import Document
-    from orbweaver.extraction.json_ld import JsonLdObjects
-    from orbweaver.model.item import Scalar
-    from orbweaver.model.item_rules import Field
 
 CURRENCY_KEY = "priceCurrency"
 

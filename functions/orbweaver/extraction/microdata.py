@@ -11,14 +11,13 @@ Source: https://html.spec.whatwg.org/multipage/microdata.html#values, https://og
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.extraction.json_ld import NODES_MAX, JsonLdObjects
 from orbweaver.extraction.work import OBJECT_UNITS, Work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 # Names of one property; more are passed over.

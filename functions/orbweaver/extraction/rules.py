@@ -14,7 +14,8 @@ Rules
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from orbweaver.extraction.css import problem_of as problem_of_selector
 from orbweaver.extraction.currencies import CODES
@@ -34,10 +35,6 @@ from orbweaver.model.item_rules import (
     columns_of,
 )
 from orbweaver.model.url_patterns import problem_of_match, problems_together
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 RULES_MAX = 20
 FIELDS_MAX = 50

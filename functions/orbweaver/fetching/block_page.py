@@ -10,11 +10,8 @@ Marks are looked for in the first `LOOK_BYTES`, in lower case.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 LOOK_BYTES = 65_536
 LINKS_MAX = 5

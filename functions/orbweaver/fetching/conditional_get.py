@@ -11,16 +11,12 @@ was begun at.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.http_exchange import Condition
 from orbweaver.model.outcome import Outcome, Reason
-from orbweaver.model.page_record import HEADER_CHARS_MAX
-
-if TYPE_CHECKING:
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.page_record import PageRecord
-    from orbweaver.model.target import Target
+from orbweaver.model.page_record import HEADER_CHARS_MAX, PageRecord
+from orbweaver.model.target import Target
 
 
 def condition_of(crawl: Crawl, target: Target, before: PageRecord | None) -> Condition | None:

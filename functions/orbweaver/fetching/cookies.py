@@ -18,15 +18,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from orbweaver.model.registrable_domain import is_suffix, site_of
 from orbweaver.model.url import canonicalize, hostname_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 COOKIES_MAX = 50
 JAR_CHARS_MAX = 32_768

@@ -22,14 +22,11 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 from ada_url import URL
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 PROXIES_MAX = 1_000
 QUARANTINE_MIN_MS = 10_000

@@ -25,14 +25,11 @@ from orbweaver.model.redacted_names import local_of
 from orbweaver.model.registrable_domain import same_site
 from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url import host_of
-from orbweaver.model.url_limits import DEFAULT_BOUNDS
+from orbweaver.model.url_limits import DEFAULT_BOUNDS, Bounds
 from orbweaver.model.url_patterns import matches
-from orbweaver.model.url_rules import said_of
+from orbweaver.model.url_rules import UrlRule, said_of
 
 if TYPE_CHECKING:
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.url_limits import Bounds
-    from orbweaver.model.url_rules import UrlRule
     from orbweaver.parsing.sitemap import SitemapEntry
 
 REDIRECTS_MAX = 10

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 from orbweaver.frontier.admission import (
     admit_pattern,
@@ -21,6 +21,7 @@ from orbweaver.frontier.admission import (
     prefixes,
     ruled,
 )
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_rules import depth_limits
 from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Reason, Refusal
@@ -28,9 +29,6 @@ from orbweaver.model.registrable_domain import site_of
 from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url import host_of, hostname_of, is_canonical
 from orbweaver.model.url_rules import said_of
-
-if TYPE_CHECKING:
-    from orbweaver.model.crawl import Crawl
 
 
 def admit_dropped(crawl: Crawl, url: str) -> Target | Refusal:

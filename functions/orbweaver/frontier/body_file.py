@@ -7,19 +7,17 @@ too soon or another one had been faster, is deleted with all others after its re
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from orbweaver.frontier import warc
-from orbweaver.model.page_record import day_of
+from orbweaver.model.page_record import PageRecord, day_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from random import Random
-    from typing import Any
 
     from orbweaver.model.http_exchange import Response
-    from orbweaver.model.page_record import PageRecord
 
 PREFIX = "bodies/"
 # Where a part begins, and how many bytes it has.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from orbweaver.model.target import Prior
 
+if TYPE_CHECKING:
     from orbweaver.frontier.journal import Journal, Ledger
-    from orbweaver.model.target import Prior
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,16 +24,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from functools import lru_cache
 from heapq import nlargest
-from typing import TYPE_CHECKING
 
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.url import host_of, hostname_of
 from orbweaver.model.url_limits import DEFAULT_BOUNDS, Bounds
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 PATTERNS_MAX = 20_000
 # A UUID, a long run of letters and digits, or a number; escapes are bytes of words.

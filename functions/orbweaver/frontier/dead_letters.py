@@ -14,8 +14,9 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from orbweaver.frontier.envelope import Newer
 from orbweaver.frontier.messages import (
@@ -31,9 +32,6 @@ from orbweaver.frontier.messages import (
 )
 from orbweaver.model.url import canonicalize, host_of, hostname_of, redacted
 from orbweaver.model.version import NEWER
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 CAUSE_CHARS_MAX = 100
 FIELDS_SHOWN = 10

@@ -11,21 +11,16 @@ packs have the same ids, whichever delivery sends them.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from orbweaver.frontier.messages import Pack, Past, SeedsMessage, child_id, past_of
-from orbweaver.model.outcome import Outcome, Refusal
+from orbweaver.model.crawl import Counts
+from orbweaver.model.outcome import Outcome, Reason, Refusal
+from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import PACK_TARGETS_MAX, Target, TargetKind
 from orbweaver.model.url import host_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from orbweaver.model.crawl import Counts
-    from orbweaver.model.outcome import Reason
-    from orbweaver.model.page_record import PageRecord
 
 DELAY_S_MAX = 900
 # Deferred URLs that come due within this many seconds of each other travel together.

@@ -13,21 +13,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.frontier.journal import Journal, Requeue, Unrecorded
 from orbweaver.frontier.messages import past_in, past_row
 from orbweaver.model.compression import compress, decompress, known
 from orbweaver.model.outcome import Outcome, Reason
-from orbweaver.model.page_record import from_fields, to_fields
+from orbweaver.model.page_record import PageRecord, from_fields, to_fields
 from orbweaver.model.target import Target, extras_of, with_extras
 from orbweaver.model.version import NewerVersion, check, one_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from orbweaver.model.page_record import PageRecord
 
 VERSION, WHAT = 2, "a journal"
 DIGEST, DIGEST_BYTES = "sha256", 32

@@ -18,10 +18,12 @@ Bodies are ASCII JSON: SQS refuses characters outside XML 1.0 (`InvalidMessageCo
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never
 
 from orbweaver.frontier.envelope import (
     CRAWL_ID_CHARS_MAX,
@@ -35,10 +37,6 @@ from orbweaver.frontier.envelope import (
 )
 from orbweaver.model.crawl import DEFAULT_CRAWL
 from orbweaver.model.target import PACK_TARGETS_MAX, Target, from_rows, to_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from collections.abc import Set as AbstractSet
 
 # A claim each, well inside one invocation even on a slow table.
 SEEDS_REFERENCES_MAX = 100

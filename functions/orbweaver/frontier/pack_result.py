@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from math import ceil
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from orbweaver.frontier.body_file import BodyPlace, Kept, located
 from orbweaver.frontier.journal import DELAY_S_MAX, NOTHING, Journal, Requeue, Unrecorded
+from orbweaver.frontier.messages import Past
 from orbweaver.model.cuts import counters
 from orbweaver.model.outcome import Outcome, Refusal
-from orbweaver.model.target import Target, TargetKind
+from orbweaver.model.page_record import PageRecord
+from orbweaver.model.target import Prior, Target, TargetKind
 from orbweaver.model.url import host_of, redacted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from orbweaver.frontier.messages import Past
-    from orbweaver.model.page_record import PageRecord
-    from orbweaver.model.target import Prior
-
 
 # Of each reason for which references are refused.
 SAMPLES_MAX = 5

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import Protocol
 
+from orbweaver.frontier.claims import (
+    Claimer,
+    CommitResult,
+    Known,
+    Recalled,
+    StandingClaim,
+    Unreadable,
+)
+from orbweaver.frontier.journal import Journal, Ledger
+from orbweaver.model.crawl import Counters, Counts, Crawl, State
 from orbweaver.model.errors import NOTHING
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-
-    from orbweaver.frontier.claims import (
-        Claimer,
-        CommitResult,
-        Known,
-        Recalled,
-        StandingClaim,
-        Unreadable,
-    )
-    from orbweaver.frontier.journal import Journal, Ledger
-    from orbweaver.model.crawl import Counters, Counts, Crawl, State
-    from orbweaver.model.limits import Settlement
-    from orbweaver.model.page_record import PageRecord
-    from orbweaver.model.target import Prior, Target
+from orbweaver.model.limits import Settlement
+from orbweaver.model.page_record import PageRecord
+from orbweaver.model.target import Prior, Target
 
 
 class Packs(Protocol):

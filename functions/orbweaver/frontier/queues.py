@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from orbweaver.frontier.messages import MessageSource
+from orbweaver.frontier.envelope import WaitingMessage
+from orbweaver.frontier.journal import OutgoingPack
+from orbweaver.frontier.messages import Close, MessageSource, SeedsMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from orbweaver.frontier.dead_letters import DeadLetter
-    from orbweaver.frontier.envelope import WaitingMessage
-    from orbweaver.frontier.journal import OutgoingPack
-    from orbweaver.frontier.messages import Close, SeedsMessage
 
 
 class Queue(Protocol):

@@ -9,18 +9,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from orbweaver.frontier.resumption import earlier
+from orbweaver.model.crawl import Counts, Crawl
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.outcome import Outcome, Reason
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from orbweaver.model.crawl import Counts, Crawl
-    from orbweaver.model.page_record import PageRecord
+from orbweaver.model.page_record import PageRecord
 
 MISSING = "missing"
 _SITEMAPS = (Reason.SITEMAP, Reason.SITEMAP_INVALID)

@@ -14,17 +14,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from orbweaver.frontier.messages import child_id, seeds_of
-from orbweaver.model.crawl import DAY_S, Crawl, State, Stop
+from orbweaver.model.crawl import DAY_S, Counts, Crawl, State, Stop
 from orbweaver.model.outcome import Outcome, Reason, Refusal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from orbweaver.model.crawl import Counts
 
 _UNASKED = tuple(f"{Outcome.SKIPPED}.{reason}" for reason in Reason if reason.resumable)
 LIMITED = (Refusal.BUDGET, Refusal.DOLLARS)

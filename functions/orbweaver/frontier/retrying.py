@@ -6,20 +6,19 @@ A fault is waited out a few times, with waits that grow; what lasts longer is ra
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from orbweaver.model.backoff import ATTEMPTS_MAX, backoff_s
 from orbweaver.model.errors import Transient
+from orbweaver.model.page_record import PageRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator
     from random import Random
 
     from orbweaver.frontier.ports import Pages
-    from orbweaver.model.page_record import PageRecord
     from orbweaver.model.ports import Clock
 
 T = TypeVar("T")

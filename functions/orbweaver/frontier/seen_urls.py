@@ -10,10 +10,7 @@ refused ($0.0625 and $0.625 a million).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from collections.abc import Iterable
 
 GENERATION_URLS_MAX = 50_000
 # Far below the shortest window the worker remembers claims of (a day).

@@ -14,26 +14,22 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.model.crawl_settings import Bodies
-from orbweaver.model.cuts import counted
-from orbweaver.model.page_record import DESCRIPTION_CHARS_MAX
+from orbweaver.model.cuts import Cuts, counted
+from orbweaver.model.item import Item, Value
+from orbweaver.model.page_record import DESCRIPTION_CHARS_MAX, PageRecord
 from orbweaver.parsing.charset import UTF_8
-from orbweaver.parsing.main_text import main_text
+from orbweaver.parsing.main_text import MainText, main_text
+from orbweaver.parsing.page import Page
 from orbweaver.parsing.pii_redaction import LEFT_OUT, redact, redact_bytes
 from orbweaver.parsing.sniffing import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from orbweaver.model.cuts import Cuts
     from orbweaver.model.http_exchange import Response
-    from orbweaver.model.item import Item, Value
-    from orbweaver.model.page_record import PageRecord
-    from orbweaver.parsing.main_text import MainText
-    from orbweaver.parsing.page import Page
 
 _TEXT = re.compile(r"text/.*|application/((.*\+)?(json|xml)|javascript|x-javascript|ecmascript)")
 _MARKED = (codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE)

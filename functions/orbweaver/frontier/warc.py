@@ -22,6 +22,7 @@ import hashlib
 import json
 import re
 import zlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -31,8 +32,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from isal import isal_zlib
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from orbweaver.model.http_exchange import Headers
 
 Kind = Literal["warcinfo", "request", "response", "conversion", "metadata"]

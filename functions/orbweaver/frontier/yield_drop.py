@@ -12,15 +12,10 @@ What is compared are the pages that could be read: fetched ones, and those that 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from orbweaver.model.crawl import Crawl, State, Stop
+from orbweaver.model.crawl import Counts, Crawl, State, Stop
 from orbweaver.model.outcome import Outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from orbweaver.model.crawl import Counts
 
 
 def before(crawl: Crawl, others: Iterable[Crawl]) -> Crawl | None:

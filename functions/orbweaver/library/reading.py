@@ -10,17 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.model.item import Item
+from orbweaver.model.item_rules import ItemRule
 from orbweaver.model.url import TRACKING_PARAMETERS, is_base, redacted
 from orbweaver.model.url import canonicalize as canonical
 from orbweaver.parsing.page import Page
 from orbweaver.parsing.page import parse as parsed_page
 from orbweaver.politeness import robots_txt
-
-if TYPE_CHECKING:
-    from orbweaver.model.item_rules import ItemRule
 
 __all__ = [
     "Item",

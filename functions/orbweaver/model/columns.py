@@ -15,14 +15,12 @@ of a table differ by case alone: most that read tables fold it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, get_args, get_type_hints
+from typing import get_args, get_type_hints
 
 from orbweaver.model.page_record import COLUMNS, PageRecord
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 SCHEMA = 2
 

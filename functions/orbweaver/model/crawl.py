@@ -7,19 +7,15 @@ their claims, so starting the same crawl again fetches nothing within its window
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from orbweaver.model.crawl_settings import WEEK_S, CrawlSettings
 from orbweaver.model.outcome import Outcome, Refusal
 from orbweaver.model.url import TRACKING_PARAMETERS, host_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 Counts = Mapping[str, int]
 

@@ -7,7 +7,8 @@ a stored crawl outlives a deploy in either direction. One of a newer version is 
 from __future__ import annotations
 
 import json
-from dataclasses import MISSING, asdict, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, asdict, fields
 from enum import StrEnum
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -17,9 +18,6 @@ from orbweaver.model.url_rules import THINGS, UrlRule
 from orbweaver.model.version import FIELD, check
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from dataclasses import Field
-
     from orbweaver.model.item_rules import ItemRule
 
 VERSION = 1

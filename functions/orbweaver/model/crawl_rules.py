@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url_rules import NOTHING, UrlRule, said_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from orbweaver.model.crawl import Crawl
 
 
 def said_of_target(crawl: Crawl, target: Target) -> UrlRule:

@@ -8,6 +8,7 @@ it in the crawl. What only the start of a crawl needs is in `control/crawl_spec.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from types import MappingProxyType
@@ -16,8 +17,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from orbweaver.model.amounts import NANO
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from orbweaver.model.http_exchange import Headers, HostHeaders
     from orbweaver.model.item_rules import ItemRule
     from orbweaver.model.url_rules import UrlRule

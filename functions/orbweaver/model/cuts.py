@@ -7,11 +7,9 @@ the pages. The unit of each count is in `PARTS`. All bounds: docs/limits.md.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias
 
 # Parts with their counts, as plain values: a reader's child sends them.
 Cuts: TypeAlias = tuple[tuple[str, int], ...]

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from orbweaver.model.version import NewerVersion
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 NOTHING: Mapping[str, int] = MappingProxyType({})
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from orbweaver.model.outcome import Reason
-
+from orbweaver.model.outcome import Reason
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 # By origin, or by host as a definition names it.

@@ -11,10 +11,8 @@ Rules
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from orbweaver.model.http_exchange import Response
+from orbweaver.model.http_exchange import Response
 
 _STRAY = re.compile("[\udc80-\udcff]")
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 # A value as JSON has it: of a decimal its digits ("12.30"), of a date ISO 8601, None for nothing.
 Scalar: TypeAlias = str | int | float | bool | None

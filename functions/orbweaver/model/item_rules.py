@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from orbweaver.model.columns import Column, Type
-
-if TYPE_CHECKING:
-    from orbweaver.model.item import Scalar, Value
-
+from orbweaver.model.item import Scalar, Value
 
 LIST_MAX = 100
 ITEMS_MAX = 1_000

@@ -14,15 +14,11 @@ Source: aws.amazon.com/cloudwatch/pricing, as of November 2026.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
+from orbweaver.model.crawl import Counts
 from orbweaver.model.outcome import FAILURES, Outcome, Reason
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from orbweaver.model.crawl import Counts
 
 NAMESPACE = "Orbweaver"
 DIMENSIONS = STACK, SERVICE = "stack", "service"

@@ -11,12 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from orbweaver.model.backoff import ATTEMPTS_FEW, ATTEMPTS_MAX
-
-if TYPE_CHECKING:
-    from typing import Self
 
 E = TypeVar("E", "Reason", "Refusal")
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from orbweaver.model.crawl import Counts, Crawl
+from orbweaver.model.http_exchange import Failure, Request, Response
+from orbweaver.model.outcome import Reason
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
-    from orbweaver.model.crawl import Counts, Crawl
-    from orbweaver.model.http_exchange import Failure, Request, Response
     from orbweaver.model.metrics import Metric
-    from orbweaver.model.outcome import Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,19 +16,14 @@ A crawl of a site on this machine reaches that site, and nothing else of the mac
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import TYPE_CHECKING
 
-from orbweaver.model.address_policy import Address, is_public, verdict
+from orbweaver.model.address_policy import Address, Allowed, Named, is_public, verdict
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.target import Target
 from orbweaver.model.url import host_of, hostname_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from orbweaver.model.address_policy import Allowed, Named
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.target import Target
 
 LOCALHOST = "localhost"
 # RFC 6761 section 6.3: what the name and all below it stand for.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, get_type_hints
@@ -17,8 +18,6 @@ from orbweaver.model.backoff import BASE_S
 from orbweaver.model.url_limits import DEFAULT_BOUNDS, Bounds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from orbweaver.model.address_policy import Allowed
 
 PREFIX = "ORBWEAVER_"

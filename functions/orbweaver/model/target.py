@@ -6,12 +6,10 @@ more of them write more; a reader passes over what it does not know.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+from typing import Any
 
 
 class TargetKind(StrEnum):

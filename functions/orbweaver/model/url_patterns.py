@@ -18,12 +18,9 @@ Source: https://github.com/google/re2/wiki/Syntax.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+from typing import Any
 
 PATTERNS_MAX = 100
 PATTERN_CHARS_MAX = 1_000

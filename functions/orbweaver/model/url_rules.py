@@ -24,17 +24,12 @@ journal as such.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
 
 from orbweaver.model.durations import duration_text
+from orbweaver.model.target import Target
 from orbweaver.model.url_patterns import places, problem_of_match, problems_together
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from orbweaver.model.target import Target
-
 
 RULES_MAX = 50
 

@@ -19,19 +19,14 @@ Sources: RFC 9110 section 5 (names and values) and 7.6.1 (hop by hop), RFC 9309 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.http_exchange import Headers, HostHeaders
 from orbweaver.model.url import canonicalize, host_of, hostname_of, redacted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.http_exchange import Headers, HostHeaders
-
 
 AGENTS_MAX = 100
 AGENT_CHARS_MAX = 500

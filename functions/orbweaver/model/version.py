@@ -12,11 +12,9 @@ Rules
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import TypeVar
 
 E = TypeVar("E", bound=StrEnum)
 FIELD = "v"

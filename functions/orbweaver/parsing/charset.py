@@ -13,13 +13,10 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import webencodings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # Browsers look ahead in 1,024 bytes, and begin anew when they meet a `meta` later on; this is both.
 PRESCAN_BYTES = 16_384

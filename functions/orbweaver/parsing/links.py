@@ -6,15 +6,12 @@ a message: so the characters of all links together are bounded, too. What is lef
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from orbweaver.model.url import REFERENCE_CHARS_MAX, SPACES, canonicalize
 from orbweaver.parsing import charset as charsets
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 LINKS_CHARS_MAX = 1_000_000
 

@@ -32,13 +32,11 @@ from html import unescape
 from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING
 
-from orbweaver.model.cuts import counted
+from orbweaver.model.cuts import Cuts, counted
 from orbweaver.parsing.html_scan import TAG, attributes_of, text_of
 
 if TYPE_CHECKING:
     from html_to_markdown import ConversionOptions
-
-    from orbweaver.model.cuts import Cuts
 
 # As much as a body has by default.
 HTML_BYTES_MAX = 5 * 1024 * 1024

@@ -7,12 +7,9 @@ value that names no type at all is None, and then the first bytes tell (`parsing
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 CHARS_MAX = 10_000
 _SPACES = "\n\r\t "

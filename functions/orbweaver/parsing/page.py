@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
-from orbweaver.model.cuts import beyond, counted
+from orbweaver.model.cuts import Cuts, beyond, counted
 from orbweaver.model.url import TRACKING_PARAMETERS, canonicalize, is_base
 from orbweaver.parsing import charset as charsets
 from orbweaver.parsing.html_scan import is_small, outline_of, text_of
@@ -28,8 +28,6 @@ from orbweaver.parsing.refresh import Refresh, refresh_of
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
-
-    from orbweaver.model.cuts import Cuts
 
 LINKS_MAX = 5_000
 TEXT_CHARS_MAX = 500

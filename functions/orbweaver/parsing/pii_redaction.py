@@ -29,15 +29,13 @@ what stands behind them is left out, and the text says so.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Collection
 from functools import lru_cache
 from html import unescape
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.model.url_patterns import automaton
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
 
 EMAIL, PHONE = "email", "phone"
 KINDS = (EMAIL, PHONE)

@@ -22,22 +22,18 @@ from __future__ import annotations
 import contextlib
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.url import TRACKING_PARAMETERS, canonicalize
 from orbweaver.parsing.sitemap_text import Spoiled, texts
-from orbweaver.parsing.sitemap_xml import XmlReader
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from orbweaver.parsing.sitemap_xml import XmlItem
+from orbweaver.parsing.sitemap_xml import XmlItem, XmlReader
 
 ENTRIES_MAX = 50_000
 # Those beyond are counted up to here, and then the file is given up.

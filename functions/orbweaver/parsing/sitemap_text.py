@@ -13,14 +13,11 @@ from __future__ import annotations
 import codecs
 import re
 import zlib
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 import webencodings
 
 from orbweaver.parsing.charset import UTF_8, as_decoded, prescan
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 DECODED_BYTES_MAX = 50 * 1024 * 1024
 PIECE_BYTES = 65_536

@@ -20,14 +20,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 from xml.parsers import expat
 
 from orbweaver.parsing.sitemap_text import Ampersands, Spoiled
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 DEPTH_MAX = 50
 # Some 20 for each of 50,000 URLs: as many as 50 MiB have room for, if they say anything.

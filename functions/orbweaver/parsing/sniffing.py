@@ -13,12 +13,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from orbweaver.parsing.media_type import parse
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 HEAD_BYTES = 1_445  # the standard's "resource header"
 HTML, XHTML, XML, TEXT = "text/html", "application/xhtml+xml", "text/xml", "text/plain"

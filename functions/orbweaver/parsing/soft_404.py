@@ -8,12 +8,9 @@ fetched and its links are followed; its reason says `soft_404`.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from orbweaver.parsing.html_scan import text_of
-
-if TYPE_CHECKING:
-    from orbweaver.parsing.page import Page
+from orbweaver.parsing.page import Page
 
 TEXT_CHARS_MAX = 3_000
 # Beyond that, a page is no notice, whatever it holds.

@@ -14,18 +14,17 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from orbweaver.model.errors import Transient
-from orbweaver.politeness.host_schedule import block_until_ms, pace_of
+from orbweaver.model.ports import Clock
+from orbweaver.politeness.host_schedule import Host, block_until_ms, pace_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from random import Random
 
-    from orbweaver.model.ports import Clock
-    from orbweaver.politeness.host_schedule import Host
     from orbweaver.politeness.ports import Hosts
 
 _log = logging.getLogger(__name__)

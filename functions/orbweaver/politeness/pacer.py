@@ -6,10 +6,10 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from orbweaver.model.ports import Clock
 from orbweaver.politeness.host_schedule import PROBE_MS, is_doubtful, slack_ms, spacing_ms
 
 if TYPE_CHECKING:
-    from orbweaver.model.ports import Clock
     from orbweaver.politeness.ports import SlotStore
 
 # A slot that lapsed while we were busy is replaced this often before the URL is sent round.

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from orbweaver.politeness.host_schedule import Host, RobotsEntry, Slots
+from orbweaver.politeness.host_schedule import Host, RobotsEntry, Slots
 
 
 class SlotStore(Protocol):

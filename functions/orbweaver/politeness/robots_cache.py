@@ -23,10 +23,13 @@ from orbweaver.fetching.response_verdict import (
     SUCCESS_MIN,
 )
 from orbweaver.model.backoff import TOO_MANY_REQUESTS
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.http_exchange import Request, Response
 from orbweaver.model.http_headers import location_of, one_line
 from orbweaver.model.outcome import Reason
+from orbweaver.model.ports import Clock, Fetcher
 from orbweaver.model.redacted_names import NO_ORIGINS
+from orbweaver.model.settings import Settings
 from orbweaver.model.url import canonicalize, host_of
 from orbweaver.model.user_agent import identity_of
 from orbweaver.politeness.host_schedule import RobotsEntry
@@ -35,9 +38,6 @@ from orbweaver.politeness.robots_escapes import READINGS
 from orbweaver.politeness.robots_txt import BODY_BYTES_MAX, Robots, parse, whole_lines
 
 if TYPE_CHECKING:
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.ports import Clock, Fetcher
-    from orbweaver.model.settings import Settings
     from orbweaver.politeness.ports import RobotsStore
 
 FRESH_MS = 24 * 3_600_000

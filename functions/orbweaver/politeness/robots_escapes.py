@@ -16,14 +16,10 @@ is indexed once; of others the further readings are indexed when a URL needs the
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
-from orbweaver.politeness.robots_rules import UNDECIDED, AgentRules
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from orbweaver.politeness.robots_rules import Line, RobotsRule
+from orbweaver.politeness.robots_rules import UNDECIDED, AgentRules, Line, RobotsRule
 
 _Translation: TypeAlias = "Callable[[str], str]"
 

@@ -14,10 +14,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from collections.abc import Iterable
+from typing import NamedTuple, TypeAlias
 
 # A step is a rule passed over; 5,000 are about a millisecond.
 STEPS_MAX = 5_000

@@ -25,16 +25,12 @@ import codecs
 import math
 import re
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from orbweaver.politeness.robots_escapes import ReadRules
-from orbweaver.politeness.robots_rules import UNDECIDED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from orbweaver.politeness.robots_rules import Line, RobotsRule
+from orbweaver.politeness.robots_rules import UNDECIDED, Line, RobotsRule
 
 # A line that says something: its number, kind and value.
 _Line: TypeAlias = tuple[int, int, bytes]

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, assert_never
 
 from orbweaver.budget.budget_rules import settlements
@@ -30,23 +31,18 @@ from orbweaver.frontier.journal import (
     outbox_past,
     surplus_of,
 )
-from orbweaver.frontier.messages import Pack, SeedsMessage
+from orbweaver.frontier.messages import Close, Pack, SeedsMessage
 from orbweaver.model.crawl import Counts, Crawl, State, finished
 from orbweaver.model.errors import PortError
 from orbweaver.model.outcome import Outcome, Reason, Refusal
+from orbweaver.model.ports import Clock, Events
 from orbweaver.model.url import redacted
 from orbweaver.model.url_rules import by_window
 from orbweaver.worker.group_commit import Commits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from orbweaver.frontier.journal import Journal
-    from orbweaver.frontier.messages import Close, SeedsMessage
     from orbweaver.frontier.ports import Crawls, Frontier, Packs, Pages
     from orbweaver.frontier.queues import Queue
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.ports import Clock, Events
 
 _log = logging.getLogger(__name__)
 SEAL_TRIES = 3

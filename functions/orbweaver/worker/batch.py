@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, assert_never
@@ -39,24 +40,21 @@ from orbweaver.frontier.messages import (
     decode,
 )
 from orbweaver.frontier.yield_drop import drop_percent
+from orbweaver.model.crawl import Counts, Crawl
 from orbweaver.model.errors import PortError, StoredNewer
 from orbweaver.model.metrics import Metric
+from orbweaver.model.ports import Clock, Metrics
+from orbweaver.model.settings import Settings
 from orbweaver.model.version import REMEDY
+from orbweaver.worker.apply_journal import JournalApplier
 from orbweaver.worker.crawl_cache import CRAWL_FRESH_MS
 from orbweaver.worker.ending import Ending
-from orbweaver.worker.pack import Done, Hopeless, Requeued
+from orbweaver.worker.pack import Delivery, Done, Hopeless, PackProcessor, Requeued
+from orbweaver.worker.seeding import Seeder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from orbweaver.frontier.ports import Packs
     from orbweaver.frontier.queues import Queue
-    from orbweaver.model.crawl import Counts, Crawl
-    from orbweaver.model.ports import Clock, Metrics
-    from orbweaver.model.settings import Settings
-    from orbweaver.worker.apply_journal import JournalApplier
-    from orbweaver.worker.pack import Delivery, PackProcessor
-    from orbweaver.worker.seeding import Seeder
 
 _log = logging.getLogger(__name__)
 

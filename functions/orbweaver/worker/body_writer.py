@@ -10,20 +10,18 @@ A pack whose file cannot be written fails as it would if its journal could not.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from orbweaver.frontier.body_file import Segment
+from orbweaver.frontier.body_file import BodyPlace, Kept, Segment
 from orbweaver.frontier.retrying import Patience
+from orbweaver.model.ports import Clock, Files
+from orbweaver.model.settings import Settings
 from orbweaver.worker.call_batching import Gathering
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
     from random import Random
-
-    from orbweaver.frontier.body_file import BodyPlace, Kept
-    from orbweaver.model.ports import Clock, Files
-    from orbweaver.model.settings import Settings
 
 RETRY_BASE_S = 0.2
 

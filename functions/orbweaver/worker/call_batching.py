@@ -8,13 +8,11 @@ of them has waited long enough makes the call for all. A later task begins anoth
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
 
 from orbweaver.frontier.retrying import happens
 from orbweaver.model.errors import Transient
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Hashable
 
 What = TypeVar("What")
 Result = TypeVar("Result")

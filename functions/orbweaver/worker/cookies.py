@@ -15,17 +15,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from orbweaver.fetching.cookies import beside, differs, from_text, header_of, jar_of, taken, to_text
+from orbweaver.model.http_exchange import Headers
+from orbweaver.model.ports import Clock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from orbweaver.fetching.cookies import Jar
-    from orbweaver.model.http_exchange import Headers
-    from orbweaver.model.ports import Clock
     from orbweaver.politeness.ports import Hosts
 
 JARS_MAX = 1_000

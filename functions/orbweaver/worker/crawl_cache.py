@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.ports import Clock
+
 if TYPE_CHECKING:
     from orbweaver.frontier.ports import Crawls
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.ports import Clock
 
 CRAWL_FRESH_MS = 5_000
 

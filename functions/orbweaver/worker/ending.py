@@ -10,10 +10,8 @@ worker that died of it. It is no strike, and no step towards the dead-letter que
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
+from collections.abc import Coroutine
+from typing import Any
 
 
 class Ending:

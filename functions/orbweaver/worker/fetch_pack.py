@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
@@ -23,37 +24,32 @@ from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.errors import Transient
 from orbweaver.model.http_exchange import Failure, Request, Response, received_of
 from orbweaver.model.outcome import ANSWERED, Outcome, Reason, robots_attempts_max
+from orbweaver.model.ports import Clock, Fetcher
 from orbweaver.model.redacted_names import named_for
-from orbweaver.model.target import TargetKind, next_attempt
+from orbweaver.model.settings import Settings
+from orbweaver.model.target import Target, TargetKind, next_attempt
 from orbweaver.model.url import host_of
-from orbweaver.model.user_agent import identity_of
+from orbweaver.model.user_agent import Identity, identity_of
 from orbweaver.parsing.sniffing import ANY_TYPE, HTML_TYPES
 from orbweaver.politeness.host_health import HostHealth
 from orbweaver.politeness.host_schedule import delay_of, is_down
-from orbweaver.politeness.pacer import Pacer
+from orbweaver.politeness.pacer import Pacer, Turn
 from orbweaver.politeness.robots_cache import Deferred, RobotsKeeper, RobotsUnreachable
 from orbweaver.politeness.robots_rules import UNDECIDED
+from orbweaver.politeness.robots_txt import Robots
+from orbweaver.worker.crawl_cache import RecentCrawls
 from orbweaver.worker.ending import Ending
-from orbweaver.worker.pack_context import page_record
+from orbweaver.worker.pack_context import PackContext, page_record
+from orbweaver.worker.page_reading import PageReader
 from orbweaver.worker.response_handling import ResponseHandler
 from orbweaver.worker.sitemap_handling import SITEMAP_TYPES, SITEMAPS_AT_ONCE, Sitemaps
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from random import Random
 
     from orbweaver.frontier.ports import History
-    from orbweaver.model.ports import Clock, Fetcher
-    from orbweaver.model.settings import Settings
-    from orbweaver.model.target import Target
-    from orbweaver.model.user_agent import Identity
-    from orbweaver.politeness.pacer import Turn
     from orbweaver.politeness.ports import Hosts
-    from orbweaver.politeness.robots_txt import Robots
     from orbweaver.worker.cookies import Cookies
-    from orbweaver.worker.crawl_cache import RecentCrawls
-    from orbweaver.worker.pack_context import PackContext
-    from orbweaver.worker.page_reading import PageReader
 
 
 _log = logging.getLogger(__name__)

@@ -11,22 +11,20 @@ all there is of it, or if budgets are to be settled with it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from orbweaver.frontier.claims import Committed
+from orbweaver.frontier.claims import CommitResult, Committed
+from orbweaver.frontier.journal import Ledger
+from orbweaver.model.crawl import Counts, Crawl
 from orbweaver.model.errors import PortError
+from orbweaver.model.limits import Settlement
 from orbweaver.worker.call_batching import Gathering
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from orbweaver.frontier.claims import CommitResult
-    from orbweaver.frontier.journal import Ledger
     from orbweaver.frontier.ports import Packs
-    from orbweaver.model.crawl import Counts, Crawl
-    from orbweaver.model.limits import Settlement
 
 # How long a pack that is ready waits for others: they are past everything but their own writes.
 WAIT_S = 2.0

@@ -18,30 +18,27 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
+from orbweaver.budget.reservation import Reservations
 from orbweaver.frontier.crawler_traps import Shares
+from orbweaver.frontier.journal import Journal, Ledger
 from orbweaver.frontier.messages import Pack, SeedsMessage
+from orbweaver.frontier.pack_result import PackResult
 from orbweaver.frontier.seen_urls import Novelty, SeenUrls
-from orbweaver.model.crawl import DAY_S
+from orbweaver.model.crawl import DAY_S, Crawl
 from orbweaver.model.outcome import Refusal
-from orbweaver.model.target import TargetKind
+from orbweaver.model.ports import Clock
+from orbweaver.model.target import Prior, Target, TargetKind
+from orbweaver.model.url_limits import Bounds
 from orbweaver.model.url_rules import by_window
 from orbweaver.worker.apply_journal import Samples, claimer_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Sequence
-
-    from orbweaver.budget.reservation import Reservations
-    from orbweaver.frontier.journal import Journal, Ledger
-    from orbweaver.frontier.pack_result import PackResult
     from orbweaver.frontier.ports import Frontier, Packs
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.ports import Clock
-    from orbweaver.model.target import Prior, Target
-    from orbweaver.model.url_limits import Bounds
 
 # A turn takes a read and a write; a table that is slow for one pack is not to hold up its batch.
 TURN_WAIT_S = 4.0

@@ -15,9 +15,11 @@ a second time is a suspect, and is struck before it is tried.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from orbweaver.budget.reservation import BudgetKeeper, Reservations
 from orbweaver.fetching.response_verdict import End
 from orbweaver.frontier.admission import admit_target
 from orbweaver.frontier.belonging import admit_claimed
@@ -30,25 +32,22 @@ from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import StoredNewer
 from orbweaver.model.metrics import counted, failures
 from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.ports import Clock, Metrics
 from orbweaver.model.redacted_names import NO_ORIGINS, origins_of
+from orbweaver.model.settings import Settings
+from orbweaver.model.target import Target
 from orbweaver.model.url import redacted
+from orbweaver.worker.apply_journal import JournalApplier
+from orbweaver.worker.body_writer import BodyWriter
+from orbweaver.worker.crawl_cache import RecentCrawls
+from orbweaver.worker.fetch_pack import PackFetcher
 from orbweaver.worker.link_dedup import Sifter
 from orbweaver.worker.pack_context import PackContext, page_record
 from orbweaver.worker.retracing import Retracer
 from orbweaver.worker.seeding import result_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from orbweaver.budget.reservation import BudgetKeeper, Reservations
     from orbweaver.frontier.ports import Frontier, Packs
-    from orbweaver.model.ports import Clock, Metrics
-    from orbweaver.model.settings import Settings
-    from orbweaver.model.target import Target
-    from orbweaver.worker.apply_journal import JournalApplier
-    from orbweaver.worker.body_writer import BodyWriter
-    from orbweaver.worker.crawl_cache import RecentCrawls
-    from orbweaver.worker.fetch_pack import PackFetcher
 
 _log = logging.getLogger(__name__)
 

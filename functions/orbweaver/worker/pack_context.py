@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from orbweaver.frontier.body_file import Kept
+from orbweaver.frontier.pack_result import PackResult
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_rules import said_of_target
-from orbweaver.model.cuts import beyond, counted, joined, written
+from orbweaver.model.cuts import Cuts, beyond, counted, joined, written
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.http_headers import one_line
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import DESCRIPTION_CHARS_MAX, HEADER_CHARS_MAX, PageRecord
 from orbweaver.model.redacted_names import NO_ORIGINS
+from orbweaver.model.target import Target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from collections.abc import Set as AbstractSet
-
     from orbweaver.budget.reservation import Reservations
     from orbweaver.fetching.response_verdict import End
-    from orbweaver.frontier.body_file import Kept
-    from orbweaver.frontier.pack_result import PackResult
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.cuts import Cuts
-    from orbweaver.model.target import Target
     from orbweaver.parsing.page import Page
 
 

@@ -28,6 +28,7 @@ Measured: docs/adr/0015-reading-has-a-budget.md.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -35,23 +36,19 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from orbweaver.frontier.body_file import Kept, kept_of
 from orbweaver.frontier.stored_content import Keeping, harvest, redacted_item
 from orbweaver.model.crawl_settings import Bodies
-from orbweaver.model.cuts import joined
+from orbweaver.model.cuts import Cuts, joined
+from orbweaver.model.item import Item
 from orbweaver.model.url import TRACKING_PARAMETERS
 from orbweaver.parsing.html_scan import TAG_BYTES_MIN
-from orbweaver.parsing.page import LINKS_MAX, parse, prepare
+from orbweaver.parsing.page import LINKS_MAX, Page, Prepared, parse, prepare
 from orbweaver.parsing.parse_guard import is_orderly
 from orbweaver.parsing.soft_404 import is_missing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from orbweaver.extraction.extract import Extractor
     from orbweaver.model.crawl import Crawl
-    from orbweaver.model.cuts import Cuts
     from orbweaver.model.http_exchange import Response
-    from orbweaver.model.item import Item
     from orbweaver.model.item_rules import ItemRule
-    from orbweaver.parsing.page import Page, Prepared
 
 
 class ReadingStage(StrEnum):

@@ -17,36 +17,33 @@ from typing import TYPE_CHECKING, assert_never
 
 from orbweaver.fetching import response_verdict as answers
 from orbweaver.fetching.conditional_get import condition_of, still
+from orbweaver.fetching.response_verdict import Retry, Verdict
 from orbweaver.frontier.admission import LIFTABLE, admit_link, admit_redirect, in_scope, led, widens
+from orbweaver.frontier.body_file import Kept
 from orbweaver.frontier.stored_content import redacted
 from orbweaver.model.backoff import backoff_s
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.page_record import with_items
+from orbweaver.model.ports import Clock
+from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target, TargetKind, next_attempt
 from orbweaver.model.url import canonicalize, host_of
+from orbweaver.model.url_limits import Bounds
 from orbweaver.model.url_rules import said_of
 from orbweaver.model.user_agent import identity_of
 from orbweaver.parsing.duplicates import Repeats
+from orbweaver.parsing.page import Page
+from orbweaver.politeness.host_health import HostHealth
+from orbweaver.politeness.pacer import Turn
 from orbweaver.worker.ending import to_its_end
-from orbweaver.worker.pack_context import page_record
-from orbweaver.worker.page_reading import Costly, PageReading, ReaderBusy, job_of
+from orbweaver.worker.pack_context import PackContext, page_record
+from orbweaver.worker.page_reading import Costly, PageReader, PageReading, Read, ReaderBusy, job_of
+from orbweaver.worker.sitemap_handling import Sitemaps
 
 if TYPE_CHECKING:
     from random import Random
-
-    from orbweaver.fetching.response_verdict import Retry, Verdict
-    from orbweaver.frontier.body_file import Kept
-    from orbweaver.model.ports import Clock
-    from orbweaver.model.settings import Settings
-    from orbweaver.model.url_limits import Bounds
-    from orbweaver.parsing.page import Page
-    from orbweaver.politeness.host_health import HostHealth
-    from orbweaver.politeness.pacer import Turn
-    from orbweaver.worker.pack_context import PackContext
-    from orbweaver.worker.page_reading import PageReader, Read
-    from orbweaver.worker.sitemap_handling import Sitemaps
 
 # How long a page is left for while the reader has too many.
 READER_BUSY_S = 5.0

@@ -19,25 +19,22 @@ more, and its claims may be abandoned for it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from orbweaver.frontier.admission import admit_left_out
 from orbweaver.frontier.claims import Recalled
-from orbweaver.frontier.journal import outbox, outbox_past, surplus_of
+from orbweaver.frontier.journal import Journal, Ledger, outbox, outbox_past, surplus_of
 from orbweaver.frontier.messages import PAST_PACKS_MAX, Past
+from orbweaver.frontier.pack_result import PackResult
 from orbweaver.frontier.resumption import roots_of
-from orbweaver.model.crawl import State
+from orbweaver.model.crawl import Crawl, State
+from orbweaver.model.target import Target
+from orbweaver.model.url_limits import Bounds
+from orbweaver.worker.crawl_cache import RecentCrawls
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from orbweaver.frontier.journal import Journal, Ledger
-    from orbweaver.frontier.pack_result import PackResult
     from orbweaver.frontier.ports import Frontier, Packs
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.target import Target
-    from orbweaver.model.url_limits import Bounds
-    from orbweaver.worker.crawl_cache import RecentCrawls
 
 # Packs whose journals are read at a time, for what they did not ask for.
 CHILDREN_AT_ONCE = 50

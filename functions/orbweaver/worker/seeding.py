@@ -16,12 +16,12 @@ from orbweaver.frontier.messages import Loose, SeedsMessage, seeds_of
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.crawl import DEFAULT_CRAWL, Crawl, default_crawl
 from orbweaver.model.outcome import Refusal
+from orbweaver.model.ports import Clock
 from orbweaver.model.url import canonicalize, redacted
 
 if TYPE_CHECKING:
     from orbweaver.frontier.ports import Crawls
     from orbweaver.frontier.queues import Queue
-    from orbweaver.model.ports import Clock
 
 _log = logging.getLogger(__name__)
 

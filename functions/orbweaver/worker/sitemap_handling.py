@@ -11,29 +11,21 @@ that nothing is fetched twice.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
-from orbweaver.fetching.response_verdict import End
+from orbweaver.fetching.response_verdict import End, Read
 from orbweaver.frontier.admission import admit_child, admit_entry, admit_sitemap, vouched
+from orbweaver.frontier.pack_result import PackResult
+from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Outcome, Reason, Refusal
-from orbweaver.model.target import TargetKind
+from orbweaver.model.ports import Clock
+from orbweaver.model.settings import Settings
+from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url import canonicalize, host_of
-from orbweaver.parsing.sitemap import read
-from orbweaver.worker.pack_context import page_record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from orbweaver.fetching.response_verdict import Read
-    from orbweaver.frontier.pack_result import PackResult
-    from orbweaver.model.http_exchange import Failure, Response
-    from orbweaver.model.ports import Clock
-    from orbweaver.model.settings import Settings
-    from orbweaver.model.target import Target
-    from orbweaver.parsing.sitemap import Sitemap
-    from orbweaver.worker.pack_context import PackContext
+from orbweaver.parsing.sitemap import Sitemap, read
+from orbweaver.worker.pack_context import PackContext, page_record
 
 # Whatever a server calls it: what it is shows in the bytes.
 SITEMAP_TYPES = frozenset(

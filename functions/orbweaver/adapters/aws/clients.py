@@ -22,8 +22,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from io import BytesIO
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import aiohttp
@@ -37,9 +39,7 @@ from orbweaver.adapters.web import tls
 from orbweaver.model.errors import Permanent, PortError, Transient
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator
     from random import Random
-    from types import TracebackType
 
     from orbweaver.model.ports import Clock
 

@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
-from orbweaver.model.http_exchange import Response
+from orbweaver.adapters.aws.usage_meter import UsageMeter
+from orbweaver.model.http_exchange import Failure, Request, Response
 from orbweaver.model.metrics import NAMESPACE, SERVICE, STACK, VALUES_MAX, Metric, Service, field_of
+from orbweaver.model.outcome import Reason
 
 if TYPE_CHECKING:
-    from orbweaver.adapters.aws.usage_meter import UsageMeter
-    from orbweaver.model.http_exchange import Failure, Request
-    from orbweaver.model.outcome import Reason
     from orbweaver.model.ports import Fetcher, Metrics
 
 UNITS = (

@@ -15,10 +15,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.aws import clients
+from orbweaver.model.crawl import Counts, Crawl
 
 if TYPE_CHECKING:
     from orbweaver.exporting.manifest import Manifest
-    from orbweaver.model.crawl import Counts, Crawl
 
 SOURCE = "orbweaver"
 COMPLETED = "CrawlCompleted"

@@ -10,16 +10,14 @@ Source: docs.aws.amazon.com/glue/latest/webapi/API_UpdateTable.html.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from botocore.exceptions import ClientError
 
 from orbweaver.adapters.aws import clients
+from orbweaver.adapters.aws.clients import Aws
 from orbweaver.exporting.glue_schema import OWNER, glue_table, grown, query_name, second_name
-
-if TYPE_CHECKING:
-    from orbweaver.adapters.aws.clients import Aws
-    from orbweaver.model.columns import Table
+from orbweaver.model.columns import Table
 
 ABSENT, TAKEN = "EntityNotFoundException", "AlreadyExistsException"
 

@@ -15,10 +15,8 @@ Source: docs.aws.amazon.com/service-authorization/latest/reference/.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 ONE_OF_BATCH = re.compile("Batch$")
 STATEMENT = re.compile(r"\s*(\w+)\s+(?:INTO\s+|FROM\s+|.*\sFROM\s+)?\"?([\w.-]+)", re.IGNORECASE)

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.aws import permissions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from orbweaver.adapters.aws.permissions import Permission
 
 ASKED = "orbweaver.recorded"

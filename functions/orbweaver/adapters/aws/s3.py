@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64decode, b64encode
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
@@ -13,7 +14,6 @@ from orbweaver.model.errors import check_cut, check_size
 from orbweaver.model.ports import Print
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
 DELETE_KEYS_MAX = 1_000

@@ -14,20 +14,17 @@ Source: Amazon S3 API reference, CopyObject; user guide, "Controlling ownership 
 from __future__ import annotations
 
 from base64 import b64decode
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from botocore.exceptions import ClientError
 
 from orbweaver.adapters.aws import clients
 from orbweaver.adapters.aws.s3 import ABSENT, BucketFiles
+from orbweaver.delivery.plan import Remains
+from orbweaver.exporting.manifest import File
 from orbweaver.model.errors import Transient
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from orbweaver.delivery.plan import Remains
-    from orbweaver.exporting.manifest import File
-    from orbweaver.model.ports import Clock
+from orbweaver.model.ports import Clock
 
 AT_ONCE = 16
 OWNED = {"ACL": "bucket-owner-full-control"}

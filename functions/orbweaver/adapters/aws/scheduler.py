@@ -13,15 +13,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from botocore.exceptions import ClientError
 
 from orbweaver.adapters.aws import clients
+from orbweaver.adapters.aws.clients import Aws
 from orbweaver.control.schedule import Scheduled
-
-if TYPE_CHECKING:
-    from orbweaver.adapters.aws.clients import Aws
 
 ABSENT, TAKEN = "ResourceNotFoundException", "ConflictException"
 READS_AT_ONCE = 8

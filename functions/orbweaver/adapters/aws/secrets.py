@@ -6,13 +6,9 @@ AWS's own code.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from orbweaver.adapters.aws import clients
+from orbweaver.adapters.aws.clients import Aws
 from orbweaver.model.errors import Permanent
-
-if TYPE_CHECKING:
-    from orbweaver.adapters.aws.clients import Aws
 
 
 class ManagedSecrets:

@@ -15,22 +15,20 @@ Source: Amazon SQS API reference, SendMessageBatch; developer guide, "Amazon SQS
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.aws import clients
-from orbweaver.frontier.envelope import SINCE
-from orbweaver.frontier.messages import MessageSource, encode
+from orbweaver.frontier.envelope import SINCE, WaitingMessage
+from orbweaver.frontier.messages import Close, MessageSource, SeedsMessage, encode
 from orbweaver.model.errors import PortError, Transient
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
     from random import Random
 
-    from orbweaver.frontier.envelope import WaitingMessage
     from orbweaver.frontier.journal import OutgoingPack
-    from orbweaver.frontier.messages import Close, SeedsMessage
     from orbweaver.model.ports import Clock
 
 BATCH_ENTRIES_MAX = 10

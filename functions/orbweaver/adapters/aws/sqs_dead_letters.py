@@ -17,16 +17,14 @@ ReceiveMessage, ChangeMessageVisibilityBatch, DeleteMessageBatch.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
 
 from orbweaver.adapters.aws import clients
 from orbweaver.frontier.dead_letters import DeadLetter
 from orbweaver.frontier.messages import MessageSource
 from orbweaver.model.errors import Transient
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from collections.abc import Set as AbstractSet
 
 BATCH_ENTRIES_MAX = 10
 CALLS_AT_ONCE = 4

@@ -6,13 +6,9 @@ taken: its visibility is set, for at most 12 hours from when it was taken.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from orbweaver.adapters.aws import clients
+from orbweaver.adapters.aws.clients import Aws
 from orbweaver.adapters.aws.sqs import bury
-
-if TYPE_CHECKING:
-    from orbweaver.adapters.aws.clients import Aws
 
 
 class SqsDeliveries:

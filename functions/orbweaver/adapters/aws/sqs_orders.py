@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.aws.sqs import Mail, group_of, send_all
+from orbweaver.model.ports import Clock
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from random import Random
-
-    from orbweaver.model.ports import Clock
 
 
 class SqsOrders:

@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from orbweaver.budget.billing_units import (
     Term,
@@ -30,9 +31,6 @@ from orbweaver.budget.billing_units import (
     values_bytes,
     write_units,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
 
 Fields: TypeAlias = "Mapping[str, Any]"
 Used: TypeAlias = "dict[tuple[str, Term], int]"

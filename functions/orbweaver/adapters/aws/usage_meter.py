@@ -17,21 +17,18 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from orbweaver.adapters.aws import usage_dynamodb, usage_requests
 from orbweaver.budget.billing_units import Stage, Term, Units, chunks, text_bytes
 from orbweaver.budget.prices import dollars
-from orbweaver.model.http_exchange import received_of
+from orbweaver.model.crawl import Counts
+from orbweaver.model.http_exchange import Failure, Request, Response, received_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import TextIO
-
-    from orbweaver.model.crawl import Counts
-    from orbweaver.model.http_exchange import Failure, Request, Response
     from orbweaver.model.ports import Fetcher
 
 ASKED = "orbweaver.asked"

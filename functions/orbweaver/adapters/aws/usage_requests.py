@@ -10,12 +10,10 @@ Source: pricing pages of Amazon SQS, Amazon S3 and Amazon EventBridge.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from orbweaver.budget.billing_units import Term, chunks, text_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 S3_FREE = frozenset({"DeleteObject", "DeleteObjects", "DeleteBucket", "AbortMultipartUpload"})
 S3_PUTS = ("Put", "Copy", "Post", "List", "Create", "Upload", "Complete")

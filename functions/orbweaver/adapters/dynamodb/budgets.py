@@ -10,6 +10,7 @@ from what is left and never adds to it; what a commit settles is in its transact
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.dynamodb.counters import CRAWL_KEPT_S, expires_s
@@ -22,14 +23,12 @@ from orbweaver.adapters.dynamodb.table import (
     to_item,
 )
 from orbweaver.budget.budget_rules import BudgetState, Taking
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import Transient
+from orbweaver.model.limits import LimitPart, Settlement
 from orbweaver.model.url import url_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.limits import LimitPart, Settlement
     from orbweaver.model.ports import Clock
 
 # How often a host's count may change while a pack counts.

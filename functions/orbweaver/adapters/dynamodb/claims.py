@@ -22,21 +22,16 @@ Source: DynamoDB developer guide, "Working with expired items and time to live".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from orbweaver.adapters.aws.clients import all_of
 from orbweaver.adapters.dynamodb.table import ConditionFailed, Dynamo, Item, from_item, to_item
-from orbweaver.frontier.claims import Known, StandingClaim
+from orbweaver.frontier.claims import Claimer, Known, StandingClaim
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import NOTHING, Transient
-from orbweaver.model.target import Prior
+from orbweaver.model.target import Prior, Target
 from orbweaver.model.url import url_hash
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from orbweaver.frontier.claims import Claimer
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.target import Target
 
 WRITES_AT_ONCE = 32
 

@@ -11,14 +11,11 @@ expires_at   with the crawl's own
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.adapters.dynamodb.table import Item, assign, from_item, to_item
 from orbweaver.budget.billing_units import CODES
-from orbweaver.model.crawl import CounterShard
-
-if TYPE_CHECKING:
-    from orbweaver.model.crawl import Counts, Crawl
+from orbweaver.model.crawl import CounterShard, Counts, Crawl
 
 COUNTS_PREFIX, UNITS_PREFIX = "n.", "u."
 CLAIMED = f"{COUNTS_PREFIX}claimed"

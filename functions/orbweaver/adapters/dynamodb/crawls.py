@@ -10,6 +10,7 @@ if it has taken no commit since it was read, so the counters that balanced are t
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.dynamodb.counters import (
@@ -29,15 +30,13 @@ from orbweaver.adapters.dynamodb.table import (
 )
 from orbweaver.frontier.claims import Unreadable
 from orbweaver.model import crawl_codec
-from orbweaver.model.crawl import MOVED, Counters, State
+from orbweaver.model.crawl import MOVED, Counters, Counts, Crawl, State
 from orbweaver.model.errors import NOTHING, readable
 from orbweaver.model.version import FIELD, NewerVersion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
     from random import Random
 
-    from orbweaver.model.crawl import Counts, Crawl
     from orbweaver.model.ports import Clock
 
 

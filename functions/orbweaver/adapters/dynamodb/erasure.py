@@ -14,9 +14,10 @@ What lies where is said in dynamodb_*.py.
 from __future__ import annotations
 
 import zlib
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.adapters.aws.clients import all_of
 from orbweaver.adapters.dynamodb import journal as dynamodb_journal
@@ -27,16 +28,11 @@ from orbweaver.adapters.dynamodb.table import ConditionFailed, Dynamo, assign, f
 from orbweaver.erasure.ports import ClaimTrace, JournalTrace, ParkedTrace, RecordTrace
 from orbweaver.frontier.journal_codec import decode
 from orbweaver.model import crawl_codec
-from orbweaver.model.crawl import State
+from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import readable
 from orbweaver.model.page_record import from_fields
+from orbweaver.model.ports import Clock
 from orbweaver.model.version import FIELD
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
-
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.ports import Clock
 
 WRITES_AT_ONCE = 16
 STRAY_AFTER_S = 3_600

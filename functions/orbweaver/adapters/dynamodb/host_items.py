@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.adapters.dynamodb.table import BLOB_BYTES_MAX, assign, to_item
 from orbweaver.politeness.host_schedule import Host, RobotsEntry
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 ROBOTS_BYTES_MAX = 512 * 1024
 COOKIES = "cookies#"

@@ -21,6 +21,7 @@ seen to be full is full, and costs nothing. Slots follow from the `tat` that the
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -41,13 +42,18 @@ from orbweaver.adapters.dynamodb.table import (
     from_item,
     to_item,
 )
-from orbweaver.politeness.host_schedule import Host, Slots, after_failure, grant, is_doubtful, turn
+from orbweaver.politeness.host_schedule import (
+    Host,
+    RobotsEntry,
+    Slots,
+    after_failure,
+    grant,
+    is_doubtful,
+    turn,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from orbweaver.model.ports import Clock
-    from orbweaver.politeness.host_schedule import RobotsEntry
 
 LOOK_FRESH_MS = 5_000
 NEVER_MS = -1_000_000

@@ -8,19 +8,16 @@ before anything else of it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.adapters.aws.clients import all_of
 from orbweaver.adapters.dynamodb.table import BLOB_BYTES_MAX, Dynamo, from_item, to_item
+from orbweaver.frontier.journal import Journal
 from orbweaver.frontier.journal_codec import VERSION, WHAT, decode
 from orbweaver.model.errors import Permanent, readable
 from orbweaver.model.version import FIELD, check
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from orbweaver.frontier.journal import Journal
 
 JOURNAL = "journal"
 PUTS_AT_ONCE = 4

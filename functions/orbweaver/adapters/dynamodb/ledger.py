@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.adapters.dynamodb.table import Item, from_item
 from orbweaver.frontier.journal import Ledger
 from orbweaver.model.errors import readable
 from orbweaver.model.version import FIELD, check
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 LEDGER = "ledger"
 VERSION, WHAT = 1, "a ledger"

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -35,20 +36,22 @@ from orbweaver.adapters.dynamodb.table import (
     from_item,
     to_item,
 )
-from orbweaver.frontier.claims import AlreadyCommitted, Closed, Committed, OverBudget, Recalled
+from orbweaver.frontier.claims import (
+    AlreadyCommitted,
+    Closed,
+    CommitResult,
+    Committed,
+    OverBudget,
+    Recalled,
+)
+from orbweaver.frontier.journal import Journal, Ledger
 from orbweaver.frontier.journal_codec import encode
-from orbweaver.model.crawl import State
+from orbweaver.model.crawl import Counts, Crawl, State
 from orbweaver.model.errors import StoredNewer
+from orbweaver.model.limits import Settlement
 from orbweaver.model.page_record import shard_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from contextlib import AbstractContextManager
-
-    from orbweaver.frontier.claims import CommitResult
-    from orbweaver.frontier.journal import Journal, Ledger
-    from orbweaver.model.crawl import Counts, Crawl
-    from orbweaver.model.limits import Settlement
     from orbweaver.model.ports import Clock
 
 STRIKES = "strikes"

@@ -7,20 +7,18 @@ while TTL has not deleted it yet.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.aws import clients
 from orbweaver.adapters.dynamodb.table import Dynamo, from_item, to_item
 from orbweaver.model.errors import readable
-from orbweaver.model.page_record import from_fields, page_key, prior_keys, to_fields
+from orbweaver.model.page_record import PageRecord, from_fields, page_key, prior_keys, to_fields
+from orbweaver.model.target import Prior
 from orbweaver.model.version import NewerVersion
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
-
-    from orbweaver.model.page_record import PageRecord
     from orbweaver.model.ports import Clock
-    from orbweaver.model.target import Prior
 
 FIRST = " "  # no sort key starts before it, and none ends behind
 LAST = "\U0010ffff"

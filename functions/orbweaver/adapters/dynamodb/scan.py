@@ -8,12 +8,9 @@ Source: Amazon DynamoDB developer guide, "Parallel scan".
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from orbweaver.adapters.dynamodb.table import Dynamo, Item
+from orbweaver.adapters.dynamodb.table import Dynamo, Item
 
 SEGMENTS = 4
 

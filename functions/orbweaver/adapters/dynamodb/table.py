@@ -15,6 +15,7 @@ TransactWriteItems.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from botocore.exceptions import ClientError
@@ -23,7 +24,6 @@ from orbweaver.adapters.aws import clients
 from orbweaver.model.errors import Permanent, Transient
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
     from random import Random
 
     from orbweaver.model.ports import Clock

@@ -11,11 +11,11 @@ import importlib
 import importlib.util
 import inspect
 from collections.abc import Iterator, Mapping
+from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import ModuleType
 
     from orbweaver.extraction.extract import Extractor
     from orbweaver.parsing.page import Page

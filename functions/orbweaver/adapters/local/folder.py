@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import file_digest
 from secrets import token_hex
@@ -18,7 +19,6 @@ from orbweaver.model.errors import Permanent, PortError, Transient, check_cut, c
 from orbweaver.model.ports import Print
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 PARTIAL = ".partial"

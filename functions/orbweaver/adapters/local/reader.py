@@ -24,6 +24,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -38,13 +39,17 @@ from orbweaver.adapters.local.reader_wire import (
 from orbweaver.adapters.local.turns import Turns
 from orbweaver.extraction.work import HeavyError
 from orbweaver.model.errors import Transient
+from orbweaver.model.ports import Clock
+from orbweaver.parsing.page import Prepared
 from orbweaver.worker.page_reading import (
     CPU_S,
     LIGHT_UNITS,
     MEMORY_BYTES,
     Costly,
     PageReading,
+    Read,
     ReaderBusy,
+    ReadingJob,
     ReadingStage,
     has_light_tree,
     has_stages,
@@ -57,12 +62,7 @@ from orbweaver.worker.page_reading import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from orbweaver.extraction.extract import Extractor
-    from orbweaver.model.ports import Clock
-    from orbweaver.parsing.page import Prepared
-    from orbweaver.worker.page_reading import Read, ReadingJob
 
 # For a page of 1 s of CPU on a machine that has much else to do.
 WALL_S = 15.0

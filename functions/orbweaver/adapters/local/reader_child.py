@@ -18,6 +18,7 @@ import resource
 import signal
 import socket
 import traceback
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -27,13 +28,10 @@ from selectolax.lexbor import SelectolaxError
 
 from orbweaver.adapters.local.custom_extractors import deployed
 from orbweaver.adapters.local.reader_wire import LENGTH, ReadingEnd, packed, told
-from orbweaver.worker.page_reading import CPU_S, MEMORY_BYTES, bare, stages
+from orbweaver.worker.page_reading import CPU_S, MEMORY_BYTES, ReadingJob, bare, stages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from orbweaver.extraction.extract import Extractor
-    from orbweaver.worker.page_reading import ReadingJob
 
 SOFT_S = 0.6
 WALL_S = 20.0

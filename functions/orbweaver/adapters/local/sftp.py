@@ -23,20 +23,17 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import posixpath
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TypeVar, cast
 
 import asyncssh
 
 from orbweaver.adapters.local.sftp_connection import translated
+from orbweaver.delivery.plan import Remains
+from orbweaver.exporting.manifest import File
 from orbweaver.model.errors import Transient, check_size
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-
-    from orbweaver.delivery.plan import Remains
-    from orbweaver.exporting.manifest import File
-    from orbweaver.model.ports import Clock, Files
+from orbweaver.model.ports import Clock, Files
 
 # Where a file may go on follows from it: another number means that parts which lie there, of other
 # windows, are not what they are taken for.

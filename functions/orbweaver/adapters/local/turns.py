@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+from typing import TypeAlias
 
 Ticket: TypeAlias = "asyncio.Future[None]"
 

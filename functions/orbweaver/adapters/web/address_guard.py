@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -30,15 +31,11 @@ from typing import TYPE_CHECKING
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from orbweaver.model.address_policy import NONE_NAMED, PUBLIC_ONLY, verdict
+from orbweaver.model.address_policy import NONE_NAMED, PUBLIC_ONLY, Address, Allowed, Named, verdict
 from orbweaver.model.redacted_names import named_by, parse_names
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from aiohttp.connector import AddrInfoType
-
-    from orbweaver.model.address_policy import Address, Allowed, Named
 
 
 _WEB = 443  # a port that is never in the way

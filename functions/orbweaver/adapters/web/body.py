@@ -20,15 +20,14 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from orbweaver.adapters.web.deadline import Deadline
 from orbweaver.adapters.web.decompression import CodingError, Decoding, codings_of
 from orbweaver.adapters.web.errors import FAILURES, DroppedError
+from orbweaver.model.http_exchange import Request
 from orbweaver.parsing.sniffing import ANY_TYPE, HEAD_BYTES, HTML_TYPES, kind_of
 
 if TYPE_CHECKING:
     import aiohttp
-
-    from orbweaver.adapters.web.deadline import Deadline
-    from orbweaver.model.http_exchange import Request
 
 DRAIN_BYTES_MAX = 65_536
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -36,26 +37,21 @@ from orbweaver.adapters.web.address_guard import (
     Permits,
     guarded_socket,
 )
-from orbweaver.adapters.web.deadline import Deadlines
+from orbweaver.adapters.web.deadline import Deadline, Deadlines
 from orbweaver.adapters.web.errors import FAILURES, detail_of, reason_of, unresolved_reason
 from orbweaver.adapters.web.pooled_request import Attempt, AwareRequest
 from orbweaver.adapters.web.tls import context as tls_context
 from orbweaver.adapters.web.wire import LINE_BYTES_MAX, CountingConnector
-from orbweaver.model.address_policy import PUBLIC_ONLY
-from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.model.address_policy import PUBLIC_ONLY, Allowed
+from orbweaver.model.http_exchange import Failure, Request, Response
 from orbweaver.model.http_headers import one_line
 from orbweaver.model.outcome import Reason
 from orbweaver.model.user_agent import stored_headers
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
-
     from aiohttp.abc import AbstractResolver
 
-    from orbweaver.adapters.web.deadline import Deadline
     from orbweaver.fetching.proxy_pool import Proxy
-    from orbweaver.model.address_policy import Allowed
-    from orbweaver.model.http_exchange import Request
 
 DNS_CACHE_S = 60
 

@@ -13,10 +13,8 @@ page takes of the CPU; limits of seconds need no such precision. Rules:
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Self
-
-if TYPE_CHECKING:
-    from types import TracebackType
+from types import TracebackType
+from typing import Self
 
 TICK_S = 0.1
 

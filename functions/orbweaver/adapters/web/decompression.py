@@ -22,12 +22,10 @@ from __future__ import annotations
 
 import importlib
 import zlib
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from types import ModuleType
+from types import ModuleType
+from typing import Any, Protocol
 
 PIECE_BYTES = 65_536
 CODINGS_MAX = 3

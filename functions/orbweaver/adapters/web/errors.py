@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import socket
 import ssl
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import aiohttp
 from aiodns.error import DNSError
@@ -22,9 +22,6 @@ from orbweaver.adapters.web.decompression import CodingError
 from orbweaver.adapters.web.wire import FramingFloodError, HeadFloodError
 from orbweaver.model.http_headers import one_line
 from orbweaver.model.outcome import Reason
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 DETAIL_CHARS_MAX = 200
 

@@ -16,10 +16,7 @@ is none as early as ever. Held back until their head ends are lines of these two
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
 
 LINE_BYTES_MAX = 1_024
 _LENGTH, _CODING = b"content-length", b"transfer-encoding"

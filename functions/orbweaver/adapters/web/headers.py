@@ -11,6 +11,7 @@ Rules:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -19,16 +20,14 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from orbweaver.adapters.web.decompression import ACCEPT_ENCODING
 from orbweaver.fetching.block_page import STATUSES
 from orbweaver.fetching.response_verdict import REDIRECT_MIN, SUCCESS_MIN
+from orbweaver.model.http_exchange import Condition, Headers, Request
 from orbweaver.model.http_headers import one_line, text_of
 from orbweaver.parsing.sniffing import ANY_TYPE, HTML_TYPES, VAGUE, declared_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from yarl import URL
 
     from orbweaver.fetching.proxy_pool import Proxy
-    from orbweaver.model.http_exchange import Condition, Headers, Request
 
 HEADERS_CHARS_MAX = 65_536
 # Lists, of which more than one line means the same as one line with commas (RFC 9110 section 5.3).

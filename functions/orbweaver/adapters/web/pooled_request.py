@@ -27,6 +27,7 @@ import aiohttp
 from aiohttp.http import HttpProcessingError
 
 from orbweaver.adapters.web.address_guard import AddressRefusedError, Permit, check_peer
+from orbweaver.adapters.web.deadline import Deadline
 from orbweaver.adapters.web.errors import DroppedError
 from orbweaver.adapters.web.wire import CountingHandler
 
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
     from aiohttp.client_proto import ResponseHandler
     from aiohttp.connector import Connection
-
-    from orbweaver.adapters.web.deadline import Deadline
 
 
 class _Use:

@@ -20,21 +20,17 @@ import asyncio
 import logging
 from dataclasses import replace
 from enum import Enum
-from typing import TYPE_CHECKING
 
 import aiohttp
 from yarl import URL
 
+from orbweaver.adapters.web.client import Asked, HttpFetcher
 from orbweaver.fetching.proxy_pool import Pool, PoolError, Proxy, Wait, parse_pool
 from orbweaver.model.errors import PortError, Transient
-from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.model.http_exchange import Failure, Request, Response
 from orbweaver.model.outcome import Reason
+from orbweaver.model.ports import Clock, Secrets
 from orbweaver.model.url import hostname_of
-
-if TYPE_CHECKING:
-    from orbweaver.adapters.web.client import Asked, HttpFetcher
-    from orbweaver.model.http_exchange import Request
-    from orbweaver.model.ports import Clock, Secrets
 
 FRESH_MS = 120_000
 DOUBTFUL_MS = 30_000

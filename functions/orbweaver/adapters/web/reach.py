@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -25,16 +26,13 @@ from orbweaver.adapters.web.address_guard import (
 )
 from orbweaver.adapters.web.errors import unresolved_reason, words_of
 from orbweaver.adapters.web.tls import context as tls_context
+from orbweaver.model.address_policy import Allowed
 from orbweaver.model.http_headers import one_line
 from orbweaver.model.outcome import Reason
 from orbweaver.model.url import host_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from aiohttp.abc import AbstractResolver
-
-    from orbweaver.model.address_policy import Allowed
 
 RESOLVE_S, CONNECT_S = 5.0, 8.0
 

@@ -13,12 +13,9 @@ from __future__ import annotations
 
 import os
 import ssl
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FILE = "SSL_CERT_FILE"
 

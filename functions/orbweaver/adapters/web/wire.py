@@ -19,6 +19,7 @@ busy for as long as a request may take. So all bytes count, before the parser se
 from __future__ import annotations
 
 import ssl
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -33,7 +34,6 @@ from orbweaver.adapters.web.framing import HeadFraming
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Sequence
 
     from aiohttp import StreamReader
     from aiohttp.abc import ResolveResult

@@ -7,6 +7,7 @@ are list prices, also where an emulator does it for nothing.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,18 +21,15 @@ from orbweaver.cli.command import Command, add_crawl, json_option, stack_options
 from orbweaver.cli.commands.init_check import plan_in
 from orbweaver.cli.crawl_options import DEFINITION, PAGES_ASSUMED
 from orbweaver.cli.live.spending import MILLION, price
-from orbweaver.cli.session import chosen
+from orbweaver.cli.session import Surroundings, chosen
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.diagnostics.host_status import hosts_of
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Outcome
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping
-
-    from orbweaver.cli.session import Surroundings
-    from orbweaver.model.crawl import Crawl
 
 OK, FAILED = 0, 1
 MEMORY_MB_MIN = 128

@@ -7,11 +7,12 @@ no site is asked behind the person's back; the same command again goes on from t
 from __future__ import annotations
 
 import asyncio
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from orbweaver.cli import crawl_options, crawl_summary, export_files, option_types, text
@@ -27,36 +28,26 @@ from orbweaver.cli.commands import custom
 from orbweaver.cli.commands.init_check import plan_of
 from orbweaver.cli.crawl_options import OPTIONS
 from orbweaver.cli.exit_codes import FAILED, INTERRUPTED, OK, UsageError
+from orbweaver.cli.export_files import Written
 from orbweaver.cli.live import status
-from orbweaver.cli.live.display import JsonDisplay
+from orbweaver.cli.live.display import Display, JsonDisplay
 from orbweaver.cli.live.lines import gone_on
-from orbweaver.cli.live.status import nothing_new
-from orbweaver.cli.session import Stalled, chosen, opened
+from orbweaver.cli.live.status import View, nothing_new
+from orbweaver.cli.option_types import Threshold
+from orbweaver.cli.session import Session, Stalled, Surroundings, chosen, opened
 from orbweaver.cli.stack import ENDPOINT, PORT, port_option, settings_from
 from orbweaver.control.crawl_control import same_work
-from orbweaver.control.crawl_spec import PlanError
+from orbweaver.control.crawl_spec import CrawlSpec, PlanError
 from orbweaver.control.schedule import recurrence_in
 from orbweaver.control.spec_checks import crawl_of, keyed
 from orbweaver.frontier.refetch import MISSING
 from orbweaver.frontier.retrying import closing
-from orbweaver.model.crawl import State, first_hosts
+from orbweaver.model.crawl import Crawl, State, first_hosts
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.errors import PortError
 from orbweaver.model.outcome import Outcome
+from orbweaver.model.page_record import PageRecord
 from orbweaver.model.url import host_of
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Callable, Coroutine, Sequence
-
-    from orbweaver.cli.export_files import Written
-    from orbweaver.cli.live.display import Display
-    from orbweaver.cli.live.status import View
-    from orbweaver.cli.option_types import Threshold
-    from orbweaver.cli.session import Session, Surroundings
-    from orbweaver.control.crawl_spec import CrawlSpec
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.page_record import PageRecord
 
 PAUSE_S = 5.0
 # How many URLs stand for a crawl that fetched nothing.

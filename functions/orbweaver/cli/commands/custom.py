@@ -7,18 +7,17 @@ it deployed to the stack on this machine; `start` speaks to a stack that has one
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orbweaver.adapters.local.custom_extractors import ExtractorError, of_file
 from orbweaver.cli.exit_codes import UsageError
+from orbweaver.cli.session import Surroundings
+from orbweaver.model.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from orbweaver.cli.session import Surroundings
     from orbweaver.extraction.extract import Extractor, ItemRule
-    from orbweaver.model.settings import Settings
 
 OPTION = "--extractor"
 DOCUMENTED = "docs/extraction.md says how"

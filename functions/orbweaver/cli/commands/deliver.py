@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 from orbweaver.cli import option_types
 from orbweaver.cli.command import Command, json_option, stack_options
 from orbweaver.cli.exit_codes import OK, UsageError
-from orbweaver.cli.session import chosen
+from orbweaver.cli.session import Session, Surroundings, chosen
 from orbweaver.delivery.plan import DeliveryOrder, spelled
 from orbweaver.exporting.manifest import PREFIX, days_between
 from orbweaver.model.page_record import DAY_MS, day_of
 
 if TYPE_CHECKING:
     import argparse
-
-    from orbweaver.cli.session import Session, Surroundings
 
 HELP = "bring an export that stands to its receivers once more"
 ABSENT = 1

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.cli import dead_letter_text, option_types, text
 from orbweaver.cli.command import Command, json_option, stack_options
-from orbweaver.cli.session import chosen
+from orbweaver.cli.session import Session, Surroundings, chosen
 from orbweaver.control.crawl_control import ControlError
 from orbweaver.frontier.dead_letters import (
     EVERYTHING,
@@ -26,7 +26,6 @@ from orbweaver.frontier.dead_letters import (
 if TYPE_CHECKING:
     import argparse
 
-    from orbweaver.cli.session import Session, Surroundings
     from orbweaver.control.dead_letter_admin import Redriven, Undertaker
 
 OK, MISSING = 0, 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,8 @@ from orbweaver.cli.commands.crawl import checked
 from orbweaver.cli.commands.steer import context_of
 from orbweaver.cli.exit_codes import FAILED, OK, UsageError
 from orbweaver.cli.export_files import Unwritten
-from orbweaver.cli.session import Stalled, environment_in, opened
+from orbweaver.cli.live.status import View
+from orbweaver.cli.session import Stalled, Surroundings, environment_in, opened
 from orbweaver.cli.stack import ENDPOINT, REGIONS, StackUnreachable, settings_from
 from orbweaver.control.crawl_control import ControlError
 from orbweaver.control.crawl_spec import CrawlSpec
@@ -27,11 +29,8 @@ from orbweaver.model.outcome import Outcome
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
 
     from localstack.doctor.ground import Check, Finding
-    from orbweaver.cli.live.status import View
-    from orbweaver.cli.session import Surroundings
 
 HELP = "try what the stack assumes of AWS, in this account, and report it without secrets"
 PAGES_MAX, DELAY_MS, CRAWL_S_MAX = 5, 500, 180

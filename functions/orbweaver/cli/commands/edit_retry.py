@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,17 +12,14 @@ from orbweaver.cli.command import Command, add_crawl, json_option, stack_options
 from orbweaver.cli.commands.crawl import Ended, conclude, timed, without_pages
 from orbweaver.cli.commands.init_check import document_in
 from orbweaver.cli.exit_codes import UsageError
-from orbweaver.cli.session import chosen
+from orbweaver.cli.session import Surroundings, chosen
 from orbweaver.control.definition import DefinitionError, DefinitionProblem, put_into
 from orbweaver.control.definition_keys import KEYS, PATHS
 from orbweaver.control.edits import differences
+from orbweaver.model.crawl import Crawl
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
-
-    from orbweaver.cli.session import Surroundings
-    from orbweaver.model.crawl import Crawl
 
 OK = 0
 # Workers read a crawl anew after so long.

@@ -10,18 +10,16 @@ from orbweaver.cli import text
 from orbweaver.cli.command import Command, json_option, stack_options
 from orbweaver.cli.exit_codes import OK
 from orbweaver.cli.ruling import ruling_of
-from orbweaver.cli.session import chosen
+from orbweaver.cli.session import Session, Surroundings, chosen
+from orbweaver.diagnostics.explanation import Explanation
+from orbweaver.diagnostics.url_status import Facts
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.page_record import to_fields
 from orbweaver.politeness.host_schedule import RobotsEntry
 from orbweaver.politeness.robots_cache import RobotsUnreachable
 
 if TYPE_CHECKING:
     import argparse
-
-    from orbweaver.cli.session import Session, Surroundings
-    from orbweaver.diagnostics.explanation import Explanation
-    from orbweaver.diagnostics.url_status import Facts
-    from orbweaver.model.crawl import Crawl
 
 HELP = "say why a URL was or was not crawled, from what is stored"
 ROBOTS_MS_MAX = 60_000

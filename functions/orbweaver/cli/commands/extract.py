@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,10 +24,14 @@ from orbweaver.cli.commands.robots_url import ROBOTS_S_MAX, canonical
 from orbweaver.cli.crawl_options import DEFINITION
 from orbweaver.cli.exit_codes import FAILED, OK, UsageError
 from orbweaver.cli.ruling import ruling_of
+from orbweaver.cli.session import Surroundings
+from orbweaver.extraction.extract import ItemRule, rules_for
 from orbweaver.extraction.extract import extract as extracted
-from orbweaver.extraction.extract import rules_for
 from orbweaver.fetching.response_verdict import Lead, Read, judge
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.http_exchange import Request, Response
+from orbweaver.model.item import Item
+from orbweaver.model.ports import Fetcher
 from orbweaver.model.settings import Settings
 from orbweaver.model.url import canonicalize, host_of, redacted
 from orbweaver.model.user_agent import identity_of
@@ -37,13 +42,6 @@ from orbweaver.politeness.robots_txt import Robots
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
-
-    from orbweaver.cli.session import Surroundings
-    from orbweaver.extraction.extract import ItemRule
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.item import Item
-    from orbweaver.model.ports import Fetcher
 
 HELP = "try the item rules of a definition on one page, without crawling"
 REDIRECTS_MAX = 5

@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from orbweaver.app.wiring import stores_of
 from orbweaver.cli import text
 from orbweaver.cli.command import Command, json_option, stack_options
-from orbweaver.cli.session import chosen
+from orbweaver.cli.session import Session, Surroundings, chosen
 from orbweaver.control.crawl_control import ControlError
 from orbweaver.erasure.scope import scope_of_crawl, scope_of_host, scope_of_url
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
 
-    from orbweaver.cli.session import Session, Surroundings
     from orbweaver.erasure.erasure import Forgotten
     from orbweaver.erasure.messages import Stores
     from orbweaver.erasure.preview import Look

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.cli import crawl_summary, text
 from orbweaver.cli.command import Command, add_crawl, json_option, stack_options
-from orbweaver.cli.session import chosen
+from orbweaver.cli.session import Surroundings, chosen
+from orbweaver.diagnostics.host_status import HostView
+from orbweaver.diagnostics.refusal_report import Report, Skipped
 from orbweaver.diagnostics.rule_texts import moment
 from orbweaver.model.cuts import COUNTER
 
 if TYPE_CHECKING:
     import argparse
-
-    from orbweaver.cli.session import Surroundings
-    from orbweaver.diagnostics.host_status import HostView
-    from orbweaver.diagnostics.refusal_report import Report, Skipped
 
 OK = 0
 HEAD = ("host", "claimed", "ended", "failed", "queued", "delay", "robots.txt", "next request")

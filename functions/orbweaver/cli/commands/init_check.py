@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from orbweaver.cli.commands import custom
 from orbweaver.cli.crawl_options import DEFINITION, OPTIONS, given
 from orbweaver.cli.crawl_template import STARTER
 from orbweaver.cli.exit_codes import UsageError
+from orbweaver.cli.session import Surroundings
 from orbweaver.control import definition
 from orbweaver.control.crawl_spec import SEEDS_FILE, CrawlSpec, Overlap
 from orbweaver.control.definition_keys import PATHS
@@ -29,6 +31,7 @@ from orbweaver.control.spec_checks import crawl_of, problems_of
 from orbweaver.control.webhook import shown
 from orbweaver.diagnostics.rule_texts import kept_words, rule_words
 from orbweaver.model.amounts import dollars_text, size_text
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.url import canonicalize
 from orbweaver.model.user_agent import OPEN_HEADERS
@@ -36,10 +39,6 @@ from orbweaver.politeness.host_schedule import spacing_ms
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
-
-    from orbweaver.cli.session import Surroundings
-    from orbweaver.model.crawl import Crawl
 
 OK = 0
 STANDARD_INPUT = "-"

@@ -21,19 +21,16 @@ from orbweaver.cli.exit_codes import FAILED, OK
 from orbweaver.cli.live.display import JsonDisplay
 from orbweaver.cli.live.lines import heading, rows
 from orbweaver.cli.live.status import ProgressMeter, as_json
-from orbweaver.cli.session import chosen
+from orbweaver.cli.session import Session, Surroundings, chosen
 from orbweaver.exporting.manifest import page_as_json
 from orbweaver.frontier.retrying import closing
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.outcome import Outcome
-from orbweaver.model.page_record import day_of
+from orbweaver.model.page_record import PageRecord, day_of
 from orbweaver.model.version import NEWER, REMEDY
 
 if TYPE_CHECKING:
     import argparse
-
-    from orbweaver.cli.session import Session, Surroundings
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.page_record import PageRecord
 
 CRAWLS_SHOWN = 10
 

@@ -11,27 +11,23 @@ Rules
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from orbweaver.cli.command import Command, stack_options
 from orbweaver.cli.exit_codes import UsageError
-from orbweaver.cli.session import chosen
-from orbweaver.control.crawl_control import UnknownCrawl
+from orbweaver.cli.session import Session, Surroundings, chosen
+from orbweaver.control.crawl_control import Status, UnknownCrawl
 from orbweaver.frontier.retrying import all_of
-from orbweaver.model.crawl import State
+from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import PortError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable
 
     from aiohttp import web
     from prometheus_client.core import Metric
-
-    from orbweaver.cli.session import Session, Surroundings
-    from orbweaver.control.crawl_control import Status
-    from orbweaver.model.crawl import Crawl
 
 HELP = "show running crawls to Prometheus"
 LISTEN = "127.0.0.1:9464"

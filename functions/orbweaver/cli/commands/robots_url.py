@@ -16,13 +16,13 @@ from orbweaver.cli.commands.init_check import plan_in
 from orbweaver.cli.crawl_options import given
 from orbweaver.cli.exit_codes import OK, UsageError
 from orbweaver.cli.ruling import ruling_of
-from orbweaver.cli.session import environment_in
+from orbweaver.cli.session import Surroundings, environment_in
 from orbweaver.cli.stack import LOCAL_CONTEXT, settings_of
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.diagnostics.rule_texts import never_asked, rules_words, scope_rule, trap_rule
 from orbweaver.diagnostics.url_changes import changes
 from orbweaver.frontier.admission import admit_link
-from orbweaver.model.address_policy import PUBLIC_ONLY, parse_allowed
+from orbweaver.model.address_policy import PUBLIC_ONLY, Allowed, parse_allowed
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.redacted_names import origins_of
@@ -31,15 +31,11 @@ from orbweaver.model.settings import USER_AGENT, Settings
 from orbweaver.model.target import Target
 from orbweaver.model.url import canonicalize, host_of, hostname_of, redacted, url_hash
 from orbweaver.model.user_agent import identity_of, token_of
-from orbweaver.politeness.robots_cache import RobotsUnreachable
+from orbweaver.politeness.robots_cache import RobotsUnreachable, Ruling
 from orbweaver.politeness.robots_txt import Robots
 
 if TYPE_CHECKING:
     import argparse
-
-    from orbweaver.cli.session import Surroundings
-    from orbweaver.model.address_policy import Allowed
-    from orbweaver.politeness.robots_cache import Ruling
 
 ROBOTS_S_MAX = 60.0
 

@@ -13,14 +13,11 @@ from orbweaver.cli import text
 from orbweaver.cli.command import Command, json_option, stack_options
 from orbweaver.cli.commands import custom
 from orbweaver.cli.commands.init_check import plan_in
-from orbweaver.cli.session import chosen
-from orbweaver.control.scheduler import Timetable
+from orbweaver.cli.session import Session, Surroundings, chosen
+from orbweaver.control.scheduler import Coming, Timetable
 
 if TYPE_CHECKING:
     import argparse
-
-    from orbweaver.cli.session import Session, Surroundings
-    from orbweaver.control.scheduler import Coming
 
 OK = 0
 HELP = "crawls that recur: put, list, remove"

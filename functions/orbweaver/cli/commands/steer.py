@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -17,15 +18,12 @@ from orbweaver.cli.command import (
     stack_options,
 )
 from orbweaver.cli.exit_codes import FAILED, OK, UsageError
-from orbweaver.cli.session import chosen, environment_in
+from orbweaver.cli.session import Surroundings, chosen, environment_in
 from orbweaver.cli.stack import ENDPOINT, PORT, REGIONS, export_line, port_option
 from orbweaver.model.settings import STACK
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
-
-    from orbweaver.cli.session import Surroundings
 
 # The context key that names a file.
 EXTRACTOR = "extractor"

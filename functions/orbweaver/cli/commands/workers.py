@@ -10,19 +10,18 @@ Rules
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from orbweaver.cli import text
 from orbweaver.cli.command import Command, json_option, stack_options
-from orbweaver.cli.session import environment_in
+from orbweaver.cli.session import Surroundings, environment_in
 from orbweaver.cli.stack import WORKER, StackUnreachable, outputs_of
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
 
     from localstack.sources import Source
-    from orbweaver.cli.session import Surroundings
 
 HELP = "switch all workers of a stack off or on, at once; messages wait meanwhile"
 OK, FAILED = 0, 1

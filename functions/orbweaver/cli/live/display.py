@@ -11,20 +11,18 @@ printed once, unless it has ended: then the summary says it.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from orbweaver.cli import text
 from orbweaver.cli.live import lines as words
 from orbweaver.cli.live import status
 from orbweaver.cli.live.glide import Glide
+from orbweaver.cli.live.status import View
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rich.console import Console
     from rich.live import Live
-
-    from orbweaver.cli.live.status import View
 
 PLAIN_MS = 3_000
 JSON_MS = 2_000

@@ -11,21 +11,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from orbweaver.cli import text
-from orbweaver.model.crawl import State
+from orbweaver.cli.live.hosts import HostRow
+from orbweaver.control.crawl_control import Status
+from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.url import host_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from orbweaver.cli.live.hosts import HostRow
-    from orbweaver.control.crawl_control import Status
-    from orbweaver.model.crawl import Crawl
 
 # Less is no ground for a guess.
 DONE_MIN = 10

@@ -8,18 +8,13 @@ Rules
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from orbweaver.cli.live.hosts import rows_of
 from orbweaver.cli.live.spending import budgets_of
-from orbweaver.cli.live.status import WORKING
+from orbweaver.cli.live.status import WORKING, View
 from orbweaver.model.crawl import Counters
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from orbweaver.cli.live.status import View
 
 # Readings further apart are shown as they are.
 SPAN_MS_MAX = 8_000

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from orbweaver.cli import text
+from orbweaver.control.crawl_control import Status
 from orbweaver.diagnostics.host_status import counts_of, hosts_of
 from orbweaver.model.crawl import HOSTS_COUNTED_MAX, Crawl, State
 from orbweaver.model.crawl_settings import Scope
@@ -20,9 +20,6 @@ from orbweaver.model.settings import USER_AGENT
 from orbweaver.model.user_agent import identity_of
 from orbweaver.politeness.host_schedule import FAILURES_MAX, Host, delay_of, is_down, spacing_ms
 from orbweaver.politeness.robots_txt import parse
-
-if TYPE_CHECKING:
-    from orbweaver.control.crawl_control import Status
 
 # A host with a slot due sooner than this is simply being crawled.
 WAITING_MS_MIN = 2_000

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from orbweaver.cli import item_text, text
 from orbweaver.cli.live import spending, status
-from orbweaver.model.crawl import State, Stop
+from orbweaver.cli.live.status import View
+from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.outcome import ANSWERED, Outcome, Reason, Refusal, short_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from orbweaver.cli.live.status import View
-    from orbweaver.model.crawl import Crawl
 
 REASONS_SHOWN = 4
 # Why a crawl ended; a reason without words speaks for itself.

@@ -11,24 +11,20 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from rich.text import Text
 
 from orbweaver.cli import item_text, text
 from orbweaver.cli.live import lines as words
-from orbweaver.cli.live.hosts import HostStanding
+from orbweaver.cli.live.hosts import HostRow, HostStanding
 from orbweaver.cli.live.rates import BAR_MS
 from orbweaver.cli.live.sparkline import sparkline
+from orbweaver.cli.live.status import View
 from orbweaver.model.crawl import State
 from orbweaver.model.outcome import Outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from orbweaver.cli.live.hosts import HostRow
-    from orbweaver.cli.live.status import View
 
 # Beyond this a line is hard to follow with the eye.
 COLUMNS_MAX = 140

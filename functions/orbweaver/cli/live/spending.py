@@ -6,8 +6,8 @@ does it for nothing. Default budgets are left out until a good part of them is u
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from orbweaver.budget import crawl_cost
 from orbweaver.budget.billing_units import Term, units_of
@@ -15,16 +15,12 @@ from orbweaver.budget.budget_rules import COUNTED
 from orbweaver.budget.prices import NANO
 from orbweaver.budget.prices import dollars as priced
 from orbweaver.cli import text
+from orbweaver.cli.live.hosts import HostRow
+from orbweaver.control.crawl_control import Status
 from orbweaver.control.spec_checks import PAGES_MAX_DEFAULT
 from orbweaver.model.crawl_settings import WEEK_S
 from orbweaver.model.limits import LimitPart
 from orbweaver.model.outcome import Outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from orbweaver.cli.live.hosts import HostRow
-    from orbweaver.control.crawl_control import Status
 
 MENTIONED_FROM = 0.5
 CENT = 0.01

@@ -6,28 +6,23 @@ is shown: rates, what is left and why one thinks so, hosts, budgets. Nothing her
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.budget.billing_units import units_of
 from orbweaver.cli.live import forecast, spending
 from orbweaver.cli.live import hosts as hostrows
-from orbweaver.cli.live.forecast import hosts_begun_at
+from orbweaver.cli.live.forecast import Forecast, hosts_begun_at
+from orbweaver.cli.live.hosts import HostRow
 from orbweaver.cli.live.rates import RateHistory, Rates
-from orbweaver.model.crawl import State
+from orbweaver.cli.live.spending import Budget
+from orbweaver.cli.stack import Depths
+from orbweaver.control.crawl_control import Status
+from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.cuts import COUNTER
 from orbweaver.model.outcome import Outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from orbweaver.cli.live.forecast import Forecast
-    from orbweaver.cli.live.hosts import HostRow
-    from orbweaver.cli.live.spending import Budget
-    from orbweaver.cli.stack import Depths
-    from orbweaver.control.crawl_control import Status
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.politeness.host_schedule import Host
+from orbweaver.politeness.host_schedule import Host
 
 WORKING = (State.RUNNING, State.STOPPING)
 # From how many pages on it is told what a page costs.

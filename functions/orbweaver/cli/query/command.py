@@ -12,6 +12,7 @@ import csv
 import itertools
 import json
 import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -23,15 +24,13 @@ from orbweaver.cli.command import Command, stack_options
 from orbweaver.cli.exit_codes import OK, UsageError
 from orbweaver.cli.query import duckdb, tables
 from orbweaver.cli.query.saved import saved
-from orbweaver.cli.session import chosen, shown
+from orbweaver.cli.session import Surroundings, chosen, shown
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from orbweaver.cli.query.duckdb import Answer
     from orbweaver.cli.query.tables import Sheet
-    from orbweaver.cli.session import Surroundings
 
 HELP = "ask exports with SQL: those in a folder, or of a stack by --target"
 FORMATS = ("table", "csv", "json")

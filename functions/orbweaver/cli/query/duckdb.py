@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,14 +24,12 @@ from orbweaver.cli import text
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.cli.query.tables import Sheet
 from orbweaver.exporting.glue_schema import DAY
-from orbweaver.model.columns import Type
+from orbweaver.model.columns import Column, Type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from orbweaver.cli.query.tables import Piece
-    from orbweaver.model.columns import Column
 
 MEMORY = "1GB"
 SPILL = "20GB"

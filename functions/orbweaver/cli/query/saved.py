@@ -5,13 +5,10 @@ They keep to what DuckDB and Athena (Trino) both read alike. A file's first line
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 FOLDER = "queries"
 SUFFIX = ".sql"

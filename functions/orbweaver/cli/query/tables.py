@@ -11,6 +11,7 @@ Rules
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -19,16 +20,13 @@ from orbweaver.adapters.local.folder import FolderFiles
 from orbweaver.cli import text
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.exporting.glue_schema import FORMAT, TABLES, query_names
-from orbweaver.exporting.manifest import MANIFESTS, PREFIX, decode_manifest
+from orbweaver.exporting.manifest import MANIFESTS, PREFIX, File, Manifest, decode_manifest
 from orbweaver.frontier.retrying import all_of
+from orbweaver.model.columns import Column
+from orbweaver.model.ports import Files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
-
-    from orbweaver.exporting.manifest import File, Manifest
-    from orbweaver.model.columns import Column
-    from orbweaver.model.ports import Files
 
 AT_ONCE = 4
 FETCH_BYTES_MAX = 10_000_000_000

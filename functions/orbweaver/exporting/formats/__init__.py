@@ -21,18 +21,19 @@ Rules
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from orbweaver.model.columns import Table
+
 if TYPE_CHECKING:
-    from collections import Counter
-    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from orbweaver.exporting.formats.erasing import Erased, ErasureFilter
     from orbweaver.exporting.formats.hashed_file import HashedFile, Made
     from orbweaver.exporting.formats.warc import WarcWriter
-    from orbweaver.model.columns import Table
 
 
 class Writer(Protocol):

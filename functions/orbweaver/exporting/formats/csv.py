@@ -20,19 +20,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.exporting.cells import Cells, iso
 from orbweaver.exporting.formats.erasing import Erased
 from orbweaver.exporting.formats.jsonl import safe, text_of
-from orbweaver.model.columns import Type
+from orbweaver.model.columns import Column, Table, Type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     from orbweaver.exporting.formats.erasing import ErasureFilter
     from orbweaver.exporting.formats.hashed_file import HashedFile, Made
-    from orbweaver.model.columns import Column, Table
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 END = "\r\n"

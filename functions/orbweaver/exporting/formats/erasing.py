@@ -7,11 +7,9 @@ Rules
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+from typing import Any, Protocol, TypeAlias
 
 # A method below is called as they are.
 Raw: TypeAlias = bytes

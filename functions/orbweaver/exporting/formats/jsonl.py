@@ -15,19 +15,17 @@ import json
 import re
 import zlib
 from collections import Counter
+from collections.abc import Callable, Mapping
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.exporting.cells import Cells, iso
 from orbweaver.exporting.formats.erasing import lines_left
-from orbweaver.model.columns import Type
+from orbweaver.model.columns import Column, Table, Type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from orbweaver.exporting.formats.erasing import Erased, ErasureFilter
     from orbweaver.exporting.formats.hashed_file import HashedFile, Made
-    from orbweaver.model.columns import Column, Table
 
 LEVEL = 6
 # zlib's window of 32 KiB, in gzip's framing: it writes mtime 0 and no name.

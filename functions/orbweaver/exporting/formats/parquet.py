@@ -21,6 +21,7 @@ import contextlib
 import os
 import tempfile
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from decimal import Decimal
 from io import BytesIO
@@ -32,14 +33,11 @@ from pyarrow import parquet as pq
 
 from orbweaver.exporting.cells import Cells
 from orbweaver.exporting.formats.erasing import Erased
-from orbweaver.model.columns import Type
+from orbweaver.model.columns import Column, Table, Type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     from orbweaver.exporting.formats.erasing import ErasureFilter
     from orbweaver.exporting.formats.hashed_file import HashedFile, Made
-    from orbweaver.model.columns import Column, Table
 
 LEVEL = 3
 GROUP_ROWS_MAX = 65_536

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from orbweaver.model.columns import ORIGIN, TEXTS
-from orbweaver.model.page_record import COLUMNS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from orbweaver.model.item import Item
-    from orbweaver.model.page_record import PageRecord
+from orbweaver.model.item import Item
+from orbweaver.model.page_record import COLUMNS, PageRecord
 
 DOCUMENT = tuple(column.name for column in TEXTS.columns if column not in ORIGIN)
 

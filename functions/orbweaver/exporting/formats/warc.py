@@ -21,6 +21,7 @@ import json
 import tempfile
 import zlib
 from collections import Counter
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -36,14 +37,13 @@ from orbweaver.frontier.warc import (
     tombstone,
     warcinfo,
 )
+from orbweaver.model.page_record import PageRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from orbweaver.exporting.formats.erasing import ErasureFilter
     from orbweaver.exporting.formats.hashed_file import HashedFile, Made
-    from orbweaver.model.page_record import PageRecord
 
 ABOUT = {
     "software": "Orbweaver",
