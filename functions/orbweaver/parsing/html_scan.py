@@ -76,14 +76,19 @@ def _other_than(names: str) -> str:
 
 def _element(name: str) -> str:
     """Match an element whose content is no markup, up to its end tag."""
+    hidden = _ESCAPED if name == "script" else ""
     name = _one_of(name)
-    return rf"<{name}{_ATTRIBUTES} (?:[^<]++ | <(?!/{name}))*+"
+    return rf"<{name}{_ATTRIBUTES} (?:[^<]++ | {hidden} <(?!/{name}))*+"
 
 
 def _compiled(pattern: str) -> re.Pattern[bytes]:
     return re.compile(pattern.encode(), re.VERBOSE)
 
 
+# In a comment of a script, the end tag of a script that begins there ends that one alone.
+_SCRIPT = _one_of("script")
+_ESCAPED = rf"""<!-- (?: -*+> | (?: [^<-]++ | -(?!->) | <{_SCRIPT} (?:[^<-]++ | -(?!->)
+    | <(?!/{_SCRIPT}))*+ (?:</{_SCRIPT})?+ | <(?!/{_SCRIPT}))*+ (?:-->)?+ ) |"""
 _RAW_ELEMENT = "|".join(map(_element, _RAW.split()))
 _ORDINARY = rf"""<(?:/{_other_than("template")}
     | {_other_than(f"plaintext title {_KEPT.removesuffix(' /template')} {_RAW}")}){_ATTRIBUTES}"""
