@@ -6,6 +6,8 @@ Decides what a body says; never what becomes of it. Work is linear in the bytes,
     sniffing       what a body is by its first bytes
     charset        and the text as UTF-8
     html_scan      the outline and text of HTML, by tokens
+    open_elements  the elements of HTML that are open
+    tree_construction  which a tag opens and ends
     parse_guard    which HTML may become a tree
     page           what a page says
     links          the links of a page

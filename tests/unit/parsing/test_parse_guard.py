@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,14 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from orbweaver.parsing.page import parse
-from orbweaver.parsing.parse_guard import TAGS_MAX, WildPageError, _Walk, is_orderly, why_wild
+from orbweaver.parsing.parse_guard import (
+    DEPTH_MAX,
+    TAGS_MAX,
+    WildPageError,
+    _Walk,
+    is_orderly,
+    why_wild,
+)
 from tests.costs import within
 
 DEEP = "elements are nested more than 256 deep"
@@ -31,25 +39,71 @@ WILD = [
     (b"<svg><style>" + many("<div>", 20_000), DEEP),
     (b"<svg><p>" + many("<path/>", 20_000), DEEP),
     (b"<svg><title>" + many("<div/>", 20_000), DEEP),
-    (many("<li><div>", 20_000), DEEP),
-    (many("<b>", 200) + many("<p>x</p>", 20_000), OPEN),
+    (many("<li><ul>", 20_000), DEEP),
+    (b"<p>" + many("<b x=#>", 200) + b"</p>" + many("<p>x</p>", 20_000), OPEN),
+    (b"<select>" + many("<option>x", 20_000), "a select has too many options"),
+    (
+        b"</q>" + b"<b x='&amp;'>" * 3 + b"<b x=A>" + b"<p>x</p>" * 2_000,
+        "attributes that decide what is nested hold references",
+    ),
     (b"<a " + many("a# ", 100_000) + b">", ATTRIBUTES),
     (b"<script " + many("a# ", 100_000) + b">x</script>", ATTRIBUTES),
     (many("<body a#=1>", 10_000), ATTRIBUTES),
     (many("<i></i>", TAGS_MAX), f"the page has more than {TAGS_MAX:,} tags"),
     (
-        b"<div><span><table><td>" + many("<div>", 240) + many("</span>", 40_000),
+        many("<svg>", 240) + many("</span>", 40_000),
         "too many end tags have no beginning",
     ),
     (b"x" * (10 * 1024 * 1024 + 1), "the page has more than 10,485,760 bytes"),
     (b"<" * 300_001, f"the page has more than {TAGS_MAX:,} tags"),
 ]
+# What a tag is read as depends on what is open: each of these would hide all that follows.
+HIDDEN = [
+    *(
+        f"<svg><{name}><style>".encode() + b"<div>" * 60_000
+        for name in ["object", "applet", "caption", "marquee", "td", "th", "template", "mi"]
+    ),
+    b"<math><annotation-xml><style>" + b"<div>" * 60_000,
+    b"<math><desc><style>" + b"<div>" * 60_000,
+    b"<table><tr><td>" + b"<svg><td></td>" * 25_000,
+    b"<title/></title><svg><g a=x/><style>" + b"<x>" * 5_000,
+    b"<svg><style><title><style></style>" + b"<svg>" * 5_000,
+    b"<svg><![CDATA[></svg><style>]]>" + b"<x>" * 5_000,
+    b"<svg><![CDATA[></svg><!--]]>" + b"<g>" * 5_000 + b"-->",
+    b"<script><!--<script></script><style></script>" + b"<div>" * 5_000,
+    b"<template><col><xmp></template>" + b"<div>" * 5_000,
+    b"<noscript><svg></noscript><style>" + b"<x>" * 5_000,
+    b"<frameset><style>" + b"<frameset>" * 5_000,
+    b'<p =">' + b"<div>" * 5_000,
+    b'<p a="b"=">' + b"<div>" * 5_000,
+    b"<div><title></div></title>" * 5_000,
+    b"<title><!--</title>" + b"<div>" * 5_000 + b"--></title>",
+    b"<span><div></span>" * 5_000,
+    b"<li><dd>" * 5_000,
+    b"<rp>" * 5_000,
+    b"<optgroup>" * 5_000,
+    many("<div><font x=#></div>", 5_000),
+    b"<p><table></table><x-y></p>" * 5_000,
+    b"<!DOCTYPE html>" + b"<p><table></table><x-y></p>" * 5_000,
+]
+# Its elements end as they begin: a walk that goes on as if within would count them all.
+ENDED = [b"<svg/>", b"<svg></p>", b"<svg><g></br>", b"<svg><b></b>", b"<math><font color=x></font>"]
 SCRIPT = "<script>if (a<b) { s += '<div><div><div>' } </script><!-- <div> --><svg><path/></svg>"
 TAME = [
     many("<p>x", 5_000),
     b"<ul>" + many("<li><a href=/#>x</a>", 5_000),
     b"<table>" + many("<tr><td>x<td><b>y</b>", 3_000),
     many(SCRIPT, 1_000),
+    many("<li><div>", 20_000),
+    many("<b>", 200) + many("<p>x</p>", 20_000),
+    b"<div><span><table><td>" + many("<div>", 240) + many("</span>", 40_000),
+    many(
+        "<SVG><style>a > b {}</style><title>t</title><defs><path d='x'/></defs><foreignObject><p>x"
+        "</p><br></foreignObject><image/></SVG><math><mi>x</mi><annotation-xml encoding=text/html>"
+        "<p>y</p></annotation-xml></math>",
+        1_000,
+    ),
+    many("<svg><style><![CDATA[ a > b </svg> ]]></style></svg><p>x", 1_000),
     many("<svg viewBox=x><g><path d=x /><title>t</title></g></svg><a href=#>x", 1_000),
     many("<math><mi>x</mi></math><div class='a b' title=\"<div><div>\">x</div>", 1_000),
     many("<dl><dt>a<dd>b</dl><select><option>x<option>y</select><form><h2>z</h2></form>", 800),
@@ -74,6 +128,19 @@ def test_ordinary_pages_are_tame(html: bytes) -> None:
     assert time.process_time() - began_s < 2
     page = parse(html, "https://a.example/", "text/html")
     assert len(page.tree.css("*")) == len(tree.css("*"))
+
+
+@pytest.mark.parametrize("html", HIDDEN)
+def test_no_tag_is_hidden_from_the_walk(html: bytes) -> None:
+    """By raw text, CDATA, quotes or end tags that are none where they stand."""
+    assert why_wild(html + b"x" * 70_000) == DEEP
+
+
+@pytest.mark.parametrize("beginning", ENDED)
+def test_foreign_content_ends(beginning: bytes) -> None:
+    """By itself, by some end tags and by most HTML: what follows is no longer foreign."""
+    assert why_wild(beginning + b"<x/>" * 5_000) == DEEP
+    assert why_wild(beginning + b"<style>" + b"<div>" * 5_000) is None
 
 
 ICON = '<svg viewBox=\'0\'><path d="M 0 0" fill="none" /><g><path></path></g></svg>'
@@ -135,6 +202,74 @@ def test_an_orderly_page_is_not_wild(piece: str, times: int) -> None:
         assert _Walk().over(html) is None
         deepest = LexborHTMLParser(html).css_first(" > ".join(["*"] * 90))
         assert deepest is None
+
+
+# Of a soup, by a fixed seed: what tree construction tells apart.
+SOUP = (
+    "a b i nobr p div span li ul dd h1 table caption colgroup col tbody tr td form button object"
+    " select option optgroup hr br input svg math g path title desc foreignobject mi annotation-xml"
+    " mglyph style script textarea xmp iframe template noscript ruby rp rt x-y pre body head center"
+)
+ODD = [
+    *(
+        "<font x=1>",
+        "<font color=red>",
+        "<b a=1>",
+        "<g/>",
+        "<svg/>",
+        "<g a=x/>",
+        '<p =">',
+        "x",
+        " ",
+    ),
+    *(
+        "<annotation-xml encoding=text/html>",
+        "<input type=hidden>",
+        "<![CDATA[",
+        "]]>",
+        "-->",
+        "<!--",
+    ),
+    *("</>", "<script><!--<script>", "<!DOCTYPE html>", "'", "<div a='", "\0"),
+]
+# Of a walk that finds nothing too deep: the tree has copies, and forms that left the stack.
+TREE_DEPTH_MAX = 2 * DEPTH_MAX + 16
+
+
+def soup(chance: Random) -> bytes:
+    """Return some tags of a few names, time and again."""
+    names = chance.sample(SOUP.split(), chance.randint(2, 9))
+    tags = [f"<{name}>" for name in names] + [f"</{name}>" for name in names]
+    tags += chance.sample(ODD, chance.randint(0, 3))
+    first = chance.choices(tags, k=chance.randint(0, 4))
+    piece = chance.choices(tags, k=chance.randint(2, 12))
+    return ("".join(first) + "".join(piece) * 600).encode()
+
+
+def depth_of(html: bytes) -> int:
+    """Return how deep the tree of a page is, without recursion."""
+    node = LexborHTMLParser(html).root
+    depth = deepest = 1
+    while node is not None:
+        deepest = max(deepest, depth)
+        if node.child is not None:
+            node, depth = node.child, depth + 1
+            continue
+        while node is not None and node.next is None:
+            node, depth = node.parent, depth - 1
+        node = node and node.next
+    return deepest
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_a_tree_is_no_deeper_than_the_walk_allows(seed: int) -> None:
+    """Whatever a page is made of: lexbor's own tree is the measure."""
+    html = soup(Random(seed))
+    walk = _Walk()
+    why = walk.over(html)
+    if why is None and walk.elements.quirks_matter:
+        why = _Walk(quirks=True).over(html)
+    assert why is not None or depth_of(html) <= TREE_DEPTH_MAX
 
 
 @pytest.mark.parametrize(
