@@ -14,8 +14,8 @@ what is not told by it is walked over.
 
 Measured on a shared core: a walk takes 2.3 us a tag, telling an orderly page 0.6 us. The worst
 pages found that pass: 10 MB of short tags full of attributes take lexbor 0.85 s and 765 MB; 10,000
-options of one `select` 0.3 s. The deepest tree found is 503 deep, of 250 forms. The worst orderly page of
-64 KB and 2,000 tags takes lexbor 10 ms.
+options of one `select` 0.3 s. The deepest tree found is 503 deep, of 250 forms. The worst orderly
+page of 64 KB and 2,000 tags takes lexbor 10 ms.
 """
 
 from __future__ import annotations
