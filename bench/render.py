@@ -154,13 +154,13 @@ def _yardstick(benchmarks: Sequence[Mapping[str, Any]]) -> str:
         for site, title in sites.items()
     ]
     said = """The floor's CPU a page in each of them, in ms: what machine and interpreter take for a
-page, whoever crawls it."""
+page, with any crawler."""
     return "\n".join([said, "", *_grid(heads, body)])
 
 
 def _absolute(results: Mapping[str, Any]) -> str:
     machine = results["machine"]
-    return f"""# In small print: absolute figures
+    return f"""## In small print: absolute figures
 
 Of one benchmark, {results["at"][:10]}, with Python {machine["python"]}; medians of its rounds
 ({results["rounds"]}). Their yardstick is the floor in the first line of each table."""
@@ -168,7 +168,7 @@ Of one benchmark, {results["at"][:10]}, with Python {machine["python"]}; medians
 
 def _section(site: Mapping[str, Any], rows: Sequence[Row], titles: Mapping[str, str]) -> str:
     size = rows[0].bytes / max(1, rows[0].pages) / 1000
-    lines = [f"## {site['title']}", "", f"{rows[0].pages:,} pages of {size:,.0f} KB.", ""]
+    lines = [f"### {site['title']}", "", f"{rows[0].pages:,} pages of {size:,.0f} KB.", ""]
     lines += _grid(
         HEADS,
         [(titles[row.client], *cells[1:]) for row, cells in zip(rows, _cells(rows), strict=True)],
@@ -179,7 +179,7 @@ def _section(site: Mapping[str, Any], rows: Sequence[Row], titles: Mapping[str, 
             "",
             f"The server alone gives {rate:,.0f} of these pages a second, {cpu_us:,.0f} µs",
         ]
-        lines[-1] += " of CPU each, which is in nobody's figures."
+        lines[-1] += " of CPU each, which no figure above has."
     return "\n".join(lines)
 
 
@@ -201,7 +201,7 @@ def _units(results: Mapping[str, Any], rows: Sequence[Row]) -> str:
         for row in priced
     ]
     said = (
-        "By the crawls' own books, at AWS's list prices; time is paid for as it passed here.\n"
+        "By the crawls' own counters, at AWS's list prices; time is paid for as it passed here.\n"
         "All of these are crawls **without a delay**. One that waits a second between requests to\n"
         "a host costs more, the fewer hosts it has: [cost](cost.md#before-a-crawl)."
     )
