@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from functools import cached_property
 
 
 def names(text: str, prefix: str = "") -> frozenset[bytes]:
@@ -69,13 +70,27 @@ _ADOPTIONS_MAX = 8
 _ADOPTED_MAX = 3
 
 
+class Tag:
+    """What a start tag has behind its name; an element and its copies share one."""
+
+    def __init__(self, rest: bytes) -> None:
+        self.rest = rest
+
+    @cached_property
+    def attributes(self) -> frozenset[tuple[bytes, bytes]]:
+        """Its attributes: read once, and told apart by a hash that is made once."""
+        found = frozenset(attributes(self.rest).items())
+        hash(found)
+        return found
+
+
 class Element(bytes):
     """The name of a formatting element or a form: two of a name are told apart."""
 
     is_open = True
     # In the list of active formatting elements.
     is_active = False
-    tag = b""
+    tag = Tag(b"")
 
 
 def attributes(rest: bytes) -> dict[bytes, bytes]:
@@ -361,7 +376,7 @@ class OpenElements:
                 self.adopt(name)
                 self.reopen()
         element = Element(name)
-        element.tag = rest
+        element.tag = Tag(rest)
         element.is_active = True
         self._forget_fourth(element)
         self.active.append(element)
@@ -378,10 +393,10 @@ class OpenElements:
                 alike.append(one)
         if len(alike) < _IDENTICAL_MAX:
             return
-        if any(one.tag != element.tag for one in alike):
-            self.in_doubt |= any(b"&" in one.tag for one in (element, *alike))
-            wanted = attributes(element.tag)
-            alike = [one for one in alike if attributes(one.tag) == wanted]
+        if any(one.tag.rest != element.tag.rest for one in alike):
+            self.in_doubt |= any(b"&" in one.tag.rest for one in (element, *alike))
+            wanted = element.tag.attributes
+            alike = [one for one in alike if one.tag.attributes == wanted]
         if len(alike) >= _IDENTICAL_MAX:
             self._deactivate(alike[_IDENTICAL_MAX - 1])
 

@@ -117,7 +117,8 @@ def why_wild(html: bytes) -> str | None:
         return None
     if len(html) > BYTES_MAX:
         return f"the page has more than {BYTES_MAX:,} bytes"
-    if html.count(b"<") > TAGS_MAX * 3:
+    # In comments and scripts there may be as many again.
+    if html.count(b"<") - html.count(b"<!") > TAGS_MAX * 2:
         return f"the page has more than {TAGS_MAX:,} tags"
     if is_orderly(html):
         return None
@@ -271,7 +272,7 @@ class _Walk:
         self._compared += _attributes_of(rest) ** 2
         if rest and name in _MERGED:
             self._merged += attributes_of(rest)
-        if name == b"frameset":
+        if name == b"frameset" and not self._framesets:
             # Where they count, nothing else does, and no other element has no markup.
             self._framesets = len(_FRAMESET.findall(html))
 
