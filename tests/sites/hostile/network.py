@@ -184,6 +184,8 @@ ROWS = (
         Row(
             case=36,
             path=f"/lengths/{name}",
+            # What comes later may come after the next request (docs/http.md): there is none.
+            place="late" if name == "too-small-later" else MAIN,
             serves=f"a body of 5 bytes whose length is odd: {name}",
             say=(*said, Act.CLOSE),
             ghosts=("/lengths/ghost",),
@@ -273,6 +275,7 @@ PLACES = (
     Place(name="drip-body"),
     Place(name="short"),
     Place(name="unended"),
+    Place(name="late"),
     Place(name="silent", crawl="patient"),
     # Where a crawl that obeys no robots.txt begins.
     Place(name="edge", crawl="bold"),
