@@ -136,6 +136,15 @@ HALF_READ = halved("RequestItems", "UnprocessedKeys", "Keys")
 HALF_WRITTEN = halved("RequestItems", "UnprocessedItems")
 
 
+async def lagging(call: Call, parameters: Answer) -> Answer:
+    """Answer as a replica that has heard of nothing, where no consistent read is asked for."""
+    [asked] = parameters.get("RequestItems", {"": parameters}).values()
+    return await call(**parameters) if asked.get("ConsistentRead") else {}
+
+
+LAGGING = dict.fromkeys(("get_item", "batch_get_item", "query"), lagging)
+
+
 async def nothing_read(_call: Call, parameters: Answer) -> Answer:
     """Hand all keys back."""
     return {"Responses": {}, "UnprocessedKeys": parameters["RequestItems"]}

@@ -160,6 +160,31 @@ async def test_a_standing_ledger_counts_where_it_is_not_reported(moto_world: Aws
         assert result == expected
 
 
+async def test_a_replica_that_lags_behind_is_not_believed(moto_world: AwsWorld) -> None:
+    """What was written a moment ago is read, wherever something is decided by it."""
+    container, _ = faulty(moto_world, "dynamodb", **faults.LAGGING)
+    crawl, asks = samples.crawl(state=State.PAUSED), claimer("a", samples.NOW_MS)
+    urls = [samples.target(number).url for number in range(2)]
+    await container.crawls.create(crawl)
+    assert await container.crawls.get(crawl.id) == crawl
+    for limit in (2, 0):
+        assert await container.budgets.count(crawl, ONE, "example.com", urls, limit) == {*urls}
+    ledger, journal = samples.ledger(ONE), samples.large_journal(1, 8_000)
+    await container.packs.write_journal(ONE, journal)
+    await container.packs.commit(crawl, ledger, {"claimed": 2})
+    assert await container.packs.recall([ONE]) == {ONE: Recalled(journal=journal, ledger=ledger)}
+    assert (await container.crawls.counters(crawl)).claimed == 2
+    assert await container.packs.park(crawl.id, "body", TWO)
+    assert await container.packs.parked(crawl.id) == {TWO: "body"}
+    await container.hosts.keep_cookies(crawl.id, "example.com", "jar", samples.NOW_MS)
+    assert await container.hosts.cookies(crawl.id, "example.com") == "jar"
+    for _ in range(2):
+        assert await container.frontier.claim(asks, [samples.target(1)]) == {urls[1]}
+    assert await container.frontier.standing(asks.name, urls[1]) is not None
+    await container.frontier.release(asks, urls)
+    assert await container.frontier.standing(asks.name, urls[1]) is None
+
+
 async def test_a_commit_of_unknown_outcome_is_found(moto_world: AwsWorld) -> None:
     """When the answer is lost, the next delivery learns that the commit took place."""
     script = faults.unanswered()

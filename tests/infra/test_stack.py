@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from orbweaver.cli.stack import NAMES
 from tests.infra.template import text
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def test_outputs(aws: Synthesized) -> None:
     """Clients find these names, and each is the name of what it says."""
     outputs = {key: text(output["Value"]) for key, output in aws.template["Outputs"].items()}
     assert outputs == OUTPUTS
+    assert outputs.keys() >= NAMES.keys()
 
 
 def test_names_start_with_the_stack(synthesize: Callable[..., Synthesized]) -> None:

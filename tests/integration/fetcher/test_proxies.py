@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from orbweaver.adapters.web import proxy_client
 from orbweaver.adapters.web.client import HttpFetcher
 from orbweaver.model.address_policy import PUBLIC_ONLY
 from orbweaver.model.http_exchange import Response
@@ -162,9 +163,11 @@ async def test_unknown_target_is_not_told_to_a_proxy(error: OSError, reason: Rea
     assert (failure.reason, proxy.heads) == (reason, [])
 
 
-async def test_public_target_is_judged_once_a_minute(dialled: list[tuple[str, int]]) -> None:
-    """A public name goes to the proxy, which then dials what it likes."""
-    names = Names({"public.test": [PUBLIC]})
+async def test_public_target_is_judged_once_a_minute(
+    dialled: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A public name goes to the proxy, which then dials what it likes; so many are remembered."""
+    names = Names({"public.test": [PUBLIC], "other.test": [PUBLIC]})
     proxy = ForwardProxy(book={"public.test": "127.0.0.1"}, way=Way.FORBID)
     async with proxying(proxy), fetching(proxy.url(), allowed=PUBLIC_ONLY) as fetcher:
         fetcher._direct._resolver = lambda: names
@@ -172,7 +175,11 @@ async def test_public_target_is_judged_once_a_minute(dialled: list[tuple[str, in
             result = await fetcher.fetch(request("http://public.test/"))
             assert isinstance(result, Response)
             assert result.status == 403
-    assert names.asked == ["public.test"]
+        assert names.asked == ["public.test"]
+        monkeypatch.setattr(proxy_client, "JUDGED_MAX", 1)
+        for name in ("other.test", "public.test"):
+            await fetcher.fetch(request(f"http://{name}/"))
+        assert names.asked == ["public.test", "other.test", "public.test"]
     assert {address for address, _ in dialled} == {"127.0.0.1"}
 
 

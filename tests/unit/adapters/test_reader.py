@@ -235,7 +235,8 @@ def test_the_longest_that_is_light_is_read_in_two_turns(attack: Attack) -> None:
         (job(b"x" * 60_000, keeping=Keeping(redacted=("email",))), True),
         (job(items=own("title")), False),
         (job_about(BY_NAME["items-many"]), False),
-        (job(b"%PDF" * 900_000, html=False, keeping=Keeping(bodies=Bodies.ALL)), True),
+        (job(b"%PDF" * 1_572_864, html=False, keeping=Keeping(bodies=Bodies.ALL)), True),
+        (job(b"%PDF" * 1_572_865, html=False, keeping=Keeping(bodies=Bodies.ALL)), False),
         (job(b"a@b.c " * 90_000, html=False, keeping=Keeping(redacted=("email",))), False),
     ],
 )

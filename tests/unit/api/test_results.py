@@ -141,10 +141,14 @@ async def test_what_is_no_longer_there_is_said(stage: Stage) -> None:
     assert {(row["text"], row["markdown"]) for row in rows} == {(None, None)}
 
 
-async def test_texts_of_an_answer_have_so_many_bytes(stage: Stage) -> None:
-    """What does not fit any more comes in the next answer."""
+async def test_texts_of_an_answer_have_so_many_bytes(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What does not fit any more comes in the next answer; what just fits comes in this one."""
+    one = "1" * 600_000
+    monkeypatch.setattr(results, "ANSWER_BYTES_MAX", 2 * len(json.dumps([one, f"# {one}"])))
     for number in range(6):
-        put_text(stage, f"/{number}", f"{number}" * (results.ANSWER_BYTES_MAX // 5))
+        put_text(stage, f"/{number}", f"{number}" * len(one))
     pages = await walk(stage, "/crawls/site-1/texts", "texts")
     assert [len(page) for page in pages] == [2, 2, 2]
     assert len({row["url"] for page in pages for row in page}) == 6

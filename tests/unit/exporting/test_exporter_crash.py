@@ -217,6 +217,7 @@ async def test_an_order_of_a_run_that_is_over_looks_after_what_it_may_have_done(
             del world.files[MANIFEST]
     await exporter.handle(order)
     assert (len(world.ordered) > 0) is (damage != "stray")
+    assert (MANIFEST in world.files) is (damage == "stray")
     await drained(world, exporter)
     assert world.files == clean
     await exporter.handle(order)

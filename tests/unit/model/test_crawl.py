@@ -93,7 +93,7 @@ def test_the_default_crawl_has_no_end() -> None:
     """Bare URLs belong to a crawl that goes on, polite and shallow."""
     crawl = default_crawl(NOW_MS)
     assert (crawl.id, crawl.name, crawl.continuous) == ("default", "default", True)
-    assert crawl.depth_max < CRAWL.depth_max
+    assert (crawl.depth_max, crawl.shards, crawl.pages_max) == (5, 16, 100_000_000)
     assert crawl.obey_robots
     assert crawl.delay_ms == 1_000
 
