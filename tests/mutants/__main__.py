@@ -11,10 +11,11 @@ import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from tests.mutants.covering import Covering, chunks
+from tests.mutants.covering import Covering, chunks, mirror
 from tests.mutants.groups import GROUPS, Mutant, draw, modules
 from tests.mutants.trying import Lane, Result
 
@@ -55,18 +56,14 @@ def main() -> int:
     if asked.measure:
         shutil.rmtree(data, ignore_errors=True)
     data.mkdir(exist_ok=True)
-    missing = [chunk for chunk in chunks(ROOT) if not chunk.data(data).exists()]
-    _each(lanes, missing, lambda lane, chunk: lane.measure(chunk, chunk.data(data)))
-    covering = Covering(ROOT, data)
 
-    def tried(lane: Lane, mutant: Mutant) -> None:
-        result = lane.tried(mutant, covering.tests(mutant), covering.seconds)
+    def note(mutant: Mutant, result: Result) -> None:
         known[_identity(mutant)] = result
         print(_row(mutant, result), flush=True)
         with results.open("a") as file:
             file.write(json.dumps([_identity(mutant), asdict(result)]) + "\n")
 
-    _each(lanes, [one for one in mutants if _identity(one) not in known], tried)
+    _try([one for one in mutants if _identity(one) not in known], lanes, data, note)
     found = [(one, known[_identity(one)]) for one in mutants]
     noticed = sum(result.noticed_by is not None for _, result in found)
     rate = f"{noticed} of {len(found)} noticed ({noticed / len(found):.1%})"
@@ -79,6 +76,34 @@ def main() -> int:
     results.with_suffix(".md").write_text(f"{table}\n\n{rate}\n")
     print(f"{rate}; {results.with_suffix('.md')}")
     return 0
+
+
+def _try(
+    mutants: list[Mutant], lanes: list[Lane], data: Path, note: Callable[[Mutant, Result], None]
+) -> None:
+    """Try the tests of a mutant's own room, then, on what survived, all others.
+
+    Most are noticed in their room: so they are before the tests of others are measured.
+    """
+    survived: dict[Mutant, Result] = {}
+
+    def tried(covering: Covering, near: bool, lane: Lane, mutant: Mutant) -> None:
+        result = lane.tried(mutant, covering.tests(mutant, near=near), covering.seconds)
+        if near and result.noticed_by is None:
+            survived[mutant] = result
+            return
+        before = survived.get(mutant, Result(None, 0, 0))
+        note(
+            mutant,
+            Result(result.noticed_by, before.tried + result.tried, before.left + result.left),
+        )
+
+    for near, asked in ((True, mutants), (False, survived)):
+        rooms = {mirror(mutant.path) for mutant in asked}
+        named = [chunk for chunk in chunks(ROOT) if chunk.folder in rooms or (asked and not near)]
+        missing = [chunk for chunk in named if not chunk.data(data).exists()]
+        _each(lanes, missing, lambda lane, chunk: lane.measure(chunk, chunk.data(data)))
+        _each(lanes, [*asked], partial(tried, Covering(ROOT, data, named), near))
 
 
 def _each(lanes: list[Lane], work: Iterable[_T], do: Callable[[Lane, _T], None]) -> None:

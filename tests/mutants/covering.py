@@ -30,6 +30,8 @@ FOLDERS = ("tests/unit", "tests/property", "tests/contract", "tests/integration"
 SEEDS = "tests/simulation/test_simulation.py"
 CASES = {SEEDS: [f"{SEEDS}::test_fixed_seeds[{first}]" for first in range(0, 100, 25)]}
 CHUNK_FILES_MAX = 20
+# What has tests in the folder of another room.
+ROOMS = {"handlers": "app", "__init__.py": "library"}
 # The folders whose lines are noted.
 MEASURED = ("functions", "infra")
 # A fixture of the session is noted with the test that asked for it first, in each chunk.
@@ -38,9 +40,10 @@ _SET_UP_ONCE = 2
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Test files that are measured together."""
+    """Test files of a folder that are measured together."""
 
     name: str
+    folder: str
     files: tuple[str, ...]
 
     def data(self, home: Path) -> Path:
@@ -61,7 +64,13 @@ def chunks(root: Path) -> Iterator[Chunk]:
             taken = files[at : at + CHUNK_FILES_MAX]
             digest = hashlib.sha256(b"".join((root / name).read_bytes() for name in taken))
             slug = folder.removeprefix("tests/").replace("/", "-")
-            yield Chunk(f"{slug}-{at}-{digest.hexdigest()[:16]}", tuple(taken))
+            yield Chunk(f"{slug}-{at}-{digest.hexdigest()[:16]}", folder, tuple(taken))
+
+
+def mirror(path: str) -> str:
+    """Name the folder of the tests that mirror the room of a module."""
+    room = path.removeprefix("functions/").removeprefix("orbweaver/").partition("/")[0]
+    return "tests/infra" if room == "infra" else f"tests/unit/{ROOMS.get(room, room)}"
 
 
 def sources(root: Path) -> dict[str, str]:
@@ -79,16 +88,16 @@ def cases(files: Iterable[str]) -> list[str]:
 
 
 class Covering:
-    """The tests of each line, and what they take, in seconds."""
+    """The tests of each line, and what they take, in seconds; of the chunks that are named."""
 
-    def __init__(self, root: Path, home: Path) -> None:
+    def __init__(self, root: Path, home: Path, named: Iterable[Chunk]) -> None:
         self._root = root
         self.seconds: dict[str, float] = {}
         self._data: list[tuple[CoverageData, dict[str, str]]] = []
         self._files: dict[str, dict[int, set[str]]] = {}
         self._changed: set[str] = set()
         now = sources(root).items()
-        for chunk in chunks(root):
+        for chunk in named:
             took = json.loads(chunk.data(home).with_suffix(".json").read_text())
             self.seconds |= took["seconds"]
             self._changed |= {name for name, _ in took["sources"].items() ^ now}
@@ -108,8 +117,8 @@ class Covering:
                         found[line].update(contexts)
         return self._files[path]
 
-    def tests(self, mutant: Mutant) -> list[str]:
-        """Name the tests that may notice a mutant, nearest and fastest first."""
+    def tests(self, mutant: Mutant, *, near: bool) -> list[str]:
+        """Name tests that may notice a mutant, nearest and fastest first: of its room, or not."""
         lines = self._contexts(mutant.path)
         change = mutant.mutation
         places = {change.statement, *range(change.line, change.line_last + 1)}
@@ -128,13 +137,14 @@ class Covering:
             found |= set(covered)
         if change.at_import or "" in there:
             found |= self._readers(mutant.path)
-        stem = _words(Path(mutant.path).stem)
+        stem, folder = _words(Path(mutant.path).stem), f"{mirror(mutant.path)}/"
+        found = {name for name in found & self.seconds.keys() if name.startswith(folder) is near}
 
         def cost(name: str) -> float:
-            near = len(stem & _words(Path(name.partition("::")[0]).stem))
-            return (0.01 + self.seconds[name]) / (1 + covered[name]) / (1 + 4 * near)
+            alike = len(stem & _words(Path(name.partition("::")[0]).stem))
+            return (0.01 + self.seconds[name]) / (1 + covered[name]) / (1 + 4 * alike)
 
-        return sorted((name for name in found if name in self.seconds), key=cost)
+        return sorted(found, key=cost)
 
     def _readers(self, path: str) -> set[str]:
         """Name the tests that run a module or one that imports it, or whose file imports it."""

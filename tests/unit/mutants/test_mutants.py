@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.covering import cases
+from tests.mutants.covering import cases, chunks, mirror
 from tests.mutants.groups import GROUPS, draw, group_of, modules, shares
 from tests.mutants.operators import compiles, mutations
 from tests.mutants.trying import FIRST_S, REST_S_MAX, batches
@@ -153,13 +153,14 @@ def test_shares_follow_lines() -> None:
 
 
 def test_every_group_has_modules() -> None:
-    """The table is true: each pattern of a group finds a module."""
+    """The table is true: each pattern finds a module, and each module's room has tests."""
     names = [path for texts in modules(ROOT).values() for path in texts]
     assert "infra/keys.py" in names
     for group, patterns in GROUPS.items():
         for pattern in patterns:
             found = [name for name in names if fnmatch(name, pattern) and group_of(name) == group]
             assert found, f"{group}: {pattern}"
+    assert {mirror(name) for name in names} <= {chunk.folder for chunk in chunks(ROOT)}
 
 
 def test_tests_are_tried_first_by_time_and_bounded() -> None:
