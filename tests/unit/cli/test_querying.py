@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import threading
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -22,6 +23,8 @@ from tests.unit.cli.exports import BOOKS, CRAWL, DAY, USUAL, book, made, page, p
 from tests.unit.cli.fakes import Terminal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.unit.cli.conftest import Desk
 
 # --- answers ------------------------------------------------------------------------------------
@@ -282,14 +285,22 @@ def test_json_is_ascii(desk: Desk) -> None:
 
 
 def test_an_interrupted_query_ends_quietly(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C while DuckDB is at work: one word, no traceback, the exit code of an interrupt."""
-    close_up = duck._close_up
+    """Ctrl-C before DuckDB is at work: one word, no traceback, the exit code of an interrupt."""
+    interruptible, interrupted = duck._interruptible, threading.Event()
 
-    def interrupted_soon(*given: Any) -> None:
-        close_up(*given)
-        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    def too_soon(pool: Any, connection: Any, act: Callable[[], Any]) -> Any:
+        def late() -> Any:
+            os.kill(os.getpid(), signal.SIGINT)
+            interrupted.wait()
+            return act()
 
-    monkeypatch.setattr(duck, "_close_up", interrupted_soon)
+        def interrupt() -> None:
+            connection.interrupt()
+            interrupted.set()
+
+        return interruptible(pool, SimpleNamespace(interrupt=interrupt), late)
+
+    monkeypatch.setattr(duck, "_interruptible", too_soon)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         endless = "SELECT count(*) FROM range(1000000000000) AS r(n) WHERE n % 7 = 3"

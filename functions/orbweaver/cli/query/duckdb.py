@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 MEMORY = "1GB"
 SPILL = "20GB"
 ROWS_AT_ONCE = 1_000
+INTERRUPTED_EVERY_S = 0.1
 CLOSED_UP = (
     "python_enable_replacements = false",
     "autoinstall_known_extensions = false",
@@ -109,8 +110,10 @@ def _interruptible(pool: ThreadPoolExecutor, connection: Any, act: Callable[[], 
     try:
         return work.result()
     except KeyboardInterrupt:
-        connection.interrupt()
-        wait([work])
+        # An interrupt that comes before DuckDB has begun is lost on it.
+        while not work.done():
+            connection.interrupt()
+            wait([work], INTERRUPTED_EVERY_S)
         raise
 
 
