@@ -16,7 +16,6 @@ reads the environment.
     url_limits          how far URLs may go
     limits              bytes and dollars of a crawl
     item_rules          what is taken from pages
-    item_rule_codec     the same as stored
     item                what was found there
     columns             tables of exports, and their columns
     http_exchange       a request and its answer

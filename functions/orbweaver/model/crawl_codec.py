@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, asdict, fields
+from dataclasses import MISSING, asdict, fields
+from dataclasses import Field as DataclassField
 from enum import StrEnum
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar, cast
 
 from orbweaver.model.crawl import Crawl, Stop
-from orbweaver.model.url_rules import THINGS, UrlRule
+from orbweaver.model.url_rules import UrlRule
 from orbweaver.model.version import FIELD, check
 
-if TYPE_CHECKING:
-    from orbweaver.model.item_rules import ItemRule
-
+T = TypeVar("T")
 VERSION = 1
 COLUMNS = tuple(field.name for field in fields(Crawl))
 # What is of a run and not of its work.
@@ -39,15 +38,22 @@ def to_fields(crawl: Crawl) -> dict[str, Any]:
 def from_fields(raw: dict[str, Any]) -> Crawl:
     """Read plain fields back; raises NewerVersion for those of a newer version."""
     check(raw, f"the crawl {raw.get('id')!r}", VERSION)
-    known = {
-        field.name: _value(field, raw[field.name]) for field in fields(Crawl) if field.name in raw
-    }
-    return Crawl(**known)
+    return _read(Crawl, raw)
 
 
-def _value(field: Field[Any], value: Any) -> Any:
-    """Read what a field holds by its name, or by its default."""
-    if value is not None and field.name in _READERS:
+def _read(kind: type[T], raw: Mapping[str, Any]) -> T:
+    """Read a dataclass; a field is read by its name, or by its default."""
+    return kind(
+        **{
+            field.name: _value(field, raw[field.name])
+            for field in fields(cast("Any", kind))
+            if field.name in raw
+        }
+    )
+
+
+def _value(field: DataclassField[Any], value: Any) -> Any:
+    if value and field.name in _READERS:
         return _READERS[field.name](value)
     if isinstance(field.default, StrEnum):
         return type(field.default)(value)
@@ -58,22 +64,29 @@ def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
 
 
-def _items(raw: Sequence[dict[str, Any]]) -> tuple[ItemRule, ...]:
-    if not raw:
-        return ()
+def _rules(raw: Sequence[dict[str, Any]]) -> tuple[Any, ...]:
+    return tuple(_read(UrlRule, one) for one in raw)
+
+
+def _items(raw: Sequence[dict[str, Any]]) -> tuple[Any, ...]:
     # Imported here: for crawls that have items.
-    from orbweaver.model.item_rule_codec import rule_of
+    from orbweaver.model.item_rules import ItemRule
 
-    return tuple(rule_of(one) for one in raw)
-
-
-def _rules(raw: Sequence[dict[str, Any]]) -> tuple[UrlRule, ...]:
-    return tuple(
-        UrlRule(match=one["match"], **{thing: one.get(thing) for thing in THINGS}) for one in raw
-    )
+    return tuple(_read(ItemRule, one) for one in raw)
 
 
-_READERS: Mapping[str, Callable[[Any], Any]] = {"stop": Stop, "rules": _rules, "items": _items}
+def _fields(raw: Sequence[dict[str, Any]]) -> tuple[Any, ...]:
+    from orbweaver.model.item_rules import Field
+
+    return tuple(_read(Field, one) for one in raw)
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "stop": Stop,
+    "rules": _rules,
+    "items": _items,
+    "fields": _fields,
+}
 
 
 def changes(crawl: Crawl, was: Crawl) -> dict[str, Any]:
