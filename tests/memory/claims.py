@@ -88,7 +88,7 @@ class MemoryFrontier(Gated):
             if claim is None:
                 return None
             return StandingClaim(
-                crawl=claim.crawl or None,
+                crawl=claim.crawl,
                 pack=claim.pack,
                 at_ms=claim.at_ms,
                 expires_s=claim.expires_s,

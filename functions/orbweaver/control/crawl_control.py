@@ -29,7 +29,6 @@ from orbweaver.frontier.resumption import earlier, resumed
 from orbweaver.frontier.retrying import all_of
 from orbweaver.frontier.yield_drop import before, pages_of
 from orbweaver.model.crawl import Crawl, State, Stop, moved
-from orbweaver.model.crawl_codec import OF_THE_RUN
 from orbweaver.model.errors import Conflict, ControlError, UnknownCrawl
 from orbweaver.model.redacted_names import closed_by
 from orbweaver.model.settings import Settings
@@ -292,6 +291,4 @@ _FIX = {
 
 def same_work(one: Crawl, other: Crawl) -> bool:
     """Whether two crawls were asked for alike: all but id, time and state, and later edits."""
-    if one.work is not None and other.work is not None:
-        return one.work == other.work
-    return one == replace(other, **{name: getattr(one, name) for name in OF_THE_RUN})
+    return one.work == other.work

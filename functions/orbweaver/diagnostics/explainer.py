@@ -131,7 +131,7 @@ class Explainer:
         )
         facts = replace(facts, claim=claim, host=host, robots=host.robots)
         passed = None
-        if claim is not None and claim.crawl is not None:
+        if claim is not None:
             if claim.crawl != crawl.id:
                 facts = replace(facts, owner=await self._crawls.get(claim.crawl))
             journey, passed = await self._follow(claim, url)
@@ -146,12 +146,11 @@ class Explainer:
     async def _record(self, facts: Facts, url: str) -> PageRecord | None:
         """Find the record of the chosen run, or else of the run that has the claim."""
         crawl, claim = facts.crawl, facts.claim
-        own = claim is None or claim.crawl in (None, crawl.id)
-        if not own:
+        if claim is not None and claim.crawl != crawl.id:
             found = await self._finder.page(url, crawl)
             if found:
                 return found[0]
-        if claim is not None and claim.crawl is not None:
+        if claim is not None:
             prior = Prior(crawl=claim.crawl, at_ms=claim.at_ms)
             record = (await self._history.before({url: prior})).get(url)
             if record is not None:
@@ -177,7 +176,7 @@ class Explainer:
             if ledger is None:  # this pack is being settled
                 target = next((one for one in journal.candidates if one.url == url), None)
                 return replace(journey, target=journey.target or target), None
-            outgoing_packs = outbox(journey.pack, claim.crawl or "", journal, ledger)
+            outgoing_packs = outbox(journey.pack, claim.crawl, journal, ledger)
             sent = [
                 (outgoing, target)
                 for outgoing in outgoing_packs

@@ -257,8 +257,7 @@ def _window_s(run: Crawl, url: str) -> int:
 
 
 def _claim(facts: Facts, url: str, claim: StandingClaim) -> Iterator[tuple[str, str]]:
-    run = claim.crawl or "a run that is not known"
-    yield "claim", f"by pack {claim.pack} of {run}, {moment(claim.at_ms)}"
+    yield "claim", f"by pack {claim.pack} of {claim.crawl}, {moment(claim.at_ms)}"
     crawl = facts.crawl
     if claim.crawl == crawl.id or crawl.continuous:
         return

@@ -93,8 +93,7 @@ class Facts:
     @property
     def orphaned(self) -> bool:
         """Whether the URL belongs to another run, which is not stored any more."""
-        claim = self.claim
-        others = claim is not None and claim.crawl not in (None, self.crawl.id)
+        others = self.claim is not None and self.claim.crawl != self.crawl.id
         return others and self.owner is None
 
 

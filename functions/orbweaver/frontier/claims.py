@@ -75,8 +75,7 @@ class Claimer:
 class StandingClaim:
     """A URL's last claim as stored, whether or not it still holds."""
 
-    # Older claims do not say their run and depth.
-    crawl: str | None
+    crawl: str
     pack: str
     at_ms: int
     expires_s: int

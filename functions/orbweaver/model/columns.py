@@ -122,8 +122,7 @@ ITEMS = "items/"
 
 def items_folder(name: str) -> str:
     """Name the folder of the tables of items that the crawls of a name find."""
-    # No store takes a part of a path that is only dots, which earlier releases took for a name.
-    return f"{ITEMS}{name if name.strip('.') else name.replace('.', '%2E')}/"
+    return f"{ITEMS}{name}/"
 
 
 def item_table(name: str, rule: str, columns: Iterable[Column]) -> Table:

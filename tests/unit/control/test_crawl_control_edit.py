@@ -137,17 +137,6 @@ async def test_the_same_start_is_the_same_crawl_after_an_edit() -> None:
         await stage.control.start(replace(plan, delay_ms=0))
 
 
-async def test_crawls_of_older_versions_are_compared_by_their_fields() -> None:
-    """A crawl that was started before it was said what was asked for is told all the same."""
-    stage = Stage()
-    plan = replace(PLAN, id="run-1")
-    crawl: Crawl = await stage.control.start(plan)
-    stage.world.crawls[crawl.id] = older = replace(crawl, work=None, hosts_counted=())
-    assert await stage.control.start(plan) == older
-    with pytest.raises(Conflict):
-        await stage.control.start(replace(plan, delay_ms=5))
-
-
 # --- what workers make of it --------------------------------------------------------------------
 
 SITE_PLAN = replace(

@@ -98,11 +98,3 @@ def test_a_table_that_lies_elsewhere_is_put_right() -> None:
     wanted = glue_table("pages", PAGES, ROOT)
     assert grown(glue_table("pages", PAGES, "s3://other/"), wanted) == wanted
     assert grown({}, glue_table("x", Table(name="x", columns=()), ROOT)) is not None
-
-
-@pytest.mark.parametrize(
-    ("name", "folder"), [(".", "%2E"), ("..", "%2E%2E"), ("...", "%2E%2E%2E"), ("a..b", "a..b")]
-)
-def test_no_name_of_a_crawl_leads_out_of_the_exports(name: str, folder: str) -> None:
-    """A name of dots alone, which earlier releases took, is no part of a key that stores take."""
-    assert item_table(name, "books", ()).name == f"items/{folder}/books"

@@ -63,7 +63,7 @@ class DynamoFrontier:
         lapsed = {
             url: Prior(crawl=claim["crawl"], at_ms=claim["at"])
             for url, claim in claims.items()
-            if url not in held and "crawl" in claim  # claims did not always say
+            if url not in held
         }
         return Known(held=held, lapsed=lapsed)
 
@@ -108,11 +108,11 @@ class DynamoFrontier:
         )
         for claim in map(from_item, items):
             return StandingClaim(
-                crawl=claim.get("crawl"),
+                crawl=claim["crawl"],
                 pack=claim["pack"],
                 at_ms=claim["at"],
                 expires_s=claim["expires_at"],
-                depth=claim.get("depth", 0),
+                depth=claim["depth"],
             )
         return None
 

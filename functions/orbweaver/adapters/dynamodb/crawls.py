@@ -185,15 +185,12 @@ class DynamoCrawls:
         update["ExpressionAttributeNames"]["#state"] = "state"
         states = {":running": State.RUNNING, ":paused": State.PAUSED}
         update["ExpressionAttributeValues"] |= to_item({**states, ":was": was.edits})
-        unedited = "#edits = :was"
-        if not was.edits:  # which crawls did not always count
-            unedited = f"({unedited} OR attribute_not_exists(#edits))"
         try:
             await self._dynamo.call(
                 "update_item",
                 TableName=self._table,
                 Key=to_item({"k": crawl.id}),
-                ConditionExpression=f"#state IN (:running, :paused) AND {unedited}",
+                ConditionExpression="#state IN (:running, :paused) AND #edits = :was",
                 ReturnValuesOnConditionCheckFailure="ALL_OLD",
                 **update,
             )
