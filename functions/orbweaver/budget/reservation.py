@@ -167,7 +167,6 @@ class BudgetKeeper:
     def __init__(
         self, *, budgets: Budgets, crawls: Crawls, clock: Clock, settings: Settings
     ) -> None:
-        """Take the ports."""
         self.budgets = budgets
         self.crawls = crawls
         self.clock = clock

@@ -65,7 +65,6 @@ class Control(Lookout):
         clock: Clock,
         settings: Settings,
     ) -> None:
-        """Take the ports."""
         super().__init__(crawls=crawls, pages=pages, hosts=hosts, clock=clock, settings=settings)
         self._queue = queue
         self._packs = packs

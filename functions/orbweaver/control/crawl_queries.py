@@ -50,7 +50,6 @@ class Lookout:
     def __init__(
         self, *, crawls: Crawls, pages: Pages, hosts: Hosts, clock: Clock, settings: Settings
     ) -> None:
-        """Take the ports."""
         self._crawls = crawls
         self._pages = pages
         self._hosts = hosts

@@ -78,7 +78,6 @@ class Undertaker:
         packs: Packs,
         clock: Clock,
     ) -> None:
-        """Take the ports."""
         self._dead_letters = dead_letters
         self._queue = queue
         self._crawls = crawls

@@ -36,7 +36,6 @@ class HostHealth:
     """Notes what happened to requests."""
 
     def __init__(self, *, hosts: Hosts, clock: Clock, random: Random) -> None:
-        """Take the ports."""
         self._hosts = hosts
         self._clock = clock
         self._random = random

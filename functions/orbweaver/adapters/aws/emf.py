@@ -48,15 +48,12 @@ class EmfMetrics:
         self._failures: Counter[Reason] = Counter()
 
     def add(self, metric: Metric, value: float) -> None:
-        """See the port."""
         self._totals[metric] += value
 
     def observe(self, metric: Metric, value: float) -> None:
-        """See the port."""
         self._samples[metric].see(value)
 
     def fail(self, reason: Reason, number: int) -> None:
-        """See the port."""
         self._failures[reason] += number
 
     def flush(self) -> None:

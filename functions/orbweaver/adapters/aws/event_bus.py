@@ -37,7 +37,6 @@ class BusEvents:
         self._bucket = bucket
 
     async def completed(self, crawl: Crawl, total: Counts) -> None:
-        """See the port."""
         detail = {
             "id": crawl.id,
             "crawl": crawl.id,
@@ -52,7 +51,6 @@ class BusEvents:
         await self._put(COMPLETED, detail)
 
     async def exported(self, manifest: Manifest, key: str) -> None:
-        """See the port."""
         from orbweaver.exporting.manifest import encode_manifest  # workers tell of no exports
 
         sha256 = hashlib.sha256(encode_manifest(manifest)).hexdigest()

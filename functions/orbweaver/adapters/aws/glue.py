@@ -32,7 +32,6 @@ class GlueCatalogue:
         self._root = root
 
     async def register(self, table: Table) -> None:
-        """See the port."""
         for name in (query_name(table.name), second_name(table.name)):
             standing = await self._get(name)
             wanted = glue_table(name, table, self._root)
@@ -47,7 +46,6 @@ class GlueCatalogue:
                 return
 
     async def remove(self, folder: str) -> int:
-        """See the port."""
         names, token = [], None
         while token or token is None:
             more: dict[str, Any] = {} if token is None else {"NextToken": token}

@@ -29,11 +29,9 @@ class BucketFiles:
         self._bucket = bucket
 
     async def put(self, key: str, body: bytes) -> None:
-        """See the port."""
         await clients.call(self._client, "put_object", Bucket=self._bucket, Key=key, Body=body)
 
     async def put_file(self, key: str, path: Path, sha256: str) -> None:
-        """See the port."""
         with path.open("rb") as body:  # read as it is sent, a block at a time
             await clients.call(
                 self._client,
@@ -46,7 +44,6 @@ class BucketFiles:
             )
 
     async def print_of(self, key: str) -> Print | None:
-        """See the port."""
         with clients.translated("head_object"):
             try:
                 answer = await self._client.head_object(
@@ -84,11 +81,9 @@ class BucketFiles:
         return str(await signed)
 
     async def get(self, key: str, bytes_max: int | None = None) -> bytes | None:
-        """See the port."""
         return await self._get(key, bytes_max)
 
     async def cut(self, key: str, offset: int, length: int) -> bytes | None:
-        """See the port."""
         # Bounds of a range are inclusive, and one that begins behind the end is an error.
         part = await self._get(key, None, Range=f"bytes={offset}-{offset + length - 1}")
         return None if part is None else check_cut(key, part, length)
@@ -107,7 +102,6 @@ class BucketFiles:
         return body
 
     async def list(self, prefix: str) -> tuple[str, ...]:
-        """See the port."""
         keys: list[str] = []
         parameters = {"Bucket": self._bucket, "Prefix": prefix}
         while True:
@@ -118,7 +112,6 @@ class BucketFiles:
             parameters["ContinuationToken"] = answer["NextContinuationToken"]
 
     async def folders(self, prefix: str) -> tuple[str, ...]:
-        """See the port."""
         found: list[str] = []
         parameters = {"Bucket": self._bucket, "Prefix": prefix, "Delimiter": "/"}
         while True:
@@ -129,7 +122,6 @@ class BucketFiles:
             parameters["ContinuationToken"] = answer["NextContinuationToken"]
 
     async def delete(self, keys: Sequence[str]) -> None:
-        """See the port."""
         for start in range(0, len(keys), DELETE_KEYS_MAX):
             objects = [{"Key": key} for key in keys[start : start + DELETE_KEYS_MAX]]
             answer = await clients.call(

@@ -43,16 +43,13 @@ class BucketCourier:
         self._there = BucketFiles(client, bucket=target)
 
     async def read(self, path: str, bytes_max: int) -> bytes | None:
-        """See the port."""
         return await self._there.get(self._prefix + path, bytes_max)
 
     async def sizes(self, paths: Sequence[str]) -> Mapping[str, int]:
-        """See the port."""
         found = await clients.all_of((self._size(path) for path in paths), AT_ONCE)
         return {path: size for path, size in zip(paths, found, strict=True) if size is not None}
 
     async def write(self, path: str, body: bytes) -> None:
-        """See the port."""
         await clients.call(
             self._client,
             "put_object",
@@ -63,7 +60,6 @@ class BucketCourier:
         )
 
     async def bring(self, file: File, deadline_ms: int) -> bool:
-        """See the port."""
         if self._clock.now_ms() >= deadline_ms:
             return False
         key = self._prefix + file.path
@@ -73,7 +69,6 @@ class BucketCourier:
         return True
 
     async def remove(self, remains: Sequence[Remains]) -> None:
-        """See the port."""
         await self._there.delete([self._prefix + one.path for one in remains])
 
     async def _copied(self, key: str) -> str | None:

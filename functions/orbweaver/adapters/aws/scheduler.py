@@ -47,7 +47,6 @@ class GroupSchedules:
         self._target = target
 
     async def put(self, scheduled: Scheduled) -> None:
-        """See the port."""
         wanted = self._spelled(scheduled)
         if await self._try("update_schedule", ABSENT, **wanted) is not None:
             return
@@ -55,7 +54,6 @@ class GroupSchedules:
             await clients.call(await self._client(), "update_schedule", **wanted)
 
     async def list(self) -> tuple[Scheduled, ...]:
-        """See the port."""
         client = await self._client()
         names: list[str] = []
         more: dict[str, str] = {}
@@ -71,7 +69,6 @@ class GroupSchedules:
         return tuple(one for one in found if one is not None)
 
     async def remove(self, name: str) -> bool:
-        """See the port."""
         place = {"Name": name, "GroupName": self._target.group}
         return await self._try("delete_schedule", ABSENT, **place) is not None
 

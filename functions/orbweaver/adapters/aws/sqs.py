@@ -87,7 +87,6 @@ class SqsQueue:
         self._dead_letter_url = dead_letter_url
 
     async def send(self, outgoing_packs: Sequence[OutgoingPack], *, express: bool) -> None:
-        """See the port."""
         for lane in (True, False):
             mails = (
                 Mail(
@@ -101,17 +100,14 @@ class SqsQueue:
             await self._send(mails, express=lane)
 
     async def send_seeds(self, seeds: Sequence[SeedsMessage], *, express: bool) -> None:
-        """See the port."""
         mails = (Mail(body=encode(item), group=group_of(item.crawl)) for item in seeds)
         await self._send(mails, express=express)
 
     async def send_close(self, close: Close, delay_s: int) -> None:
-        """See the port."""
         mail = Mail(body=encode(close), group=group_of(close.crawl), delay_s=delay_s)
         await self._send([mail], express=True)
 
     async def hold(self, waiting: Sequence[WaitingMessage], *, express: bool) -> None:
-        """See the port."""
         mails = (
             Mail(
                 body=one.body,
@@ -126,7 +122,6 @@ class SqsQueue:
     async def bury(
         self, body: str, reason: str, source: MessageSource = MessageSource.PACKS
     ) -> None:
-        """See the port."""
         await bury(self._client, self._dead_letter_url, body, reason, source)
 
     async def _send(self, mails: Iterable[Mail], *, express: bool) -> None:

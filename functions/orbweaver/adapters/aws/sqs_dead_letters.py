@@ -59,7 +59,6 @@ class SqsDeadLetters:
         self._wait_s = wait_s
 
     async def take(self, count_max: int, hold_s: int) -> tuple[DeadLetter, ...]:
-        """See the port."""
         step = BATCH_ENTRIES_MAX
         left = [min(step, count_max - start) for start in range(0, count_max, step)]
         for _ in range(EMPTY_ROUNDS):
@@ -70,11 +69,9 @@ class SqsDeadLetters:
         return ()
 
     async def put_back(self, letters: Sequence[DeadLetter]) -> None:
-        """See the port."""
         await self._batches("change_message_visibility_batch", letters, VisibilityTimeout=0)
 
     async def delete(self, letters: Sequence[DeadLetter]) -> None:
-        """See the port."""
         failed = await self._batches("delete_message_batch", letters)
         if failed:
             raise Transient(f"delete_message_batch: {failed} messages were not deleted")
@@ -82,7 +79,6 @@ class SqsDeadLetters:
     async def resend(
         self, bodies: Sequence[str], source: MessageSource = MessageSource.PACKS
     ) -> None:
-        """See the port."""
         url = self._homes[source]
         sends = (
             clients.call(self._client, "send_message", QueueUrl=url, MessageBody=body)

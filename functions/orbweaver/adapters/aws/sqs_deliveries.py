@@ -21,12 +21,10 @@ class SqsDeliveries:
         self._dead_letter_url = dead_letter_url
 
     async def send(self, body: str) -> None:
-        """See the port."""
         client = await self._clients.client("sqs")
         await clients.call(client, "send_message", QueueUrl=self._queue_url, MessageBody=body)
 
     async def postpone(self, handle: str, seconds: int) -> None:
-        """See the port."""
         await clients.call(
             await self._clients.client("sqs"),
             "change_message_visibility",
@@ -36,5 +34,4 @@ class SqsDeliveries:
         )
 
     async def bury(self, body: str, reason: str) -> None:
-        """See the port."""
         await bury(await self._clients.client("sqs"), self._dead_letter_url, body, reason)

@@ -22,7 +22,6 @@ class SqsOrders:
         self._queue_url = queue_url
 
     async def send(self, bodies: Sequence[tuple[str, str]]) -> None:
-        """See the port."""
         # A crawl with many units does not keep those of others waiting.
         mails = (Mail(body=body, group=group_of(group)) for body, group in bodies)
         await send_all(self._client, self._queue_url, mails, clock=self._clock, random=self._random)

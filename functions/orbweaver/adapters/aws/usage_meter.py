@@ -267,7 +267,6 @@ class MeteredFetcher:
         self._meter = meter
 
     async def fetch(self, request: Request) -> Response | Failure:
-        """See the port."""
         answer = await self._fetcher.fetch(request)
         sent = HEAD_BYTES + len(request.url) + len(request.user_agent) + len(request.body or b"")
         if request.headers:

@@ -56,7 +56,6 @@ class DynamoBudgets:
         self._crawl_kept_s = crawl_retention_s
 
     async def take(self, taking: Taking) -> BudgetState | None:
-        """See the port."""
         try:
             await self._dynamo.call("update_item", TableName=self._crawls, **_reservation(taking))
         except ConditionFailed as refusal:
@@ -64,7 +63,6 @@ class DynamoBudgets:
         return None
 
     async def begin(self, crawl: Crawl, part: LimitPart, used: int) -> None:
-        """See the port."""
         expires_at = expires_s(crawl, self._crawl_kept_s)
         fields = {"used": used, "reserved": 0, "taken_at": 0, "expires_at": expires_at}
         try:
@@ -81,7 +79,6 @@ class DynamoBudgets:
     async def count(
         self, crawl: Crawl, pack_id: str, host: str, urls: Sequence[str], limit: int
     ) -> frozenset[str]:
-        """See the port."""
         by_hash = {url_hash(url): url for url in urls}
         grant = {"k": pack_id, "part": f"counted#{url_hash(host)}"}
         pages: int | None = None

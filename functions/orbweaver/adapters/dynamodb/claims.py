@@ -53,7 +53,6 @@ class DynamoFrontier:
     async def known(
         self, claimer: Claimer, urls: Sequence[str], modified: Mapping[str, int] = NOTHING
     ) -> Known:
-        """See the port."""
         read = await self._read(claimer.name, urls)
         others = {url: claim for url, claim in read.items() if claim["pack"] != claimer.pack}
         held = frozenset(
@@ -68,7 +67,6 @@ class DynamoFrontier:
         return Known(held=held, lapsed=lapsed)
 
     async def claim(self, claimer: Claimer, targets: Sequence[Target]) -> frozenset[str]:
-        """See the port."""
         wanted = {target.url: target for target in targets}
         # What was claimed once is there, and would refuse an insertion at the price of a write.
         fresh = [target for target in wanted.values() if target.prior is None]
@@ -91,18 +89,15 @@ class DynamoFrontier:
         return frozenset(own | new | taken)
 
     async def release(self, claimer: Claimer, urls: Sequence[str]) -> None:
-        """See the port."""
         keys = [to_item({"k": _key(claimer.name, url)}) for url in dict.fromkeys(urls)]
         items = await self._dynamo.get_many(self._table, keys, consistent=True)
         claims = [from_item(item) for item in items]
         await all_of((self._give_back(claimer.pack, claim) for claim in claims), WRITES_AT_ONCE)
 
     async def abandon(self, crawl: Crawl, urls: Sequence[str]) -> None:
-        """See the port."""
         await all_of((self._mark(crawl, url) for url in dict.fromkeys(urls)), WRITES_AT_ONCE)
 
     async def standing(self, name: str, url: str) -> StandingClaim | None:
-        """See the port."""
         items = await self._dynamo.get_many(
             self._table, [to_item({"k": _key(name, url)})], consistent=True
         )

@@ -63,7 +63,6 @@ class DynamoCrawls:
         self._kept_s = crawl_retention_s
 
     async def create(self, crawl: Crawl) -> bool:
-        """See the port."""
         nonce = self._nonce()
         fields = {
             "k": crawl.id,
@@ -85,7 +84,6 @@ class DynamoCrawls:
         return True
 
     async def get(self, crawl_id: str) -> Crawl | None:
-        """See the port."""
         answer = await self._dynamo.call(
             "get_item", TableName=self._table, Key=to_item({"k": crawl_id}), ConsistentRead=True
         )
@@ -97,11 +95,9 @@ class DynamoCrawls:
             return crawl_codec.from_fields(fields)
 
     async def list(self) -> tuple[Crawl, ...]:
-        """See the port."""
         return (await self._scan())[0]
 
     async def newer(self) -> tuple[Unreadable, ...]:
-        """See the port."""
         return (await self._scan())[1]
 
     async def _scan(self) -> tuple[tuple[Crawl, ...], tuple[Unreadable, ...]]:
@@ -123,7 +119,6 @@ class DynamoCrawls:
         return tuple(sorted(crawls, key=_newest_first)), tuple(sorted(others, key=_newest_first))
 
     async def counters(self, crawl: Crawl) -> Counters:
-        """See the port."""
         keys = [shard_key(crawl.id, number) for number in range(crawl.shards)]
         items = await self._dynamo.get_many(self._table, keys, consistent=True)
         by_key = {item["k"]["S"]: item for item in items}
@@ -132,7 +127,6 @@ class DynamoCrawls:
     async def seal(
         self, crawl: Crawl, counters: Counters, finished: Crawl, rest: Counts = NOTHING
     ) -> bool:
-        """See the port."""
         finish = assign(
             {
                 "state": finished.state,
@@ -158,7 +152,6 @@ class DynamoCrawls:
         return True
 
     async def move(self, crawl: Crawl, allowed: Iterable[State]) -> bool:
-        """See the port."""
         nonce = self._nonce()
         states = to_item({f":was{place}": state for place, state in enumerate(allowed)})
         update = assign({**{name: getattr(crawl, name) for name in MOVED}, "nonce": nonce})
@@ -177,7 +170,6 @@ class DynamoCrawls:
         return True
 
     async def edit(self, crawl: Crawl, was: Crawl) -> bool:
-        """See the port."""
         nonce = self._nonce()
         changed = {FIELD: crawl_codec.VERSION, **crawl_codec.changes(crawl, was)}
         kept_s = expires_s(crawl, self._kept_s)
@@ -199,7 +191,6 @@ class DynamoCrawls:
         return True
 
     async def keep_samples(self, crawl: Crawl, samples: Mapping[str, Sequence[str]]) -> None:
-        """See the port."""
         names = {f"#{place}": SAMPLE_PREFIX + reason for place, reason in enumerate(samples)}
         values: dict[str, Any] = {
             f":{place}": tuple(urls) for place, urls in enumerate(samples.values())
@@ -220,7 +211,6 @@ class DynamoCrawls:
         )
 
     async def samples(self, crawl_id: str) -> Mapping[str, Sequence[str]]:
-        """See the port."""
         key = to_item({"k": f"{crawl_id}#samples"})
         answer = await self._dynamo.call("get_item", TableName=self._table, Key=key)
         return {
@@ -230,7 +220,6 @@ class DynamoCrawls:
         }
 
     async def announced(self, crawl_id: str) -> None:
-        """See the port."""
         await self._dynamo.call(
             "update_item",
             TableName=self._table,

@@ -68,7 +68,6 @@ class DynamoTraces:
     # --- claims and records -----------------------------------------------------------------
 
     async def claims(self) -> AsyncIterator[ClaimTrace]:
-        """See the port."""
         async for item in scan(self._dynamo, self._tables.urls):
             fields = from_item(item)
             yield ClaimTrace(
@@ -82,11 +81,9 @@ class DynamoTraces:
             )
 
     async def remove_claims(self, claims: Sequence[ClaimTrace]) -> None:
-        """See the port."""
         await all_of((self._claim("delete_item", claim) for claim in claims), WRITES_AT_ONCE)
 
     async def strip_claims(self, claims: Sequence[ClaimTrace]) -> None:
-        """See the port."""
         await all_of((self._claim("update_item", claim) for claim in claims), WRITES_AT_ONCE)
 
     async def _claim(self, operation: str, claim: ClaimTrace) -> None:
@@ -107,7 +104,6 @@ class DynamoTraces:
             )
 
     async def records(self) -> AsyncIterator[RecordTrace]:
-        """See the port."""
         async for item in scan(self._dynamo, self._tables.pages):
             fields = from_item(item)
             with readable():
@@ -115,7 +111,6 @@ class DynamoTraces:
             yield RecordTrace(key=(fields["day"], fields["k"]), record=record)
 
     async def remove_records(self, records: Sequence[RecordTrace]) -> None:
-        """See the port."""
         keys = dict.fromkeys(trace.key for trace in records)
         items = (to_item({"day": day, "k": key}) for day, key in keys)
         await self._dynamo.delete_many(self._tables.pages, items)
@@ -123,7 +118,6 @@ class DynamoTraces:
     # --- packs ------------------------------------------------------------------------------
 
     async def journals(self) -> AsyncIterator[JournalTrace]:
-        """See the port."""
         written_before_s = self._clock.now_ms() // 1000 - STRAY_AFTER_S
         kept_s = self._ledgers_kept_s
         async for item in scan(self._dynamo, self._tables.packs):
@@ -169,7 +163,6 @@ class DynamoTraces:
         return [from_item(item) async for page in pages for item in page]
 
     async def remove_journals(self, journals: Sequence[JournalTrace]) -> None:
-        """See the port."""
         await all_of((self._remove_journal(trace) for trace in journals), WRITES_AT_ONCE)
 
     async def _remove_journal(self, trace: JournalTrace) -> None:
@@ -183,7 +176,6 @@ class DynamoTraces:
             await self._dynamo.delete_many(self._tables.packs, keys)
 
     async def parked(self) -> AsyncIterator[ParkedTrace]:
-        """See the port."""
         async for item in scan(self._dynamo, self._tables.packs):
             fields = from_item(item)
             if fields["k"].startswith(PARKED):
@@ -196,7 +188,6 @@ class DynamoTraces:
     # --- crawls -----------------------------------------------------------------------------
 
     async def redefine(self, crawl: Crawl, was: Crawl) -> bool:
-        """See the port."""
         update = assign({FIELD: crawl_codec.VERSION, **crawl_codec.changes(crawl, was)})
         update["ExpressionAttributeNames"]["#edits"] = "edits"
         update["ExpressionAttributeValues"] |= to_item({":was": was.edits})
@@ -216,7 +207,6 @@ class DynamoTraces:
         return True
 
     async def put_samples(self, crawl_id: str, samples: dict[str, Sequence[str]]) -> None:
-        """See the port."""
         # By places: reasons are names that an expression would not take.
         places = range(len(samples))
         await self._dynamo.call(
@@ -237,7 +227,6 @@ class DynamoTraces:
         )
 
     async def bury_crawl(self, crawl: Crawl) -> None:
-        """See the port."""
         table = self._tables.crawls
         async for item in scan(self._dynamo, table):
             if item["k"]["S"].startswith(f"{crawl.id}#"):
@@ -258,7 +247,6 @@ class DynamoTraces:
     # --- hosts ------------------------------------------------------------------------------
 
     async def hosts(self) -> AsyncIterator[str]:
-        """See the port."""
         seen = set()
         async for item in scan(self._dynamo, self._tables.hosts):
             host = item["host"]["S"].removesuffix(robots_key(""))
@@ -267,18 +255,15 @@ class DynamoTraces:
                 yield host
 
     async def cookies(self) -> AsyncIterator[tuple[str, str]]:
-        """See the port."""
         async for item in scan(self._dynamo, self._tables.hosts):
             if (named := cookies_of_key(item["host"]["S"])) is not None:
                 yield named
 
     async def remove_cookies(self, crawl_id: str, site: str) -> None:
-        """See the port."""
         key = to_item({"host": cookies_key(crawl_id, site)})
         await self._dynamo.delete_many(self._tables.hosts, [key])
 
     async def remove_host(self, host: str, now_ms: int) -> bool:
-        """See the port."""
         table = self._tables.hosts
         await self._dynamo.delete_many(table, [to_item({"host": robots_key(host)})])
         # Absent is what a past slot is, so no host is asked sooner for it.

@@ -79,7 +79,6 @@ class DynamoHosts:
         self._seen = _Seen()
 
     async def look(self, host: str) -> Host:
-        """See the port."""
         state, read_at_ms = self._seen.get(host)
         # A clock that was set back makes nothing fresh for longer.
         if state is not None and 0 <= self._clock.now_ms() - read_at_ms < LOOK_FRESH_MS:
@@ -99,7 +98,6 @@ class DynamoHosts:
     async def reserve(
         self, host: str, wanted: int, spacing_ms: int, now_ms: int, until_ms: int
     ) -> Slots:
-        """See the port."""
         state = await self.look(host)
         for _ in range(RESERVE_TRIES):
             if state.blocked_until_ms > now_ms:
@@ -175,7 +173,6 @@ class DynamoHosts:
         return Slots(at_ms=(), return_at_ms=return_at_ms)
 
     async def block(self, host: str, until_ms: int, strikes: int, now_ms: int) -> None:
-        """See the port."""
         update = assign(
             {
                 "blocked_until": until_ms,
@@ -188,7 +185,6 @@ class DynamoHosts:
         await self._update_if(host, longer, update)
 
     async def fail(self, host: str, now_ms: int, chance: float, *, probe: bool) -> Host:
-        """See the port."""
         state = await self.look(host)
         for _ in range(RESERVE_TRIES):
             after = after_failure(state, now_ms, chance, probe=probe)
@@ -211,7 +207,6 @@ class DynamoHosts:
         return state
 
     async def recover(self, host: str) -> None:
-        """See the port."""
         await self._update_if(host, "#failures > :failures", assign({"failures": 0}))
 
     async def _update_if(self, host: str, condition: str, update: Mapping[str, Any]) -> None:
@@ -233,7 +228,6 @@ class DynamoHosts:
             self._refresh(state, answer["Attributes"])
 
     async def probe(self, host: str, until_ms: int, now_ms: int) -> bool:
-        """See the port."""
         state = await self.look(host)
         if not is_doubtful(state, now_ms):
             return False
@@ -248,7 +242,6 @@ class DynamoHosts:
         return True
 
     async def keep_robots(self, host: str, entry: RobotsEntry) -> None:
-        """See the port."""
         fields = {
             "host": robots_key(host),
             "fetched_at": entry.fetched_at_ms,
@@ -263,13 +256,11 @@ class DynamoHosts:
         self._seen.update(replace(state, robots=entry))
 
     async def cookies(self, crawl_id: str, site: str) -> str | None:
-        """See the port."""
         key = to_item({"host": cookies_key(crawl_id, site)})
         items = await self._dynamo.get_many(self._table, [key], consistent=True)
         return str(from_item(items[0])["jar"]) if items else None
 
     async def keep_cookies(self, crawl_id: str, site: str, text: str, now_ms: int) -> None:
-        """See the port."""
         fields = {
             "host": cookies_key(crawl_id, site),
             "jar": text,

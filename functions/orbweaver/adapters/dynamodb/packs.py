@@ -87,7 +87,6 @@ class DynamoPacks:
         self._booking = booking
 
     async def recall(self, pack_ids: Sequence[str]) -> Mapping[str, Recalled]:
-        """See the port."""
         keys = [
             to_item({"k": pack_id, "part": part})
             for pack_id in dict.fromkeys(pack_ids)
@@ -114,7 +113,6 @@ class DynamoPacks:
         return {"journal": await dynamodb_journal.read(self._dynamo, self._packs, fields)}
 
     async def write_journal(self, pack_id: str, journal: Journal) -> Journal:
-        """See the port."""
         expires_s = self._expires_s()
         held = await dynamodb_journal.write_blob(
             self._dynamo, self._packs, pack_id, encode(journal), expires_s=expires_s
@@ -130,7 +128,6 @@ class DynamoPacks:
     async def commit(
         self, crawl: Crawl, ledger: Ledger, counts: Counts, settled: Sequence[Settlement] = ()
     ) -> CommitResult:
-        """See the port."""
         number = shard_of(ledger.pack, crawl.shards)
         put = self._ledger_put(ledger)
         settlings = [settling(self._crawls, crawl, each) for each in settled]
@@ -151,7 +148,6 @@ class DynamoPacks:
         return Committed()
 
     async def commit_together(self, crawl: Crawl, commits: Sequence[tuple[Ledger, Counts]]) -> bool:
-        """See the port."""
         number = shard_of(commits[0][0].pack, crawl.shards)
         total: Counter[str] = Counter()
         for _, counts in commits:
@@ -167,7 +163,6 @@ class DynamoPacks:
         return True
 
     async def strike(self, pack_id: str) -> int:
-        """See the port."""
         answer = await self._dynamo.call(
             "update_item",
             TableName=self._packs,
@@ -180,7 +175,6 @@ class DynamoPacks:
         return int(from_item(answer["Attributes"])["strikes"])
 
     async def absolve(self, pack_id: str, strikes: int) -> None:
-        """See the port."""
         await self._dynamo.call(
             "update_item",
             TableName=self._packs,
@@ -191,7 +185,6 @@ class DynamoPacks:
         )
 
     async def sent(self, pack_id: str) -> None:
-        """See the port."""
         try:
             await self._dynamo.call(
                 "update_item",
@@ -207,7 +200,6 @@ class DynamoPacks:
             return
 
     async def park(self, crawl: str, body: str, pack_id: str) -> bool:
-        """See the port."""
         fields = {
             "k": _parked_key(crawl),
             "part": pack_id,
@@ -229,7 +221,6 @@ class DynamoPacks:
         return True
 
     async def parked(self, crawl: str) -> Mapping[str, str]:
-        """See the port."""
         pages = self._dynamo.pages(
             "query",
             TableName=self._packs,
@@ -242,7 +233,6 @@ class DynamoPacks:
         return {fields["part"]: zlib.decompress(fields["body"]).decode() for fields in found}
 
     async def unpark(self, crawl: str, pack_ids: Sequence[str]) -> None:
-        """See the port."""
         key = _parked_key(crawl)
         ids = dict.fromkeys(pack_ids)
         await self._dynamo.delete_many(

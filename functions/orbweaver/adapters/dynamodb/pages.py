@@ -39,11 +39,9 @@ class DynamoPages:
 
     @property
     def shards(self) -> int:
-        """See the port."""
         return self._shards
 
     async def store(self, records: Sequence[PageRecord]) -> None:
-        """See the port."""
         # One call with a key twice is refused whole; the last one counts.
         items = {page_key(record, self._shards): record for record in records}
         await self._dynamo.put_many(
@@ -62,7 +60,6 @@ class DynamoPages:
         )
 
     async def before(self, priors: Mapping[str, Prior]) -> Mapping[str, PageRecord]:
-        """See the port."""
         keys = [
             to_item({"day": day, "k": key})
             for url, prior in priors.items()
@@ -85,7 +82,6 @@ class DynamoPages:
     async def read_shard(
         self, day: str, shard: int, *, after: str | None = None, crawl: str | None = None
     ) -> AsyncIterator[tuple[str, PageRecord]]:
-        """See the port."""
         # "$" is the character behind "#": all keys of a crawl lie between the two.
         first, last = (FIRST, LAST) if crawl is None else (f"{crawl}#", f"{crawl}$")
         first = max(first, after or first)
@@ -115,7 +111,6 @@ class DynamoPages:
                     yield fields["k"], record
 
     async def crawls_of(self, day: str) -> tuple[str, ...]:
-        """See the port."""
         found = await clients.all_of(
             (self._crawls_in(day, shard) for shard in range(self._shards)), SHARDS_AT_ONCE
         )
@@ -141,7 +136,6 @@ class DynamoPages:
             after = f"{crawls[-1]}$"
 
     async def count(self, day: str, shard: int, crawl: str, rows_max: int) -> int:
-        """See the port."""
         found = 0
         parameters: dict[str, Any] = {
             "TableName": self._table,

@@ -10,9 +10,7 @@ class SystemClock:
     """Time as this machine has it."""
 
     def now_ms(self) -> int:
-        """See the port."""
         return time.time_ns() // 1_000_000
 
     async def sleep(self, seconds: float) -> None:
-        """See the port."""
         await asyncio.sleep(seconds)

@@ -57,24 +57,19 @@ class FolderFiles:
         self._folder = folder
 
     async def put(self, key: str, body: bytes) -> None:
-        """See the port."""
         await asyncio.to_thread(self._put, key, body)
 
     async def put_file(self, key: str, path: Path, sha256: str) -> None:
-        """See the port."""
         del sha256  # of what lies there
         await asyncio.to_thread(self._put_file, key, path)
 
     async def print_of(self, key: str) -> Print | None:
-        """See the port."""
         return await asyncio.to_thread(self._print_of, key)
 
     async def get(self, key: str, bytes_max: int | None = None) -> bytes | None:
-        """See the port."""
         return await asyncio.to_thread(self._get, key, bytes_max)
 
     async def cut(self, key: str, offset: int, length: int) -> bytes | None:
-        """See the port."""
         return await asyncio.to_thread(self._cut, key, offset, length)
 
     async def link(self, key: str, seconds: int) -> str:
@@ -83,15 +78,12 @@ class FolderFiles:
         return self._path(key).absolute().as_uri()
 
     async def list(self, prefix: str) -> tuple[str, ...]:
-        """See the port."""
         return await asyncio.to_thread(self._list, prefix)
 
     async def folders(self, prefix: str) -> tuple[str, ...]:
-        """See the port."""
         return await asyncio.to_thread(self._folders, prefix)
 
     async def delete(self, keys: Sequence[str]) -> None:
-        """See the port."""
         await asyncio.to_thread(self._delete, keys)
 
     def _put(self, key: str, body: bytes) -> None:

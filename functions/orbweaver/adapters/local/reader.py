@@ -95,7 +95,6 @@ class InPlaceReader:
         self._extractors = extractors
 
     async def read(self, job: ReadingJob, host: str, until_ms: int) -> Read:  # noqa: ARG002 - the port's
-        """See the port."""
         return read(job, self._extractors)
 
 
@@ -120,7 +119,6 @@ class BudgetReader:
         self._waiting_bytes = 0
 
     async def read(self, job: ReadingJob, host: str, until_ms: int) -> Read:
-        """See the port."""
         if self._in_place(job) and (found := await _in_turns(job)) is not None:
             return found
         if self._waiting_bytes + len(job.body) > WAITING_BYTES_MAX:

@@ -65,7 +65,6 @@ class SftpCourier:
         self._folders: set[str] = set()
 
     async def read(self, path: str, bytes_max: int) -> bytes | None:
-        """See the port."""
         with translated(f"reading {path}"):
             try:
                 async with self._opened(self._at(path), asyncssh.FXF_READ) as file:
@@ -76,7 +75,6 @@ class SftpCourier:
                 return None
 
     async def sizes(self, paths: Sequence[str]) -> Mapping[str, int]:
-        """See the port."""
         found: dict[str, int] = {}
 
         async def look(path: str) -> None:
@@ -88,7 +86,6 @@ class SftpCourier:
         return found
 
     async def write(self, path: str, body: bytes) -> None:
-        """See the port."""
         digest = hashlib.sha256(body).hexdigest()
         final = self._at(path)
         part = _part_of(final, digest)
@@ -100,7 +97,6 @@ class SftpCourier:
             await self._put_in_place(part, final, len(body))
 
     async def remove(self, remains: Sequence[Remains]) -> None:
-        """See the port."""
 
         async def clear(one: Remains) -> None:
             final = self._at(one.path)
@@ -131,7 +127,6 @@ class SftpCourier:
         return True
 
     async def bring(self, file: File, deadline_ms: int) -> bool:
-        """See the port."""
         final = self._at(file.path)
         part = _part_of(final, file.sha256)
         with translated(f"bringing {file.path}"):
