@@ -8,7 +8,7 @@ Rules of sizes
   member; true, false and null have 1.
 - A write unit is a started KB of the larger of the item before and after, at least one; a failed
   condition as well, in a transaction twice. A read unit is a started 4 KB, half of that where it
-  may be stale, twice that in a transaction; they are counted in halves, to be whole numbers.
+  may be stale; they are counted in halves, to be whole numbers.
 - A request of SQS, or an event, is a started 64 KB.
 
 Source: Amazon DynamoDB developer guide, "Item sizes and formats", "Capacity unit consumption";
@@ -75,28 +75,7 @@ _TERMS = {term.value: term for term in Term}
 _STAGES = {stage.value: stage for stage in Stage}
 # Two letters for a term and a stage, for where names are paid for. New ones come last.
 _TERM_LETTERS: Mapping[Term, str] = dict(zip(Term, "wrqpgelsim", strict=True))
-_STAGE_LETTERS: Mapping[Stage, str] = {
-    Stage.RECEIVE: "q",
-    Stage.RECALL: "r",
-    Stage.CRAWL: "c",
-    Stage.RESERVE: "a",
-    Stage.HOST: "h",
-    Stage.ROBOTS: "t",
-    Stage.HISTORY: "y",
-    Stage.WEB: "w",
-    Stage.LOOKUP: "l",
-    Stage.BODIES: "b",
-    Stage.JOURNAL: "j",
-    Stage.CLAIM: "k",
-    Stage.STORE: "p",
-    Stage.COMMIT: "m",
-    Stage.SEND: "s",
-    Stage.SENT: "d",
-    Stage.ANNOUNCE: "n",
-    Stage.EXPORT: "x",
-    Stage.RUN: "u",
-    Stage.OTHER: "o",
-}
+_STAGE_LETTERS: Mapping[Stage, str] = dict(zip(Stage, "qrcahtywlbjkpmsdnxuo", strict=True))
 CODES: Mapping[str, str] = {
     f"{PREFIX}{term}.{stage}": f"{letter}{_STAGE_LETTERS[stage]}"
     for term, letter in _TERM_LETTERS.items()
@@ -154,10 +133,9 @@ def write_units(size_bytes: int, *, transacted: bool = False) -> int:
     return 2 * units if transacted else units
 
 
-def read_halves(size_bytes: int, *, consistent: bool, transacted: bool = False) -> int:
+def read_halves(size_bytes: int, *, consistent: bool) -> int:
     """How many halves of a read unit an item takes, or all that a query has looked at."""
-    units = max(1, -(-size_bytes // READ_BYTES))
-    return units * (4 if transacted else 2 if consistent else 1)
+    return max(1, -(-size_bytes // READ_BYTES)) * (2 if consistent else 1)
 
 
 def chunks(size_bytes: int) -> int:

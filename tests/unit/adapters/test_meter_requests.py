@@ -30,7 +30,6 @@ INSERT = {
     "Statement": "INSERT INTO \"Stack-urls\" VALUE {'k': ?, 'long': ?}",
     "Parameters": [{"S": "a"}, {"B": b"x" * 1_500}],
 }
-SELECT = {"Statement": 'SELECT * FROM "Stack-urls" WHERE k = ?', "Parameters": [{"S": "a"}]}
 KEYS = [{"k": {"S": name}} for name in "abc"]
 LARGE = {"k": {"S": "a"}, "b": {"B": b"x" * 9_000}}
 HOST = {"host": {"S": "https://a.example"}}
@@ -73,12 +72,6 @@ ACTIONS = {"TransactItems": [{"Put": PUT}, {"Update": ADD}]}
         ("TransactWriteItems", ACTIONS, {}, {"write.commit": 2 * (2 + 1)}),
         ("TransactWriteItems", ACTIONS, CANCELLED, {"write.commit": 2 * (9 + 1)}),
         (
-            "TransactGetItems",
-            {"TransactItems": [{"Get": {"TableName": "Stack-urls", "Key": KEYS[0]}}]},
-            {"Responses": [{"Item": LARGE}]},
-            {"read_halves.lookup": 4 * 3},
-        ),
-        (
             "BatchGetItem",
             {"RequestItems": {"Stack-urls": {"Keys": KEYS}}},
             {
@@ -120,14 +113,6 @@ ACTIONS = {"TransactItems": [{"Put": PUT}, {"Update": ADD}]}
             },
             {"write.claim": 2 * 2},
         ),
-        (
-            "BatchExecuteStatement",
-            {"Statements": [{**SELECT, "ConsistentRead": True}]},
-            {"Responses": [{"Item": LARGE}]},
-            {"read_halves.lookup": 2 * 3},
-        ),
-        ("ExecuteStatement", SELECT, {"Items": [LARGE]}, {"read_halves.lookup": 3}),
-        ("ExecuteStatement", INSERT, {}, {"write.claim": 2}),
     ],
 )
 def test_requests_to_tables(

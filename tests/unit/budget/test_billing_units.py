@@ -104,7 +104,6 @@ def test_read_units(size_bytes: int, units: int) -> None:
     """One for every started 4 KB, half of that where it may be stale, twice in a transaction."""
     assert read_halves(size_bytes, consistent=False) == units
     assert read_halves(size_bytes, consistent=True) == 2 * units
-    assert read_halves(size_bytes, consistent=True, transacted=True) == 4 * units
 
 
 @pytest.mark.parametrize(

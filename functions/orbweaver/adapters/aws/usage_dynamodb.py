@@ -2,6 +2,7 @@
 
 - An answer says what was consumed if that was asked for. AWS's word is final. Emulators say it of
   some operations by other rules, never more than is right, so of theirs the larger number counts.
+- There are rules of the operations that the stack asks for, and of no others.
 - By our own rules (budget/billing_units.py) the size of an item that was not sent and did not come
   back is not known. So these are lower bounds: an update whose answer has no attributes; a put in
   the place of a larger item; a delete; a condition that failed on an item that did not come back;
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -40,7 +41,7 @@ BILLED_ERRORS = frozenset({"ConditionalCheckFailedException", "TransactionCancel
 # Of single statements in a batch.
 BILLED_CODES = frozenset({"None", "ConditionalCheckFailed", "DuplicateItem"})
 NAMES = re.compile(r"'([^']*)'\s*:")
-TABLE = re.compile(r"(?:INTO|UPDATE|FROM|EXISTS)\s+\"?([\w.-]+)", re.IGNORECASE)
+TABLE = re.compile(r"INTO\s+\"?([\w.-]+)", re.IGNORECASE)
 
 
 def used(operation: str, asked: Fields, answer: Fields, *, final: bool) -> Used:
@@ -49,7 +50,7 @@ def used(operation: str, asked: Fields, answer: Fields, *, final: bool) -> Used:
     error = answer.get("Error", {}).get("Code")
     if rule is None or (error is not None and error not in BILLED_ERRORS):
         return {}
-    told = _told(operation, asked, answer)
+    told = _told(operation, answer)
     if told and final:
         return told
     found = rule(asked, answer)
@@ -58,19 +59,18 @@ def used(operation: str, asked: Fields, answer: Fields, *, final: bool) -> Used:
     return found
 
 
-def _told(operation: str, asked: Fields, answer: Fields) -> Used:
+def _told(operation: str, answer: Fields) -> Used:
     """Read what the answer says was consumed."""
     capacities = answer.get("ConsumedCapacity") or ()
     if isinstance(capacities, dict):
         capacities = (capacities,)
-    writes = operation in WRITES or (operation in STATEMENTS and not _reads(asked))
     found: Used = {}
     for capacity in capacities:
         table = table_name(capacity.get("TableName", ""))
         read, write = capacity.get("ReadCapacityUnits"), capacity.get("WriteCapacityUnits")
         if read is None and write is None:
             both = capacity.get("CapacityUnits", 0)
-            read, write = (0, both) if writes else (both, 0)
+            read, write = (0, both) if operation in WRITES else (both, 0)
         for term, number in ((Term.READ_HALVES, 2 * (read or 0)), (Term.WRITE, write or 0)):
             if number:
                 found[table, term] = found.get((table, term), 0) + round(number)
@@ -107,17 +107,12 @@ def _write(asked: Fields, answer: Fields) -> Used:
     return {(table_name(asked["TableName"]), Term.WRITE): units}
 
 
-def _get(asked: Fields, answer: Fields) -> Used:
-    size = item_bytes(answer.get("Item") or {})
-    halves = read_halves(size, consistent=bool(asked.get("ConsistentRead")))
-    return {(table_name(asked["TableName"]), Term.READ_HALVES): halves}
-
-
 # --- many ---------------------------------------------------------------------------------------
 
 
-def _query(asked: Fields, answer: Fields) -> Used:
-    size = sum(item_bytes(item) for item in answer.get("Items") or ())
+def _read(asked: Fields, answer: Fields) -> Used:
+    """Read an item, or all that a query or a scan finds."""
+    size = sum(map(item_bytes, answer.get("Items") or [answer.get("Item") or {}]))
     found, seen = answer.get("Count") or 0, answer.get("ScannedCount") or 0
     if found:
         size = size * max(found, seen) // found
@@ -164,75 +159,38 @@ def _transact_write(asked: Fields, answer: Fields) -> Used:
     return units
 
 
-def _transact_get(asked: Fields, answer: Fields) -> Used:
-    units: Used = defaultdict(int)
-    actions = asked["TransactItems"]
-    found = answer.get("Responses") or [{}] * len(actions)
-    for action, one in zip(actions, found, strict=False):
-        halves = read_halves(item_bytes(one.get("Item") or {}), consistent=True, transacted=True)
-        units[table_name(action["Get"]["TableName"]), Term.READ_HALVES] += halves
-    return units
-
-
-# --- statements ---------------------------------------------------------------------------------
-
-
-def _batch_statements(asked: Fields, answer: Fields) -> Used:
+def _insert(asked: Fields, answer: Fields) -> Used:
+    """Price a batch of PartiQL's INSERT: the names stand in the statement, the values beside it."""
     units: Used = defaultdict(int)
     statements = asked["Statements"]
     results = answer.get("Responses") or [{}] * len(statements)
     for statement, result in zip(statements, results, strict=False):
-        if result.get("Error", {}).get("Code", "None") in BILLED_CODES:
-            _add_statement(units, statement, result)
+        error = result.get("Error", {})
+        if error.get("Code", "None") in BILLED_CODES:
+            table, names_bytes = _parsed(statement["Statement"])
+            sent = names_bytes + values_bytes(statement.get("Parameters") or ())
+            units[table, Term.WRITE] += write_units(max(sent, item_bytes(error.get("Item") or {})))
     return units
-
-
-def _statement(asked: Fields, answer: Fields) -> Used:
-    units: Used = defaultdict(int)
-    items = answer.get("Items") or ()
-    _add_statement(units, asked, {"Item": max(items, key=item_bytes)} if items else {})
-    return units
-
-
-def _add_statement(units: Used, statement: Fields, result: Fields) -> None:
-    table, reads, names_bytes = _parsed(statement["Statement"])
-    item = result.get("Item") or result.get("Error", {}).get("Item") or {}
-    size = item_bytes(item)
-    if reads:
-        consistent = bool(statement.get("ConsistentRead"))
-        units[table, Term.READ_HALVES] += read_halves(size, consistent=consistent)
-        return
-    sent = names_bytes + values_bytes(statement.get("Parameters") or ())
-    units[table, Term.WRITE] += write_units(max(sent, size))
 
 
 @lru_cache(maxsize=256)
-def _parsed(statement: str) -> tuple[str, bool, int]:
-    """Read a statement's table, whether it only reads, and the bytes of the names it writes."""
+def _parsed(statement: str) -> tuple[str, int]:
+    """Read a statement's table, and the bytes of the names it writes."""
     found = TABLE.search(statement)
     names_bytes = sum(map(text_bytes, NAMES.findall(statement)))
-    reads = statement.lstrip()[:6].upper() in {"SELECT", "EXISTS"}
-    return found[1] if found else "", reads, names_bytes
+    return found[1] if found else "", names_bytes
 
 
-def _reads(asked: Fields) -> bool:
-    statements: Iterable[Fields] = asked.get("Statements") or (asked,)
-    return all(_parsed(one["Statement"])[1] for one in statements)
-
-
-WRITES = frozenset({"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems"})
-STATEMENTS = frozenset({"BatchExecuteStatement", "ExecuteStatement"})
 RULES: dict[str, Callable[[Fields, Fields], Used]] = {
     "PutItem": _write,
     "UpdateItem": _write,
     "DeleteItem": _write,
-    "GetItem": _get,
-    "Query": _query,
-    "Scan": _query,
-    "BatchGetItem": _batch_get,
     "BatchWriteItem": _batch_write,
     "TransactWriteItems": _transact_write,
-    "TransactGetItems": _transact_get,
-    "BatchExecuteStatement": _batch_statements,
-    "ExecuteStatement": _statement,
+    "BatchExecuteStatement": _insert,
+    "GetItem": _read,
+    "Query": _read,
+    "Scan": _read,
+    "BatchGetItem": _batch_get,
 }
+WRITES = RULES.keys() - {"GetItem", "Query", "Scan", "BatchGetItem"}
