@@ -3,13 +3,14 @@
 Rules
 - A module of commands has `COMMANDS`, and a line in `cli/commands/__init__.py`: no other place
   knows its names, its options or what carries it out.
-- Options of a kind are named once, as a parser that `Command.parents` lists.
+- An option is a value, by `option`; options of several commands are named once, by `shared`.
 """
 
 from __future__ import annotations
 
+import json
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -23,13 +24,11 @@ from orbweaver.model.settings import STACK
 
 if TYPE_CHECKING:
     Run: TypeAlias = Callable[[Namespace, Surroundings], int | Coroutine[Any, Any, int]]
+    # Adds an option, or some, to a parser or a group of one.
+    Add: TypeAlias = Callable[[Any], object]
+    Shared: TypeAlias = Callable[[], ArgumentParser]
 
-TARGETS = ("local", "aws")
 PORT_HELP = f"where the emulator listens, and which of several it is ({PORT})"
-
-
-def _no_options(_command: ArgumentParser) -> None:
-    """Take nothing but what the parents say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,63 +38,137 @@ class Command:
     name: str
     help: str
     run: Run
-    options: Callable[[ArgumentParser], None] = _no_options
+    options: Add
     # Options that it shares with others.
-    parents: tuple[Callable[[], ArgumentParser], ...] = ()
+    parents: tuple[Shared, ...] = ()
 
 
-@cache
-def stack_options() -> ArgumentParser:
-    """Options that say which stack is meant."""
-    parser = ArgumentParser(add_help=False)
-    add = parser.add_argument_group("which stack").add_argument
-    where = option_types.one_of(TARGETS)
-    add("--target", type=where, metavar="local|aws", help="default: local if up")
-    region = "its AWS region (AWS_REGION, AWS_DEFAULT_REGION, or the profile's)"
-    add("--region", metavar="NAME", help=region)
-    add("--stack", default=STACK, metavar="NAME", help=f"its name ({STACK})")
-    port = "which of the stacks on this machine, where several run"
-    add("--port", type=option_types.count, metavar="N", help=port)
+# What a value is read as, by the name that a help has for it.
+READERS: Mapping[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("N", "MB"), option_types.count),
+    **dict.fromkeys(("FILE", "DIR"), Path),
+    "F,F": option_types.formats,
+    "KEY=VALUE": option_types.pair,
+    "SIZE": option_types.size_bytes,
+    "TIME": option_types.duration_ms,
+    "YYYY-MM-DD": option_types.day,
+}
+
+
+def option(named: str, text: str | None = None, **given: Any) -> Add:
+    """Make an option of its name and its value's, as in `--limit N`; a switch has no value.
+
+    The name of a value says how it is read: by READERS, or as one of the words in `off|on`. What
+    begins with no hyphen is an argument.
+    """
+    *names, metavar = named.rsplit(" ", 1) if " " in named else (named, "")
+    if not metavar:
+        given["action"] = "store_true"
+    else:
+        words = metavar.split("|")
+        one_of = option_types.one_of(words) if len(words) > 1 and metavar.islower() else None
+        given = {"metavar": metavar, "type": one_of or READERS.get(metavar), **given}
+    return lambda parser: parser.add_argument(*names[0].split(", "), help=text, **given)
+
+
+def repeated(named: str, text: str | None = None, **given: Any) -> Add:
+    """Make an option that may be given several times."""
+    return option(named, text, action="append", default=[], **given)
+
+
+def together(*options: Add) -> Add:
+    """Make one of several options."""
+
+    def add(parser: Any) -> None:
+        for one in options:
+            one(parser)
+
+    return add
+
+
+def group(title: str, *options: Add) -> Add:
+    """Show options under a title of their own."""
+    return lambda parser: together(*options)(parser.add_argument_group(title))
+
+
+def either(*options: Add, required: bool = False) -> Add:
+    """Take one option of several."""
+    return lambda parser: together(*options)(parser.add_mutually_exclusive_group(required=required))
+
+
+def actions(parents: tuple[Shared, ...], **each: tuple[str, Add]) -> Add:
+    """Make the second words of a command, each with its help and its options."""
+
+    def add(parser: Any) -> None:
+        made = parser.add_subparsers(dest="action", metavar="|".join(each), required=True)
+        for name, (text, options) in each.items():
+            shares: Any = [parent() for parent in parents]
+            options(made.add_parser(name, help=text, description=text, parents=shares))
+
+    return add
+
+
+def shared(*options: Add) -> Shared:
+    """Name options once that several commands take."""
+
+    @cache
+    def parser() -> ArgumentParser:
+        made = ArgumentParser(add_help=False)
+        together(*options)(made)
+        return made
+
     return parser
 
 
-@cache
-def json_option() -> ArgumentParser:
-    """The option that has a program read what is printed."""
-    parser = ArgumentParser(add_help=False)
-    parser.add_argument("--json", action="store_true", help="JSON, one object a line")
-    return parser
+stack_options = shared(
+    group(
+        "which stack",
+        option("--target local|aws", "default: local if up"),
+        option(
+            "--region NAME", "its AWS region (AWS_REGION, AWS_DEFAULT_REGION, or the profile's)"
+        ),
+        option("--stack NAME", f"its name ({STACK})", default=STACK),
+        option("--port N", "which of the stacks on this machine, where several run"),
+    )
+)
+json_option = shared(option("--json", "JSON, one object a line"))
+_TREE = "where the files go, as TABLE/FORMAT/dt=YYYY-MM-DD/crawl=ID/part-… (out/ID)"
+out_option = shared(option("--out DIR", _TREE))
+STACK_JSON = (stack_options, json_option)
 
 
-@cache
-def out_option() -> ArgumentParser:
-    """The option that says where files go."""
-    parser = ArgumentParser(add_help=False)
-    where = "where the files go, as TABLE/FORMAT/dt=YYYY-MM-DD/crawl=ID/part-… (out/ID)"
-    parser.add_argument("--out", type=Path, metavar="DIR", help=where)
-    return parser
+def command(
+    name: str, text: str, run: Run, *options: Add, parents: tuple[Shared, ...] = STACK_JSON
+) -> Command:
+    """Make a command; one that is about a stack and can write JSON, unless it says otherwise."""
+    return Command(name=name, help=text, run=run, options=together(*options), parents=parents)
 
 
-@cache
-def context_option() -> ArgumentParser:
-    """The option that sets a context key of the stack."""
-    parser = ArgumentParser(add_help=False)
-    add_context(parser)
-    return parser
+add_formats = option("--format F,F", f"some of {','.join(FORMATS)} (jsonl,parquet)")
 
 
-def add_context(command: ArgumentParser, text: str | None = None) -> None:
-    """Add the same with a text of its own."""
-    pair: dict[str, Any] = {"type": option_types.pair, "metavar": "KEY=VALUE", "help": text}
-    command.add_argument("-c", "--context", action="append", default=[], **pair)
+def context(text: str | None = None) -> Add:
+    """Make the option that sets a context key of the stack."""
+    return repeated("-c, --context KEY=VALUE", text)
 
 
-def add_formats(command: ArgumentParser) -> None:
-    """Add the option that says in which formats tables are written."""
-    text = f"some of {','.join(FORMATS)} (jsonl,parquet)"
-    command.add_argument("--format", type=option_types.formats, metavar="F,F", help=text)
+def file(text: str, default: Path) -> Add:
+    """Make the argument that names a file, if not the usual one."""
+    return option("file FILE", text, nargs="?", default=default)
 
 
-def add_crawl(command: ArgumentParser, text: str = "an id or a name", **given: Any) -> None:
-    """Add the crawl that a command is about."""
-    command.add_argument("which", metavar="ID", help=text, **given)
+def which(text: str = "an id or a name", **given: Any) -> Add:
+    """Make the argument that names the crawl a command is about."""
+    return option("which ID", text, **given)
+
+
+def newest() -> Add:
+    """Make the same where no name means the newest one."""
+    return which("an id or a name; default: newest", nargs="?")
+
+
+def answer(
+    arguments: Namespace, around: Surroundings, body: Mapping[str, Any], *lines: str
+) -> None:
+    """Write a result: as an object for a program, in lines for a person."""
+    around.write(*((json.dumps(body),) if arguments.json else lines))

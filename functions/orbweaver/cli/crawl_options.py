@@ -129,19 +129,15 @@ def add_plan(add: Callable[..., Any]) -> None:
 _REFETCH = "ask again for pages that earlier runs have without --text or --bodies, and no others"
 
 
-def add_changeable(add: Callable[..., Any]) -> None:
+def add_changeable(parser: Any) -> None:
     """Add the options that may also change while a crawl runs (`control/edits.py`)."""
     for option in _BY_NAME.values():
         if option.setting.editable:
-            option.add(add)
+            option.add(parser.add_argument)
 
 
-def add_scope(add: Callable[..., Any], default: str | None = None) -> None:
-    """Add the option that says which links belong."""
-    _BY_NAME["scope"].add(add, default)
-
-
-def add_parameters(add: Callable[..., Any]) -> None:
-    """Add the options that say which parameters are taken out of URLs."""
-    _BY_NAME["strip_parameters"].add(add)
-    _BY_NAME["keep_parameters"].add(add)
+def add_links(parser: Any) -> None:
+    """Add the options that say which links belong, and what is taken out of them."""
+    _BY_NAME["scope"].add(parser.add_argument, "host")
+    for name in ("strip_parameters", "keep_parameters"):
+        _BY_NAME[name].add(parser.add_argument)

@@ -7,8 +7,10 @@ command writes to a terminal beside that, has them written out.
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
 BREAKS = re.compile("[\t\n\v\f\r\x85\u2028\u2029]+")
 UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -103,13 +105,25 @@ def rate(per_s: float) -> str:
     return f"{per_s:.1f}" if per_s < 100 else f"{per_s:,.0f}"  # noqa: PLR2004 - three digits do
 
 
-def table(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list[str]:
+def labelled(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Have a label stand once for all rows in a row that it belongs to."""
+    return [
+        (label if place == 0 else "", said)
+        for label, those in itertools.groupby(pairs, itemgetter(0))
+        for place, (_, said) in enumerate(those)
+    ]
+
+
+def table(
+    rows: Sequence[Sequence[str]], *, right: Sequence[int] = (), indent: int = 0
+) -> list[str]:
     """Set rows out in columns, two spaces apart; `right` names the columns of numbers."""
     if not rows:
         return []
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     return [
-        "  ".join(
+        " " * indent
+        + "  ".join(
             cell.rjust(width) if place in right else cell.ljust(width)
             for place, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()

@@ -7,19 +7,20 @@ are list prices, also where an emulator does it for nothing.
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.budget.billing_units import Term, Units, units_of
 from orbweaver.budget.crawl_cost import dollars as charged
 from orbweaver.budget.estimate import estimate
 from orbweaver.budget.prices import AS_OF, NANO, PRICES, dollars
 from orbweaver.budget.rounds import BATCH, CPU_MB, MEMORY_MB, WORKERS, Assumed
-from orbweaver.cli import option_types, text
-from orbweaver.cli.command import Command, add_crawl, json_option, stack_options
+from orbweaver.cli import text
+from orbweaver.cli.command import answer, command, file, json_option, option, which
 from orbweaver.cli.commands.init_check import plan_in
 from orbweaver.cli.crawl_options import DEFINITION, PAGES_ASSUMED
+from orbweaver.cli.exit_codes import FAILED, OK
 from orbweaver.cli.live.spending import MILLION, price
 from orbweaver.cli.session import Surroundings, chosen
 from orbweaver.control.spec_checks import crawl_of
@@ -28,10 +29,6 @@ from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Outcome
 
-if TYPE_CHECKING:
-    import argparse
-
-OK, FAILED = 0, 1
 MEMORY_MB_MIN = 128
 # Of a stack that was deployed without saying otherwise.
 STACK: Mapping[str, int] = {
@@ -58,24 +55,22 @@ _NAMES: Mapping[Term, str] = {
 _PARTS: Mapping[Term, int] = {Term.READ_HALVES: 2, Term.MB_MS: 1024 * 1000}
 
 
-async def cost(arguments: argparse.Namespace, around: Surroundings) -> int:
+async def cost(arguments: Namespace, around: Surroundings) -> int:
     """Show what a crawl has used."""
     async with chosen(arguments, around) as session:
         status = await session.control.status(arguments.which)
     units, pages = units_of(status.counters.total), status.counters.total.get(Outcome.FETCHED, 0)
-    if arguments.json:
-        body = {"type": "cost", "crawl": status.crawl.id, **as_json(units, pages)}
-        around.write(json.dumps({**body, "limit_estimate_usd": charged(status.counters.total)}))
-        return OK
-    if not units:
+    if not units and not arguments.json:
         around.note(f"{status.crawl.id}: nothing has been counted")
         return FAILED
-    around.write(f"{status.crawl.id} · {text.plural(pages, 'page')} fetched", "")
-    around.write(*lines(units, pages))
+    body = {"type": "cost", "crawl": status.crawl.id, **as_json(units, pages)}
+    body["limit_estimate_usd"] = charged(status.counters.total)
+    title = f"{status.crawl.id} · {text.plural(pages, 'page')} fetched"
+    answer(arguments, around, body, title, "", *lines(units, pages))
     return OK
 
 
-def estimated(arguments: argparse.Namespace, around: Surroundings) -> int:
+def estimated(arguments: Namespace, around: Surroundings) -> int:
     """Say what a crawl would use."""
     plan = plan_in(arguments.file, around)
     crawl = crawl_of(plan, around.clock.now_ms())
@@ -91,15 +86,18 @@ def estimated(arguments: argparse.Namespace, around: Surroundings) -> int:
         batch=_of_stack("batch_size", arguments.batch_size, around),
     )
     found = estimate(crawl, assumed)
-    if arguments.json:
-        body = {"type": "estimate", "name": crawl.name, **as_json(found.units, pages)}
-        body |= {"least_s": round(found.least_s), "assumed": list(_assumptions(crawl, assumed))}
-        around.write(json.dumps(body))
-        return OK
-    around.write(f"{crawl.name} · an estimate; nothing has been asked for", "")
-    around.write(*lines(found.units, pages), "", "assumed")
-    around.write(*(f"  {text.clean(one)}" for one in _assumptions(crawl, assumed)))
-    around.write("", *(text.clean(one) for one in _limits(crawl, found.units, found.least_s)))
+    assumptions = [*_assumptions(crawl, assumed)]
+    body = {"type": "estimate", "name": crawl.name, **as_json(found.units, pages)}
+    body |= {"least_s": round(found.least_s), "assumed": assumptions}
+    answer(
+        arguments,
+        around,
+        body,
+        *(f"{crawl.name} · an estimate; nothing has been asked for", ""),
+        *(*lines(found.units, pages), "", "assumed"),
+        *(f"  {text.clean(one)}" for one in assumptions),
+        *("", *map(text.clean, _limits(crawl, found.units, found.least_s))),
+    )
     return OK
 
 
@@ -117,22 +115,15 @@ def _of_stack(key: str, asked: int | None, around: Surroundings) -> int:
 def lines(units: Units, pages: int) -> list[str]:
     """Lay units out as two tables, by term and by stage."""
     terms, number = units.by_term, max(1, pages)
-    total = dollars(terms)
     rows = [("term", "used", "per page", "$ per million pages", "$")]
-    rows += [
-        (_NAMES[term], _amount(used / part), _amount(used / part / number), *_money(spent, number))
-        for term, used in terms.items()
-        for part, spent in ((_PARTS.get(term, 1), PRICES[term].of(used) / NANO),)
-    ]
-    rows.append(("in all", "", "", *_money(total, number)))
+    for term, used in terms.items():
+        amount = used / _PARTS.get(term, 1)
+        money = _money(PRICES[term].of(used) / NANO, number)
+        rows.append((_NAMES[term], _amount(amount), _amount(amount / number), *money))
+    rows.append(("in all", "", "", *_money(dollars(terms), number)))
     stages = [("stage", "mostly", "$ per million pages", "$")]
-    by_cost = sorted(
-        ((dollars(part.by_term), stage, part) for stage, part in units.by_stage.items()),
-        key=lambda one: -one[0],
-    )
-    stages += [
-        (str(stage), _mostly(part), *_money(spent, number)) for spent, stage, part in by_cost
-    ]
+    for stage, part in sorted(units.by_stage.items(), key=lambda one: -dollars(one[1].by_term)):
+        stages.append((str(stage), _mostly(part), *_money(dollars(part.by_term), number)))
     return [
         *text.table(rows, right=(1, 2, 3, 4)),
         "",
@@ -208,47 +199,23 @@ def _limits(crawl: Crawl, units: Units, least_s: float) -> Iterator[str]:
         yield f"that is more than it may spend ({price(limit)}): it ends before"
 
 
-# --- options ------------------------------------------------------------------------------------
-
-
-def _estimate_options(command: argparse.ArgumentParser) -> None:
-    add = command.add_argument
-    file = f"what to crawl ({DEFINITION})"
-    add("file", nargs="?", type=Path, default=DEFINITION, metavar="FILE", help=file)
-    limit = f"so many pages; default: the definition's limit, or {PAGES_ASSUMED:,}"
-    add("--pages", type=option_types.count, metavar="N", help=limit)
-    add(
-        "--hosts",
-        type=option_types.count,
-        metavar="N",
-        help="on so many hosts; default: the seeds'",
-    )
-    add("--links", type=option_types.count, default=50, metavar="N", help="on a page (50)")
-    size = "of a page, as it comes over the wire (30kB)"
-    add("--body-bytes", type=option_types.size_bytes, default=30_000, metavar="SIZE", help=size)
-    answer = "how long a host takes to answer (200ms)"
-    add("--answer", type=option_types.duration_ms, default=200, metavar="TIME", help=answer)
-    memory = "what the worker has (this folder's cdk.json, or 1024)"
-    add("--memory", type=option_types.count, metavar="MB", help=memory)
-    workers = "how many there may be at once (this folder's cdk.json, or 50)"
-    add("--workers", type=option_types.count, metavar="N", help=workers)
-    batch = "messages that a worker takes at once (this folder's cdk.json, or 10)"
-    add("--batch-size", type=option_types.count, metavar="N", help=batch)
-
-
+_PAGES_HELP = f"so many pages; default: the definition's limit, or {PAGES_ASSUMED:,}"
+_BATCH_HELP = "messages that a worker takes at once (this folder's cdk.json, or 10)"
 COMMANDS = (
-    Command(
-        name="estimate",
-        help="say what a crawl would use of AWS, and what that would cost, before it begins",
-        run=estimated,
-        options=_estimate_options,
+    command(
+        "estimate",
+        "say what a crawl would use of AWS, and what that would cost, before it begins",
+        estimated,
+        file(f"what to crawl ({DEFINITION})", DEFINITION),
+        option("--pages N", _PAGES_HELP),
+        option("--hosts N", "on so many hosts; default: the seeds'"),
+        option("--links N", "on a page (50)", default=50),
+        option("--body-bytes SIZE", "of a page, as it comes over the wire (30kB)", default=30_000),
+        option("--answer TIME", "how long a host takes to answer (200ms)", default=200),
+        option("--memory MB", "what the worker has (this folder's cdk.json, or 1024)"),
+        option("--workers N", "how many there may be at once (this folder's cdk.json, or 50)"),
+        option("--batch-size N", _BATCH_HELP),
         parents=(json_option,),
     ),
-    Command(
-        name="cost",
-        help="show what a crawl has used of AWS, and what that costs",
-        run=cost,
-        options=add_crawl,
-        parents=(stack_options, json_option),
-    ),
+    command("cost", "show what a crawl has used of AWS, and what that costs", cost, which()),
 )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from orbweaver.extraction.extract import Extractor, ItemRule
 
 OPTION = "--extractor"
+EXTRACTOR_HELP = "a module with functions of your own (cdk.json says which is deployed)"
 DOCUMENTED = "docs/extraction.md says how"
 FIX = f"orbweaver deploy -c extractor=FILE ({DOCUMENTED})"
 

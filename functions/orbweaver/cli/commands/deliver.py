@@ -3,36 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from argparse import Namespace
 
-from orbweaver.cli import option_types
-from orbweaver.cli.command import Command, json_option, stack_options
-from orbweaver.cli.exit_codes import OK, UsageError
+from orbweaver.cli.command import command, option
+from orbweaver.cli.exit_codes import FAILED, OK, UsageError
 from orbweaver.cli.session import Session, Surroundings, chosen
 from orbweaver.delivery.plan import DeliveryOrder, spelled
 from orbweaver.exporting.manifest import PREFIX, days_between
 from orbweaver.model.page_record import DAY_MS, day_of
 
-if TYPE_CHECKING:
-    import argparse
-
-HELP = "bring an export that stands to its receivers once more"
-ABSENT = 1
 _NOBODY = (
     "the stack has no receiver of exports: deploy with -c sftp_host=… or -c copy_bucket=…"
     " (docs/delivery.md)"
 )
 
 
-def options(command: argparse.ArgumentParser) -> None:
-    """Add what may be typed behind `orbweaver deliver`."""
-    add = command.add_argument
-    add("--day", type=option_types.day, metavar="YYYY-MM-DD", help="default: yesterday, UTC")
-    crawl = "the exports of one crawl alone; default: of all its days"
-    add("--crawl", metavar="ID", help=crawl)
-
-
-async def deliver(arguments: argparse.Namespace, around: Surroundings) -> int:
+async def deliver(arguments: Namespace, around: Surroundings) -> int:
     """Put exports on the delivery queue; files that are missing there are brought, no others."""
     async with chosen(arguments, around) as session:
         if not session.settings.delivery_queue_url:
@@ -49,12 +35,12 @@ async def deliver(arguments: argparse.Namespace, around: Surroundings) -> int:
         around.write(*(f"to be delivered: {PREFIX}{order.path}" for order in standing))
     if not standing:
         around.note(f"no export stands at {', '.join(PREFIX + order.path for order in orders)}")
-        return ABSENT
+        return FAILED
     return OK
 
 
 async def _orders(
-    arguments: argparse.Namespace, around: Surroundings, session: Session
+    arguments: Namespace, around: Surroundings, session: Session
 ) -> list[DeliveryOrder]:
     """Say which exports to deliver."""
     now_ms = around.clock.now_ms()
@@ -74,11 +60,11 @@ async def _stands(session: Session, order: DeliveryOrder) -> bool:
 
 
 COMMANDS = (
-    Command(
-        name="deliver",
-        help=HELP,
-        run=deliver,
-        options=options,
-        parents=(stack_options, json_option),
+    command(
+        "deliver",
+        "bring an export that stands to its receivers once more",
+        deliver,
+        option("--day YYYY-MM-DD", "default: yesterday, UTC"),
+        option("--crawl ID", "the exports of one crawl alone; default: of all its days"),
     ),
 )

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from orbweaver.cli import dead_letter_text, option_types, text
-from orbweaver.cli.command import Command, json_option, stack_options
+from orbweaver.cli import dead_letter_text, text
+from orbweaver.cli.command import STACK_JSON, actions, answer, command, option, together
+from orbweaver.cli.exit_codes import FAILED, OK
 from orbweaver.cli.session import Session, Surroundings, chosen
 from orbweaver.control.crawl_control import ControlError
 from orbweaver.frontier.dead_letters import (
@@ -24,22 +26,11 @@ from orbweaver.frontier.dead_letters import (
 )
 
 if TYPE_CHECKING:
-    import argparse
+    from orbweaver.control.dead_letter_admin import Undertaker
 
-    from orbweaver.control.dead_letter_admin import Redriven, Undertaker
-
-OK, MISSING = 0, 1
 LIMIT = 10_000
 RATE_PER_S = 50
 SAY_MS = 3_000
-HELP = "dead letters, which no worker could do: list, show, redrive, purge"
-
-_TEXTS = {
-    "list": "count dead letters by cause",
-    "show": "show one dead letter",
-    "redrive": "send dead letters back to the queue, where they go on",
-    "purge": "throw dead letters away",
-}
 _STAY = {
     HOPELESS: "can never succeed; --malformed sends them all the same",
     UNKNOWN_CRAWL: "of a crawl that does not exist",
@@ -47,33 +38,7 @@ _STAY = {
 }
 
 
-def options(dlq: argparse.ArgumentParser) -> None:
-    """Add what belongs to `dlq`."""
-    actions = dlq.add_subparsers(dest="action", metavar="|".join(_TEXTS), required=True)
-    made: dict[str, argparse.ArgumentParser] = {}
-    for name, help_ in _TEXTS.items():
-        parser = actions.add_parser(
-            name, help=help_, description=help_, parents=[stack_options(), json_option()]
-        )
-        made[name] = parser
-        most = f"look at no more letters than this ({LIMIT:,})"
-        parser.add_argument(
-            "--limit", type=option_types.count, default=LIMIT, metavar="N", help=most
-        )
-        if name == "show":
-            parser.add_argument("letter", metavar="ID", help="a letter's id, or how it begins")
-            continue
-        parser.add_argument("--reason", metavar="WORDS", help="those with these words in it")
-        parser.add_argument("--host", metavar="HOST", help="those with a URL of this host")
-    redrive = made["redrive"].add_argument
-    redrive("--all", action="store_true", help="all of them")
-    rate = f"at most so many a second ({RATE_PER_S})"
-    redrive("--rate", type=option_types.count, default=RATE_PER_S, metavar="N", help=rate)
-    redrive("--malformed", action="store_true", help="also what can never succeed")
-    made["purge"].add_argument("--yes", action="store_true", help="do not ask")
-
-
-def dlq(arguments: argparse.Namespace, around: Surroundings) -> int:
+def dlq(arguments: Namespace, around: Surroundings) -> int:
     """List, show, send back or throw away dead letters."""
     if arguments.limit == 0:
         raise ControlError("orbweaver dlq: --limit: give 1 or more")
@@ -88,7 +53,7 @@ def dlq(arguments: argparse.Namespace, around: Surroundings) -> int:
             return _purge(arguments, around)
 
 
-def _selection(arguments: argparse.Namespace) -> DeadLetterSelection:
+def _selection(arguments: Namespace) -> DeadLetterSelection:
     return DeadLetterSelection(reason=arguments.reason, host=arguments.host)
 
 
@@ -108,7 +73,7 @@ def _undertaker(session: Session) -> Undertaker:
 # --- list and show ------------------------------------------------------------------------------
 
 
-async def _list(arguments: argparse.Namespace, around: Surroundings) -> int:
+async def _list(arguments: Namespace, around: Surroundings) -> int:
     async with chosen(arguments, around) as session:
         found = await _undertaker(session).find(_selection(arguments), limit=arguments.limit)
     groups = grouped(found.cases)
@@ -126,13 +91,13 @@ async def _list(arguments: argparse.Namespace, around: Surroundings) -> int:
     return OK
 
 
-def _say_cut(cut: bool, arguments: argparse.Namespace, around: Surroundings) -> None:
+def _say_cut(cut: bool, arguments: Namespace, around: Surroundings) -> None:
     if cut:
         looked = f"{arguments.limit:,}"
         around.note(f"there are more: only {looked} were looked at; --limit N looks at more")
 
 
-async def _show(arguments: argparse.Namespace, around: Surroundings) -> int:
+async def _show(arguments: Namespace, around: Surroundings) -> int:
     async with chosen(arguments, around) as session:
         found = await _undertaker(session).find(EVERYTHING, limit=arguments.limit)
     wanted = arguments.letter
@@ -154,13 +119,13 @@ async def _show(arguments: argparse.Namespace, around: Surroundings) -> int:
     if not cases:
         around.note(f"there is no dead letter {text.cut(wanted, 80)!r}")
     _say_cut(found.cut and not cases, arguments, around)
-    return OK if cases else MISSING
+    return OK if cases else FAILED
 
 
 # --- redrive and purge --------------------------------------------------------------------------
 
 
-async def _redrive(arguments: argparse.Namespace, around: Surroundings) -> int:
+async def _redrive(arguments: Namespace, around: Surroundings) -> int:
     selection = _selection(arguments)
     if (selection == EVERYTHING) is not arguments.all:
         problem = "give --reason or --host, or --all for all of them, and not both"
@@ -186,45 +151,39 @@ async def _redrive(arguments: argparse.Namespace, around: Surroundings) -> int:
             malformed=arguments.malformed,
             say=say,
         )
-    if arguments.json:
-        body = {"sent": done.sent, "skipped": dict(done.skipped), "cut": done.cut}
-        around.write(json.dumps({"type": "result", **body}))
-    else:
-        around.write(f"{text.plural(done.sent, 'letter')} sent back")
-        around.note(*_left(done))
+    body = {"sent": done.sent, "skipped": dict(done.skipped), "cut": done.cut}
+    said = f"{text.plural(done.sent, 'letter')} sent back"
+    answer(arguments, around, {"type": "result", **body}, said)
+    if not arguments.json:
+        left = sorted(done.skipped.items())
+        around.note(*(f"{count:,} left: {_STAY[why]}" for why, count in left))
     _say_cut(done.cut, arguments, around)
     return OK
 
 
-def _left(done: Redriven) -> list[str]:
-    return [f"{count:,} left: {_STAY[why]}" for why, count in sorted(done.skipped.items())]
-
-
-def _purge(arguments: argparse.Namespace, around: Surroundings) -> int:
+def _purge(arguments: Namespace, around: Surroundings) -> int:
     selection = _selection(arguments)
     only: frozenset[str] | None = None
     if not arguments.yes:
         only = asyncio.run(_ids(selection, arguments, around))
         if only and not _confirmed(len(only), around):
             around.note("nothing was thrown away")
-            return MISSING
+            return FAILED
 
     async def go() -> tuple[int, bool]:
         async with chosen(arguments, around) as session:
             return await _undertaker(session).purge(selection, limit=arguments.limit, only=only)
 
     purged, cut = (0, False) if only == frozenset() else asyncio.run(go())
-    if arguments.json:
-        around.write(json.dumps({"type": "result", "purged": purged}))
-    else:
-        around.write(f"{text.plural(purged, 'dead letter')} thrown away")
+    said = f"{text.plural(purged, 'dead letter')} thrown away"
+    answer(arguments, around, {"type": "result", "purged": purged}, said)
     if only is None:
         _say_cut(cut, arguments, around)
     return OK
 
 
 async def _ids(
-    selection: DeadLetterSelection, arguments: argparse.Namespace, around: Surroundings
+    selection: DeadLetterSelection, arguments: Namespace, around: Surroundings
 ) -> frozenset[str]:
     async with chosen(arguments, around) as session:
         found = await _undertaker(session).find(selection, limit=arguments.limit)
@@ -239,4 +198,31 @@ def _confirmed(count: int, around: Surroundings) -> bool:
     return around.confirmed(f"throw {text.plural(count, 'dead letter')} away?")
 
 
-COMMANDS = (Command(name="dlq", help=HELP, run=dlq, options=options),)
+_LIMIT = option("--limit N", f"look at no more letters than this ({LIMIT:,})", default=LIMIT)
+_SELECTED = together(
+    _LIMIT,
+    option("--reason WORDS", "those with these words in it"),
+    option("--host HOST", "those with a URL of this host"),
+)
+_REDRIVE = together(
+    _SELECTED,
+    option("--all", "all of them"),
+    option("--rate N", f"at most so many a second ({RATE_PER_S})", default=RATE_PER_S),
+    option("--malformed", "also what can never succeed"),
+)
+_LETTER = option("letter ID", "a letter's id, or how it begins")
+COMMANDS = (
+    command(
+        "dlq",
+        "dead letters, which no worker could do: list, show, redrive, purge",
+        dlq,
+        actions(
+            STACK_JSON,
+            list=("count dead letters by cause", _SELECTED),
+            show=("show one dead letter", together(_LIMIT, _LETTER)),
+            redrive=("send dead letters back to the queue, where they go on", _REDRIVE),
+            purge=("throw dead letters away", together(_SELECTED, option("--yes", "do not ask"))),
+        ),
+        parents=(),
+    ),
+)

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.cli.command import Command, context_option, json_option, stack_options
+from orbweaver.cli.command import command, context, json_option, option, shared, stack_options
 from orbweaver.cli.commands.crawl import checked
 from orbweaver.cli.commands.steer import context_of
 from orbweaver.cli.exit_codes import FAILED, OK, UsageError
@@ -28,27 +29,12 @@ from orbweaver.model.errors import PortError
 from orbweaver.model.outcome import Outcome
 
 if TYPE_CHECKING:
-    import argparse
-
     from localstack.doctor.ground import Check, Finding
 
-HELP = "try what the stack assumes of AWS, in this account, and report it without secrets"
 PAGES_MAX, DELAY_MS, CRAWL_S_MAX = 5, 500, 180
 
 
-def options(command: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
-    full = (
-        "deploy a small stack of its own, try its queues, tables, bucket and functions, remove it"
-    )
-    command.add_argument("--full", action="store_true", help=full)
-    url = "with --full on AWS: a page of yours that it may crawl (and four more of its site)"
-    command.add_argument("--url", metavar="URL", help=url)
-    out = "write the report as JSON into this file"
-    command.add_argument("--out", type=Path, metavar="FILE", help=out)
-
-
-def doctor(arguments: argparse.Namespace, around: Surroundings) -> int:
+def doctor(arguments: Namespace, around: Surroundings) -> int:
     """Examine an account, and a stack in it."""
     from localstack.doctor import examine
 
@@ -84,9 +70,7 @@ def doctor(arguments: argparse.Namespace, around: Surroundings) -> int:
     return FAILED if found.failed else OK
 
 
-def _region_from(
-    arguments: argparse.Namespace, given: Mapping[str, str], chosen: Mapping[str, str]
-) -> str:
+def _region_from(arguments: Namespace, given: Mapping[str, str], chosen: Mapping[str, str]) -> str:
     """Say where the region comes from."""
     if chosen.get(ENDPOINT):
         return "the emulator"
@@ -162,12 +146,16 @@ class _Silent:
         """Leave all as it is."""
 
 
+_FULL = "deploy a small stack of its own, try its queues, tables, bucket and functions, remove it"
+_URL = "with --full on AWS: a page of yours that it may crawl (and four more of its site)"
 COMMANDS = (
-    Command(
-        name="doctor",
-        help=HELP,
-        run=doctor,
-        options=options,
-        parents=(stack_options, context_option, json_option),
+    command(
+        "doctor",
+        "try what the stack assumes of AWS, in this account, and report it without secrets",
+        doctor,
+        option("--full", _FULL),
+        option("--url URL", _URL),
+        option("--out FILE", "write the report as JSON into this file"),
+        parents=(stack_options, shared(context()), json_option),
     ),
 )

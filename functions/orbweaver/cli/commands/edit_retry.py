@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.cli import crawl_options, text
-from orbweaver.cli.command import Command, add_crawl, json_option, stack_options
+from orbweaver.cli.command import answer, command, group, option, repeated, which
 from orbweaver.cli.commands.crawl import Ended, conclude, timed, without_pages
 from orbweaver.cli.commands.init_check import document_in
-from orbweaver.cli.exit_codes import UsageError
+from orbweaver.cli.exit_codes import OK, UsageError
 from orbweaver.cli.session import Surroundings, chosen
 from orbweaver.control.definition import DefinitionError, DefinitionProblem, put_into
 from orbweaver.control.definition_keys import KEYS, PATHS
 from orbweaver.control.edits import differences
 from orbweaver.model.crawl import Crawl
 
-if TYPE_CHECKING:
-    import argparse
-
-OK = 0
 # Workers read a crawl anew after so long.
 HOLDS = "it takes hold within 5 s, for what is asked and found from then on"
 
@@ -29,7 +25,7 @@ HOLDS = "it takes hold within 5 s, for what is asked and found from then on"
 # --- edit ---------------------------------------------------------------------------------------
 
 
-async def edit(arguments: argparse.Namespace, around: Surroundings) -> int:
+async def edit(arguments: Namespace, around: Surroundings) -> int:
     """Change limits, pace, patterns or rules of a crawl that has not ended."""
     parts = crawl_options.given(arguments)
     document: Any = {}
@@ -49,13 +45,12 @@ async def edit(arguments: argparse.Namespace, around: Surroundings) -> int:
         except DefinitionError as error:
             raise _unfit(error.problems, parts) from error
     said = differences(was, crawl)
-    if arguments.json:
-        told = {key: {"was": old, "is": new} for key, old, new in said}
-        around.write(json.dumps({"type": "result", "crawl": crawl.id, "changed": told}))
-        return OK
+    told = {key: {"was": old, "is": new} for key, old, new in said}
     rows = [(key, text.clean(f"{_word(old)} -> {_word(new)}")) for key, old, new in said]
-    around.write(*text.table(rows))
-    around.note(f"{crawl.id}: {HOLDS}" if said else f"{crawl.id} is like that already")
+    body = {"type": "result", "crawl": crawl.id, "changed": told}
+    answer(arguments, around, body, *text.table(rows))
+    if not arguments.json:
+        around.note(f"{crawl.id}: {HOLDS}" if said else f"{crawl.id} is like that already")
     return OK
 
 
@@ -80,7 +75,7 @@ def _word(value: Any) -> str:
 # --- retry --------------------------------------------------------------------------------------
 
 
-def retry(arguments: argparse.Namespace, around: Surroundings) -> int:
+def retry(arguments: Namespace, around: Surroundings) -> int:
     """Have what failed asked for again; with --wait, show it until it ends."""
     display = around.display(arguments)
 
@@ -103,7 +98,7 @@ def retry(arguments: argparse.Namespace, around: Surroundings) -> int:
 
 
 def _say_begun(
-    crawl: Crawl, runs: Sequence[Crawl], arguments: argparse.Namespace, around: Surroundings
+    crawl: Crawl, runs: Sequence[Crawl], arguments: Namespace, around: Surroundings
 ) -> None:
     if arguments.json:
         for run in runs:
@@ -124,38 +119,23 @@ def _say_begun(
     around.note(text.clean(f"nothing failed in {crawl.id}{where}{why}: there is nothing to retry"))
 
 
-# --- options ------------------------------------------------------------------------------------
-
-
-def _edit_options(command: argparse.ArgumentParser) -> None:
-    add_crawl(command)
-    config = "what is to hold from now on; what cannot change has to be as it is"
-    command.add_argument("--config", type=Path, metavar="FILE", help=config)
-    crawl_options.add_changeable(command.add_argument_group("what is to change").add_argument)
-
-
-def _retry_options(command: argparse.ArgumentParser) -> None:
-    add_crawl(command, "an id, or a name: its newest run")
-    add = command.add_argument
-    reason = "what failed for this reason; may be repeated"
-    add("--reason", action="append", default=[], metavar="REASON", help=reason)
-    add("--host", metavar="HOST", help="what failed on this host")
-    add("--wait", action="store_true", help="show its progress until it ends")
-
-
+_CONFIG = "what is to hold from now on; what cannot change has to be as it is"
 COMMANDS = (
-    Command(
-        name="edit",
-        help="change limits, pace, patterns or rules of a crawl that runs",
-        run=edit,
-        options=_edit_options,
-        parents=(stack_options, json_option),
+    command(
+        "edit",
+        "change limits, pace, patterns or rules of a crawl that runs",
+        edit,
+        which(),
+        option("--config FILE", _CONFIG),
+        group("what is to change", crawl_options.add_changeable),
     ),
-    Command(
-        name="retry",
-        help="ask again for what failed in a crawl, and for that alone",
-        run=retry,
-        options=_retry_options,
-        parents=(stack_options, json_option),
+    command(
+        "retry",
+        "ask again for what failed in a crawl, and for that alone",
+        retry,
+        which("an id, or a name: its newest run"),
+        repeated("--reason REASON", "what failed for this reason; may be repeated"),
+        option("--host HOST", "what failed on this host"),
+        option("--wait", "show its progress until it ends"),
     ),
 )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from argparse import Namespace
+from typing import Any
 
 from orbweaver.app.wiring import explainer_of
 from orbweaver.cli import text
-from orbweaver.cli.command import Command, json_option, stack_options
+from orbweaver.cli.command import answer, command, option
 from orbweaver.cli.exit_codes import OK
 from orbweaver.cli.ruling import ruling_of
 from orbweaver.cli.session import Session, Surroundings, chosen
@@ -18,23 +18,10 @@ from orbweaver.model.page_record import to_fields
 from orbweaver.politeness.host_schedule import RobotsEntry
 from orbweaver.politeness.robots_cache import RobotsUnreachable
 
-if TYPE_CHECKING:
-    import argparse
-
-HELP = "say why a URL was or was not crawled, from what is stored"
 ROBOTS_MS_MAX = 60_000
 
 
-def options(command: argparse.ArgumentParser) -> None:
-    """Add what may be typed behind `orbweaver explain`."""
-    add = command.add_argument
-    add("url", metavar="URL")
-    add("--crawl", metavar="ID", help="in this crawl; default: the newest whose scope it lies in")
-    fetch = "ask for its robots.txt where no copy is kept"
-    add("--fetch", action="store_true", help=fetch)
-
-
-async def explain(arguments: argparse.Namespace, around: Surroundings) -> int:
+async def explain(arguments: Namespace, around: Surroundings) -> int:
     """Say what became of a URL, and why."""
     async with chosen(arguments, around) as session:
         explainer = explainer_of(session.ports, session.control)
@@ -45,18 +32,9 @@ async def explain(arguments: argparse.Namespace, around: Surroundings) -> int:
         facts, told = await explainer.explain(
             arguments.url, arguments.crawl, ask if arguments.fetch else None
         )
-    if arguments.json:
-        around.write(json.dumps(_body(facts, told)))
-        return OK
-    around.write(text.clean(told.verdict))
-    rows = [(one.about, text.clean(one.words)) for one in told.statements]
-    labels = ["", *(about for about, _ in rows)]
-    # A label stands once for what follows on it.
-    shown = [
-        ("" if about == before else about, words)
-        for before, (about, words) in zip(labels, rows, strict=False)
-    ]
-    around.write(*(f"  {line}" for line in text.table(shown)))
+    rows = text.labelled((one.about, text.clean(one.words)) for one in told.statements)
+    said = (text.clean(told.verdict), *text.table(rows, indent=2))
+    answer(arguments, around, _body(facts, told), *said)
     return OK
 
 
@@ -94,11 +72,12 @@ async def _robots(
 
 
 COMMANDS = (
-    Command(
-        name="explain",
-        help=HELP,
-        run=explain,
-        options=options,
-        parents=(stack_options, json_option),
+    command(
+        "explain",
+        "say why a URL was or was not crawled, from what is stored",
+        explain,
+        option("url URL"),
+        option("--crawl ID", "in this crawl; default: the newest whose scope it lies in"),
+        option("--fetch", "ask for its robots.txt where no copy is kept"),
     ),
 )

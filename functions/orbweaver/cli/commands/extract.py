@@ -10,15 +10,15 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.cli import text
-from orbweaver.cli.command import Command, json_option
+from orbweaver.cli.command import command, json_option, option
 from orbweaver.cli.commands.crawl import checked
-from orbweaver.cli.commands.custom import functions
+from orbweaver.cli.commands.custom import EXTRACTOR_HELP, functions
 from orbweaver.cli.commands.init_check import plan_in
 from orbweaver.cli.commands.robots_url import ROBOTS_S_MAX, canonical
 from orbweaver.cli.crawl_options import DEFINITION
@@ -40,10 +40,6 @@ from orbweaver.parsing.sniffing import HTML_TYPES
 from orbweaver.politeness.robots_cache import RobotsUnreachable
 from orbweaver.politeness.robots_txt import Robots
 
-if TYPE_CHECKING:
-    import argparse
-
-HELP = "try the item rules of a definition on one page, without crawling"
 REDIRECTS_MAX = 5
 SHOWN_CHARS_MAX = 200
 ITEMS_SHOWN_MAX = 20
@@ -58,17 +54,7 @@ class Got:
     content_type: str | None = None
 
 
-def options(command: argparse.ArgumentParser) -> None:
-    """Add the options of `extract`."""
-    command.add_argument("page", metavar="URL|FILE", help="a page of the web, or one that is saved")
-    config = f"the definition whose [[items]] are tried ({DEFINITION})"
-    command.add_argument("--config", type=Path, default=DEFINITION, metavar="FILE", help=config)
-    command.add_argument("--url", metavar="URL", help="where a file is from")
-    extractor = "a module with functions of your own (cdk.json says which is deployed)"
-    command.add_argument("--extractor", type=Path, metavar="FILE", help=extractor)
-
-
-async def extract(arguments: argparse.Namespace, around: Surroundings) -> int:
+async def extract(arguments: Namespace, around: Surroundings) -> int:
     """Extract from one page, and print what is found."""
     crawl = checked(plan_in(arguments.config, around), around)
     if not crawl.items:
@@ -90,7 +76,7 @@ async def extract(arguments: argparse.Namespace, around: Surroundings) -> int:
 # --- the page -----------------------------------------------------------------------------------
 
 
-async def _got(arguments: argparse.Namespace, around: Surroundings, crawl: Crawl) -> Got:
+async def _got(arguments: Namespace, around: Surroundings, crawl: Crawl) -> Got:
     what: str = arguments.page
     if "://" in what:
         if arguments.url:
@@ -196,6 +182,16 @@ def _word(value: object) -> str:
     return text.cut(word, SHOWN_CHARS_MAX)
 
 
+_CONFIG = f"the definition whose [[items]] are tried ({DEFINITION})"
 COMMANDS = (
-    Command(name="extract", help=HELP, run=extract, options=options, parents=(json_option,)),
+    command(
+        "extract",
+        "try the item rules of a definition on one page, without crawling",
+        extract,
+        option("page URL|FILE", "a page of the web, or one that is saved"),
+        option("--config FILE", _CONFIG, default=DEFINITION),
+        option("--url URL", "where a file is from"),
+        option("--extractor FILE", EXTRACTOR_HELP),
+        parents=(json_option,),
+    ),
 )

@@ -7,26 +7,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+from argparse import Namespace
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from orbweaver.app.wiring import stores_of
 from orbweaver.cli import text
-from orbweaver.cli.command import Command, json_option, stack_options
+from orbweaver.cli.command import command, either, option
+from orbweaver.cli.exit_codes import FAILED, OK
 from orbweaver.cli.session import Session, Surroundings, chosen
 from orbweaver.control.crawl_control import ControlError
 from orbweaver.erasure.scope import scope_of_crawl, scope_of_host, scope_of_url
 
 if TYPE_CHECKING:
-    import argparse
-
     from orbweaver.erasure.erasure import Forgotten
     from orbweaver.erasure.messages import Stores
     from orbweaver.erasure.preview import Look
     from orbweaver.erasure.scope import ErasureScope
 
-OK, NOT_ALL = 0, 1
-HELP = "have a URL, a host or a crawl forgotten: records, bodies, exports, messages"
 # What is counted, in the words of this command and the order in which it goes.
 WORDS = {
     "dead_letters": "dead letters",
@@ -62,20 +60,7 @@ ELSEWHERE = {
 AGAIN = "a crawl that finds it takes it in again: `exclude` in its definition keeps it out"
 
 
-def options(forget: argparse.ArgumentParser) -> None:
-    """Add the options."""
-    what = forget.add_mutually_exclusive_group(required=True)
-    what.add_argument("--url", metavar="URL", help="one URL, in all crawls")
-    host = "all URLs of a host: example.org, example.org:8080 or https://example.org"
-    what.add_argument("--host", metavar="HOST", help=host)
-    what.add_argument("--crawl", metavar="ID", help="a run, or all runs of a name")
-    mentions = "also bodies and texts of other pages that mention it"
-    forget.add_argument("--mentions", action="store_true", help=mentions)
-    forget.add_argument("--dry-run", action="store_true", help="count, and change nothing")
-    forget.add_argument("--yes", action="store_true", help="do not ask")
-
-
-def forget(arguments: argparse.Namespace, around: Surroundings) -> int:
+def forget(arguments: Namespace, around: Surroundings) -> int:
     """Have it forgotten, after a question."""
     if arguments.dry_run:
         return asyncio.run(_count(arguments, around))
@@ -83,17 +68,17 @@ def forget(arguments: argparse.Namespace, around: Surroundings) -> int:
         found = asyncio.run(_look(arguments, around))
         if not _confirmed(found, around):
             around.note("nothing was forgotten")
-            return NOT_ALL
+            return FAILED
     return asyncio.run(_forget(arguments, around))
 
 
-async def _look(arguments: argparse.Namespace, around: Surroundings) -> Mapping[str, int]:
+async def _look(arguments: Namespace, around: Surroundings) -> Mapping[str, int]:
     async with chosen(arguments, around) as session:
         _, _, look = await _preview(arguments, session, around)
     return look.found
 
 
-async def _count(arguments: argparse.Namespace, around: Surroundings) -> int:
+async def _count(arguments: Namespace, around: Surroundings) -> int:
     from orbweaver.erasure.erasure import Forgetter
 
     async with chosen(arguments, around) as session:
@@ -103,7 +88,7 @@ async def _count(arguments: argparse.Namespace, around: Surroundings) -> int:
     return OK
 
 
-async def _forget(arguments: argparse.Namespace, around: Surroundings) -> int:
+async def _forget(arguments: Namespace, around: Surroundings) -> int:
     from orbweaver.erasure.erasure import Forgetter
 
     async with chosen(arguments, around) as session:
@@ -116,11 +101,11 @@ async def _forget(arguments: argparse.Namespace, around: Surroundings) -> int:
         if arguments.crawl is None:
             around.note(AGAIN)
         around.note(*(f"the schedule {text.clean(name)} starts it again" for name in schedules))
-    return NOT_ALL if done.left else OK
+    return FAILED if done.left else OK
 
 
 async def _preview(
-    arguments: argparse.Namespace, session: Session, around: Surroundings
+    arguments: Namespace, session: Session, around: Surroundings
 ) -> tuple[Stores, ErasureScope, Look]:
     """See what is meant, and what there is of it; raises ControlError if that cannot go now."""
     from orbweaver.erasure.erasure import refuse
@@ -135,7 +120,7 @@ async def _preview(
     return stores, scope, look
 
 
-async def _scope(arguments: argparse.Namespace, stores: Stores) -> ErasureScope:
+async def _scope(arguments: Namespace, stores: Stores) -> ErasureScope:
     from orbweaver.erasure.preview import exported
 
     crawls = await stores.crawls.list()
@@ -155,7 +140,7 @@ async def _schedules(session: Session, scope: ErasureScope) -> list[str]:
     return [one.name for one in found if scope.text(one.told)]
 
 
-def _show(done: Forgotten, word: str, arguments: argparse.Namespace, around: Surroundings) -> None:
+def _show(done: Forgotten, word: str, arguments: Namespace, around: Surroundings) -> None:
     if arguments.json:
         counts = dict(done.done)
         body = {"forgotten": counts, "left": list(done.left), "elsewhere": ELSEWHERE}
@@ -182,8 +167,20 @@ def _confirmed(found: Mapping[str, int], around: Surroundings) -> bool:
     return around.confirmed("forget it?")
 
 
+_HOST = "all URLs of a host: example.org, example.org:8080 or https://example.org"
 COMMANDS = (
-    Command(
-        name="forget", help=HELP, run=forget, options=options, parents=(stack_options, json_option)
+    command(
+        "forget",
+        "have a URL, a host or a crawl forgotten: records, bodies, exports, messages",
+        forget,
+        either(
+            option("--url URL", "one URL, in all crawls"),
+            option("--host HOST", _HOST),
+            option("--crawl ID", "a run, or all runs of a name"),
+            required=True,
+        ),
+        option("--mentions", "also bodies and texts of other pages that mention it"),
+        option("--dry-run", "count, and change nothing"),
+        option("--yes", "do not ask"),
     ),
 )

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.cli import crawl_summary, text
-from orbweaver.cli.command import Command, add_crawl, json_option, stack_options
+from orbweaver.cli.command import answer, command, newest, repeated
+from orbweaver.cli.exit_codes import OK
 from orbweaver.cli.session import Surroundings, chosen
 from orbweaver.diagnostics.host_status import HostView
 from orbweaver.diagnostics.refusal_report import Report, Skipped
 from orbweaver.diagnostics.rule_texts import moment
 from orbweaver.model.cuts import COUNTER
 
-if TYPE_CHECKING:
-    import argparse
-
-OK = 0
 HEAD = ("host", "claimed", "ended", "failed", "queued", "delay", "robots.txt", "next request")
 UNKNOWN = "-"
 TITLES = {
@@ -31,7 +29,7 @@ TITLES = {
 # --- hosts --------------------------------------------------------------------------------------
 
 
-async def hosts(arguments: argparse.Namespace, around: Surroundings) -> int:
+async def hosts(arguments: Namespace, around: Surroundings) -> int:
     """Show how a crawl does at its hosts."""
     async with chosen(arguments, around) as session:
         crawl = await session.control.find(arguments.which)
@@ -71,21 +69,14 @@ def _next(view: HostView, now_ms: int) -> str:
 # --- report -------------------------------------------------------------------------------------
 
 
-async def report(arguments: argparse.Namespace, around: Surroundings) -> int:
+async def report(arguments: Namespace, around: Surroundings) -> int:
     """Show what a crawl left out, and why, with examples."""
     async with chosen(arguments, around) as session:
         found = await session.control.report(arguments.which)
-    if arguments.json:
-        body: dict[str, Any] = {"type": "report", "crawl": found.crawl.id}
-        body["skipped"] = [asdict(line) for line in found.skipped]
-        body["nothing_new"] = found.nothing_new
-        around.write(json.dumps(body))
-    elif found.skipped:
-        around.write(*map(text.clean, _lines(found)))
-    elif found.nothing_new:
-        around.write(f"{found.crawl.id}: {crawl_summary.nothing_new(found.crawl)}")
-    else:
-        around.write(f"{found.crawl.id} has left nothing out")
+    body: dict[str, Any] = {"type": "report", "crawl": found.crawl.id}
+    body["skipped"] = [asdict(line) for line in found.skipped]
+    body["nothing_new"] = found.nothing_new
+    answer(arguments, around, body, *map(text.clean, _lines(found)))
     return OK
 
 
@@ -99,6 +90,9 @@ def _meaning(line: Skipped) -> str:
 
 def _lines(found: Report) -> list[str]:
     lines = [found.crawl.id]
+    if not found.skipped:
+        new = crawl_summary.nothing_new(found.crawl) if found.nothing_new else ""
+        return [f"{lines[0]}: {new}" if new else f"{lines[0]} has left nothing out"]
     for kind, title in TITLES.items():
         those = [line for line in found.skipped if line.kind == kind]
         if not those:
@@ -112,34 +106,14 @@ def _lines(found: Report) -> list[str]:
     return lines
 
 
-# --- options ------------------------------------------------------------------------------------
-
-_NEWEST = "an id or a name; default: newest"
-
-
-def _hosts_options(command: argparse.ArgumentParser) -> None:
-    add_crawl(command, _NEWEST, nargs="?")
-    host = "this one, too: a name, or a URL's beginning; may be repeated"
-    command.add_argument("--host", action="append", default=[], metavar="HOST", help=host)
-
-
-def _report_options(command: argparse.ArgumentParser) -> None:
-    add_crawl(command, _NEWEST, nargs="?")
-
-
+_HOST = "this one, too: a name, or a URL's beginning; may be repeated"
 COMMANDS = (
-    Command(
-        name="hosts",
-        help="show how a crawl does at its hosts: counts, pace, blocks",
-        run=hosts,
-        options=_hosts_options,
-        parents=(stack_options, json_option),
+    command(
+        "hosts",
+        "show how a crawl does at its hosts: counts, pace, blocks",
+        hosts,
+        newest(),
+        repeated("--host HOST", _HOST),
     ),
-    Command(
-        name="report",
-        help="say what a crawl left out and why, with examples",
-        run=report,
-        options=_report_options,
-        parents=(stack_options, json_option),
-    ),
+    command("report", "say what a crawl left out and why, with examples", report, newest()),
 )

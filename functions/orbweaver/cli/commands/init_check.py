@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import json
 import tomllib
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.cli import item_text, text
-from orbweaver.cli.command import Command, json_option
+from orbweaver.cli.command import answer, command, file, json_option, option
 from orbweaver.cli.commands import custom
 from orbweaver.cli.crawl_options import DEFINITION, OPTIONS, given
 from orbweaver.cli.crawl_template import STARTER
-from orbweaver.cli.exit_codes import UsageError
+from orbweaver.cli.exit_codes import OK, UsageError
 from orbweaver.cli.session import Surroundings
 from orbweaver.control import definition
 from orbweaver.control.crawl_spec import SEEDS_FILE, CrawlSpec, Overlap
@@ -37,17 +38,13 @@ from orbweaver.model.url import canonicalize
 from orbweaver.model.user_agent import OPEN_HEADERS
 from orbweaver.politeness.host_schedule import spacing_ms
 
-if TYPE_CHECKING:
-    import argparse
-
-OK = 0
 STANDARD_INPUT = "-"
 FILE_BYTES_MAX = 16 * 1024 * 1024
 SHOWN_MAX = 5
 HOUR_MS = 3_600_000
 
 
-def plan_of(arguments: argparse.Namespace, around: Surroundings) -> CrawlSpec:
+def plan_of(arguments: Namespace, around: Surroundings) -> CrawlSpec:
     """Make a plan of options, and of the definition that they name."""
     parts = given(arguments)
     if STANDARD_INPUT in parts.get("seeds", ()):
@@ -188,7 +185,7 @@ def _is_json(file: Path) -> bool:
 # --- commands -----------------------------------------------------------------------------------
 
 
-def init(arguments: argparse.Namespace, around: Surroundings) -> int:
+def init(arguments: Namespace, around: Surroundings) -> int:
     """Write a definition to begin with."""
     file: Path = arguments.file
     try:
@@ -202,24 +199,18 @@ def init(arguments: argparse.Namespace, around: Surroundings) -> int:
     return OK
 
 
-def check(arguments: argparse.Namespace, around: Surroundings) -> int:
+def check(arguments: Namespace, around: Surroundings) -> int:
     """Say what a definition would do; UsageError with all that is wrong."""
     file: Path = arguments.file
     plan = plan_in(file, around)
     crawl = crawl_of(plan, around.clock.now_ms())
     custom.check_known(arguments.extractor, around, crawl.items)
     said = [(label, text.clean(words)) for label, words in explained(crawl, plan)]
-    if arguments.json:
-        body = definition.document_of(replace(plan, headers=(), host_headers=(), webhook=None))
-        told = [{"about": label, "words": words} for label, words in said]
-        around.write(json.dumps({"name": crawl.name, "does": told, "definition": body}))
-        return OK
-    labels = [
-        label if place == 0 or label != said[place - 1][0] else ""
-        for place, (label, _) in enumerate(said)
-    ]
-    rows = [(label, words) for label, (_, words) in zip(labels, said, strict=True)]
-    around.write(f"{file} is in order; nothing has been asked for", "", *text.table(rows))
+    document = definition.document_of(replace(plan, headers=(), host_headers=(), webhook=None))
+    told = [{"about": label, "words": words} for label, words in said]
+    body = {"name": crawl.name, "does": told, "definition": document}
+    lines = (f"{file} is in order; nothing has been asked for", "")
+    answer(arguments, around, body, *lines, *text.table(text.labelled(said)))
     return OK
 
 
@@ -347,37 +338,20 @@ def _some(items: tuple[str, ...]) -> str:
     return f"{shown} and {more:,} more" if more > 0 else shown
 
 
-# --- options ------------------------------------------------------------------------------------
-
-
-def _init_options(command: argparse.ArgumentParser) -> None:
-    _add_file(command, f"where to; what is there stays ({DEFINITION})")
-
-
-def _check_options(command: argparse.ArgumentParser) -> None:
-    _add_file(command, f"TOML; JSON if it ends in .json ({DEFINITION})")
-    functions = "a module with functions of your own (cdk.json says which is deployed)"
-    command.add_argument("--extractor", type=Path, metavar="FILE", help=functions)
-
-
-def _add_file(command: argparse.ArgumentParser, text: str) -> None:
-    command.add_argument(
-        "file", nargs="?", type=Path, default=DEFINITION, metavar="FILE", help=text
-    )
-
-
 COMMANDS = (
-    Command(
-        name="init",
-        help="write the definition of a crawl to begin with",
-        run=init,
-        options=_init_options,
+    command(
+        "init",
+        "write the definition of a crawl to begin with",
+        init,
+        file(f"where to; what is there stays ({DEFINITION})", DEFINITION),
+        parents=(),
     ),
-    Command(
-        name="check",
-        help="say what the definition of a crawl would do, or what is wrong",
-        run=check,
-        options=_check_options,
+    command(
+        "check",
+        "say what the definition of a crawl would do, or what is wrong",
+        check,
+        file(f"TOML; JSON if it ends in .json ({DEFINITION})", DEFINITION),
+        option("--extractor FILE", custom.EXTRACTOR_HELP),
         parents=(json_option,),
     ),
 )

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from orbweaver.cli import crawl_summary, export_files, option_types, stored, text
+from orbweaver.cli import crawl_summary, export_files, stored, text
 from orbweaver.cli.command import (
-    Command,
-    add_crawl,
+    STACK_JSON,
     add_formats,
-    json_option,
+    answer,
+    command,
+    either,
+    newest,
+    option,
     out_option,
-    stack_options,
+    which,
 )
 from orbweaver.cli.commands.crawl import timed
 from orbweaver.cli.commands.robots_url import canonical
@@ -29,16 +32,13 @@ from orbweaver.model.outcome import Outcome
 from orbweaver.model.page_record import PageRecord, day_of
 from orbweaver.model.version import NEWER, REMEDY
 
-if TYPE_CHECKING:
-    import argparse
-
 CRAWLS_SHOWN = 10
 
 
 # --- status -------------------------------------------------------------------------------------
 
 
-def status(arguments: argparse.Namespace, around: Surroundings) -> int:
+def status(arguments: Namespace, around: Surroundings) -> int:
     """Show how a crawl is doing."""
     display = around.display(arguments)
 
@@ -57,19 +57,10 @@ def status(arguments: argparse.Namespace, around: Surroundings) -> int:
             off = None if view.ended else await session.idle_workers()
             if off is not None:
                 around.note(off)
-            if arguments.json:
-                around.write(json.dumps({"type": "status", **as_json(view)}))
-                return OK
-            around.write(text.clean(heading(view)))
-            around.write(
-                *(
-                    f"  {line}"
-                    for line in text.table(
-                        [(label, text.clean(words)) for label, words in rows(view)]
-                    )
-                )
-            )
-            if arguments.which is None:
+            said = [(label, text.clean(words)) for label, words in rows(view)]
+            lines = (text.clean(heading(view)), *text.table(said, indent=2))
+            answer(arguments, around, {"type": "status", **as_json(view)}, *lines)
+            if arguments.which is None and not arguments.json:
                 await _others(session, view.reading.status.crawl, around)
             return OK
 
@@ -90,7 +81,7 @@ async def _others(session: Session, shown: Crawl, around: Surroundings) -> None:
 # --- pages --------------------------------------------------------------------------------------
 
 
-async def pages(arguments: argparse.Namespace, around: Surroundings) -> int:
+async def pages(arguments: Namespace, around: Surroundings) -> int:
     """List the pages of a crawl, a line each."""
     outcome = Outcome(arguments.outcome) if arguments.outcome else None
     async with chosen(arguments, around) as session:
@@ -117,7 +108,7 @@ async def _point_back(session: Session, crawl: Crawl, around: Surroundings) -> N
         around.note(f"the run before it: {older[0]}")
 
 
-async def page(arguments: argparse.Namespace, around: Surroundings) -> int:
+async def page(arguments: Namespace, around: Surroundings) -> int:
     """Show what became of a URL."""
     url = canonical(arguments.url)
     async with chosen(arguments, around) as session:
@@ -157,7 +148,7 @@ def _line(record: PageRecord) -> str:
 # --- export -------------------------------------------------------------------------------------
 
 
-async def export(arguments: argparse.Namespace, around: Surroundings) -> int:
+async def export(arguments: Namespace, around: Surroundings) -> int:
     """Write page records into files: of a crawl, of a day, or of a crawl's day."""
     formats = arguments.format or export_files.usual_formats()
     export_files.check_formats(formats)
@@ -176,73 +167,42 @@ async def export(arguments: argparse.Namespace, around: Surroundings) -> int:
         written = replace(written, folder=folder)
         if crawl is not None and not written.rows:
             await _point_back(session, crawl, around)
-    if arguments.json:
-        paths = [str(path) for path, _, _ in written.parts]
-        body = {"type": "result", "out": str(folder), "rows": written.rows, "files": paths}
-        around.write(json.dumps(body))
-    else:
-        around.write(*crawl_summary.files(written))
+    paths = [str(path) for path, _, _ in written.parts]
+    body = {"type": "result", "out": str(folder), "rows": written.rows, "files": paths}
+    answer(arguments, around, body, *crawl_summary.files(written))
     return OK
 
 
-# --- options ------------------------------------------------------------------------------------
-
-
-def _status_options(command: argparse.ArgumentParser) -> None:
-    add_crawl(command, "an id or a name; default: newest", nargs="?")
-    command.add_argument("--watch", action="store_true", help="until it ends")
-
-
-def _pages_options(command: argparse.ArgumentParser) -> None:
-    add_crawl(command, "a crawl's id or name")
-    outcomes = option_types.one_of([str(outcome) for outcome in Outcome])
-    command.add_argument("--outcome", type=outcomes, metavar="|".join(Outcome))
-    most = "at most so many"
-    command.add_argument("--limit", type=option_types.count, metavar="N", help=most)
-
-
-def _page_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("url", metavar="URL")
-    command.add_argument("--crawl", metavar="ID", help="in one crawl only")
-    stored = command.add_mutually_exclusive_group()
-    stored.add_argument("--body", action="store_true", help="its body instead, as it came")
-    stored.add_argument("--text", action="store_true", help="its main text instead, as Markdown")
-
-
-def _export_options(command: argparse.ArgumentParser) -> None:
-    day = "default: today, UTC"
-    command.add_argument("--day", type=option_types.day, metavar="YYYY-MM-DD", help=day)
-    command.add_argument("--crawl", metavar="ID", help="one crawl's records, of all its days")
-    add_formats(command)
-
-
 COMMANDS = (
-    Command(
-        name="status",
-        help="show how a crawl is doing",
-        run=status,
-        options=_status_options,
-        parents=(stack_options, json_option),
+    command(
+        "status", "show how a crawl is doing", status, newest(), option("--watch", "until it ends")
     ),
-    Command(
-        name="pages",
-        help="list the pages of a crawl",
-        run=pages,
-        options=_pages_options,
-        parents=(stack_options, json_option),
+    command(
+        "pages",
+        "list the pages of a crawl",
+        pages,
+        which("a crawl's id or name"),
+        option(f"--outcome {'|'.join(Outcome)}"),
+        option("--limit N", "at most so many"),
     ),
-    Command(
-        name="page",
-        help="show what became of a URL",
-        run=page,
-        options=_page_options,
-        parents=(stack_options, json_option),
+    command(
+        "page",
+        "show what became of a URL",
+        page,
+        option("url URL"),
+        option("--crawl ID", "in one crawl only"),
+        either(
+            option("--body", "its body instead, as it came"),
+            option("--text", "its main text instead, as Markdown"),
+        ),
     ),
-    Command(
-        name="export",
-        help="write page records into files",
-        run=export,
-        options=_export_options,
-        parents=(stack_options, json_option, out_option),
+    command(
+        "export",
+        "write page records into files",
+        export,
+        option("--day YYYY-MM-DD", "default: today, UTC"),
+        option("--crawl ID", "one crawl's records, of all its days"),
+        add_formats,
+        parents=(*STACK_JSON, out_option),
     ),
 )

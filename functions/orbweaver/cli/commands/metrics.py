@@ -11,11 +11,12 @@ Rules
 from __future__ import annotations
 
 import asyncio
+from argparse import Namespace
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from orbweaver.cli.command import Command, stack_options
+from orbweaver.cli.command import command, option, stack_options
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.cli.session import Session, Surroundings, chosen
 from orbweaver.control.crawl_control import Status, UnknownCrawl
@@ -24,26 +25,15 @@ from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import PortError
 
 if TYPE_CHECKING:
-    import argparse
-
     from aiohttp import web
     from prometheus_client.core import Metric
 
-HELP = "show running crawls to Prometheus"
 LISTEN = "127.0.0.1:9464"
 READ_MS, LIST_MS, SHOWN_MS = 5_000, 60_000, 600_000
 READ_AT_ONCE = 8
 
 
-def options(command: argparse.ArgumentParser) -> None:
-    """Add what may be typed behind `orbweaver metrics`."""
-    listen = f"where to be scraped ({LISTEN}); port 0 takes a free one"
-    command.add_argument("--listen", default=LISTEN, metavar="HOST:PORT", help=listen)
-    one = "this crawl only, by its id or name; default: all that run"
-    command.add_argument("--crawl", metavar="ID", help=one)
-
-
-async def metrics(arguments: argparse.Namespace, around: Surroundings) -> int:
+async def metrics(arguments: Namespace, around: Surroundings) -> int:
     """Serve metrics until that is ended from outside."""
     host, port = address(arguments.listen)
     async with chosen(arguments, around) as session:
@@ -154,6 +144,14 @@ async def _serve(board: Board, host: str, port: int) -> web.AppRunner:
     return runner
 
 
+_LISTEN = f"where to be scraped ({LISTEN}); port 0 takes a free one"
 COMMANDS = (
-    Command(name="metrics", help=HELP, run=metrics, options=options, parents=(stack_options,)),
+    command(
+        "metrics",
+        "show running crawls to Prometheus",
+        metrics,
+        option("--listen HOST:PORT", _LISTEN, default=LISTEN),
+        option("--crawl ID", "this crawl only, by its id or name; default: all that run"),
+        parents=(stack_options,),
+    ),
 )

@@ -5,12 +5,11 @@ Where a stack is named, or runs on this machine, `url` says what that stack woul
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from argparse import Namespace
+from typing import Any
 
 from orbweaver.cli import crawl_options, text
-from orbweaver.cli.command import Command, json_option, stack_options
+from orbweaver.cli.command import answer, command, json_option, option, repeated
 from orbweaver.cli.commands.crawl import checked
 from orbweaver.cli.commands.init_check import plan_in
 from orbweaver.cli.crawl_options import given
@@ -34,16 +33,13 @@ from orbweaver.model.user_agent import identity_of, token_of
 from orbweaver.politeness.robots_cache import RobotsUnreachable, Ruling
 from orbweaver.politeness.robots_txt import Robots
 
-if TYPE_CHECKING:
-    import argparse
-
 ROBOTS_S_MAX = 60.0
 
 
 # --- url ----------------------------------------------------------------------------------------
 
 
-def url(arguments: argparse.Namespace, around: Surroundings) -> int:
+def url(arguments: Namespace, around: Surroundings) -> int:
     """Show what a reference means, and whether a crawl would follow it as a link."""
     base = canonical(arguments.base) if arguments.base else None
     first = canonical(arguments.reference, base)
@@ -73,10 +69,7 @@ def url(arguments: argparse.Namespace, around: Surroundings) -> int:
         "cookies": "those that its site sets in the crawl" if crawl.cookies else None,
         **_asked(found, crawl, _allowed(arguments, around)),
     }
-    if arguments.json:
-        around.write(json.dumps(body))
-    else:
-        around.write(found, *(f"  {line}" for line in _lines({**body, "url": None})))
+    answer(arguments, around, body, found, *_lines({**body, "url": None}, indent=2))
     return OK
 
 
@@ -91,7 +84,7 @@ def _asked(url: str, crawl: Crawl, allowed: Allowed | None) -> dict[str, str | N
     return {"never_asked": None, "asked_by": asked}
 
 
-def _allowed(arguments: argparse.Namespace, around: Surroundings) -> Allowed | None:
+def _allowed(arguments: Namespace, around: Surroundings) -> Allowed | None:
     """Learn what the stack may dial that is named or runs here; None if there is neither."""
     named = arguments.target is not None or arguments.port is not None
     if not named and not around.machine.local():
@@ -103,7 +96,7 @@ def _allowed(arguments: argparse.Namespace, around: Surroundings) -> Allowed | N
 # --- robots -------------------------------------------------------------------------------------
 
 
-async def robots(arguments: argparse.Namespace, around: Surroundings) -> int:
+async def robots(arguments: Namespace, around: Surroundings) -> int:
     """Fetch a URL's robots.txt as a crawl would, and say what it allows."""
     target = canonical(arguments.url)
     host = host_of(target)
@@ -126,10 +119,8 @@ async def robots(arguments: argparse.Namespace, around: Surroundings) -> int:
         **_decision(ruling, target, token_of(agent)),
         "bytes": len(entry.body) if entry and entry.body is not None else None,
     }
-    if arguments.json:
-        around.write(json.dumps(body))
-    else:
-        around.write(*_lines({**body, "line": None, "rule": None}))  # "why" has both
+    # "why" has both.
+    answer(arguments, around, body, *_lines({**body, "line": None, "rule": None}))
     return OK
 
 
@@ -165,13 +156,13 @@ def canonical(reference: str, base: str | None = None) -> str:
         raise UsageError(f"{text.cut(redacted(reference), 200)!r}: {error}") from error
 
 
-def _lines(body: dict[str, Any]) -> list[str]:
-    known = [
-        (key if place == 0 else "", text.clean(_word(one)))
+def _lines(body: dict[str, Any], indent: int = 0) -> list[str]:
+    known = (
+        (key, text.clean(_word(one)))
         for key, value in body.items()
-        for place, one in enumerate(value if isinstance(value, tuple) else (value,))
-    ]
-    return text.table([(key, word) for key, word in known if word])
+        for one in (value if isinstance(value, tuple) else (value,))
+    )
+    return text.table(text.labelled(row for row in known if row[1]), indent=indent)
 
 
 def _word(value: object) -> str:
@@ -186,39 +177,24 @@ def _word(value: object) -> str:
             return str(value)
 
 
-# --- options ------------------------------------------------------------------------------------
-
-
-def _robots_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("url", metavar="URL")
-    command.add_argument("--user-agent", metavar="NAME", help="decide for another one")
-
-
-def _url_options(command: argparse.ArgumentParser) -> None:
-    add = command.add_argument
-    add("reference", metavar="REFERENCE")
-    add("--base", metavar="URL", help="the page that it stands on")
-    config = "a crawl's definition; other options that say what a crawl is do not count then"
-    add("--config", type=Path, metavar="FILE", help=config)
-    seed = "a seed of the crawl that decides; may be repeated"
-    add("--seed", action="append", default=[], metavar="URL", help=seed)
-    crawl_options.add_scope(add, "host")
-    crawl_options.add_parameters(add)
-
-
+_CONFIG = "a crawl's definition; other options that say what a crawl is do not count then"
 COMMANDS = (
-    Command(
-        name="robots",
-        help="fetch a robots.txt and say what it allows",
-        run=robots,
-        options=_robots_options,
+    command(
+        "robots",
+        "fetch a robots.txt and say what it allows",
+        robots,
+        option("url URL"),
+        option("--user-agent NAME", "decide for another one"),
         parents=(json_option,),
     ),
-    Command(
-        name="url",
-        help="show what a reference means, and whether a crawl would follow it",
-        run=url,
-        options=_url_options,
-        parents=(stack_options, json_option),
+    command(
+        "url",
+        "show what a reference means, and whether a crawl would follow it",
+        url,
+        option("reference REFERENCE"),
+        option("--base URL", "the page that it stands on"),
+        option("--config FILE", _CONFIG),
+        repeated("--seed URL", "a seed of the crawl that decides; may be repeated"),
+        crawl_options.add_links,
     ),
 )

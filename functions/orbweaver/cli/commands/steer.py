@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import json
+from argparse import Namespace
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from orbweaver.cli import option_types
 from orbweaver.cli.command import (
     PORT_HELP,
-    Command,
-    add_context,
-    add_crawl,
-    context_option,
-    json_option,
+    actions,
+    answer,
+    command,
+    context,
+    option,
+    shared,
     stack_options,
+    together,
+    which,
 )
 from orbweaver.cli.exit_codes import FAILED, OK, UsageError
 from orbweaver.cli.session import Surroundings, chosen, environment_in
 from orbweaver.cli.stack import ENDPOINT, PORT, REGIONS, export_line, port_option
 from orbweaver.model.settings import STACK
-
-if TYPE_CHECKING:
-    import argparse
 
 # The context key that names a file.
 EXTRACTOR = "extractor"
@@ -34,7 +33,7 @@ THEN = {
 }
 
 
-async def steer(arguments: argparse.Namespace, around: Surroundings) -> int:
+async def steer(arguments: Namespace, around: Surroundings) -> int:
     """Pause, resume or cancel a crawl."""
     async with chosen(arguments, around) as session:
         control = session.control
@@ -43,15 +42,14 @@ async def steer(arguments: argparse.Namespace, around: Surroundings) -> int:
         off = await session.idle_workers() if arguments.command == "resume" else None
     if off is not None:
         around.note(off)
-    if arguments.json:
-        around.write(json.dumps({"type": "result", "crawl": crawl.id, "state": str(crawl.state)}))
-    else:
-        around.write(f"{crawl.id} is {crawl.state}")
+    body = {"type": "result", "crawl": crawl.id, "state": str(crawl.state)}
+    answer(arguments, around, body, f"{crawl.id} is {crawl.state}")
+    if not arguments.json:
         around.note(THEN[arguments.command].format(id=crawl.id))
     return OK
 
 
-def local(arguments: argparse.Namespace, around: Surroundings) -> int:
+def local(arguments: Namespace, around: Surroundings) -> int:
     """Have the stack of this machine up or down, or list what runs."""
     machine = around.machine
     match arguments.action:
@@ -75,7 +73,7 @@ def local(arguments: argparse.Namespace, around: Surroundings) -> int:
     return OK
 
 
-def deploy(arguments: argparse.Namespace, around: Surroundings) -> int:
+def deploy(arguments: Namespace, around: Surroundings) -> int:
     """Deploy the stack, or bring it up to date."""
     environment = environment_in(arguments, around)
     context = _named_context(arguments, around)
@@ -89,7 +87,7 @@ def deploy(arguments: argparse.Namespace, around: Surroundings) -> int:
     return OK
 
 
-def destroy(arguments: argparse.Namespace, around: Surroundings) -> int:
+def destroy(arguments: Namespace, around: Surroundings) -> int:
     """Remove the stack."""
     environment = environment_in(arguments, around)
     context = _named_context(arguments, around)
@@ -120,7 +118,7 @@ def _confirmed(around: Surroundings) -> bool:
 
 
 def _check_name(
-    name: str, environment: Mapping[str, str], arguments: argparse.Namespace, around: Surroundings
+    name: str, environment: Mapping[str, str], arguments: Namespace, around: Surroundings
 ) -> None:
     """Refuse to make a second stack for a name that may be mistyped; raises UsageError."""
     names = [] if arguments.new else around.machine.stacks(environment)
@@ -131,7 +129,7 @@ def _check_name(
         )
 
 
-def context_of(arguments: argparse.Namespace, around: Surroundings) -> dict[str, str]:
+def context_of(arguments: Namespace, around: Surroundings) -> dict[str, str]:
     """Read what is given for the stack; files are named from where the command is typed."""
     context = dict(arguments.context)
     if context.get(EXTRACTOR):
@@ -139,7 +137,7 @@ def context_of(arguments: argparse.Namespace, around: Surroundings) -> dict[str,
     return context
 
 
-def _named_context(arguments: argparse.Namespace, around: Surroundings) -> dict[str, str]:
+def _named_context(arguments: Namespace, around: Surroundings) -> dict[str, str]:
     """Read what is given for the stack; --stack and -c stack_name are the same."""
     context = context_of(arguments, around)
     if arguments.stack != STACK:
@@ -152,73 +150,39 @@ def _named_context(arguments: argparse.Namespace, around: Surroundings) -> dict[
     return context
 
 
-# --- options ------------------------------------------------------------------------------------
-
-_LOCAL = {
-    "up": "start the emulator with the stack deployed to it",
-    "down": "stop the emulator; its state is kept",
-    "status": "list the emulators that run",
-}
-
-
-def _local_options(command: argparse.ArgumentParser) -> None:
-    actions = command.add_subparsers(dest="action", metavar="up|down|status", required=True)
-    up, down, _ = (
-        actions.add_parser(name, help=text, description=text) for name, text in _LOCAL.items()
-    )
-    for one in (up, down):
-        one.add_argument("--port", type=option_types.count, default=PORT, help=PORT_HELP)
-    up.add_argument("--fresh", action="store_true", help="forget what was there")
-    add_context(up, "a setting of the stack, as for `deploy`; may be repeated")
-    down.add_argument("--all", action="store_true", help="all of this checkout")
-
-
-def _deploy_options(command: argparse.ArgumentParser) -> None:
-    _destroy_options(command)
-    reset = "drop what the stack was deployed with; one key: -c KEY="
-    command.add_argument("--reset-context", action="store_true", help=reset)
-    second = "make this stack beside others of the account and region"
-    command.add_argument("--new", action="store_true", help=second)
-
-
-def _destroy_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--yes", action="store_true", help="do not ask")
-
-
-_STEERING = {
-    "pause": "have a crawl wait; it costs nothing then",
-    "resume": "have a paused crawl go on",
-    "cancel": "end a crawl; what is queued is not asked for",
-}
+_PORT = option("--port PORT", PORT_HELP, type=option_types.count, default=PORT)
+_UP = together(
+    _PORT,
+    option("--fresh", "forget what was there"),
+    context("a setting of the stack, as for `deploy`; may be repeated"),
+)
+_DOWN = together(_PORT, option("--all", "all of this checkout"))
+_YES = option("--yes", "do not ask")
+_RESET = option("--reset-context", "drop what the stack was deployed with; one key: -c KEY=")
+_NEW = option("--new", "make this stack beside others of the account and region")
+_STACK_CONTEXT = (stack_options, shared(context()))
 COMMANDS = (
-    *(
-        Command(
-            name=name,
-            help=help_,
-            run=steer,
-            options=add_crawl,
-            parents=(stack_options, json_option),
-        )
-        for name, help_ in _STEERING.items()
+    command("pause", "have a crawl wait; it costs nothing then", steer, which()),
+    command("resume", "have a paused crawl go on", steer, which()),
+    command("cancel", "end a crawl; what is queued is not asked for", steer, which()),
+    command(
+        "local",
+        "the stack on this machine: up, down, status",
+        local,
+        actions(
+            (),
+            up=("start the emulator with the stack deployed to it", _UP),
+            down=("stop the emulator; its state is kept", _DOWN),
+            status=("list the emulators that run", together()),
+        ),
+        parents=(),
     ),
-    Command(
-        name="local",
-        help="the stack on this machine: up, down, status",
-        run=local,
-        options=_local_options,
+    command(
+        "deploy",
+        "deploy the stack, or bring it up to date",
+        deploy,
+        *(_YES, _RESET, _NEW),
+        parents=_STACK_CONTEXT,
     ),
-    Command(
-        name="deploy",
-        help="deploy the stack, or bring it up to date",
-        run=deploy,
-        options=_deploy_options,
-        parents=(stack_options, context_option),
-    ),
-    Command(
-        name="destroy",
-        help="remove the stack",
-        run=destroy,
-        options=_destroy_options,
-        parents=(stack_options, context_option),
-    ),
+    command("destroy", "remove the stack", destroy, _YES, parents=_STACK_CONTEXT),
 )

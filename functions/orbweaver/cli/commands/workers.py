@@ -9,22 +9,19 @@ Rules
 
 from __future__ import annotations
 
-import json
+from argparse import Namespace
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from orbweaver.cli import text
-from orbweaver.cli.command import Command, json_option, stack_options
+from orbweaver.cli.command import answer, command, option
+from orbweaver.cli.exit_codes import FAILED, OK
 from orbweaver.cli.session import Surroundings, environment_in
 from orbweaver.cli.stack import WORKER, StackUnreachable, outputs_of
 
 if TYPE_CHECKING:
-    import argparse
-
     from localstack.sources import Source
 
-HELP = "switch all workers of a stack off or on, at once; messages wait meanwhile"
-OK, FAILED = 0, 1
 STEPS_MAX = 120
 STEP_S = 1.0
 WANTED = {"off": "Disabled", "on": "Enabled"}
@@ -35,12 +32,7 @@ THEN = {
 }
 
 
-def options(command: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
-    command.add_argument("action", choices=("off", "on", "status"), metavar="off|on|status")
-
-
-async def workers(arguments: argparse.Namespace, around: Surroundings) -> int:
+async def workers(arguments: Namespace, around: Surroundings) -> int:
     """Switch the workers of a stack, or say how they are switched."""
     environment = environment_in(arguments, around)
     outputs = outputs_of(arguments.stack, around.machine, environment, around.note)
@@ -52,7 +44,9 @@ async def workers(arguments: argparse.Namespace, around: Surroundings) -> int:
     wanted = WANTED.get(arguments.action)
     if wanted is not None:
         found = await _switched(wanted, outputs[WORKER], environment, around)
-    _show(found, arguments, around)
+    states = {source.queue: source.state for source in found}
+    rows = [(source.queue, source.state.lower()) for source in found]
+    answer(arguments, around, {"type": "workers", "sources": states}, *text.table(rows))
     if wanted is None:
         return OK
     late = [source.queue for source in found if source.state != wanted]
@@ -80,20 +74,11 @@ async def _switched(
     return around.machine.sources(function, environment)
 
 
-def _show(found: tuple[Source, ...], arguments: argparse.Namespace, around: Surroundings) -> None:
-    if arguments.json:
-        states = {source.queue: source.state for source in found}
-        around.write(json.dumps({"type": "workers", "sources": states}))
-        return
-    around.write(*text.table([(source.queue, source.state.lower()) for source in found]))
-
-
 COMMANDS = (
-    Command(
-        name="workers",
-        help=HELP,
-        run=workers,
-        options=options,
-        parents=(stack_options, json_option),
+    command(
+        "workers",
+        "switch all workers of a stack off or on, at once; messages wait meanwhile",
+        workers,
+        option("action off|on|status", choices=("off", "on", "status"), type=str),
     ),
 )

@@ -12,6 +12,7 @@ import csv
 import itertools
 import json
 import math
+from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -19,20 +20,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TextIO
 
-from orbweaver.cli import option_types, text
-from orbweaver.cli.command import Command, stack_options
+from orbweaver.cli import text
+from orbweaver.cli.command import command, option, stack_options
 from orbweaver.cli.exit_codes import OK, UsageError
 from orbweaver.cli.query import duckdb, tables
 from orbweaver.cli.query.saved import saved
 from orbweaver.cli.session import Surroundings, chosen, shown
 
 if TYPE_CHECKING:
-    import argparse
-
     from orbweaver.cli.query.duckdb import Answer
     from orbweaver.cli.query.tables import Sheet
 
-HELP = "ask exports with SQL: those in a folder, or of a stack by --target"
 FORMATS = ("table", "csv", "json")
 OUT = Path("out")
 STDIN = "-"
@@ -41,25 +39,7 @@ CELL_CHARS_MAX = 80
 NUMBERS = (int, float, Decimal)
 
 
-def options(query: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
-    query.add_argument(
-        "sql", nargs="?", metavar="SQL", help="one SELECT; - reads it from the input"
-    )
-    query.add_argument("--saved", metavar="NAME", help="a query that is there already")
-    query.add_argument("--list", action="store_true", help="list tables and saved queries")
-    folder = f"where exports are, or the folders that hold some ({OUT})"
-    query.add_argument("--from", dest="source", type=Path, metavar="DIR", help=folder)
-    query.add_argument(
-        "--day", type=option_types.day, metavar="YYYY-MM-DD", help="of this day only"
-    )
-    formats = option_types.one_of(FORMATS)
-    query.add_argument("--format", type=formats, default=FORMATS[0], metavar="|".join(FORMATS))
-    limit = f"at most so many rows (table: {ROWS_SHOWN})"
-    query.add_argument("--limit", type=option_types.count, metavar="N", help=limit)
-
-
-def query(arguments: argparse.Namespace, around: Surroundings) -> int:
+def query(arguments: Namespace, around: Surroundings) -> int:
     """Ask exports, and show the result."""
     sql = _sql(arguments, around)
     if arguments.target and arguments.source:
@@ -78,7 +58,7 @@ def query(arguments: argparse.Namespace, around: Surroundings) -> int:
     return OK
 
 
-def _sql(arguments: argparse.Namespace, around: Surroundings) -> str | None:
+def _sql(arguments: Namespace, around: Surroundings) -> str | None:
     """Say what is asked; None for a list of what can be."""
     given = [arguments.sql is not None, arguments.saved is not None, arguments.list]
     if sum(given) != 1:
@@ -92,7 +72,7 @@ def _sql(arguments: argparse.Namespace, around: Surroundings) -> str | None:
 
 
 def _tables(
-    arguments: argparse.Namespace, around: Surroundings, sql: str | None, folder: Path
+    arguments: Namespace, around: Surroundings, sql: str | None, folder: Path
 ) -> tuple[dict[str, Sheet], dict[str, Sheet]]:
     """Find all tables, and those that are asked for, whose files are then there."""
     if not arguments.target:
@@ -129,13 +109,13 @@ def _list(sheets: dict[str, Sheet], form: str, around: Surroundings) -> None:
         for sheet in sheets.values()
     ]
     around.write("tables, their rows and columns (each has dt, too)")
-    around.write(*(f"  {line}" for line in text.table(rows, right=[1])))
+    around.write(*text.table(rows, right=[1], indent=2))
     around.write("", "saved queries")
     titles = [(query.name, query.title) for query in saved().values()]
-    around.write(*(f"  {line}" for line in text.table(titles)))
+    around.write(*text.table(titles, indent=2))
 
 
-def _show(answer: Answer, arguments: argparse.Namespace, around: Surroundings) -> None:
+def _show(answer: Answer, arguments: Namespace, around: Surroundings) -> None:
     match arguments.format:
         case "csv":
             writer = csv.writer(_Shown(around.out), lineterminator="\n")
@@ -242,4 +222,21 @@ def _distinct(names: Sequence[str]) -> Iterable[str]:
     return numbered()
 
 
-COMMANDS = (Command(name="query", help=HELP, run=query, options=options, parents=(stack_options,)),)
+_FROM = option(
+    "--from DIR", f"where exports are, or the folders that hold some ({OUT})", dest="source"
+)
+COMMANDS = (
+    command(
+        "query",
+        "ask exports with SQL: those in a folder, or of a stack by --target",
+        query,
+        option("sql SQL", "one SELECT; - reads it from the input", nargs="?"),
+        option("--saved NAME", "a query that is there already"),
+        option("--list", "list tables and saved queries"),
+        _FROM,
+        option("--day YYYY-MM-DD", "of this day only"),
+        option(f"--format {'|'.join(FORMATS)}", default=FORMATS[0]),
+        option("--limit N", f"at most so many rows (table: {ROWS_SHOWN})"),
+        parents=(stack_options,),
+    ),
+)
