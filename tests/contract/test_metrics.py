@@ -6,8 +6,9 @@ import json
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.adapters.aws.emf import EmfMetrics, TimedFetcher, unit_of
+from orbweaver.adapters.aws.emf import EmfMetrics, unit_of
 from orbweaver.adapters.local.clock import SystemClock
+from orbweaver.adapters.web.timing import TimedFetcher
 from orbweaver.model.http_exchange import Failure, Request, Response
 from orbweaver.model.metrics import VALUES_MAX, Metric, Service
 from orbweaver.model.outcome import Outcome, Reason

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.local.reader import InPlaceReader
+from orbweaver.app.aws_ports import Ports
 from tests.memory import (
     MemoryBudgets,
     MemoryCrawls,
@@ -50,13 +51,15 @@ def ports_over(
     clock: ManualClock,
     messages: FakeMessages,
     gate: Gate = open_gate,
-) -> Any:
+) -> Ports:
     """Make the ports of a container, as `bootstrap.connect` does."""
 
     async def client(_service: str) -> FakeMessages:
         return messages
 
-    return SimpleNamespace(
+    aws: Any = SimpleNamespace(client=client, later=lambda _service: messages)
+    ports = Ports(settings, aws, meter)
+    vars(ports).update(
         queue=MemoryQueue(world, gate),
         packs=MemoryPacks(world, gate),
         budgets=MemoryBudgets(world, gate),
@@ -69,12 +72,10 @@ def ports_over(
         secrets=MemorySecrets(world, gate),
         deliveries=MemoryDeliveries(world, gate),
         reader=InPlaceReader(),
-        settings=settings,
         clock=clock,
         random=Random(1),
-        aws=SimpleNamespace(client=client),
-        meter=meter,
     )
+    return ports
 
 
 def close(container: Container) -> None:

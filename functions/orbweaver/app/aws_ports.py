@@ -19,13 +19,18 @@ from orbweaver.frontier.messages import MessageSource
 from orbweaver.model.settings import Settings
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from orbweaver.adapters.aws.emf import EmfMetrics
     from orbweaver.adapters.aws.event_bus import BusEvents
+    from orbweaver.adapters.aws.glue import GlueCatalogue
     from orbweaver.adapters.aws.s3 import BucketFiles
+    from orbweaver.adapters.aws.s3_copy import BucketCourier
     from orbweaver.adapters.aws.scheduler import GroupSchedules
     from orbweaver.adapters.aws.secrets import ManagedSecrets
     from orbweaver.adapters.aws.sqs_dead_letters import SqsDeadLetters
     from orbweaver.adapters.aws.sqs_deliveries import SqsDeliveries
+    from orbweaver.adapters.aws.sqs_orders import SqsOrders
     from orbweaver.adapters.dynamodb.budgets import DynamoBudgets
     from orbweaver.adapters.dynamodb.claims import DynamoFrontier
     from orbweaver.adapters.dynamodb.crawls import DynamoCrawls
@@ -36,6 +41,7 @@ if TYPE_CHECKING:
     from orbweaver.adapters.dynamodb.table import Dynamo
     from orbweaver.adapters.local.reader import BudgetReader
     from orbweaver.model.metrics import Service
+    from orbweaver.model.ports import Fetcher, Metrics
 
 
 class Ports:
@@ -91,6 +97,18 @@ class Ports:
             seed_url=settings.seed_queue_url,
             pack_queues=settings.pack_queues,
             source=source,
+        )
+
+    @cached_property
+    def orders(self) -> SqsOrders:
+        """What exporters are to do."""
+        from orbweaver.adapters.aws.sqs_orders import SqsOrders
+
+        return SqsOrders(
+            self.aws.later("sqs"),
+            clock=self.clock,
+            random=self.random,
+            queue_url=self.settings.export_queue_url,
         )
 
     @cached_property
@@ -188,6 +206,18 @@ class Ports:
         )
 
     @cached_property
+    def catalogue(self) -> GlueCatalogue | None:
+        """The catalogue of tables, if the stack has one."""
+        settings = self.settings
+        if not settings.database:
+            return None
+        from orbweaver.adapters.aws.glue import GlueCatalogue
+        from orbweaver.exporting.manifest import PREFIX
+
+        root = f"s3://{settings.bucket}/{PREFIX}"
+        return GlueCatalogue(self.aws, database=settings.database, root=root)
+
+    @cached_property
     def reader(self) -> BudgetReader:
         """What makes readings of answers."""
         from orbweaver.adapters.local.reader import BudgetReader
@@ -215,6 +245,38 @@ class Ports:
         from orbweaver.adapters.aws.secrets import ManagedSecrets
 
         return ManagedSecrets(self.aws)
+
+    def metrics(self, service: Service) -> EmfMetrics:
+        """Make the counters of a service of the stack."""
+        from orbweaver.adapters.aws.emf import EmfMetrics
+
+        settings = self.settings
+        billed = settings.custom_metrics == "yes"
+        return EmfMetrics(stack=settings.stack, service=service, meter=self.meter, billed=billed)
+
+    def watched(self, fetcher: Fetcher, metrics: Metrics) -> Fetcher:
+        """Have what is sent to the web counted, and how long its answers take."""
+        from orbweaver.adapters.aws.usage_meter import MeteredFetcher
+        from orbweaver.adapters.web.timing import TimedFetcher
+
+        return TimedFetcher(MeteredFetcher(fetcher, self.meter), metrics)
+
+    def of_crawl(self, crawl: str) -> AbstractContextManager[None]:
+        """Have what is used within be that crawl's."""
+        return self.meter.of(crawl)
+
+    async def bucket_courier(self) -> BucketCourier:
+        """Bring exports to the bucket of `settings.copy_bucket`."""
+        from orbweaver.adapters.aws.s3_copy import BucketCourier
+        from orbweaver.exporting.manifest import PREFIX
+
+        return BucketCourier(
+            await self.aws.client("s3"),
+            source=self.settings.bucket,
+            target=self.settings.copy_bucket,
+            prefix=PREFIX,
+            clock=self.clock,
+        )
 
     @cached_property
     def _dynamo(self) -> Dynamo:
@@ -248,11 +310,3 @@ def meter_of(settings: Settings) -> UsageMeter:
         settings.packs_table: "packs",
     }
     return UsageMeter(tables=tables, memory_mb=settings.memory_mb)
-
-
-def metrics_of(ports: Ports, service: Service) -> EmfMetrics:
-    """Make the counters of a service of the stack."""
-    from orbweaver.adapters.aws.emf import EmfMetrics
-
-    billed = ports.settings.custom_metrics == "yes"
-    return EmfMetrics(stack=ports.settings.stack, service=service, meter=ports.meter, billed=billed)

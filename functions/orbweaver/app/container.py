@@ -93,7 +93,7 @@ class Container:
                 case "answer":
                     self._answering(ports)
                 case "export":
-                    await self._exporting(ports)
+                    self._exporting(ports)
                 case "fire":
                     with starting(ports):  # made anew for each, and so without what it imports
                         pass
@@ -145,7 +145,7 @@ class Container:
         from orbweaver.model.metrics import Metric
 
         async def run(ports: Ports) -> dict[str, Any]:
-            exporter = await self._exporting(ports)
+            exporter = self._exporting(ports)
             with exports_counted(ports) as metrics:
                 if "Records" not in event:
                     return {"days": list(await exporter.begin(event, identity))}
@@ -157,11 +157,11 @@ class Container:
 
         return self._run(run)
 
-    async def _exporting(self, ports: Ports) -> Exporter:
+    def _exporting(self, ports: Ports) -> Exporter:
         from orbweaver.app.wiring_exporting import exporter_of
 
         if self._exporter is None:
-            self._exporter = await exporter_of(ports)
+            self._exporter = exporter_of(ports)
         return self._exporter
 
     def fire(self, event: dict[str, Any]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from orbweaver.api.app import Api
-    from orbweaver.app.aws_ports import Ports
+    from orbweaver.app.ports import PortSet
     from orbweaver.control.crawl_control import Control
     from orbweaver.control.scheduler import Starter
     from orbweaver.control.webhook_sender import Notifier
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from orbweaver.worker.fetch_pack import PackFetcher
 
 
-def worker_of(ports: Ports) -> Worker:
+def worker_of(ports: PortSet) -> Worker:
     """Put a worker together."""
-    from orbweaver.app.aws_ports import metrics_of
     from orbweaver.budget.reservation import BudgetKeeper
     from orbweaver.model.metrics import Service
     from orbweaver.worker.batch import Worker
@@ -38,7 +37,7 @@ def worker_of(ports: Ports) -> Worker:
     from orbweaver.worker.seeding import Seeder
 
     applier = applier_of(ports)
-    metrics = metrics_of(ports, Service.WORKER)
+    metrics = ports.metrics(Service.WORKER)
     recent = RecentCrawls(crawls=ports.crawls, clock=ports.clock)
     ending = Ending()
     processor = PackProcessor(
@@ -69,21 +68,19 @@ def worker_of(ports: Ports) -> Worker:
         clock=ports.clock,
         metrics=metrics,
         settings=ports.settings,
-        of_crawl=ports.meter.of,
+        of_crawl=ports.of_crawl,
         ending=ending,
     )
 
 
 def pack_fetcher_of(
-    ports: Ports, recent: RecentCrawls, metrics: Metrics, ending: Ending | None = None
+    ports: PortSet, recent: RecentCrawls, metrics: Metrics, ending: Ending | None = None
 ) -> PackFetcher:
     """Put together who asks the web."""
-    from orbweaver.adapters.aws.emf import TimedFetcher
-    from orbweaver.adapters.aws.usage_meter import MeteredFetcher
     from orbweaver.worker.fetch_pack import PackFetcher
 
     return PackFetcher(
-        fetcher=TimedFetcher(MeteredFetcher(fetcher_of(ports), ports.meter), metrics),
+        fetcher=ports.watched(fetcher_of(ports), metrics),
         reader=ports.reader,
         hosts=ports.hosts,
         history=ports.pages,
@@ -95,7 +92,7 @@ def pack_fetcher_of(
     )
 
 
-def fetcher_of(ports: Ports) -> Fetcher:
+def fetcher_of(ports: PortSet) -> Fetcher:
     """Put together the web, by way of proxies where the stack has any."""
     from orbweaver.adapters.web.client import HttpFetcher, Limits
 
@@ -117,7 +114,7 @@ def fetcher_of(ports: Ports) -> Fetcher:
     )
 
 
-def control_of(ports: Ports) -> Control:
+def control_of(ports: PortSet) -> Control:
     """Put together who starts and steers crawls."""
     from orbweaver.control.crawl_control import Control
 
@@ -132,7 +129,7 @@ def control_of(ports: Ports) -> Control:
     )
 
 
-def explainer_of(ports: Ports, control: Control) -> Explainer:
+def explainer_of(ports: PortSet, control: Control) -> Explainer:
     """Put together who explains URLs."""
     from orbweaver.diagnostics.explainer import Explainer
 
@@ -148,9 +145,8 @@ def explainer_of(ports: Ports, control: Control) -> Explainer:
     )
 
 
-def stores_of(ports: Ports) -> Stores:
+def stores_of(ports: PortSet) -> Stores:
     """Put together all places that something is stored in."""
-    from orbweaver.app.wiring_exporting import catalogue_of
     from orbweaver.erasure.messages import Stores
 
     return Stores(
@@ -165,11 +161,11 @@ def stores_of(ports: Ports) -> Stores:
         applier=applier_of(ports),
         events=ports.events,
         clock=ports.clock,
-        catalogue=catalogue_of(ports),
+        catalogue=ports.catalogue,
     )
 
 
-def applier_of(ports: Ports) -> JournalApplier:
+def applier_of(ports: PortSet) -> JournalApplier:
     """Put together who carries journals out."""
     from orbweaver.worker.apply_journal import JournalApplier
 
@@ -184,7 +180,7 @@ def applier_of(ports: Ports) -> JournalApplier:
     )
 
 
-def api_of(ports: Ports) -> Api:
+def api_of(ports: PortSet) -> Api:
     """Put together who answers over HTTP."""
     from orbweaver.api.app import Api
     from orbweaver.api.context import Means
@@ -205,13 +201,12 @@ def api_of(ports: Ports) -> Api:
 
 
 @contextmanager
-def starting(ports: Ports) -> Iterator[Starter]:
+def starting(ports: PortSet) -> Iterator[Starter]:
     """Put together who starts what schedules fire, for one invocation."""
-    from orbweaver.app.aws_ports import metrics_of
     from orbweaver.control.scheduler import Starter
     from orbweaver.model.metrics import Service
 
-    metrics = metrics_of(ports, Service.STARTER)
+    metrics = ports.metrics(Service.STARTER)
     try:
         yield Starter(control=control_of(ports), clock=ports.clock, metrics=metrics)
     finally:
@@ -219,14 +214,13 @@ def starting(ports: Ports) -> Iterator[Starter]:
 
 
 @asynccontextmanager
-async def notifying(ports: Ports) -> AsyncIterator[Notifier]:
+async def notifying(ports: PortSet) -> AsyncIterator[Notifier]:
     """Put together who posts to webhooks, for one invocation; past the proxies of crawls."""
     from orbweaver.adapters.web.client import HttpFetcher
-    from orbweaver.app.aws_ports import metrics_of
     from orbweaver.control.webhook_sender import Notifier
     from orbweaver.model.metrics import Service
 
-    metrics = metrics_of(ports, Service.NOTIFIER)
+    metrics = ports.metrics(Service.NOTIFIER)
     fetcher = HttpFetcher(allowed=ports.settings.allowed)
     try:
         yield Notifier(

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
-from orbweaver.app.aws_ports import Ports
+from orbweaver.app.ports import PortSet
 from orbweaver.delivery.deliverer import Deliverer, Receiver
 
 if TYPE_CHECKING:
@@ -14,14 +14,13 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def delivering(ports: Ports) -> Iterator[Deliverer]:
+def delivering(ports: PortSet) -> Iterator[Deliverer]:
     """Put together who brings exports to receivers, for one invocation."""
-    from orbweaver.app.aws_ports import metrics_of
     from orbweaver.delivery.deliverer import Deliverer
     from orbweaver.model.metrics import Service
 
     settings = ports.settings
-    metrics = metrics_of(ports, Service.DELIVERY)
+    metrics = ports.metrics(Service.DELIVERY)
     receivers = {}
     if settings.copy_bucket:
         receivers["bucket"] = _copying(ports)
@@ -39,26 +38,18 @@ def delivering(ports: Ports) -> Iterator[Deliverer]:
         metrics.flush()
 
 
-def _copying(ports: Ports) -> Receiver:
-    from orbweaver.adapters.aws.s3_copy import BucketCourier
+def _copying(ports: PortSet) -> Receiver:
     from orbweaver.delivery.deliverer import Receiver
     from orbweaver.exporting.formats import FORMATS
-    from orbweaver.exporting.manifest import PREFIX
 
     @asynccontextmanager
-    async def opened() -> AsyncIterator[BucketCourier]:
-        yield BucketCourier(
-            await ports.aws.client("s3"),
-            source=ports.settings.bucket,
-            target=ports.settings.copy_bucket,
-            prefix=PREFIX,
-            clock=ports.clock,
-        )
+    async def opened() -> AsyncIterator[Courier]:
+        yield await ports.bucket_courier()
 
     return Receiver(formats=FORMATS, courier=opened)
 
 
-def _uploading(ports: Ports) -> Receiver:
+def _uploading(ports: PortSet) -> Receiver:
     from orbweaver.delivery.deliverer import Receiver
     from orbweaver.delivery.plan import formats_of
     from orbweaver.exporting.manifest import PREFIX

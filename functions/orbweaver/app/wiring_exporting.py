@@ -11,18 +11,16 @@ from orbweaver.model.settings import PREFIX, Settings, SettingsError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from orbweaver.adapters.aws.emf import EmfMetrics
-    from orbweaver.adapters.aws.glue import GlueCatalogue
-    from orbweaver.app.aws_ports import Ports
+    from orbweaver.app.ports import PortSet
     from orbweaver.exporting.change_feed import ChangeFeed
     from orbweaver.exporting.exporter import Exporter
     from orbweaver.exporting.local_exporter import Alone
     from orbweaver.exporting.run_state import UnitProgress
+    from orbweaver.model.ports import Metrics
 
 
-async def exporter_of(ports: Ports) -> Exporter:
+def exporter_of(ports: PortSet) -> Exporter:
     """Put together an exporter that shares its work with others."""
-    from orbweaver.adapters.aws.sqs_orders import SqsOrders
     from orbweaver.exporting.assembly import Assembly
 
     settings, clock, random = ports.settings, ports.clock, ports.random
@@ -30,15 +28,10 @@ async def exporter_of(ports: Ports) -> Exporter:
         pages=ports.pages,
         crawls=ports.crawls,
         files=ports.files,
-        orders=SqsOrders(
-            await ports.aws.client("sqs"),
-            clock=clock,
-            random=random,
-            queue_url=settings.export_queue_url,
-        ),
+        orders=ports.orders,
         events=ports.events,
         feed=_feed_of(ports),
-        catalogue=catalogue_of(ports),
+        catalogue=ports.catalogue,
         clock=clock,
         random=random,
         formats=_formats(settings),
@@ -65,7 +58,7 @@ def _span(settings: Settings) -> str:
     return settings.export_span
 
 
-def _feed_of(ports: Ports) -> ChangeFeed:
+def _feed_of(ports: PortSet) -> ChangeFeed:
     from orbweaver.exporting.change_feed import ChangeFeed
     from orbweaver.exporting.snapshot_store import Snapshots
 
@@ -79,32 +72,19 @@ def _feed_of(ports: Ports) -> ChangeFeed:
 
 
 @contextmanager
-def exports_counted(ports: Ports) -> Iterator[EmfMetrics]:
+def exports_counted(ports: PortSet) -> Iterator[Metrics]:
     """Count what becomes of orders, for one invocation."""
-    from orbweaver.app.aws_ports import metrics_of
     from orbweaver.model.metrics import Service
 
-    metrics = metrics_of(ports, Service.EXPORTER)
+    metrics = ports.metrics(Service.EXPORTER)
     try:
         yield metrics
     finally:
         metrics.flush()
 
 
-def catalogue_of(ports: Ports) -> GlueCatalogue | None:
-    """Put together the catalogue of tables, if the stack has one."""
-    from orbweaver.adapters.aws.glue import GlueCatalogue
-    from orbweaver.exporting.manifest import PREFIX
-
-    settings = ports.settings
-    if not settings.database:
-        return None
-    root = f"s3://{settings.bucket}/{PREFIX}"
-    return GlueCatalogue(ports.aws, database=settings.database, root=root)
-
-
 def alone_of(
-    ports: Ports,
+    ports: PortSet,
     folder: Path,
     formats: tuple[str, ...],
     tell: Callable[[UnitProgress], None] | None = None,

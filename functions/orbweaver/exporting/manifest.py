@@ -25,6 +25,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from hashlib import sha256
 from typing import Any
 
 from orbweaver.exporting.cells import Cells, iso
@@ -33,6 +34,8 @@ from orbweaver.model.columns import PAGES, SCHEMA, Column, Type
 from orbweaver.model.page_record import DAY_MS, PageRecord, day_of
 
 PREFIX = "exports/"
+# How much of its digest tells an export from another of the same day.
+ID_DIGITS = 16
 # What lies beside the tables, and is none.
 MANIFESTS, WORK, SNAPSHOTS = "manifests/", "_work/", "_snapshots/"
 PART = re.compile(
@@ -191,6 +194,23 @@ def encode_manifest(manifest: Manifest) -> bytes:
         },
     }
     return json.dumps(body, indent=1).encode() + b"\n"
+
+
+def exported_detail(manifest: Manifest, key: str, bucket: str) -> dict[str, Any]:
+    """Say which export stands: the event's `id` is the same for the same manifest."""
+    digest = sha256(encode_manifest(manifest)).hexdigest()
+    whose = (manifest.day, manifest.crawl, digest[:ID_DIGITS])
+    return {
+        "id": "-".join(part for part in whose if part is not None),
+        "day": manifest.day,
+        "crawl": manifest.crawl,
+        "bucket": bucket,
+        "manifest": key,
+        "sha256": digest,
+        "rows": dict(manifest.rows),
+        "files": len(manifest.files),
+        "bytes": manifest.bytes,
+    }
 
 
 def decode_manifest(body: bytes) -> Manifest | None:

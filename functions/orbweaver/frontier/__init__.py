@@ -12,6 +12,7 @@ Decides what belongs to a crawl and how it is written down; orders no effects (`
     pack_result     a pack's result in progress
     journal         its redo log, and its outbox
     journal_codec   the same as stored
+    ledger_codec    a commit record as stored
     resumption      earlier runs that a run goes on from
     refetch         pages that lack text or body
     stored_content  what is kept of a page

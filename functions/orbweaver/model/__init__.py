@@ -27,6 +27,7 @@ reads the environment.
     cuts                what of a page is cut, with counts
     backoff             whether and when a request is tried again
     metrics             what an invocation counts
+    events              what is told of a crawl that ended
     amounts             bytes and dollars in words
     durations           spans of time in words
     compression         of what is stored

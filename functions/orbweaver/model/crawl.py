@@ -142,6 +142,12 @@ class Crawl(CrawlSettings):
         hold_s = window_s if self.continuous else max(window_s, WEEK_S)
         return at_ms // 1000 + max(hold_s, DAY_S)
 
+    def deletable_s(self, kept_s: int) -> int | None:
+        """When it may be deleted: so long after its last possible moment; None: it has none."""
+        if self.continuous:
+            return None
+        return self.started_at_ms // 1000 + self.duration_max_s + kept_s
+
     def _window_s(self, window_s: int | None) -> int:
         return self.window_s if window_s is None else window_s
 

@@ -13,17 +13,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from orbweaver.adapters.aws.usage_meter import UsageMeter
-from orbweaver.model.http_exchange import Failure, Request, Response
 from orbweaver.model.metrics import NAMESPACE, SERVICE, STACK, VALUES_MAX, Metric, Service, field_of
 from orbweaver.model.outcome import Reason
-
-if TYPE_CHECKING:
-    from orbweaver.model.ports import Fetcher, Metrics
 
 UNITS = (
     ("Ms", MetricUnit.Milliseconds),
@@ -100,21 +96,6 @@ class _Sample:
             if self._seen % self._step == 0:
                 self.values.append(value)
         self._seen += 1
-
-
-class TimedFetcher:
-    """The web, and how long its answers take."""
-
-    def __init__(self, fetcher: Fetcher, metrics: Metrics) -> None:
-        self._fetcher = fetcher
-        self._metrics = metrics
-
-    async def fetch(self, request: Request) -> Response | Failure:
-        """See the port; what gave no answer is counted among failures, by its reason."""
-        answer = await self._fetcher.fetch(request)
-        if isinstance(answer, Response):
-            self._metrics.observe(Metric.FETCH_MS, answer.latency_ms)
-        return answer
 
 
 def unit_of(metric: Metric) -> MetricUnit:

@@ -10,20 +10,15 @@ PutEvents answers 200 even for an event it did not take; `FailedEntryCount` says
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.aws import clients
 from orbweaver.model.crawl import Counts, Crawl
+from orbweaver.model.events import COMPLETED, EXPORTED, SOURCE, completed_detail
 
 if TYPE_CHECKING:
     from orbweaver.exporting.manifest import Manifest
-
-SOURCE = "orbweaver"
-COMPLETED = "CrawlCompleted"
-EXPORTED = "ExportCompleted"
-ID_DIGITS = 16
 
 
 class BusEvents:
@@ -37,36 +32,14 @@ class BusEvents:
         self._bucket = bucket
 
     async def completed(self, crawl: Crawl, total: Counts) -> None:
-        detail = {
-            "id": crawl.id,
-            "crawl": crawl.id,
-            "name": crawl.name,
-            "stop": crawl.stop,
-            # Whether there is a receiver, so that no other crawl need be looked at.
-            "webhook": crawl.webhook is not None,
-            "counts": dict(sorted(total.items())),
-            "started_at_ms": crawl.started_at_ms,
-            "finished_at_ms": crawl.finished_at_ms,
-        }
-        await self._put(COMPLETED, detail)
+        """See the port."""
+        await self._put(COMPLETED, completed_detail(crawl, total))
 
     async def exported(self, manifest: Manifest, key: str) -> None:
-        from orbweaver.exporting.manifest import encode_manifest  # workers tell of no exports
+        """See the port."""
+        from orbweaver.exporting.manifest import exported_detail  # workers tell of no exports
 
-        sha256 = hashlib.sha256(encode_manifest(manifest)).hexdigest()
-        whose = (manifest.day, manifest.crawl, sha256[:ID_DIGITS])
-        detail = {
-            "id": "-".join(part for part in whose if part is not None),
-            "day": manifest.day,
-            "crawl": manifest.crawl,
-            "bucket": self._bucket,
-            "manifest": key,
-            "sha256": sha256,
-            "rows": dict(manifest.rows),
-            "files": len(manifest.files),
-            "bytes": manifest.bytes,
-        }
-        await self._put(EXPORTED, detail)
+        await self._put(EXPORTED, exported_detail(manifest, key, self._bucket))
 
     async def _put(self, kind: str, detail: dict[str, Any]) -> None:
         entry = {

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.adapters.dynamodb.counters import CRAWL_KEPT_S, expires_s
+from orbweaver.adapters.dynamodb.counters import CRAWL_KEPT_S
 from orbweaver.adapters.dynamodb.table import (
     Cancelled,
     ConditionFailed,
@@ -63,7 +63,8 @@ class DynamoBudgets:
         return None
 
     async def begin(self, crawl: Crawl, part: LimitPart, used: int) -> None:
-        expires_at = expires_s(crawl, self._crawl_kept_s)
+        """See the port."""
+        expires_at = crawl.deletable_s(self._crawl_kept_s)
         fields = {"used": used, "reserved": 0, "taken_at": 0, "expires_at": expires_at}
         try:
             await self._dynamo.call(
@@ -92,7 +93,7 @@ class DynamoBudgets:
                     counted = await self._counted(grant)
                     continue
                 return frozenset(by_hash[digest] for digest in counted if digest in by_hash)
-            expires_at = expires_s(crawl, self._crawl_kept_s)
+            expires_at = crawl.deletable_s(self._crawl_kept_s)
             counting = _counting(self._crawls, crawl, host, len(new), limit, expires_at)
             granting = self._granting(grant, counted or [], new)
             try:

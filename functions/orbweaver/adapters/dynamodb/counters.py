@@ -23,13 +23,6 @@ CRAWL_KEPT_S = 90 * 86_400
 _KEYS = {code: key for key, code in CODES.items()}
 
 
-def expires_s(crawl: Crawl, kept_s: int = CRAWL_KEPT_S) -> int | None:
-    """When a crawl and its counters may be deleted: so long after its last possible moment."""
-    if crawl.continuous:
-        return None
-    return crawl.started_at_ms // 1000 + crawl.duration_max_s + kept_s
-
-
 def shard_key(crawl_id: str, number: int) -> Item:
     """Key of a counter shard."""
     return to_item({"k": f"{crawl_id}#count#{number}"})
@@ -79,7 +72,7 @@ def add_counts(
         # Absent means 0, which a claim larger than the whole quota must not slip by.
         absent = "attribute_not_exists(#claimed) OR " if claimed <= quota else ""
         condition += f" AND ({absent}#claimed <= :room)"
-    expires_at = expires_s(crawl, kept_s)
+    expires_at = crawl.deletable_s(kept_s)
     if expires_at is not None:
         names["#expires_at"] = "expires_at"
         values[":expires_at"] = expires_at
@@ -106,7 +99,7 @@ def close_shard(
     kept_s: int = CRAWL_KEPT_S,
 ) -> Item:
     """Close a shard if it still is as seen, with the last counts: a transaction's Update."""
-    update = assign({"closed": True, "expires_at": expires_s(crawl, kept_s)})
+    update = assign({"closed": True, "expires_at": crawl.deletable_s(kept_s)})
     update["ConditionExpression"] = "attribute_not_exists(#closed) AND "
     update["ExpressionAttributeNames"]["#commits"] = "commits"
     if seen.commits:

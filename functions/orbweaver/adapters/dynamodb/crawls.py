@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.adapters.dynamodb.counters import (
     CRAWL_KEPT_S,
     close_shard,
-    expires_s,
     shard,
     shard_key,
 )
@@ -67,7 +66,7 @@ class DynamoCrawls:
         fields = {
             "k": crawl.id,
             "nonce": nonce,
-            "expires_at": expires_s(crawl, self._kept_s),
+            "expires_at": crawl.deletable_s(self._kept_s),
             **crawl_codec.to_fields(crawl),
         }
         try:
@@ -172,7 +171,7 @@ class DynamoCrawls:
     async def edit(self, crawl: Crawl, was: Crawl) -> bool:
         nonce = self._nonce()
         changed = {FIELD: crawl_codec.VERSION, **crawl_codec.changes(crawl, was)}
-        kept_s = expires_s(crawl, self._kept_s)
+        kept_s = crawl.deletable_s(self._kept_s)
         update = assign(changed | {"edits": was.edits + 1, "expires_at": kept_s, "nonce": nonce})
         update["ExpressionAttributeNames"]["#state"] = "state"
         states = {":running": State.RUNNING, ":paused": State.PAUSED}
@@ -196,7 +195,7 @@ class DynamoCrawls:
             f":{place}": tuple(urls) for place, urls in enumerate(samples.values())
         }
         sets = [f"#{place} = if_not_exists(#{place}, :{place})" for place in range(len(samples))]
-        kept_s = expires_s(crawl, self._kept_s)
+        kept_s = crawl.deletable_s(self._kept_s)
         if kept_s is not None:
             names["#expires_at"] = "expires_at"
             values[":expires_at"] = kept_s

@@ -10,6 +10,7 @@ headers         of requests and answers
 body            how far a body is read
 decompression   codings undone, bounded
 deadline        one timer for all requests
+timing          how long answers take
 proxy_client    by way of proxies
 tls             certificate authorities
 errors          exceptions to reasons

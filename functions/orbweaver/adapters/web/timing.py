@@ -1,0 +1,22 @@
+"""The web, with the time that its answers take counted."""
+
+from __future__ import annotations
+
+from orbweaver.model.http_exchange import Failure, Request, Response
+from orbweaver.model.metrics import Metric
+from orbweaver.model.ports import Fetcher, Metrics
+
+
+class TimedFetcher:
+    """The web, and how long its answers take."""
+
+    def __init__(self, fetcher: Fetcher, metrics: Metrics) -> None:
+        self._fetcher = fetcher
+        self._metrics = metrics
+
+    async def fetch(self, request: Request) -> Response | Failure:
+        """See the port; what gave no answer is counted among failures, by its reason."""
+        answer = await self._fetcher.fetch(request)
+        if isinstance(answer, Response):
+            self._metrics.observe(Metric.FETCH_MS, answer.latency_ms)
+        return answer

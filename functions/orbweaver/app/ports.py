@@ -1,0 +1,87 @@
+"""The ports that actors are put together from, whatever stands behind them."""
+
+# ruff: noqa: D102 - each property is a port, and its type says which
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from random import Random
+from typing import TYPE_CHECKING, Protocol
+
+from orbweaver.model.ports import Clock, Events, Fetcher, Files, Metrics, Secrets
+from orbweaver.model.settings import Settings
+
+if TYPE_CHECKING:
+    from orbweaver.budget.ports import Budgets
+    from orbweaver.control.ports import Schedules
+    from orbweaver.delivery.ports import Courier, Deliveries
+    from orbweaver.erasure.ports import Lane, Traces
+    from orbweaver.exporting.ports import Catalogue, ExportEvents, Orders
+    from orbweaver.frontier.ports import Crawls, Frontier, History, Packs, Pages
+    from orbweaver.frontier.queues import DeadLetters, Queue
+    from orbweaver.model.metrics import Service
+    from orbweaver.politeness.ports import Hosts
+    from orbweaver.worker.page_reading import PageReader
+
+    class Records(Pages, History, Protocol):
+        """Page records, by day and by URL."""
+
+    class Announcements(Events, ExportEvents, Protocol):
+        """The event bus, as workers and exporters need it."""
+
+
+class PortSet(Protocol):
+    """The world of one process."""
+
+    settings: Settings
+    clock: Clock
+    random: Random
+
+    @property
+    def queue(self) -> Queue: ...
+    @property
+    def dead_letters(self) -> DeadLetters: ...
+    @property
+    def lanes(self) -> tuple[Lane, ...]: ...
+    @property
+    def orders(self) -> Orders: ...
+    @property
+    def deliveries(self) -> Deliveries: ...
+    @property
+    def packs(self) -> Packs: ...
+    @property
+    def budgets(self) -> Budgets: ...
+    @property
+    def crawls(self) -> Crawls: ...
+    @property
+    def frontier(self) -> Frontier: ...
+    @property
+    def hosts(self) -> Hosts: ...
+    @property
+    def pages(self) -> Records: ...
+    @property
+    def traces(self) -> Traces: ...
+    @property
+    def files(self) -> Files: ...
+    @property
+    def events(self) -> Announcements: ...
+    @property
+    def catalogue(self) -> Catalogue | None: ...
+    @property
+    def reader(self) -> PageReader: ...
+    @property
+    def schedules(self) -> Schedules: ...
+    @property
+    def secrets(self) -> Secrets: ...
+
+    def metrics(self, service: Service) -> Metrics:
+        """Make the counters of a service."""
+
+    def watched(self, fetcher: Fetcher, metrics: Metrics) -> Fetcher:
+        """Have what is asked of the web counted."""
+
+    def of_crawl(self, crawl: str) -> AbstractContextManager[None]:
+        """Have what is used within be that crawl's."""
+
+    async def bucket_courier(self) -> Courier:
+        """Bring exports to the bucket of `settings.copy_bucket`."""

@@ -1,0 +1,47 @@
+"""A pack's ledger as stored, and back: the candidates it won, as a bitmap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from orbweaver.frontier.journal import Ledger
+from orbweaver.model.version import FIELD, check
+
+VERSION, WHAT = 1, "a ledger"
+
+
+def to_fields(ledger: Ledger) -> dict[str, Any]:
+    """Render a ledger as plain fields; no children are None."""
+    return {FIELD: VERSION, "children": _to_bits(ledger.children), "surplus": ledger.surplus}
+
+
+def from_fields(pack_id: str, raw: Mapping[str, Any]) -> Ledger:
+    """Read plain fields back; raises NewerVersion for those of a newer version."""
+    check(raw, WHAT, VERSION)
+    return Ledger(
+        pack=pack_id,
+        children=_from_bits(raw.get("children") or b""),
+        surplus=bool(raw["surplus"]),
+        sent=bool(raw.get("sent", False)),
+    )
+
+
+def _to_bits(places: Sequence[int]) -> bytes | None:
+    """Spell ascending places as a bitmap, None for no places at all."""
+    if not places:
+        return None
+    if any(low >= high for low, high in pairwise(places)):
+        message = "a ledger's children must be in ascending order"
+        raise ValueError(message)
+    bits = bytearray(places[-1] // 8 + 1)
+    for place in places:
+        bits[place // 8] |= 1 << place % 8
+    return bytes(bits)
+
+
+def _from_bits(blob: bytes) -> tuple[int, ...]:
+    return tuple(
+        place * 8 + bit for place, byte in enumerate(blob) for bit in range(8) if byte >> bit & 1
+    )
