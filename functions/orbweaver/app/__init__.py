@@ -3,6 +3,7 @@
 container         opened once a process
 ports             what actors are given
 aws_ports         ports over AWS, as they are needed
+store_ports       ports over the embedded store
 wiring            actors over them
 wiring_exporting  exporters
 wiring_delivery   deliverers

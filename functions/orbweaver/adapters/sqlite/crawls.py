@@ -1,0 +1,195 @@
+"""Definitions, states and counters of crawls.
+
+A crawl is a row: its fields as JSON, and what conditions look at in columns beside it. Fields that
+only another release knows stay as they are when others are written.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.adapters.sqlite.shards import close_shard, read_shard, shard_of_row
+from orbweaver.frontier.claims import Unreadable
+from orbweaver.model import crawl_codec
+from orbweaver.model.crawl import MOVED, Counters, CounterShard, Counts, Crawl, State
+from orbweaver.model.errors import NOTHING, readable
+from orbweaver.model.version import FIELD, NewerVersion
+
+if TYPE_CHECKING:
+    from orbweaver.adapters.sqlite.store import SqliteStore
+    from orbweaver.model.ports import Clock
+
+LIVE = (State.RUNNING, State.PAUSED)
+
+
+class SqliteCrawls:
+    """Definitions, states and counters of crawls."""
+
+    def __init__(self, store: SqliteStore, *, clock: Clock, crawl_retention_s: int) -> None:
+        self._store = store
+        self._clock = clock
+        self._kept_s = crawl_retention_s
+
+    async def create(self, crawl: Crawl) -> bool:
+        """See the port."""
+        with self._store.writing() as db:
+            cursor = db.execute(
+                "INSERT OR IGNORE INTO crawls VALUES (?, ?, ?, ?, 0, ?, ?)",
+                (
+                    crawl.id,
+                    crawl.state,
+                    crawl.edits,
+                    crawl.started_at_ms,
+                    crawl.deletable_s(self._kept_s),
+                    _spelled(crawl_codec.to_fields(crawl)),
+                ),
+            )
+        return cursor.rowcount == 1
+
+    async def get(self, crawl_id: str) -> Crawl | None:
+        """See the port."""
+        row = self._store.row(
+            "SELECT fields FROM crawls WHERE id = ? AND (expires IS NULL OR expires > ?)",
+            (crawl_id, self._now_s()),
+        )
+        if row is None:
+            return None
+        with readable():
+            return crawl_codec.from_fields(json.loads(row[0]))
+
+    async def list(self) -> tuple[Crawl, ...]:
+        """See the port."""
+        return self._all()[0]
+
+    async def newer(self) -> tuple[Unreadable, ...]:
+        """See the port."""
+        return self._all()[1]
+
+    def _all(self) -> tuple[tuple[Crawl, ...], tuple[Unreadable, ...]]:
+        """Read all crawls that are kept, and name those that cannot be read, newest first."""
+        rows = self._store.rows(
+            "SELECT fields FROM crawls WHERE NOT forgotten AND (expires IS NULL OR expires > ?)"
+            " ORDER BY started_at_ms DESC, id",
+            (self._now_s(),),
+        )
+        crawls: list[Crawl] = []
+        others: list[Unreadable] = []
+        for (text,) in rows:
+            fields = json.loads(text)
+            try:
+                crawls.append(crawl_codec.from_fields(fields))
+            except NewerVersion as error:
+                others.append(_unreadable(fields, str(error)))
+        return tuple(crawls), tuple(others)
+
+    async def counters(self, crawl: Crawl) -> Counters:
+        """See the port."""
+        rows = self._store.rows(
+            "SELECT number, commits, closed, counts FROM shards WHERE crawl = ?", (crawl.id,)
+        )
+        shards = {number: shard_of_row(*rest) for number, *rest in rows}
+        numbers = range(crawl.shards)
+        return Counters.of(tuple(shards.get(number, CounterShard()) for number in numbers))
+
+    async def seal(
+        self, crawl: Crawl, counters: Counters, finished: Crawl, rest: Counts = NOTHING
+    ) -> bool:
+        """See the port."""
+        with self._store.writing() as db:
+            fields = read_fields(db, crawl.id)
+            was = (crawl.state, crawl.seeds_planned)
+            if fields is None or (fields["state"], fields.get("seeds_planned")) != was:
+                return False
+            now = [read_shard(db, crawl.id, number) for number in range(crawl.shards)]
+            if any(
+                shard.closed or shard.commits != seen.commits
+                for shard, seen in zip(now, counters.shards, strict=True)
+            ):
+                return False
+            for number, shard in enumerate(now):
+                close_shard(db, crawl, number, shard, NOTHING if number else rest, self._kept_s)
+            end = {name: getattr(finished, name) for name in ("state", "stop", "finished_at_ms")}
+            write_fields(db, crawl.id, fields, end)
+        return True
+
+    async def move(self, crawl: Crawl, allowed: Iterable[State]) -> bool:
+        """See the port."""
+        with self._store.writing() as db:
+            fields = read_fields(db, crawl.id)
+            if fields is None or fields["state"] not in set(allowed):
+                return False
+            write_fields(db, crawl.id, fields, {name: getattr(crawl, name) for name in MOVED})
+        return True
+
+    async def edit(self, crawl: Crawl, was: Crawl) -> bool:
+        """See the port."""
+        changed = {FIELD: crawl_codec.VERSION, **crawl_codec.changes(crawl, was)}
+        with self._store.writing() as db:
+            fields = read_fields(db, crawl.id)
+            if fields is None or fields["state"] not in LIVE:
+                return False
+            if fields.get("edits", 0) != was.edits:
+                return False
+            write_fields(db, crawl.id, fields, changed | {"edits": was.edits + 1})
+            db.execute(
+                "UPDATE crawls SET expires = ? WHERE id = ?",
+                (crawl.deletable_s(self._kept_s), crawl.id),
+            )
+        return True
+
+    async def keep_samples(self, crawl: Crawl, samples: Mapping[str, Sequence[str]]) -> None:
+        """See the port."""
+        expires = crawl.deletable_s(self._kept_s)
+        with self._store.writing() as db:
+            db.executemany(
+                "INSERT OR IGNORE INTO samples VALUES (?, ?, ?, ?)",
+                [
+                    (crawl.id, reason, json.dumps(tuple(urls)), expires)
+                    for reason, urls in samples.items()
+                ],
+            )
+
+    async def samples(self, crawl_id: str) -> Mapping[str, Sequence[str]]:
+        """See the port."""
+        rows = self._store.rows("SELECT reason, urls FROM samples WHERE crawl = ?", (crawl_id,))
+        return {reason: tuple(json.loads(urls)) for reason, urls in rows}
+
+    async def announced(self, crawl_id: str) -> None:
+        """See the port."""
+        with self._store.writing() as db:
+            fields = read_fields(db, crawl_id)
+            if fields is not None:
+                write_fields(db, crawl_id, fields, {"announced": True})
+
+    def _now_s(self) -> int:
+        return self._clock.now_ms() // 1000
+
+
+def read_fields(db: sqlite3.Connection, crawl_id: str) -> dict[str, Any] | None:
+    """Read a crawl's fields as they are stored, of whatever version; None without any."""
+    row = db.execute("SELECT fields FROM crawls WHERE id = ?", (crawl_id,)).fetchone()
+    return None if row is None else json.loads(row[0])
+
+
+def write_fields(
+    db: sqlite3.Connection, crawl_id: str, fields: dict[str, Any], changes: Mapping[str, Any]
+) -> None:
+    """Write a crawl's fields with changes; those that become None go."""
+    changed = {name: value for name, value in (fields | changes).items() if value is not None}
+    db.execute(
+        "UPDATE crawls SET state = ?, edits = ?, fields = ? WHERE id = ?",
+        (changed["state"], changed.get("edits", 0), _spelled(changed), crawl_id),
+    )
+
+
+def _spelled(fields: Mapping[str, Any]) -> str:
+    return json.dumps(fields, separators=(",", ":"))
+
+
+def _unreadable(fields: Mapping[str, Any], said: str) -> Unreadable:
+    """Name a crawl by what every version has."""
+    name, started_at_ms = fields.get("name", fields["id"]), fields.get("started_at_ms", 0)
+    return Unreadable(id=fields["id"], name=name, started_at_ms=started_at_ms, said=said)

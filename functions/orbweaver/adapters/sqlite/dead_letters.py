@@ -1,0 +1,65 @@
+"""The dead-letter queue for an operator's commands; any other queue likewise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from orbweaver.adapters.sqlite.messages import Outgoing, QueueName, SqliteMessages, TakenMessage
+from orbweaver.frontier.dead_letters import DeadLetter
+from orbweaver.frontier.messages import MessageSource
+
+# What is sent back as it is.
+_HOMES = {MessageSource.PACKS: QueueName.CRAWL, MessageSource.SEEDS: QueueName.SEEDS}
+_PACK_QUEUES = (MessageSource.PACKS, QueueName.CRAWL, QueueName.EXPRESS)
+
+
+class SqliteDeadLetters:
+    """The dead-letter queue, or a queue whose messages are all of one `source`."""
+
+    def __init__(
+        self,
+        messages: SqliteMessages,
+        queue: QueueName = QueueName.DEAD_LETTERS,
+        source: MessageSource | None = None,
+    ) -> None:
+        self._messages = messages
+        self._queue = queue
+        self._source = source
+
+    async def take(self, count_max: int, hold_s: int) -> tuple[DeadLetter, ...]:
+        """See the port."""
+        taken = self._messages.take(self._queue, count_max, hold_s)
+        return tuple(self._letter(message) for message in taken)
+
+    async def put_back(self, letters: Sequence[DeadLetter]) -> None:
+        """See the port."""
+        self._messages.show(letter.handle for letter in letters)
+
+    async def delete(self, letters: Sequence[DeadLetter]) -> None:
+        """See the port."""
+        self._messages.delete(letter.handle for letter in letters)
+
+    async def resend(
+        self, bodies: Sequence[str], source: MessageSource = MessageSource.PACKS
+    ) -> None:
+        """See the port."""
+        self._messages.send(_HOMES[source], [Outgoing(body=body) for body in bodies])
+
+    async def hidden(self) -> int:
+        """See the port `Lane`."""
+        depth = self._messages.depth(self._queue)
+        return depth.held + depth.delayed
+
+    def _letter(self, message: TakenMessage) -> DeadLetter:
+        own = message.source in _PACK_QUEUES
+        source = MessageSource.PACKS if own else MessageSource.SEEDS
+        return DeadLetter(
+            id=message.id,
+            body=message.body,
+            reason=message.reason,
+            receives=message.receives,
+            sent_at_ms=message.sent_at_ms,
+            first_received_at_ms=message.first_taken_at_ms,
+            source=self._source or source,
+            handle=message.handle,
+        )

@@ -1,0 +1,190 @@
+"""Every row of the tables, for erasure.
+
+What is removed or stripped is still as it was read, or it stays: it is another one by then. What a
+newer version has stored may hold some of it: there the search ends with StoredNewer.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.adapters.sqlite.crawls import read_fields, write_fields
+from orbweaver.adapters.sqlite.packs import read_journal
+from orbweaver.adapters.sqlite.pages import fields_in
+from orbweaver.erasure.ports import ClaimTrace, JournalTrace, ParkedTrace, RecordTrace
+from orbweaver.model import crawl_codec
+from orbweaver.model.crawl import Crawl, State
+from orbweaver.model.errors import readable
+from orbweaver.model.page_record import from_fields
+from orbweaver.model.version import FIELD
+
+if TYPE_CHECKING:
+    from orbweaver.adapters.sqlite.store import SqliteStore
+    from orbweaver.model.ports import Clock
+
+ROWS_AT_ONCE = 500
+# After so long a host that asked for patience is asked as if it never had
+# (politeness/host_schedule.py).
+QUIET_MS = 30 * 60_000
+# Tables whose rows are of one crawl, beside its own.
+OF_CRAWLS = ("shards", "samples", "budgets", "host_pages")
+
+
+class SqliteTraces:
+    """See the port."""
+
+    def __init__(self, store: SqliteStore, *, clock: Clock, ledger_retention_s: int) -> None:
+        self._store = store
+        self._clock = clock
+        self._ledgers_kept_s = ledger_retention_s
+
+    # --- claims and records -----------------------------------------------------------------
+
+    async def claims(self) -> AsyncIterator[ClaimTrace]:
+        """See the port."""
+        for number, url, name, crawl, pack, at_ms, was in self._scan(
+            "claims", "url, name, crawl, pack, at, was"
+        ):
+            yield ClaimTrace(
+                key=number,
+                name=name,
+                url=url,
+                crawl=crawl,
+                pack=pack,
+                at_ms=at_ms,
+                was=json.loads(was)["crawl"] if was else "",
+            )
+
+    async def remove_claims(self, claims: Sequence[ClaimTrace]) -> None:
+        """See the port."""
+        with self._store.writing() as db:
+            db.executemany("DELETE FROM claims WHERE n = ? AND pack = ? AND at = ?", _read(claims))
+
+    async def strip_claims(self, claims: Sequence[ClaimTrace]) -> None:
+        """See the port."""
+        with self._store.writing() as db:
+            db.executemany(
+                "UPDATE claims SET was = NULL WHERE n = ? AND pack = ? AND at = ?", _read(claims)
+            )
+
+    async def records(self) -> AsyncIterator[RecordTrace]:
+        """See the port."""
+        for number, packed in self._scan("pages", "fields"):
+            with readable():
+                record = from_fields(fields_in(packed))
+            yield RecordTrace(key=number, record=record)
+
+    async def remove_records(self, records: Sequence[RecordTrace]) -> None:
+        """See the port."""
+        with self._store.writing() as db:
+            db.executemany("DELETE FROM pages WHERE n = ?", [(trace.key,) for trace in records])
+
+    # --- packs ------------------------------------------------------------------------------
+
+    async def journals(self) -> AsyncIterator[JournalTrace]:
+        """See the port; a journal is one row, so none is a stray."""
+        for number, pack, version, blob in self._scan("journals", "pack, v, blob"):
+            yield JournalTrace(key=number, pack=pack, journal=read_journal(version, blob))
+
+    async def remove_journals(self, journals: Sequence[JournalTrace]) -> None:
+        """See the port."""
+        with self._store.writing() as db:
+            db.executemany("DELETE FROM journals WHERE n = ?", [(trace.key,) for trace in journals])
+
+    async def parked(self) -> AsyncIterator[ParkedTrace]:
+        """See the port."""
+        for _, crawl, pack, body in self._scan("parked", "crawl, pack, body", key="rowid"):
+            yield ParkedTrace(crawl=crawl, pack=pack, body=zlib.decompress(body).decode())
+
+    # --- crawls -----------------------------------------------------------------------------
+
+    async def redefine(self, crawl: Crawl, was: Crawl) -> bool:
+        """See the port."""
+        changed = {FIELD: crawl_codec.VERSION, **crawl_codec.changes(crawl, was)}
+        with self._store.writing() as db:
+            fields = read_fields(db, crawl.id)
+            if fields is None or fields.get("edits", 0) != was.edits:
+                return False
+            write_fields(db, crawl.id, fields, changed)
+        return True
+
+    async def put_samples(self, crawl_id: str, samples: dict[str, Sequence[str]]) -> None:
+        """See the port."""
+        with self._store.writing() as db:
+            db.executemany(
+                "INSERT INTO samples VALUES (?, ?, ?, NULL)"
+                " ON CONFLICT (crawl, reason) DO UPDATE SET urls = excluded.urls",
+                [(crawl_id, reason, json.dumps(tuple(urls))) for reason, urls in samples.items()],
+            )
+
+    async def bury_crawl(self, crawl: Crawl) -> None:
+        """See the port."""
+        stone = {
+            "id": crawl.id,
+            "name": crawl.id,
+            "started_at_ms": crawl.started_at_ms,
+            "finished_at_ms": crawl.finished_at_ms,
+            "state": State.FINISHED,
+            "announced": True,
+        }
+        expires_s = self._clock.now_ms() // 1000 + self._ledgers_kept_s
+        with self._store.writing() as db:
+            for table in OF_CRAWLS:
+                db.execute(f"DELETE FROM {table} WHERE crawl = ?", (crawl.id,))  # noqa: S608
+            db.execute(
+                "INSERT OR REPLACE INTO crawls VALUES (?, ?, 0, ?, 1, ?, ?)",
+                (crawl.id, State.FINISHED, crawl.started_at_ms, expires_s, json.dumps(stone)),
+            )
+
+    # --- hosts ------------------------------------------------------------------------------
+
+    async def hosts(self) -> AsyncIterator[str]:
+        """See the port."""
+        named = "SELECT host FROM hosts UNION SELECT host FROM robots ORDER BY host"
+        for (host,) in self._store.rows(named):
+            yield host
+
+    async def cookies(self) -> AsyncIterator[tuple[str, str]]:
+        """See the port."""
+        for crawl, site in self._store.rows("SELECT crawl, site FROM cookies"):
+            yield crawl, site
+
+    async def remove_cookies(self, crawl_id: str, site: str) -> None:
+        """See the port."""
+        with self._store.writing() as db:
+            db.execute("DELETE FROM cookies WHERE crawl = ? AND site = ?", (crawl_id, site))
+
+    async def remove_host(self, host: str, now_ms: int) -> bool:
+        """See the port."""
+        quiet_ms = now_ms - QUIET_MS
+        with self._store.writing() as db:
+            db.execute("DELETE FROM robots WHERE host = ?", (host,))
+            db.execute(
+                "DELETE FROM hosts WHERE host = ? AND tat <= ? AND line <= ?"
+                " AND blocked_until <= ? AND struck_at <= ? AND failed_at <= ?",
+                (host, now_ms, now_ms, now_ms, quiet_ms, quiet_ms),
+            )
+            left = db.execute("SELECT 1 FROM hosts WHERE host = ?", (host,)).fetchone()
+        return left is None
+
+    def _scan(self, table: str, columns: str, key: str = "n") -> Iterator[tuple[Any, ...]]:
+        """Read a table's rows behind their numbers, some at a time: no reading lasts for long."""
+        behind = -1
+        while True:
+            rows = self._store.rows(
+                f"SELECT {key}, {columns} FROM {table} WHERE {key} > ?"  # noqa: S608 - constants
+                f" ORDER BY {key} LIMIT ?",
+                (behind, ROWS_AT_ONCE),
+            )
+            yield from rows
+            if len(rows) < ROWS_AT_ONCE:
+                return
+            behind = rows[-1][0]
+
+
+def _read(claims: Sequence[ClaimTrace]) -> list[tuple[Any, ...]]:
+    """Say which claims are meant, and as what they were read."""
+    return [(claim.key, claim.pack, claim.at_ms) for claim in claims]

@@ -1,0 +1,207 @@
+"""Politeness units: slots, blocks, robots.txt, cookies.
+
+A reservation reads and writes a host in one transaction, so what is decided is what
+`politeness/host_schedule.py` says of the host as it stands. The bodies of robots.txt are kept in
+memory by when they were fetched: they are read for every pack, and change once a day.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections import OrderedDict
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from orbweaver.politeness.host_schedule import (
+    Host,
+    RobotsEntry,
+    Slots,
+    after_failure,
+    grant,
+    is_doubtful,
+    turn,
+)
+
+if TYPE_CHECKING:
+    from orbweaver.adapters.sqlite.store import SqliteStore
+
+HOST_KEPT_S = 30 * 86_400
+COOKIES_KEPT_S = 8 * 86_400  # a crawl lasts for seven days at most
+ROBOTS_BYTES_MAX = 512 * 1024
+# What a process remembers: robots.txt of so many hosts, of so many bytes in all.
+ROBOTS_KEPT_MAX = 4_096
+ROBOTS_BYTES_KEPT_MAX = 32 * 1024 * 1024
+COLUMNS = "tat, line, blocked_until, strikes, struck_at, failures, failed_at"
+
+
+class SqliteHosts:
+    """Politeness units: slots, blocks, robots."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._store = store
+        self._robots: OrderedDict[str, RobotsEntry] = OrderedDict()
+        self._robots_bytes = 0
+
+    async def look(self, host: str) -> Host:
+        """See the port."""
+        with self._store.reading() as db:
+            return replace(_host(db, host), robots=self._robots_of(db, host))
+
+    async def reserve(
+        self, host: str, wanted: int, spacing_ms: int, now_ms: int, until_ms: int
+    ) -> Slots:
+        """See the port."""
+        with self._store.writing() as db:
+            state = _host(db, host)
+            if state.blocked_until_ms > now_ms:
+                return Slots(at_ms=(), return_at_ms=state.blocked_until_ms)
+            if spacing_ms == 0:
+                return Slots(at_ms=(now_ms,) * wanted, return_at_ms=now_ms)
+            first_ms, count = grant(state.tat_ms, wanted, spacing_ms, now_ms, until_ms)
+            if count:
+                state = replace(state, tat_ms=first_ms + count * spacing_ms)
+            return_at_ms = now_ms
+            if count < wanted:
+                return_at_ms, line_ms = turn(
+                    state.line_ms, state.tat_ms, wanted - count, spacing_ms, now_ms, until_ms
+                )
+                state = replace(state, line_ms=line_ms)
+            _put(db, state, now_ms)
+        slots = tuple(first_ms + place * spacing_ms for place in range(count))
+        return Slots(at_ms=slots, return_at_ms=return_at_ms)
+
+    async def block(self, host: str, until_ms: int, strikes: int, now_ms: int) -> None:
+        """See the port."""
+        with self._store.writing() as db:
+            state = _host(db, host)
+            if until_ms > state.blocked_until_ms:
+                blocked = replace(
+                    state, blocked_until_ms=until_ms, strikes=strikes, struck_at_ms=now_ms
+                )
+                _put(db, blocked, now_ms)
+
+    async def fail(self, host: str, now_ms: int, chance: float, *, probe: bool) -> Host:
+        """See the port."""
+        with self._store.writing() as db:
+            state = after_failure(_host(db, host), now_ms, chance, probe=probe)
+            _put(db, state, now_ms)
+        return state
+
+    async def recover(self, host: str) -> None:
+        """See the port."""
+        if (await self.look(host)).failures == 0:  # nearly always
+            return
+        with self._store.writing() as db:
+            db.execute("UPDATE hosts SET failures = 0 WHERE host = ?", (host,))
+
+    async def probe(self, host: str, until_ms: int, now_ms: int) -> bool:
+        """See the port."""
+        with self._store.writing() as db:
+            state = _host(db, host)
+            if not is_doubtful(state, now_ms):
+                return False
+            _put(db, replace(state, blocked_until_ms=until_ms), now_ms)
+        return True
+
+    async def keep_robots(self, host: str, entry: RobotsEntry) -> None:
+        """See the port."""
+        body = None if entry.body is None else zlib.compress(entry.body[:ROBOTS_BYTES_MAX])
+        with self._store.writing() as db:
+            db.execute(
+                "INSERT OR REPLACE INTO robots VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (
+                    host,
+                    entry.fetched_at_ms,
+                    body,
+                    entry.verdict,
+                    entry.detail,
+                    entry.reason,
+                    entry.fetched_at_ms // 1000 + HOST_KEPT_S,
+                ),
+            )
+        self._forget(host)
+
+    async def cookies(self, crawl_id: str, site: str) -> str | None:
+        """See the port."""
+        key = (crawl_id, site)
+        row = self._store.row("SELECT jar FROM cookies WHERE crawl = ? AND site = ?", key)
+        return None if row is None else str(row[0])
+
+    async def keep_cookies(self, crawl_id: str, site: str, text: str, now_ms: int) -> None:
+        """See the port."""
+        with self._store.writing() as db:
+            db.execute(
+                "INSERT OR REPLACE INTO cookies VALUES (?, ?, ?, ?)",
+                (crawl_id, site, text, now_ms // 1000 + COOKIES_KEPT_S),
+            )
+
+    def _robots_of(self, db: sqlite3.Connection, host: str) -> RobotsEntry | None:
+        row = db.execute("SELECT fetched_at FROM robots WHERE host = ?", (host,)).fetchone()
+        known = self._robots.get(host)
+        if row is not None and known is not None and known.fetched_at_ms == row[0]:
+            self._robots.move_to_end(host)
+            return known
+        self._forget(host)
+        if row is None:
+            return None
+        fetched_at_ms, body, verdict, detail, reason = db.execute(
+            "SELECT fetched_at, body, verdict, detail, reason FROM robots WHERE host = ?", (host,)
+        ).fetchone()
+        entry = RobotsEntry(
+            fetched_at_ms=fetched_at_ms,
+            body=None if body is None else zlib.decompress(body),
+            verdict=verdict,
+            detail=detail,
+            reason=reason,
+        )
+        self._keep(host, entry)
+        return entry
+
+    def _keep(self, host: str, entry: RobotsEntry) -> None:
+        self._robots[host] = entry
+        self._robots_bytes += len(entry.body or b"")
+        while len(self._robots) > ROBOTS_KEPT_MAX or self._robots_bytes > ROBOTS_BYTES_KEPT_MAX:
+            self._forget(next(iter(self._robots)))
+
+    def _forget(self, host: str) -> None:
+        if host in self._robots:
+            self._robots_bytes -= len(self._robots.pop(host).body or b"")
+
+
+def _host(db: sqlite3.Connection, host: str) -> Host:
+    row = db.execute(
+        f"SELECT {COLUMNS} FROM hosts WHERE host = ?",  # noqa: S608 - constant
+        (host,),
+    ).fetchone()
+    if row is None:
+        return Host(name=host)
+    tat, line, blocked_until, strikes, struck_at, failures, failed_at = row
+    return Host(
+        name=host,
+        tat_ms=tat,
+        line_ms=line,
+        blocked_until_ms=blocked_until,
+        strikes=strikes,
+        struck_at_ms=struck_at,
+        failures=failures,
+        failed_at_ms=failed_at,
+    )
+
+
+def _put(db: sqlite3.Connection, state: Host, now_ms: int) -> None:
+    ahead_ms = max(now_ms, state.tat_ms, state.blocked_until_ms)
+    db.execute(
+        "INSERT OR REPLACE INTO hosts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            state.name,
+            state.tat_ms,
+            state.line_ms,
+            state.blocked_until_ms,
+            state.strikes,
+            state.struck_at_ms,
+            state.failures,
+            state.failed_at_ms,
+            ahead_ms // 1000 + HOST_KEPT_S,
+        ),
+    )

@@ -1,0 +1,271 @@
+"""Queues in the table of messages: sent, taken for a while, deleted, or moved to the dead letters.
+
+Rules
+- A message that is taken is hidden until its hold ends; taken again, it counts once more. A handle
+  is of one taking: once another reader has taken the message it does nothing.
+- One that was taken as often as its queue allows is not handed over again: it moves to the queue of
+  dead letters, and keeps the name of the one it came from.
+- Groups take turns, so that a crawl with many messages does not keep those of others waiting. Of a
+  group, what has been due for longest comes first.
+- Nothing is deleted for its age: a machine that is switched off for a month loses no URL.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import chain, zip_longest
+from typing import TYPE_CHECKING
+
+from orbweaver.adapters.sqlite.store import SqliteStore
+
+if TYPE_CHECKING:
+    from orbweaver.model.ports import Clock
+
+
+class QueueName(StrEnum):
+    """The queues of a store; the first three are known to settings by these names."""
+
+    CRAWL = "crawl"
+    EXPRESS = "express"
+    SEEDS = "seeds"
+    DEAD_LETTERS = "dead-letters"
+    EXPORTS = "exports"
+    FAILED_EXPORTS = "failed-exports"
+    DELIVERIES = "deliveries"
+    FAILED_DELIVERIES = "failed-deliveries"
+    EVENTS = "events"
+    FAILED_EVENTS = "failed-events"
+
+
+# Where messages go that were taken too often; of the others, none is counted.
+DEAD = {
+    QueueName.CRAWL: QueueName.DEAD_LETTERS,
+    QueueName.EXPRESS: QueueName.DEAD_LETTERS,
+    QueueName.SEEDS: QueueName.DEAD_LETTERS,
+    QueueName.EXPORTS: QueueName.FAILED_EXPORTS,
+    QueueName.DELIVERIES: QueueName.FAILED_DELIVERIES,
+    QueueName.EVENTS: QueueName.FAILED_EVENTS,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outgoing:
+    """A message to send; `source` and `reason` are of dead letters."""
+
+    body: str
+    group: str = ""
+    delay_s: float = 0
+    reason: str | None = None
+    source: str | None = None
+    since_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenMessage:
+    """A message as it was taken, the `receives`-th time."""
+
+    id: str
+    handle: str
+    body: str
+    receives: int
+    group: str
+    sent_at_ms: int
+    first_taken_at_ms: int
+    reason: str | None
+    source: str | None
+    since_ms: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueDepth:
+    """How many messages can be taken, are held by a reader, and are not due yet."""
+
+    waiting: int = 0
+    held: int = 0
+    delayed: int = 0
+
+
+class SqliteMessages:
+    """All queues of a store."""
+
+    def __init__(self, store: SqliteStore, *, clock: Clock, receive_max: int | None = None) -> None:
+        """Take the store; `receive_max` is how often a message may be taken."""
+        self._store = store
+        self._clock = clock
+        self._receive_max = receive_max
+        # Which group of a queue had its turn last.
+        self._last: dict[QueueName, str] = {}
+
+    def send(self, queue: QueueName, outgoing: Iterable[Outgoing]) -> None:
+        """Put messages on a queue, all or none."""
+        now_ms = self._clock.now_ms()
+        rows = [
+            (
+                queue,
+                _sound(one.group),
+                now_ms + round(one.delay_s * 1000),
+                _sound(one.body),
+                now_ms,
+                None if one.reason is None else _sound(one.reason),
+                one.source,
+                one.since_ms,
+            )
+            for one in outgoing
+        ]
+        if not rows:
+            return
+        with self._store.writing() as db:
+            db.executemany(
+                "INSERT INTO messages"
+                " (queue, grp, due, body, sent_at, takes, reason, source, since_ms)"
+                " VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?)",
+                rows,
+            )
+
+    def take(self, queue: QueueName, count_max: int, hold_s: float) -> tuple[TakenMessage, ...]:
+        """Take messages that are due, hidden from other readers for so long."""
+        now_ms = self._clock.now_ms()
+        due_ms = self.next_due_ms(queue)
+        if due_ms is None or due_ms > now_ms:  # most looks end here, without the write lock
+            return ()
+        hold_ms = round(hold_s * 1000)
+        with self._store.writing() as db:
+            self._bury_worn(db, queue, now_ms)
+            taken = [
+                _take(db, number, now_ms, hold_ms)
+                for number in self._due(db, queue, now_ms, count_max)
+            ]
+        return tuple(_message(self._store.id, row) for row in taken)
+
+    def _bury_worn(self, db: sqlite3.Connection, queue: QueueName, now_ms: int) -> None:
+        """Move messages that were taken too often, and are held no longer, to the dead letters."""
+        dead = DEAD.get(queue)
+        if dead is None or self._receive_max is None:
+            return
+        db.execute(
+            "UPDATE messages SET queue = ?, due = ?, source = queue, reason = NULL"
+            " WHERE queue = ? AND takes > 0 AND due <= ? AND takes >= ?",
+            (dead, now_ms, queue, now_ms, self._receive_max),
+        )
+
+    def _due(
+        self, db: sqlite3.Connection, queue: QueueName, now_ms: int, count_max: int
+    ) -> list[int]:
+        """Pick messages: one of each group that has any in turn, then the next one of each."""
+        after = self._last.get(queue, "")
+        groups = [*_groups(db, queue, after), *_groups(db, queue, None, after)]
+        picked: list[list[tuple[int, str]]] = []
+        for group in groups:
+            rows = db.execute(
+                "SELECT n FROM messages WHERE queue = ? AND grp = ? AND due <= ?"
+                " ORDER BY due, n LIMIT ?",
+                (queue, group, now_ms, count_max),
+            ).fetchall()
+            if rows:
+                picked.append([(number, group) for (number,) in rows])
+            if len(picked) == count_max:
+                break
+        turns = [one for one in chain.from_iterable(zip_longest(*picked)) if one is not None]
+        if turns:
+            self._last[queue] = turns[:count_max][-1][1]
+        return [number for number, _ in turns[:count_max]]
+
+    def delete(self, handles: Iterable[str]) -> None:
+        """Remove messages, each by the handle of its last taking."""
+        with self._store.writing() as db:
+            db.executemany("DELETE FROM messages WHERE n = ? AND takes = ?", map(_taking, handles))
+
+    def show(self, handles: Iterable[str], after_s: float = 0) -> None:
+        """Have messages due after so long, whatever their holds; lapsed handles do nothing."""
+        due_ms = self._clock.now_ms() + round(after_s * 1000)
+        with self._store.writing() as db:
+            db.executemany(
+                "UPDATE messages SET due = ? WHERE n = ? AND takes = ?",
+                [(due_ms, *_taking(handle)) for handle in handles],
+            )
+
+    def depth(self, queue: QueueName) -> QueueDepth:
+        """Count the messages of a queue."""
+        now_ms = self._clock.now_ms()
+        row = self._store.row(
+            "SELECT (SELECT count(*) FROM messages WHERE queue = ?1),"
+            " (SELECT count(*) FROM messages WHERE queue = ?1 AND due > ?2),"
+            " (SELECT count(*) FROM messages WHERE queue = ?1 AND takes > 0 AND due > ?2)",
+            (queue, now_ms),
+        )
+        total, later, held = row or (0, 0, 0)
+        return QueueDepth(waiting=total - later, held=held, delayed=later - held)
+
+    def next_due_ms(self, queue: QueueName) -> int | None:
+        """When the next message of a queue can be taken, or could be; None if it has none."""
+        with self._store.reading() as db:
+            firsts = [
+                db.execute(
+                    "SELECT min(due) FROM messages WHERE queue = ? AND grp = ?", (queue, group)
+                ).fetchone()[0]
+                for group in _groups(db, queue, None)
+            ]
+        return min((due for due in firsts if due is not None), default=None)
+
+
+def _groups(
+    db: sqlite3.Connection, queue: QueueName, after: str | None, last: str | None = None
+) -> Iterator[str]:
+    """Name the groups of a queue in order, a step in the index each: behind `after`, to `last`."""
+    beyond, at = ("grp >= ?", "") if after is None else ("grp > ?", after)
+    while True:
+        row = db.execute(
+            f"SELECT grp FROM messages WHERE queue = ? AND {beyond} ORDER BY grp LIMIT 1",  # noqa: S608
+            (queue, at),
+        ).fetchone()
+        if row is None or (last is not None and row[0] > last):
+            return
+        yield row[0]
+        beyond, at = "grp > ?", row[0]
+
+
+def _take(db: sqlite3.Connection, number: int, now_ms: int, hold_ms: int) -> Sequence[object]:
+    db.execute(
+        "UPDATE messages SET due = ?, takes = takes + 1,"
+        " first_taken_at = coalesce(first_taken_at, ?) WHERE n = ?",
+        (now_ms + hold_ms, now_ms, number),
+    )
+    row: Sequence[object] = db.execute(
+        "SELECT n, takes, body, grp, sent_at, first_taken_at, reason, source, since_ms"
+        " FROM messages WHERE n = ?",
+        (number,),
+    ).fetchone()
+    return row
+
+
+def _message(store_id: str, row: Sequence[object]) -> TakenMessage:
+    number, takes, body, group, sent_at, first, reason, source, since_ms = row
+    return TakenMessage(
+        id=f"{store_id}-{number}",
+        handle=f"{number}:{takes}",
+        body=str(body),
+        receives=int(str(takes)),
+        group=str(group),
+        sent_at_ms=int(str(sent_at)),
+        first_taken_at_ms=int(str(first)),
+        reason=None if reason is None else str(reason),
+        source=None if source is None else str(source),
+        since_ms=None if since_ms is None else int(str(since_ms)),
+    )
+
+
+def _taking(handle: str) -> tuple[int, int]:
+    number, _, takes = handle.partition(":")
+    return int(number), int(takes)
+
+
+def _sound(text: str) -> str:
+    """Replace lone surrogates, which text from the web can hold and UTF-8 cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode(errors="surrogatepass").decode(errors="replace")
+    return text

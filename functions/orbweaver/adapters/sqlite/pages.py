@@ -1,0 +1,140 @@
+"""Page records by the shard of a day, in key order; each is appended, and found by an index.
+
+A record is JSON, compressed where that is shorter. Its key follows from it, so storing it again
+changes nothing. One whose retention is over is not read, deleted yet or not.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.model.errors import readable
+from orbweaver.model.page_record import PageRecord, from_fields, page_key, prior_keys, to_fields
+from orbweaver.model.version import NewerVersion
+
+if TYPE_CHECKING:
+    from orbweaver.adapters.sqlite.store import SqliteStore
+    from orbweaver.model.ports import Clock
+    from orbweaver.model.target import Prior
+
+# No sort key starts before the one, and none ends behind the other.
+FIRST, LAST = " ", "\U0010ffff"
+ROWS_AT_ONCE = 256
+
+
+class SqlitePages:
+    """Page records."""
+
+    def __init__(self, store: SqliteStore, *, clock: Clock, retention_s: int, shards: int) -> None:
+        self._store = store
+        self._clock = clock
+        self._retention_s = retention_s
+        self._shards = shards
+
+    @property
+    def shards(self) -> int:
+        """See the port."""
+        return self._shards
+
+    async def store(self, records: Sequence[PageRecord]) -> None:
+        """See the port."""
+        rows = [
+            (
+                *page_key(record, self._shards),
+                record.fetched_at // 1000 + self._retention_s,
+                _packed(record),
+            )
+            for record in records
+        ]
+        with self._store.writing() as db:
+            db.executemany(
+                "INSERT INTO pages (part, k, expires, fields) VALUES (?, ?, ?, ?)"
+                " ON CONFLICT (part, k) DO UPDATE"
+                " SET expires = excluded.expires, fields = excluded.fields",
+                rows,
+            )
+
+    async def before(self, priors: Mapping[str, Prior]) -> Mapping[str, PageRecord]:
+        """See the port."""
+        now_s = self._now_s()
+        records: dict[str, PageRecord] = {}
+        for url, prior in priors.items():
+            for key in prior_keys(prior, url, self._shards):  # the later day counts
+                row = self._store.row(
+                    "SELECT fields FROM pages WHERE part = ? AND k = ? AND expires > ?",
+                    (*key, now_s),
+                )
+                if row is not None:
+                    try:
+                        records[url] = from_fields(fields_in(row[0]))
+                    except NewerVersion:  # as good as none: its URL is asked for in full
+                        records.pop(url, None)
+        return records
+
+    async def read_shard(
+        self, day: str, shard: int, *, after: str | None = None, crawl: str | None = None
+    ) -> AsyncIterator[tuple[str, PageRecord]]:
+        """See the port."""
+        # "$" is the character behind "#": all keys of a crawl lie between the two.
+        first, last = (FIRST, LAST) if crawl is None else (f"{crawl}#", f"{crawl}$")
+        behind = max(first, after or first)
+        while True:
+            rows = self._store.rows(
+                "SELECT k, expires, fields FROM pages WHERE part = ? AND k > ? AND k < ?"
+                " ORDER BY k LIMIT ?",
+                (f"{day}#{shard}", behind, last, ROWS_AT_ONCE),
+            )
+            now_s = self._now_s()
+            for key, expires, packed in rows:
+                if expires > now_s:
+                    with readable():
+                        record = from_fields(fields_in(packed))
+                    yield key, record
+            if len(rows) < ROWS_AT_ONCE:
+                return
+            behind = rows[-1][0]
+
+    async def crawls_of(self, day: str) -> tuple[str, ...]:
+        """See the port."""
+        found: set[str] = set()
+        for shard in range(self._shards):
+            after = FIRST
+            while True:  # from each crawl's first key to behind its last one
+                row = self._store.row(
+                    "SELECT k FROM pages WHERE part = ? AND k > ? ORDER BY k LIMIT 1",
+                    (f"{day}#{shard}", after),
+                )
+                if row is None:
+                    break
+                crawl = row[0].rpartition("#")[0]
+                found.add(crawl)
+                after = f"{crawl}$"
+        return tuple(sorted(found))
+
+    async def count(self, day: str, shard: int, crawl: str, rows_max: int) -> int:
+        """See the port."""
+        row = self._store.row(
+            "SELECT count(*) FROM (SELECT 1 FROM pages"
+            " WHERE part = ? AND k > ? AND k < ? AND expires > ? LIMIT ?)",
+            (f"{day}#{shard}", f"{crawl}#", f"{crawl}$", self._now_s(), rows_max),
+        )
+        return 0 if row is None else int(row[0])
+
+    def _now_s(self) -> int:
+        return self._clock.now_ms() // 1000
+
+
+def _packed(record: PageRecord) -> bytes | str:
+    text = json.dumps(to_fields(record), separators=(",", ":"))
+    pressed = zlib.compress(text.encode())
+    return pressed if len(pressed) < len(text) else text
+
+
+def fields_in(packed: bytes | str) -> dict[str, Any]:
+    """Read the fields of a record as stored."""
+    text = zlib.decompress(packed) if isinstance(packed, bytes) else packed
+    fields: dict[str, Any] = json.loads(text)
+    return fields

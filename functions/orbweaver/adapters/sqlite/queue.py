@@ -1,0 +1,142 @@
+"""What is sent: packs and seeds, orders of exporters, deliveries, events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.adapters.sqlite.messages import Outgoing, QueueName, SqliteMessages
+from orbweaver.frontier.envelope import WaitingMessage
+from orbweaver.frontier.messages import Close, MessageSource, SeedsMessage, encode
+from orbweaver.model.crawl import Counts, Crawl
+from orbweaver.model.events import COMPLETED, EXPORTED, SOURCE, completed_detail
+
+if TYPE_CHECKING:
+    from orbweaver.exporting.manifest import Manifest
+    from orbweaver.frontier.journal import OutgoingPack
+
+DELAY_S_MAX = 900
+REASON_CHARS_MAX = 256
+# What a reason may not hold, as on SQS: characters outside XML 1.0, and lone surrogates.
+_CONTROLS = {code: "\ufffd" for code in range(32) if chr(code) not in "\t\n\r"}
+_UNSOUND = {**_CONTROLS, 0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}
+
+
+class SqliteQueue:
+    """The queue of packs, its express lane and the dead-letter queue."""
+
+    def __init__(self, messages: SqliteMessages) -> None:
+        self._messages = messages
+
+    async def send(self, outgoing_packs: Sequence[OutgoingPack], *, express: bool) -> None:
+        """See the port."""
+        for lane in (True, False):
+            some = [
+                Outgoing(
+                    body=encode(outgoing.pack),
+                    group=outgoing.pack.crawl,
+                    delay_s=outgoing.delay_s,
+                )
+                for outgoing in outgoing_packs
+                if (express or outgoing.express) is lane
+            ]
+            self._messages.send(_lane(express=lane), some)
+
+    async def send_seeds(self, seeds: Sequence[SeedsMessage], *, express: bool) -> None:
+        """See the port."""
+        some = [Outgoing(body=encode(message), group=message.crawl) for message in seeds]
+        self._messages.send(_lane(express=express), some)
+
+    async def send_close(self, close: Close, delay_s: int) -> None:
+        """See the port."""
+        one = Outgoing(body=encode(close), group=close.crawl, delay_s=delay_s)
+        self._messages.send(QueueName.EXPRESS, [one])
+
+    async def hold(self, waiting: Sequence[WaitingMessage], *, express: bool) -> None:
+        """See the port."""
+        some = [
+            Outgoing(body=one.body, group=one.crawl, delay_s=DELAY_S_MAX, since_ms=one.since_ms)
+            for one in waiting
+        ]
+        self._messages.send(_lane(express=express), some)
+
+    async def bury(
+        self, body: str, reason: str, source: MessageSource = MessageSource.PACKS
+    ) -> None:
+        """See the port."""
+        _bury(self._messages, QueueName.DEAD_LETTERS, body, reason, source)
+
+
+class SqliteOrders:
+    """The export queue."""
+
+    def __init__(self, messages: SqliteMessages) -> None:
+        self._messages = messages
+
+    async def send(self, bodies: Sequence[tuple[str, str]]) -> None:
+        """See the port."""
+        some = [Outgoing(body=body, group=group) for body, group in bodies]
+        self._messages.send(QueueName.EXPORTS, some)
+
+
+class SqliteDeliveries:
+    """The delivery queue and its dead letters."""
+
+    def __init__(self, messages: SqliteMessages) -> None:
+        self._messages = messages
+
+    async def send(self, body: str) -> None:
+        """See the port."""
+        self._messages.send(QueueName.DELIVERIES, [Outgoing(body=body)])
+
+    async def postpone(self, handle: str, seconds: int) -> None:
+        """See the port."""
+        self._messages.show([handle], seconds)
+
+    async def bury(self, body: str, reason: str) -> None:
+        """See the port."""
+        _bury(self._messages, QueueName.FAILED_DELIVERIES, body, reason)
+
+
+class SqliteEvents:
+    """Events as messages that the event bus of AWS would hand over; a runner takes them."""
+
+    def __init__(self, messages: SqliteMessages, *, stack: str) -> None:
+        self._messages = messages
+        self._stack = stack
+
+    async def completed(self, crawl: Crawl, total: Counts) -> None:
+        """See the port."""
+        self._put(COMPLETED, completed_detail(crawl, total))
+
+    async def exported(self, manifest: Manifest, key: str) -> None:
+        """See the port."""
+        from orbweaver.exporting.manifest import exported_detail  # workers tell of no exports
+
+        self._put(EXPORTED, exported_detail(manifest, key, ""))
+
+    def _put(self, kind: str, detail: dict[str, Any]) -> None:
+        event = {
+            "source": SOURCE,
+            "detail-type": kind,
+            "detail": {"stack": self._stack, **detail},
+        }
+        self._messages.send(QueueName.EVENTS, [Outgoing(body=json.dumps(event))])
+
+
+def _lane(*, express: bool) -> QueueName:
+    return QueueName.EXPRESS if express else QueueName.CRAWL
+
+
+def _bury(
+    messages: SqliteMessages,
+    queue: QueueName,
+    body: str,
+    reason: str,
+    source: MessageSource | None = None,
+) -> None:
+    told = reason.encode(errors="surrogatepass").decode(errors="replace").translate(_UNSOUND)
+    # What SQS takes the place of a lone surrogate with is one character, not three.
+    told = told.replace("\ufffd\ufffd\ufffd", "\ufffd")[:REASON_CHARS_MAX] or "unknown"
+    messages.send(queue, [Outgoing(body=body, reason=told, source=source)])

@@ -1,0 +1,82 @@
+"""Rows that are past their time, deleted a few at a time.
+
+Rules
+- A look goes through so many rows of a table, from where the last one ended, and deletes those
+  that are expired: no index of times is to be written with every row, and no look takes long.
+- A ledger, a journal and what else is known of a pack stay as long as a message may be a copy of
+  the one they answer: none that waits, in work or dead, was sent before they were written. Queues
+  keep messages for any time (messages.py), so their age says nothing.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from orbweaver.adapters.sqlite.store import SqliteStore
+    from orbweaver.model.ports import Clock
+
+ROWS_AT_ONCE = 1_000
+# Tables and the keys that they are gone through by.
+TABLES = {
+    "claims": ("n",),
+    "pages": ("n",),
+    "journals": ("n",),
+    "ledgers": ("pack",),
+    "strikes": ("pack",),
+    "counted": ("pack", "host"),
+    "parked": ("crawl", "pack"),
+    "crawls": ("id",),
+    "shards": ("crawl", "number"),
+    "samples": ("crawl", "reason"),
+    "budgets": ("crawl", "part"),
+    "host_pages": ("crawl", "host"),
+    "hosts": ("host",),
+    "robots": ("host",),
+    "cookies": ("crawl", "site"),
+}
+OF_PACKS = frozenset({"journals", "ledgers", "strikes", "counted"})
+
+
+class SqliteReaper:
+    """Deletes what is past its time."""
+
+    def __init__(self, store: SqliteStore, *, clock: Clock, ledger_retention_s: int) -> None:
+        self._store = store
+        self._clock = clock
+        self._ledgers_kept_s = ledger_retention_s
+        # Behind which key the next look at a table begins.
+        self._behind: dict[str, tuple[object, ...]] = {}
+
+    async def reap(self, rows_max: int = ROWS_AT_ONCE) -> int:
+        """Look through so many rows of each table; how many were deleted."""
+        now_s = self._clock.now_ms() // 1000
+        return sum(self._look(table, now_s, rows_max) for table in TABLES)
+
+    def _look(self, table: str, now_s: int, rows_max: int) -> int:
+        names = ", ".join(TABLES[table])
+        marks = ", ".join("?" * len(TABLES[table]))
+        behind = self._behind.get(table, ())
+        where = f"WHERE ({names}) > ({marks})" if behind else ""
+        rows = self._store.rows(
+            f"SELECT expires, {names} FROM {table} {where} ORDER BY {names} LIMIT ?",  # noqa: S608
+            (*behind, rows_max),
+        )
+        self._behind[table] = tuple(rows[-1][1:]) if len(rows) == rows_max else ()
+        expired = [row for row in rows if row[0] is not None and row[0] <= now_s]
+        if not expired:
+            return 0
+        with self._store.writing() as db:
+            if table in OF_PACKS:
+                now_s = min(now_s, self._oldest_s(db, now_s) + self._ledgers_kept_s - 1)
+            return db.executemany(
+                # What was written anew since it was read has another time.
+                f"DELETE FROM {table} WHERE expires <= ? AND ({names}) = ({marks})",  # noqa: S608
+                [(now_s, *row[1:]) for row in expired],
+            ).rowcount
+
+    def _oldest_s(self, db: sqlite3.Connection, now_s: int) -> int:
+        """When the oldest of all messages was sent."""
+        (oldest_ms,) = db.execute("SELECT min(sent_at) FROM messages").fetchone()
+        return now_s if oldest_ms is None else int(oldest_ms) // 1000

@@ -1,0 +1,216 @@
+"""The file of the embedded store: opened or made, written in short transactions.
+
+Rules
+- A connection belongs to one process and one event loop. What it does takes tens of microseconds
+  and is done in place: a thread would cost more than it spares (docs/adr/0023-embedded-store.md).
+- A write is a transaction that holds the write lock from its beginning (`BEGIN IMMEDIATE`), so that
+  what it read stands when it writes. No transaction is open across an `await`.
+- A commit outlives a killed process. A power failure may take the last commits, whole ones only
+  (`synchronous=NORMAL`; `durable` makes it `FULL`).
+- The write-ahead log is brought into the file after `CHECKPOINT_PAGES`: what is written often
+  between two of these moments is written there once.
+- What SQLite refuses is told with what to do about it, by its error codes and never by its texts.
+
+Source: sqlite.org/wal.html, sqlite.org/pragma.html#pragma_synchronous, sqlite.org/rescode.html.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from secrets import token_hex
+from typing import Any, NoReturn, Self
+
+from orbweaver.adapters.sqlite.schema import APPLICATION_ID, TABLES, VERSION
+from orbweaver.model.errors import Permanent, PortError, StoredNewer, Transient
+from orbweaver.model.version import NEWER
+
+BUSY_S = 30.0
+PAGE_BYTES = 4096
+CACHE_KB = 64 * 1024
+CHECKPOINT_PAGES = 16_384
+STATEMENTS_KEPT = 256
+OPEN_PAUSE_S = 0.02
+# The first that has upserts.
+SQLITE_MIN = (3, 24, 0)
+
+
+class StoreBusy(Transient):
+    """It may work later: another process holds the lock, or the disk is full."""
+
+
+class StoreUnusable(Permanent):
+    """The file cannot be used; the text says what to do."""
+
+
+class SqliteStore:
+    """One file, as this process sees it."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        """Take an open connection; see `open`."""
+        self._db = connection
+        self.path = path
+        self.id = ""
+
+    @classmethod
+    def open(cls, path: Path, *, durable: bool = False, busy_s: float = BUSY_S) -> Self:
+        """Open a store, or make one where no file is; raises PortError with what to do.
+
+        With `durable` a commit outlives a power failure too. `busy_s` is how long a write waits for
+        those of other processes.
+        """
+        if sqlite3.sqlite_version_info < SQLITE_MIN:
+            raise StoreUnusable(f"SQLite {sqlite3.sqlite_version} is too old: use 3.24 or newer")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(
+                path, timeout=busy_s, isolation_level=None, cached_statements=STATEMENTS_KEPT
+            )
+        except sqlite3.DatabaseError as error:
+            _raise(error, path)
+        except OSError as error:
+            said = f"{path}: there is no such folder, and none can be made: {error.strerror}"
+            raise StoreUnusable(said) from error
+        store = cls(connection, path)
+        try:
+            with store.reading():
+                store._prepare(durable=durable, until_s=time.monotonic() + busy_s)
+        except BaseException:
+            connection.close()
+            raise
+        return store
+
+    def close(self) -> None:
+        """Close the file; the last process to do so brings the write-ahead log into it."""
+        self._db.close()
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Do what is within in one transaction, all or nothing; it awaits nothing."""
+        db = self._db
+        try:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+                db.execute("COMMIT")
+            except BaseException:
+                if db.in_transaction:  # a full disk may have ended it
+                    db.execute("ROLLBACK")
+                raise
+        except sqlite3.DatabaseError as error:
+            _raise(error, self.path)
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Read; what is to be of one moment is one statement."""
+        try:
+            yield self._db
+        except sqlite3.DatabaseError as error:
+            _raise(error, self.path)
+
+    def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Read all rows of one statement."""
+        with self.reading() as db:
+            return db.execute(statement, parameters).fetchall()
+
+    def row(self, statement: str, parameters: Sequence[Any] = ()) -> tuple[Any, ...] | None:
+        """Read the first row of one statement."""
+        with self.reading() as db, closing(db.execute(statement, parameters)) as cursor:
+            found: tuple[Any, ...] | None = cursor.fetchone()
+            return found
+
+    def _prepare(self, *, durable: bool, until_s: float) -> None:
+        db = self._db
+        # In this order: both are written at once, maybe in this moment by another process.
+        (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        (application,) = db.execute("PRAGMA application_id").fetchone()
+        if application != APPLICATION_ID and tables:
+            raise StoreUnusable(f"{self.path} is a database of another program: name another file")
+        if not tables:
+            db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+        self._log_ahead(until_s)
+        db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+        db.execute(f"PRAGMA cache_size = -{CACHE_KB}")
+        db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+        db.execute(f"PRAGMA journal_size_limit = {CHECKPOINT_PAGES * PAGE_BYTES}")
+        db.execute("PRAGMA temp_store = MEMORY")
+        if not tables:
+            self._make()
+        self._check()
+        (self.id,) = db.execute("SELECT value FROM facts WHERE name = 'id'").fetchone()
+
+    def _log_ahead(self, until_s: float) -> None:
+        """Have writes go to a log beside the file; two processes that begin at once take turns."""
+        while True:
+            try:
+                (mode,) = self._db.execute("PRAGMA journal_mode = WAL").fetchone()
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                    raise
+                if time.monotonic() >= until_s:
+                    raise
+                time.sleep(OPEN_PAUSE_S)
+            else:
+                break
+        if mode not in ("wal", "memory"):
+            said = "its file system cannot share memory: put the store on a local disk"
+            raise StoreUnusable(f"{self.path}: {said}")
+
+    def _make(self) -> None:
+        with self.writing() as db:
+            (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if tables:  # another process was faster
+                return
+            for statement in TABLES:
+                db.execute(statement)
+            db.execute("INSERT INTO facts VALUES ('id', ?)", (token_hex(6),))
+            db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            db.execute(f"PRAGMA user_version = {VERSION}")
+
+    def _check(self) -> None:
+        (version,) = self._db.execute("PRAGMA user_version").fetchone()
+        if version > VERSION:
+            raise StoredNewer(
+                f"{NEWER}: {self.path} is of version {version}, and up to {VERSION} is read here:"
+                " install that version of Orbweaver or a newer one, or name another folder"
+            )
+
+
+# By primary error code: whether it may pass, and what to do.
+_REMEDIES: dict[int, tuple[type[PortError], str]] = {
+    sqlite3.SQLITE_BUSY: (
+        StoreBusy,
+        "another process holds it for too long: end that process, or try again",
+    ),
+    sqlite3.SQLITE_LOCKED: (StoreBusy, "it is locked: try again"),
+    sqlite3.SQLITE_FULL: (StoreBusy, "the disk is full: make room, then go on; nothing is lost"),
+    sqlite3.SQLITE_IOERR: (StoreBusy, "the disk could not be read or written: see to it"),
+    sqlite3.SQLITE_READONLY: (
+        StoreUnusable,
+        "it cannot be written: give this user the right to write the file and its folder",
+    ),
+    sqlite3.SQLITE_PERM: (StoreUnusable, "this user may not open it: give it the right to"),
+    sqlite3.SQLITE_CANTOPEN: (
+        StoreUnusable,
+        "it cannot be opened: name a file in a folder that this user may write",
+    ),
+    sqlite3.SQLITE_NOTADB: (
+        StoreUnusable,
+        "it is no database: name another file, or move this one away",
+    ),
+    sqlite3.SQLITE_CORRUPT: (
+        StoreUnusable,
+        "it is damaged: move it away, and begin anew or take a copy of before",
+    ),
+}
+
+
+def _raise(error: sqlite3.DatabaseError, path: Path) -> NoReturn:
+    """Say what an error of SQLite's means; a fault of ours stays what it is."""
+    kind, remedy = _REMEDIES.get(error.sqlite_errorcode & 0xFF, (None, ""))
+    if kind is None:
+        raise error
+    raise kind(f"{path}: {remedy} ({error.sqlite_errorname})") from error

@@ -1,0 +1,278 @@
+"""Ports over an embedded store: a folder with an SQLite file, and files beside it.
+
+    <folder>/store.db   tables and queues
+    <folder>/files/     bodies and exports
+    <folder>/secrets/   a file a secret
+
+Processes that work on one crawl open the same folder, each for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import replace
+from functools import cached_property
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.adapters.local.clock import SystemClock
+from orbweaver.adapters.sqlite.messages import QueueName, SqliteMessages
+from orbweaver.adapters.sqlite.store import SqliteStore
+from orbweaver.frontier.messages import MessageSource
+from orbweaver.model.errors import Permanent
+from orbweaver.model.settings import Settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from orbweaver.adapters.local.folder import FolderFiles
+    from orbweaver.adapters.local.reader import BudgetReader
+    from orbweaver.adapters.local.secrets import LocalSecrets
+    from orbweaver.adapters.sqlite.budgets import SqliteBudgets
+    from orbweaver.adapters.sqlite.claims import SqliteFrontier
+    from orbweaver.adapters.sqlite.crawls import SqliteCrawls
+    from orbweaver.adapters.sqlite.dead_letters import SqliteDeadLetters
+    from orbweaver.adapters.sqlite.erasure import SqliteTraces
+    from orbweaver.adapters.sqlite.hosts import SqliteHosts
+    from orbweaver.adapters.sqlite.metrics import SqliteMetrics
+    from orbweaver.adapters.sqlite.packs import SqlitePacks
+    from orbweaver.adapters.sqlite.pages import SqlitePages
+    from orbweaver.adapters.sqlite.queue import (
+        SqliteDeliveries,
+        SqliteEvents,
+        SqliteOrders,
+        SqliteQueue,
+    )
+    from orbweaver.adapters.sqlite.reaping import SqliteReaper
+    from orbweaver.adapters.sqlite.receiving import SqliteInbox
+    from orbweaver.adapters.sqlite.schedules import SqliteSchedules
+    from orbweaver.delivery.ports import Courier
+    from orbweaver.model.metrics import Service
+    from orbweaver.model.ports import Clock, Fetcher, Metrics
+
+STORE, FILES, SECRETS = "store.db", "files", "secrets"
+
+
+class StorePorts:
+    """The world, as one folder of this machine holds it."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        folder: Path,
+        *,
+        environment: Mapping[str, str] | None = None,
+        durable: bool = False,
+        clock: Clock | None = None,
+    ) -> None:
+        """Open the store of a folder, or make it; raises PortError with what to do.
+
+        `environment` is where secrets may be; `durable` has commits outlive a power failure.
+        """
+        self.folder = folder
+        self.settings = replace(
+            settings,
+            crawl_queue_url=QueueName.CRAWL.value,
+            express_queue_url=QueueName.EXPRESS.value,
+            seed_queue_url=QueueName.SEEDS.value,
+            dead_letter_queue_url=QueueName.DEAD_LETTERS.value,
+        )
+        self.clock: Clock = clock or SystemClock()
+        self.random = Random()  # noqa: S311 - jitter, not secrets
+        self._environment = dict(environment or {})
+        self.store = SqliteStore.open(folder / STORE, durable=durable)
+        # What is to be done when the ports are closed.
+        self.ending = ExitStack()
+        self.ending.callback(self.store.close)
+
+    # --- queues -----------------------------------------------------------------------------
+
+    @cached_property
+    def _messages(self) -> SqliteMessages:
+        most = self.settings.receive_max
+        return SqliteMessages(self.store, clock=self.clock, receive_max=most)
+
+    def inbox(self, queue: QueueName) -> SqliteInbox:
+        """Give the receiving side of a queue."""
+        from orbweaver.adapters.sqlite.receiving import SqliteInbox
+
+        return SqliteInbox(self._messages, queue, clock=self.clock)
+
+    @cached_property
+    def queue(self) -> SqliteQueue:
+        """What is to be crawled."""
+        from orbweaver.adapters.sqlite.queue import SqliteQueue
+
+        return SqliteQueue(self._messages)
+
+    @cached_property
+    def dead_letters(self) -> SqliteDeadLetters:
+        """Messages that no worker could take."""
+        from orbweaver.adapters.sqlite.dead_letters import SqliteDeadLetters
+
+        return SqliteDeadLetters(self._messages)
+
+    @cached_property
+    def lanes(self) -> tuple[SqliteDeadLetters, ...]:
+        """The queues, for a look through them."""
+        from orbweaver.adapters.sqlite.dead_letters import SqliteDeadLetters
+
+        packs, seeds = MessageSource.PACKS, MessageSource.SEEDS
+        return (
+            SqliteDeadLetters(self._messages, QueueName.SEEDS, seeds),
+            SqliteDeadLetters(self._messages, QueueName.CRAWL, packs),
+            SqliteDeadLetters(self._messages, QueueName.EXPRESS, packs),
+        )
+
+    @cached_property
+    def orders(self) -> SqliteOrders:
+        """What exporters are to do."""
+        from orbweaver.adapters.sqlite.queue import SqliteOrders
+
+        return SqliteOrders(self._messages)
+
+    @cached_property
+    def deliveries(self) -> SqliteDeliveries:
+        """Orders to bring exports elsewhere."""
+        from orbweaver.adapters.sqlite.queue import SqliteDeliveries
+
+        return SqliteDeliveries(self._messages)
+
+    @cached_property
+    def events(self) -> SqliteEvents:
+        """What is told of crawls and exports."""
+        from orbweaver.adapters.sqlite.queue import SqliteEvents
+
+        return SqliteEvents(self._messages, stack=self.settings.stack)
+
+    # --- tables -----------------------------------------------------------------------------
+
+    @cached_property
+    def packs(self) -> SqlitePacks:
+        """Journals of packs."""
+        from orbweaver.adapters.sqlite.packs import SqlitePacks
+
+        return SqlitePacks(self.store, clock=self.clock, **self._kept)
+
+    @cached_property
+    def budgets(self) -> SqliteBudgets:
+        """What is used of limits."""
+        from orbweaver.adapters.sqlite.budgets import SqliteBudgets
+
+        return SqliteBudgets(self.store, clock=self.clock, **self._kept)
+
+    @cached_property
+    def crawls(self) -> SqliteCrawls:
+        """Crawls and their counters."""
+        from orbweaver.adapters.sqlite.crawls import SqliteCrawls
+
+        kept_s = self.settings.crawl_retention_s
+        return SqliteCrawls(self.store, clock=self.clock, crawl_retention_s=kept_s)
+
+    @cached_property
+    def frontier(self) -> SqliteFrontier:
+        """Claims of URLs."""
+        from orbweaver.adapters.sqlite.claims import SqliteFrontier
+
+        return SqliteFrontier(self.store)
+
+    @cached_property
+    def hosts(self) -> SqliteHosts:
+        """When hosts may be asked, and their robots.txt."""
+        from orbweaver.adapters.sqlite.hosts import SqliteHosts
+
+        return SqliteHosts(self.store)
+
+    @cached_property
+    def pages(self) -> SqlitePages:
+        """Records of pages."""
+        from orbweaver.adapters.sqlite.pages import SqlitePages
+
+        return SqlitePages(
+            self.store,
+            clock=self.clock,
+            retention_s=self.settings.page_retention_s,
+            shards=self.settings.pages_shards,
+        )
+
+    @cached_property
+    def traces(self) -> SqliteTraces:
+        """Everything that is stored of URLs."""
+        from orbweaver.adapters.sqlite.erasure import SqliteTraces
+
+        kept_s = self.settings.ledger_retention_s
+        return SqliteTraces(self.store, clock=self.clock, ledger_retention_s=kept_s)
+
+    @cached_property
+    def reaper(self) -> SqliteReaper:
+        """What deletes rows past their time."""
+        from orbweaver.adapters.sqlite.reaping import SqliteReaper
+
+        kept_s = self.settings.ledger_retention_s
+        return SqliteReaper(self.store, clock=self.clock, ledger_retention_s=kept_s)
+
+    @cached_property
+    def schedules(self) -> SqliteSchedules:
+        """When crawls recur."""
+        from orbweaver.adapters.sqlite.schedules import SqliteSchedules
+
+        return SqliteSchedules(self.store)
+
+    @property
+    def _kept(self) -> dict[str, Any]:
+        return {
+            "ledger_retention_s": self.settings.ledger_retention_s,
+            "crawl_retention_s": self.settings.crawl_retention_s,
+        }
+
+    # --- what lies beside the store ---------------------------------------------------------
+
+    @cached_property
+    def files(self) -> FolderFiles:
+        """Bodies and exports."""
+        from orbweaver.adapters.local.folder import FolderFiles
+
+        return FolderFiles(self.folder / FILES)
+
+    @cached_property
+    def secrets(self) -> LocalSecrets:
+        """Where secrets are kept."""
+        from orbweaver.adapters.local.secrets import LocalSecrets
+
+        return LocalSecrets(self.folder / SECRETS, self._environment)
+
+    @cached_property
+    def reader(self) -> BudgetReader:
+        """What makes readings of answers."""
+        from orbweaver.adapters.local.reader import BudgetReader
+
+        reader = BudgetReader(clock=self.clock, extractor=self.settings.extractor)
+        self.ending.callback(reader.close)
+        return reader
+
+    @property
+    def catalogue(self) -> None:
+        """None: files of this machine are queried where they lie."""
+        return
+
+    def metrics(self, service: Service) -> SqliteMetrics:
+        """Make the counters of a service."""
+        from orbweaver.adapters.sqlite.metrics import SqliteMetrics
+
+        return SqliteMetrics(self.store, service)
+
+    def watched(self, fetcher: Fetcher, metrics: Metrics) -> Fetcher:
+        """Have it counted how long answers take."""
+        from orbweaver.adapters.web.timing import TimedFetcher
+
+        return TimedFetcher(fetcher, metrics)
+
+    def of_crawl(self, crawl: str) -> AbstractContextManager[None]:
+        """Nothing is billed here."""
+        del crawl
+        return nullcontext()
+
+    async def bucket_courier(self) -> Courier:
+        """Refuse: a bucket takes an account."""
+        raise Permanent("exports are copied to a bucket by a stack on AWS alone: use SFTP here")
