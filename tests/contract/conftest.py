@@ -1,4 +1,4 @@
-"""Fixtures: `world` is memory, moto, the emulator and, for tables, DynamoDB Local.
+"""Fixtures: `world` is memory, SQLite, moto, the emulator and, for tables, DynamoDB Local.
 
 `aws_world` is those that have clients.
 """
@@ -20,11 +20,12 @@ from orbweaver.adapters.aws.clients import Aws
 from tests.contract import dynamodb_local
 from tests.contract.inserts import WithInserts, WithItems
 from tests.contract.samples import NOW_MS
-from tests.contract.worlds import AWS_WORLDS, LOCAL, AwsWorld, MemoryWorld, World
+from tests.contract.worlds import AWS_WORLDS, LOCAL, AwsWorld, MemoryWorld, SqliteWorld, World
 from tests.memory import ManualClock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
 
     from tests.contract.worlds import Opener
 
@@ -39,11 +40,11 @@ OF_TABLES = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what lies here; `make check` has the world of memory alone."""
+    """Mark what lies here; `make check` has the worlds that need no server."""
     for item in items:
         if "tests/contract" in item.path.as_posix():
             item.add_marker(pytest.mark.contract)
-            if "memory" not in item.name:
+            if not any(world in item.name for world in ("memory", "sqlite")):
                 item.add_marker(pytest.mark.thorough)
 
 
@@ -98,6 +99,7 @@ def opener(
     session: AioSession,
     clock: ManualClock,
     monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> Opener:
     """Give what opens a world by its name."""
 
@@ -106,18 +108,23 @@ def opener(
         if name == "memory":
             yield MemoryWorld(clock)
             return
+        if name == "sqlite":
+            world = SqliteWorld(clock, tmp_path / "store")
+            yield world
+            world.close()
+            return
         endpoint_url = request.getfixturevalue("ministack" if name == "emulator" else "moto")
         for variable, value in layout.client_environment(endpoint_url).items():
             monkeypatch.setenv(variable, value)
         if name == LOCAL:
             monkeypatch.setenv(f"{layout.ENDPOINT}_DYNAMODB", request.getfixturevalue("aws_tables"))
         async with Aws(session, validates=True) as aws:
-            world = AwsWorld(clock=clock, aws=aws)
-            await world.open()
+            played = AwsWorld(clock=clock, aws=aws)
+            await played.open()
             lacking = {"moto": WithInserts, LOCAL: WithItems}.get(name)
             if lacking is not None:
-                world.clients["dynamodb"] = lacking(world.clients["dynamodb"])
-            yield world
+                played.clients["dynamodb"] = lacking(played.clients["dynamodb"])
+            yield played
 
     return opened
 
@@ -126,7 +133,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Have the suites of tables run on AWS's own, too."""
     tables = metafunc.module.__name__.rpartition(".")[2] in OF_TABLES
     aws = [*AWS_WORLDS, *([pytest.param(LOCAL, marks=pytest.mark.emulator)] if tables else [])]
-    for name, worlds in (("world", ["memory", *aws]), ("aws_world", aws)):
+    for name, worlds in (("world", ["memory", "sqlite", *aws]), ("aws_world", aws)):
         if name in metafunc.fixturenames:
             metafunc.parametrize(name, worlds, indirect=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +13,7 @@ from orbweaver.frontier.claims import Recalled, Unreadable
 from orbweaver.frontier.envelope import WaitingMessage
 from orbweaver.model.errors import StoredNewer
 from tests.contract import samples
-from tests.contract.worlds import AwsWorld, MemoryWorld
+from tests.contract.worlds import AwsWorld, MemoryWorld, SqliteWorld
 
 if TYPE_CHECKING:
     from tests.contract.worlds import World
@@ -39,8 +40,27 @@ async def put(world: World, table: str, fields: dict[str, Any], said: str = "new
     if isinstance(world, MemoryWorld):
         world.state.newer[fields["k"]] = said
         return
+    if isinstance(world, SqliteWorld):
+        insert(world, table, fields)
+        return
     assert isinstance(world, AwsWorld)
     await world.clients["dynamodb"].put_item(TableName=world.table(table), Item=to_item(fields))
+
+
+def insert(world: SqliteWorld, table: str, fields: dict[str, Any]) -> None:
+    """Write a row as a newer version does, which keeps the columns that this one reads first."""
+    key, version = fields["k"], fields.get("v", 1)
+    with world.ports.store.writing() as db:
+        if table == "crawls":
+            row = (key, fields["state"], 0, fields["started_at_ms"], 0, None, json.dumps(fields))
+            db.execute("INSERT OR REPLACE INTO crawls VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        elif fields["part"] == "ledger":
+            db.execute("INSERT INTO ledgers VALUES (?, ?, 'all', 0, 0, 2000000000)", (key, version))
+        else:
+            db.execute(
+                "INSERT INTO journals (pack, v, blob, expires) VALUES (?, ?, ?, 2000000000)",
+                (key, version, fields.get("blob", b"")),
+            )
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -14,7 +14,7 @@ from orbweaver.model.errors import Permanent
 from tests.contract import samples
 from tests.contract.faults import Faulty, always
 from tests.contract.faults import refused as refusal
-from tests.contract.worlds import AWS_WORLDS, AwsWorld, MemoryWorld
+from tests.contract.worlds import AWS_WORLDS, AwsWorld, MemoryWorld, SqliteWorld
 from tests.memory import MemorySchedules
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def target(group: str) -> ScheduleTarget:
     )
 
 
-@pytest.fixture(params=["memory", *AWS_WORLDS])
+@pytest.fixture(params=["memory", "sqlite", *AWS_WORLDS])
 async def schedules(request: pytest.FixtureRequest, opener: Opener) -> AsyncIterator[Schedules]:
     """Give every kind of schedules, without any in it."""
     async with opener(request.param) as world, grouped(world) as found:
@@ -64,6 +64,9 @@ async def grouped(world: object) -> AsyncIterator[Schedules]:
     """Open the schedules of a world, in a group of their own."""
     if isinstance(world, MemoryWorld):
         yield MemorySchedules(world.state)
+        return
+    if isinstance(world, SqliteWorld):
+        yield world.ports.schedules
         return
     assert isinstance(world, AwsWorld)
     client = await world.aws.client("scheduler")

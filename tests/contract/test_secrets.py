@@ -11,7 +11,7 @@ from orbweaver.adapters.aws.secrets import ManagedSecrets
 from orbweaver.adapters.web.proxy_client import Proxies, Trouble
 from orbweaver.fetching.proxy_pool import Proxy, Wait
 from orbweaver.model.errors import Permanent
-from tests.contract.worlds import AWS_WORLDS, AwsWorld, MemoryWorld
+from tests.contract.worlds import AWS_WORLDS, AwsWorld, MemoryWorld, SqliteWorld
 from tests.memory import MemorySecrets
 
 if TYPE_CHECKING:
@@ -58,6 +58,23 @@ class KeptInMemory:
         del self._held[self.name]
 
 
+class KeptInAFile:
+    """A secret in a file beside a store."""
+
+    name: str = "pool"
+
+    def __init__(self, world: SqliteWorld) -> None:
+        self._path = world.ports.folder / "secrets" / self.name
+        self.secrets = world.ports.secrets
+
+    async def put(self, text: str) -> None:
+        self._path.parent.mkdir(exist_ok=True)
+        self._path.write_text(text, encoding="utf-8")
+
+    async def remove(self) -> None:
+        self._path.unlink()
+
+
 class KeptByAws:
     """A secret in Secrets Manager."""
 
@@ -80,12 +97,14 @@ class KeptByAws:
         await client.delete_secret(SecretId=self.name, ForceDeleteWithoutRecovery=True)
 
 
-@pytest.fixture(params=["memory", *AWS_WORLDS])
+@pytest.fixture(params=["memory", "sqlite", *AWS_WORLDS])
 async def kept(request: pytest.FixtureRequest, opener: Opener) -> AsyncIterator[Kept]:
     """Give a secret of every world."""
     async with opener(request.param) as world:
         if isinstance(world, MemoryWorld):
             yield KeptInMemory(world)
+        elif isinstance(world, SqliteWorld):
+            yield KeptInAFile(world)
         else:
             assert isinstance(world, AwsWorld)
             yield KeptByAws(world)

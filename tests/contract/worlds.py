@@ -1,4 +1,4 @@
-"""The worlds that a port's contract is checked in: memory, and AWS as programs play it.
+"""The worlds that a port's contract is checked in: memory, a store in a file, and AWS as played.
 
 A world hands out containers: sets of adapters over the same state, each with caches of its own, as
 two warm Lambda functions have them. Its clock is set by the test; `sleep` moves it.
@@ -26,17 +26,22 @@ from orbweaver.adapters.dynamodb.hosts import DynamoHosts
 from orbweaver.adapters.dynamodb.packs import DynamoPacks
 from orbweaver.adapters.dynamodb.pages import DynamoPages
 from orbweaver.adapters.dynamodb.table import Dynamo
+from orbweaver.adapters.sqlite.messages import QueueName
+from orbweaver.app.store_ports import StorePorts
 from orbweaver.exporting.ports import ExportEvents
 from orbweaver.frontier.messages import MessageSource
 from orbweaver.frontier.ports import History, Pages
 from orbweaver.model.ports import Events
+from orbweaver.model.settings import Settings
 from tests import memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
 
     from orbweaver.adapters.aws.clients import Aws
+    from orbweaver.adapters.sqlite.messages import TakenMessage
     from orbweaver.budget.ports import Budgets
     from orbweaver.erasure.ports import Lane, Traces
     from orbweaver.frontier.ports import Crawls, Frontier, Packs
@@ -60,6 +65,11 @@ AWS_WORLDS = ["moto", pytest.param("emulator", marks=pytest.mark.emulator)]
 # The third, for tables alone.
 LOCAL = "dynamodb_local"
 LANES = ("crawl", "express", "seeds", "dead")
+SETTINGS = Settings(
+    page_retention_s=PAGE_RETENTION_S,
+    ledger_retention_s=LEDGER_RETENTION_S,
+    pages_shards=PAGES_SHARDS,
+)
 
 
 class Records(Pages, History, Protocol):
@@ -170,6 +180,69 @@ class MemoryWorld:
             MessageSource.SEEDS if lane == "seeds" else MessageSource.PACKS,
         )
         return [mail for mail in self.state.sent if (mail.express, mail.source) == wanted]
+
+
+class SqliteWorld:
+    """A store in a file: each container has a connection of its own."""
+
+    def __init__(self, clock: ManualClock, folder: Path) -> None:
+        self.clock = clock
+        self._folder = folder
+        self._opened: list[StorePorts] = []
+        self.ports = self.open()
+
+    def open(self) -> StorePorts:
+        """Open the store once more."""
+        ports = StorePorts(SETTINGS, self._folder, clock=self.clock)
+        self._opened.append(ports)
+        return ports
+
+    def close(self) -> None:
+        """Close all that was opened."""
+        for ports in self._opened:
+            ports.ending.close()
+
+    def container(self) -> Container:
+        ports = self.open()
+        return Container(
+            queue=ports.queue,
+            dead_letters=ports.dead_letters,
+            packs=ports.packs,
+            budgets=ports.budgets,
+            crawls=ports.crawls,
+            frontier=ports.frontier,
+            hosts=ports.hosts,
+            pages=ports.pages,
+            files=ports.files,
+            events=ports.events,
+            traces=ports.traces,
+            lane=ports.lanes[1],
+        )
+
+    async def receive(self, lane: str) -> list[Received]:
+        taken = await self.take(QueueName.DEAD_LETTERS if lane == "dead" else QueueName(lane))
+        return [Received(body=one.body, group=one.group, reason=one.reason) for one in taken]
+
+    async def take(self, queue: QueueName) -> list[TakenMessage]:
+        """Take all messages of a queue that are due."""
+        inbox, got = self.ports.inbox(queue), []
+        while some := await inbox.receive(10, 30):
+            await inbox.delete(some)
+            got += some
+        return got
+
+    async def delayed(self, lane: str) -> int:
+        return self.ports.inbox(QueueName(lane)).depth().delayed
+
+    async def event_details(self) -> list[dict[str, Any]]:
+        """Take the details of all events."""
+        return [json.loads(one.body)["detail"] for one in await self.take(QueueName.EVENTS)]
+
+    async def announced(self) -> list[str]:
+        return [detail["id"] for detail in await self.event_details()]
+
+    async def exported(self) -> list[str]:
+        return [detail["manifest"] for detail in await self.event_details()]
 
 
 @dataclass(slots=True, kw_only=True)
