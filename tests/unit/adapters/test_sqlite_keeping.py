@@ -1,0 +1,228 @@
+"""What the embedded store counts, keeps, deletes in time, and holds of a million URLs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.adapters.sqlite.metrics import read_metrics
+from orbweaver.adapters.sqlite.reaping import OF_PACKS, TABLES
+from orbweaver.app.store_ports import StorePorts
+from orbweaver.budget.budget_rules import Taking
+from orbweaver.frontier.claims import Claimer
+from orbweaver.frontier.messages import MessageSource
+from orbweaver.model.crawl import State
+from orbweaver.model.errors import Permanent
+from orbweaver.model.limits import LimitPart
+from orbweaver.model.metrics import Metric, Service
+from orbweaver.model.outcome import Reason
+from orbweaver.model.settings import Settings
+from orbweaver.model.target import Target
+from orbweaver.politeness.host_schedule import RobotsEntry
+from tests.contract import samples
+from tests.memory import ManualClock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+NOW_MS = samples.NOW_MS
+DAY_MS = 86_400_000
+HOST = "https://example.com"
+COUNT = "SELECT count(*) FROM "
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """Start a clock at noon."""
+    return ManualClock(NOW_MS)
+
+
+@pytest.fixture
+def ports(tmp_path: Path, clock: ManualClock) -> Iterator[StorePorts]:
+    """Open a store."""
+    opened = StorePorts(Settings(), tmp_path, clock=clock, environment={"POOL": "[]"})
+    yield opened
+    opened.ending.close()
+
+
+def rows(ports: StorePorts) -> dict[str, int]:
+    """Count the rows of the tables that have any."""
+    counts = {table: ports.store.rows(COUNT + table)[0][0] for table in TABLES}
+    return {table: count for table, count in counts.items() if count}
+
+
+async def fill(ports: StorePorts) -> None:
+    """Write a row into every table that is reaped."""
+    crawl = samples.crawl(state=State.PAUSED)
+    asks = Claimer(
+        name="shop",
+        crawl=crawl.id,
+        pack="p",
+        at_ms=NOW_MS,
+        stale_before_ms=0,
+        expires_s=NOW_MS // 1000 + 60,
+    )
+    await ports.crawls.create(crawl)
+    await ports.crawls.keep_samples(crawl, {"scope": ["x"]})
+    await ports.frontier.claim(asks, [Target(url=f"{HOST}/1", depth=1)])
+    await ports.pages.store([samples.record(1)])
+    await ports.packs.write_journal("p", samples.journal())
+    await ports.packs.commit(crawl, samples.ledger("p"), {"claimed": 1})
+    await ports.packs.strike("p")
+    await ports.packs.park(crawl.id, "body", "p")
+    await ports.budgets.begin(crawl, LimitPart.BYTES, 0)
+    taking = Taking(crawl=crawl, part=LimitPart.BYTES, amount=1, limit=9, at_ms=NOW_MS)
+    assert await ports.budgets.take(taking) is None
+    await ports.budgets.count(crawl, "p", HOST, [f"{HOST}/1"], 9)
+    await ports.hosts.reserve(HOST, 1, 1_000, NOW_MS, NOW_MS + 60_000)
+    await ports.hosts.keep_robots(HOST, RobotsEntry(fetched_at_ms=NOW_MS))
+    await ports.hosts.keep_cookies(crawl.id, "example.com", "[]", NOW_MS)
+
+
+# --- reaping ----------------------------------------------------------------------------------
+
+
+async def test_rows_go_when_their_time_is_over(ports: StorePorts, clock: ManualClock) -> None:
+    """Of every table, none before; what has no end stays."""
+    await fill(ports)
+    await ports.crawls.create(samples.crawl("default", continuous=True))
+    assert rows(ports).keys() == TABLES.keys()
+    assert await ports.reaper.reap() == 0
+    clock.at_ms += 61_000
+    assert await ports.reaper.reap() == 1
+    assert "claims" not in rows(ports)
+    clock.at_ms += 400 * DAY_MS
+    await ports.reaper.reap()
+    assert rows(ports) == {"crawls": 1}
+    assert [crawl.id for crawl in await ports.crawls.list()] == ["default-1"]
+
+
+async def test_a_ledger_outlives_every_copy_of_its_message(
+    ports: StorePorts, clock: ManualClock
+) -> None:
+    """A message that waited for a year on a machine that was off finds what was done for it."""
+    clock.at_ms -= 5_000
+    await ports.queue.bury("{}", "some copy", MessageSource.PACKS)
+    clock.at_ms += 5_000
+    await fill(ports)
+    clock.at_ms += 400 * DAY_MS
+    await ports.reaper.reap()
+    assert rows(ports).keys() == OF_PACKS
+    (letter,) = await ports.dead_letters.take(10, 30)
+    await ports.dead_letters.delete([letter])
+    await ports.reaper.reap()
+    assert rows(ports) == {}
+
+
+async def test_a_look_goes_on_where_the_last_one_ended(
+    ports: StorePorts, clock: ManualClock
+) -> None:
+    """Each goes through so many rows; the next round begins anew."""
+    records = [samples.record(number) for number in range(10)]
+    await ports.pages.store(records[:5])
+    clock.at_ms += DAY_MS
+    await ports.pages.store([replace(one, fetched_at=clock.at_ms) for one in records[5:]])
+    clock.at_ms += 30 * DAY_MS - 1
+    assert [await ports.reaper.reap(3) for _ in range(4)] == [3, 2, 0, 0]
+    assert rows(ports) == {"pages": 5}
+    clock.at_ms += 1
+    assert sum([await ports.reaper.reap(3) for _ in range(4)]) == 5
+
+
+# --- metrics ----------------------------------------------------------------------------------
+
+
+def test_metrics_of_all_processes_add_up(ports: StorePorts) -> None:
+    """What a worker flushes is added to what others have flushed; nothing twice."""
+    for _ in range(2):
+        metrics = ports.metrics(Service.WORKER)
+        metrics.add(Metric.FETCHED, 2)
+        metrics.observe(Metric.FETCH_MS, 100)
+        metrics.observe(Metric.FETCH_MS, 50)
+        metrics.fail(Reason.DNS, 3)
+        metrics.flush()
+        metrics.flush()
+    ports.metrics(Service.STARTER).flush()
+    found = {key: (one.number, one.total) for key, one in read_metrics(ports.store).items()}
+    assert found == {
+        ("worker", "fetched"): (2, 4),
+        ("worker", "FetchMs"): (4, 300),
+        ("worker", "failed_dns"): (2, 6),
+    }
+
+
+# --- beside the store -------------------------------------------------------------------------
+
+
+async def test_secrets_are_variables_or_files(ports: StorePorts) -> None:
+    """One that is not there says where to put it, and a name leads out of no folder."""
+    assert await ports.secrets.read("env:POOL") == "[]"
+    with pytest.raises(Permanent, match="'env:OTHER': set the variable"):
+        await ports.secrets.read("env:OTHER")
+    with pytest.raises(Permanent, match=r"there is no secret 'pool': put its text into .*/pool"):
+        await ports.secrets.read("pool")
+    with pytest.raises(Permanent, match="is not the name of a file"):
+        await ports.secrets.read("../store.db")
+
+
+async def test_a_bucket_is_refused(ports: StorePorts) -> None:
+    """Exports of this machine go to folders and SFTP servers."""
+    with pytest.raises(Permanent, match="use SFTP here"):
+        await ports.bucket_courier()
+
+
+# --- size -------------------------------------------------------------------------------------
+
+
+async def test_what_a_url_takes_on_disk(ports: StorePorts) -> None:
+    """A claim, a record, a share of a journal and a ledger: a million fit into 1.5 GB."""
+    urls = 5_000
+    crawl = samples.crawl()
+    await ports.crawls.create(crawl)
+    for pack, start in zip(samples.pack_ids(urls // 25), range(0, urls, 25), strict=True):
+        asks = Claimer(
+            name=crawl.name,
+            crawl=crawl.id,
+            pack=pack,
+            at_ms=NOW_MS,
+            stale_before_ms=0,
+            expires_s=NOW_MS // 1000 + 9_999,
+        )
+        targets = tuple(
+            Target(url=f"https://www.example.com/catalogue/{pack}/{place:08}.html", depth=3)
+            for place in range(start, start + 25)
+        )
+        records = [
+            samples.record(
+                place,
+                url=target.url,
+                referrer=f"https://www.example.com/catalogue/{start}/index.html",
+                status=200,
+                content_type="text/html; charset=utf-8",
+                charset="utf-8",
+                bytes=30_000 + place,
+                latency_ms=100 + place % 900,
+                title=f"The page of thing {place:08}, and what it is about",
+                description=f"What is to be said of it, in a sentence or two: {pack} " * 2,
+                language="en",
+                canonical=target.url,
+                links=80,
+                sha256=f"{place * 7919:064x}",
+                etag=f'"{place:x}-{pack}"',
+                last_modified="Thu, 15 Jan 2026 12:00:00 GMT",
+                body_key=f"bodies/{pack}.warc.gz",
+                body_offset=place * 9_000,
+                body_length=9_000,
+            )
+            for place, target in enumerate(targets, start)
+        ]
+        journal = replace(samples.journal(), records=tuple(records), candidates=targets)
+        await ports.packs.write_journal(pack, journal)
+        await ports.frontier.claim(asks, targets)
+        await ports.pages.store(records)
+        await ports.packs.commit(crawl, samples.ledger(pack, range(25)), {"claimed": 25})
+    ports.store.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert (ports.folder / "store.db").stat().st_size / urls < 1_500

@@ -1,0 +1,258 @@
+"""Queues of the embedded store: takings, holds, turns, dead letters, and what is told of them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.adapters.sqlite.messages import Outgoing, QueueDepth, QueueName, SqliteMessages
+from orbweaver.adapters.sqlite.receiving import deliveries_of
+from orbweaver.app.store_ports import StorePorts
+from orbweaver.delivery.plan import order_of
+from orbweaver.frontier.dead_letters import RECEIVED_TOO_OFTEN, read
+from orbweaver.frontier.envelope import WaitingMessage
+from orbweaver.frontier.messages import MessageSource, encode
+from orbweaver.model.settings import Settings
+from orbweaver.worker.pack import Delivery
+from tests.contract import samples
+from tests.contract.test_events import DONE, EXPORT
+from tests.memory import ManualClock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+HOLD_S = 30
+NOW_MS = samples.NOW_MS
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """Start a clock at noon."""
+    return ManualClock(NOW_MS)
+
+
+@pytest.fixture
+def ports(tmp_path: Path, clock: ManualClock) -> Iterator[StorePorts]:
+    """Open a store."""
+    opened = StorePorts(Settings(receive_max=3), tmp_path, clock=clock)
+    yield opened
+    opened.ending.close()
+
+
+@pytest.fixture
+def messages(ports: StorePorts) -> SqliteMessages:
+    """Give its queues."""
+    return SqliteMessages(ports.store, clock=ports.clock, receive_max=3)
+
+
+def send(messages: SqliteMessages, *bodies: str, group: str = "", delay_s: float = 0) -> None:
+    """Send bodies to the crawl queue."""
+    outgoing = [Outgoing(body=body, group=group, delay_s=delay_s) for body in bodies]
+    messages.send(QueueName.CRAWL, outgoing)
+
+
+def take(messages: SqliteMessages, count_max: int = 10) -> list[str]:
+    """Take bodies from the crawl queue, and leave them in work."""
+    return [one.body for one in messages.take(QueueName.CRAWL, count_max, HOLD_S)]
+
+
+# --- taking -----------------------------------------------------------------------------------
+
+
+async def test_a_message_is_hidden_while_it_is_in_work(
+    ports: StorePorts, messages: SqliteMessages, clock: ManualClock
+) -> None:
+    """Its hold ends to the millisecond; it is the same message, taken once more."""
+    send(messages, "a")
+    inbox = ports.inbox(QueueName.CRAWL)
+    (first,) = await inbox.receive(10, HOLD_S)
+    assert (inbox.depth(), inbox.next_due_ms()) == (QueueDepth(held=1), NOW_MS + 30_000)
+    clock.at_ms += 29_999
+    assert await inbox.receive(10, HOLD_S) == ()
+    clock.at_ms += 1
+    (second,) = await inbox.receive(10, HOLD_S)
+    assert (first.receives, second.receives, second.id) == (1, 2, first.id)
+    assert second.first_taken_at_ms == NOW_MS
+    # The first reader comes back late: the message is another reader's.
+    await inbox.delete([first])
+    await inbox.show([first])
+    assert inbox.depth() == QueueDepth(held=1)
+    await inbox.delete([second])
+    assert (inbox.depth(), inbox.next_due_ms()) == (QueueDepth(), None)
+
+
+async def test_a_partial_response_is_carried_out(
+    ports: StorePorts, messages: SqliteMessages
+) -> None:
+    """What failed comes back at once, the rest is gone; later, if it is to wait."""
+    send(messages, *"abc")
+    inbox = ports.inbox(QueueName.CRAWL)
+    taken = await inbox.receive(10, HOLD_S)
+    await inbox.settle(taken, {taken[1].id})
+    assert inbox.depth() == QueueDepth(waiting=1)
+    (again,) = await inbox.receive(10, HOLD_S)
+    assert again.body == "b"
+    await inbox.show([again], 60)
+    assert (inbox.depth(), inbox.next_due_ms()) == (QueueDepth(held=1), NOW_MS + 60_000)
+
+
+async def test_messages_are_handed_over_as_a_worker_takes_them(ports: StorePorts) -> None:
+    """With the queue's name, by which a worker knows what may come from there."""
+    outgoing = samples.outgoing()
+    await ports.queue.send([outgoing], express=True)
+    waiting = WaitingMessage(body="{}", crawl="shop-1", since_ms=7)
+    await ports.queue.hold([waiting], express=False)
+    taken = await ports.inbox(QueueName.EXPRESS).receive(10, HOLD_S)
+    (delivery,) = deliveries_of(taken, QueueName.EXPRESS)
+    body = encode(outgoing.pack)
+    assert delivery == Delivery(id=taken[0].id, body=body, receives=1, queue="express")
+    assert ports.settings.is_express(delivery.queue)
+    source = MessageSource.of(delivery.queue, ports.settings.pack_queues)
+    assert source is MessageSource.PACKS
+    assert MessageSource.of(QueueName.SEEDS, ports.settings.pack_queues) is MessageSource.SEEDS
+    assert isinstance(ports.clock, ManualClock)
+    ports.clock.at_ms += 900_000
+    taken = await ports.inbox(QueueName.CRAWL).receive(10, HOLD_S)
+    assert [one.since_ms for one in deliveries_of(taken, QueueName.CRAWL)] == [7]
+
+
+async def test_a_reader_waits_for_the_first_message(
+    ports: StorePorts, messages: SqliteMessages, clock: ManualClock
+) -> None:
+    """No longer than it was told, and no longer than until one is due."""
+    inbox = ports.inbox(QueueName.CRAWL)
+    assert await inbox.receive(10, HOLD_S, wait_s=5) == ()
+    assert clock.at_ms == NOW_MS + 5_000
+    send(messages, "a", delay_s=1)
+    assert [one.body for one in await inbox.receive(10, HOLD_S, wait_s=5)] == ["a"]
+    assert clock.at_ms == NOW_MS + 6_000
+
+
+# --- turns ------------------------------------------------------------------------------------
+
+
+def test_groups_take_turns(messages: SqliteMessages) -> None:
+    """A small crawl does not wait behind a large one; within a group, the first is first."""
+    send(messages, *(f"large-{number}" for number in range(100)), group="large")
+    send(messages, "small-0", "small-1", group="small")
+    send(messages, "other-0", group="other")
+    assert take(messages, 4) == ["large-0", "other-0", "small-0", "large-1"]
+    assert take(messages, 2) == ["small-1", "large-2"]
+    assert take(messages, 2) == ["large-3", "large-4"]
+
+
+def test_the_turn_goes_on_where_it_was(messages: SqliteMessages) -> None:
+    """A reader that takes one message at a time serves all groups alike."""
+    for group in "abc":
+        send(messages, *(f"{group}{number}" for number in range(3)), group=group)
+    assert [take(messages, 1) for _ in range(7)] == [
+        [body] for body in ("a0", "b0", "c0", "a1", "b1", "c1", "a2")
+    ]
+
+
+def test_what_is_due_first_comes_first(messages: SqliteMessages, clock: ManualClock) -> None:
+    """By when messages can be taken, not by when they were sent."""
+    send(messages, "late", delay_s=2)
+    send(messages, "early", delay_s=1)
+    send(messages, "next")
+    assert messages.next_due_ms(QueueName.CRAWL) == NOW_MS
+    assert messages.depth(QueueName.CRAWL) == QueueDepth(waiting=1, delayed=2)
+    clock.at_ms += 2_000
+    assert take(messages) == ["next", "early", "late"]
+
+
+# --- dead letters -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("queue", "source"),
+    [(QueueName.CRAWL, MessageSource.PACKS), (QueueName.SEEDS, MessageSource.SEEDS)],
+)
+async def test_what_is_received_too_often_is_a_dead_letter(
+    ports: StorePorts,
+    clock: ManualClock,
+    messages: SqliteMessages,
+    queue: QueueName,
+    source: MessageSource,
+) -> None:
+    """Its readers died, or gave it back; it says why it lies there, and which queue it is of."""
+    messages.send(queue, [Outgoing(body=encode(samples.outgoing().pack))])
+    inbox = ports.inbox(queue)
+    (taken,) = await inbox.receive(10, HOLD_S)
+    clock.at_ms += 30_000
+    (taken,) = await inbox.receive(10, HOLD_S)
+    await inbox.show([taken])
+    (taken,) = await inbox.receive(10, HOLD_S)
+    assert taken.receives == 3
+    clock.at_ms += 30_000
+    assert await inbox.receive(10, HOLD_S) == ()
+    assert inbox.depth() == QueueDepth()
+    (letter,) = await ports.dead_letters.take(10, HOLD_S)
+    assert (letter.id, letter.reason, letter.source) == (taken.id, None, source)
+    assert letter.first_received_at_ms == NOW_MS
+    if source is MessageSource.PACKS:
+        assert read(letter).cause == f"{RECEIVED_TOO_OFTEN} (pack)"
+
+
+async def test_orders_that_fail_have_dead_letters_of_their_own(
+    ports: StorePorts, clock: ManualClock
+) -> None:
+    """What lies with messages of crawls is a worker's."""
+    await ports.orders.send([("{}", "shop-1")])
+    inbox = ports.inbox(QueueName.EXPORTS)
+    for _ in range(3):
+        assert len(await inbox.receive(10, HOLD_S)) == 1
+        clock.at_ms += 30_000
+    assert await inbox.receive(10, HOLD_S) == ()
+    assert await ports.dead_letters.take(10, HOLD_S) == ()
+    assert ports.inbox(QueueName.FAILED_EXPORTS).depth() == QueueDepth(waiting=1)
+
+
+# --- what else is sent ------------------------------------------------------------------------
+
+
+async def test_orders_arrive(ports: StorePorts) -> None:
+    """All of them, each in the group of whose work it is."""
+    bodies = [(f"{number}", f"crawl-{number % 3}") for number in range(9)]
+    await ports.orders.send(bodies)
+    await ports.orders.send([])
+    taken = await ports.inbox(QueueName.EXPORTS).receive(10, HOLD_S)
+    assert sorted((one.body, one.group) for one in taken) == bodies
+
+
+async def test_deliveries_are_postponed_and_put_aside(
+    ports: StorePorts, clock: ManualClock
+) -> None:
+    """A message that comes later is the one that it was; one put aside says why."""
+    await ports.deliveries.send("{}")
+    inbox = ports.inbox(QueueName.DELIVERIES)
+    (first,) = await inbox.receive(1, HOLD_S)
+    await ports.deliveries.postpone(first.handle, 3_600)
+    clock.at_ms += 3_599_999
+    assert await inbox.receive(1, HOLD_S) == ()
+    clock.at_ms += 1
+    (second,) = await inbox.receive(1, HOLD_S)
+    assert (second.id, second.receives) == (first.id, 2)
+    await ports.deliveries.bury("{}", "no\x00 answer" + "!" * 500)
+    (dead,) = await ports.inbox(QueueName.FAILED_DELIVERIES).receive(1, HOLD_S)
+    assert (dead.reason or "").startswith("no\ufffd answer!!!")
+    assert len(dead.reason or "") == 256
+
+
+async def test_events_say_what_the_bus_of_aws_says(ports: StorePorts) -> None:
+    """So a webhook's sender and a deliverer take them as they are."""
+    await ports.events.completed(DONE, {"fetched.ok": 2, "claimed": 2})
+    await ports.events.exported(EXPORT, "exports/manifests/dt=2026-11-21.json")
+    taken = await ports.inbox(QueueName.EVENTS).receive(10, HOLD_S)
+    completed, exported = (json.loads(one.body) for one in taken)
+    assert (completed["detail-type"], exported["detail-type"]) == (
+        "CrawlCompleted",
+        "ExportCompleted",
+    )
+    assert completed["detail"]["crawl"] == "shop-1"
+    assert completed["detail"]["counts"] == {"claimed": 2, "fetched.ok": 2}
+    order = order_of(taken[1].body)
+    assert (order.day, order.crawl) == (EXPORT.day, EXPORT.crawl)

@@ -1,0 +1,318 @@
+"""The file of the embedded store: opened, refused, shared by processes, killed, cut short."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orbweaver.adapters.sqlite import schema
+from orbweaver.adapters.sqlite.store import SqliteStore, StoreBusy, StoreUnusable
+from orbweaver.model.errors import StoredNewer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Name a store."""
+    return tmp_path / "folder" / "store.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[SqliteStore]:
+    """Open a store."""
+    opened = SqliteStore.open(path)
+    yield opened
+    opened.close()
+
+
+def note(store: SqliteStore, *names: str) -> None:
+    """Write facts in one transaction."""
+    with store.writing() as db:
+        db.executemany("INSERT INTO facts VALUES (?, '')", [(name,) for name in names])
+
+
+def noted(store: SqliteStore) -> set[str]:
+    """Read the names of facts that `note` has written."""
+    return {name for (name,) in store.rows("SELECT name FROM facts WHERE name != 'id'")}
+
+
+def child(program: str, *words: object) -> subprocess.Popen[str]:
+    """Run a program of the package in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *map(str, words)],
+        cwd=ROOT,
+        env={"PYTHONPATH": f"{ROOT / 'functions'}:{ROOT}"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+# --- opening ----------------------------------------------------------------------------------
+
+
+def test_a_store_is_made_once_and_opened_again(path: Path) -> None:
+    """Folder and file are made; what was written is there, under the same id."""
+    store = SqliteStore.open(path)
+    note(store, "a")
+    store.close()
+    again = SqliteStore.open(path)
+    assert (again.id, noted(again)) == (store.id, {"a"})
+    assert again.rows("PRAGMA journal_mode") == [("wal",)]
+    assert again.rows("PRAGMA synchronous") == [(1,)]
+    again.close()
+
+
+def test_a_durable_store_syncs_every_commit(path: Path) -> None:
+    """What survives a power failure is asked for by the caller."""
+    store = SqliteStore.open(path, durable=True)
+    assert store.rows("PRAGMA synchronous") == [(2,)]
+    store.close()
+
+
+def test_a_newer_schema_is_refused(path: Path, store: SqliteStore) -> None:
+    """It says which version is needed, and leaves the file as it is."""
+    with store.writing() as db:
+        db.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
+    with pytest.raises(StoredNewer, match=f"version {schema.VERSION + 1}, and up to.*install"):
+        SqliteStore.open(path)
+    assert store.rows("PRAGMA user_version") == [(schema.VERSION + 1,)]
+
+
+def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
+    """A text, another program's database, a folder: each is told apart, and left as it is."""
+    text = tmp_path / "text.db"
+    text.write_text("no database\n" * 1_000)
+    with pytest.raises(StoreUnusable, match=r"text\.db: it is no database: name another file"):
+        SqliteStore.open(text)
+    assert text.read_text().startswith("no database\n")
+    other = tmp_path / "other.db"
+    connection = sqlite3.connect(other)
+    connection.execute("CREATE TABLE claims (a)")
+    connection.commit()
+    connection.close()
+    with pytest.raises(StoreUnusable, match="database of another program"):
+        SqliteStore.open(other)
+    with pytest.raises(StoreUnusable, match="cannot be opened"):
+        SqliteStore.open(tmp_path)
+    with pytest.raises(StoreUnusable, match="there is no such folder, and none can be made"):
+        SqliteStore.open(text / "store.db")
+
+
+def test_a_damaged_store_is_told(path: Path) -> None:
+    """Pages that were overwritten are no reason to crash without a word."""
+    store = SqliteStore.open(path)
+    note(store, *(f"{number}" + "x" * 500 for number in range(200)))
+    store.close()
+    body = bytearray(path.read_bytes())
+    body[8192:] = b"\xff" * (len(body) - 8192)
+    path.write_bytes(body)
+    with pytest.raises(StoreUnusable, match="it is damaged: move it away"):
+        SqliteStore.open(path).rows("SELECT * FROM facts")
+
+
+# --- writing ----------------------------------------------------------------------------------
+
+
+def test_a_transaction_takes_effect_whole_or_not_at_all(store: SqliteStore) -> None:
+    """What fails within leaves nothing, and the store goes on."""
+    with pytest.raises(sqlite3.IntegrityError):
+        note(store, "a", "b", "a")
+    assert noted(store) == set()
+    note(store, "a")
+    assert noted(store) == {"a"}
+
+
+def test_a_lock_that_is_held_too_long_is_told(path: Path, store: SqliteStore) -> None:
+    """It may pass; readers are not kept waiting."""
+    other = SqliteStore.open(path, busy_s=0.01)
+    with store.writing() as db:
+        db.execute("INSERT INTO facts VALUES ('a', '')")
+        with pytest.raises(StoreBusy, match="another process holds it for too long"):
+            note(other, "b")
+        assert noted(other) == set()
+    note(other, "b")
+    assert noted(store) == {"a", "b"}
+    other.close()
+
+
+def test_a_full_disk_is_told(store: SqliteStore) -> None:
+    """What had been written stands, and with room again the store goes on."""
+    note(store, "a")
+    ((pages,),) = store.rows("PRAGMA page_count")
+    store.rows(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(StoreBusy, match="the disk is full: make room"):
+        note(store, *(f"{number}" + "x" * 500 for number in range(500)))
+    assert noted(store) == {"a"}
+    store.rows("PRAGMA max_page_count = 100000")
+    note(store, "b")
+    assert noted(store) == {"a", "b"}
+
+
+def test_a_store_that_may_not_be_written_is_told(store: SqliteStore) -> None:
+    """It says what right is missing."""
+    store.rows("PRAGMA query_only = 1")
+    with pytest.raises(StoreUnusable, match="give this user the right to write"):
+        note(store, "a")
+
+
+# --- processes --------------------------------------------------------------------------------
+
+CLAIMING = """
+import asyncio, json, sys
+from orbweaver.adapters.sqlite.claims import SqliteFrontier
+from orbweaver.adapters.sqlite.store import SqliteStore
+from orbweaver.frontier.claims import Claimer
+from orbweaver.model.target import Target
+from pathlib import Path
+
+async def main(path, pack):
+    frontier = SqliteFrontier(SqliteStore.open(Path(path)))
+    asks = Claimer(
+        name="shop", crawl="shop-1", pack=pack, at_ms=1_000_000, stale_before_ms=0, expires_s=2_000
+    )
+    won = set()
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for start in range(0, 1_000, 20):
+        targets = [
+            Target(url=f"https://example.com/{place}", depth=1)
+            for place in range(start, start + 20)
+        ]
+        won |= await frontier.claim(asks, targets)
+    print(json.dumps(sorted(won)), flush=True)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+def test_two_processes_claim_each_url_once(path: Path) -> None:
+    """Both open one store at once, and ask for the same 1,000 URLs."""
+    claimers = [child(CLAIMING, path, pack) for pack in ("a", "b")]
+    for one in claimers:
+        assert one.stdout is not None
+        assert one.stdout.readline() == "ready\n"
+    for one in claimers:
+        assert one.stdin is not None
+        one.stdin.write("go\n")
+        one.stdin.flush()
+    won = [json.loads(one.communicate()[0]) for one in claimers]
+    assert sorted(url for urls in won for url in urls) == sorted(
+        f"https://example.com/{number}" for number in range(1_000)
+    )
+
+
+WRITING = """
+import sys
+from itertools import count
+from orbweaver.adapters.sqlite.store import SqliteStore
+from pathlib import Path
+
+store = SqliteStore.open(Path(sys.argv[1]))
+for number in count(int(sys.argv[2])):
+    with store.writing() as db:
+        for part in "abc":
+            db.execute("INSERT INTO facts VALUES (?, ?)", (f"{number}{part}", "x" * 300))
+    print(number, flush=True)
+"""
+
+
+def test_a_killed_process_loses_no_commit(path: Path) -> None:
+    """What it said was written is there, and nothing is there in part; three times over."""
+    begin = 0
+    for commits in (1, 40, 200):
+        writer = child(WRITING, path, begin)
+        assert writer.stdout is not None
+        for _ in range(commits):
+            told = int(writer.stdout.readline())
+        os.kill(writer.pid, signal.SIGKILL)
+        # What it could still say before it died counts as well.
+        told = max([told, *map(int, writer.stdout.read().split())])
+        writer.communicate()
+        store = SqliteStore.open(path)
+        found = noted(store)
+        assert store.rows("PRAGMA integrity_check") == [("ok",)]
+        store.close()
+        last = max(int(name[:-1]) for name in found)
+        assert told <= last <= told + 1
+        assert found == {f"{number}{part}" for number in range(last + 1) for part in "abc"}
+        begin = last + 1
+
+
+def test_a_log_that_is_cut_anywhere_holds_whole_commits(path: Path, tmp_path: Path) -> None:
+    """After a power failure the end of the write-ahead log may be missing, or torn."""
+    store = SqliteStore.open(path)
+    for number in range(30):
+        note(store, *(f"{number}{part}" for part in "abc"))
+    log = path.with_name("store.db-wal")
+    body, size = path.read_bytes(), log.stat().st_size
+    logged = log.read_bytes()
+    store.close()
+    seen = set()
+    for cut in [0, 1, 31, 32, 33, *range(1_000, size, size // 40), size - 1, size]:
+        for torn in (b"", b"\x00" * 5_000, b"\xff" * 5_000):
+            copy = tmp_path / "copy" / "store.db"
+            shutil.rmtree(copy.parent, ignore_errors=True)
+            copy.parent.mkdir()
+            copy.write_bytes(body)
+            copy.with_name("store.db-wal").write_bytes(logged[:cut] + torn)
+            again = SqliteStore.open(copy)
+            found = noted(again)
+            commits = len(found) // 3
+            assert found == {f"{number}{part}" for number in range(commits) for part in "abc"}
+            note(again, "after")
+            assert noted(again) == found | {"after"}
+            again.close()
+            seen.add(commits)
+    assert {0, 30} <= seen
+    assert len(seen) > 10
+
+
+# --- what it imports --------------------------------------------------------------------------
+
+IMPORTING = """
+import asyncio, json, sys
+from pathlib import Path
+from orbweaver.app.store_ports import StorePorts
+from orbweaver.app.wiring import control_of, explainer_of, notifying, starting, stores_of, worker_of
+from orbweaver.app.wiring_delivery import delivering
+from orbweaver.app.wiring_exporting import alone_of, exporter_of
+from orbweaver.model.settings import Settings
+
+async def main():
+    ports = StorePorts(Settings(copy_bucket="other"), Path(sys.argv[1]))
+    worker_of(ports)
+    explainer_of(ports, control_of(ports))
+    stores_of(ports)
+    exporter_of(ports)
+    alone_of(ports, Path(sys.argv[1]), ("jsonl",))
+    with delivering(ports), starting(ports):
+        async with notifying(ports):
+            pass
+    ports.ending.close()
+
+asyncio.run(main())
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def test_no_actor_over_a_store_needs_what_aws_needs(tmp_path: Path) -> None:
+    """All actors are put together in a process that imports none of AWS's libraries."""
+    importing: Any = child(IMPORTING, tmp_path)
+    modules = {name.partition(".")[0] for name in json.loads(importing.communicate()[0])}
+    assert "orbweaver" in modules
+    foreign = {"boto3", "botocore", "aioboto3", "aiobotocore", "aws_lambda_powertools"}
+    assert not modules & foreign
