@@ -15,15 +15,14 @@ import sys
 import time
 from pathlib import Path
 from random import Random
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 from bench.books import units_of
 from bench.clients.said import arguments, said
 from orbweaver import __version__
 from orbweaver.adapters.local.clock import SystemClock
 from orbweaver.adapters.local.reader import BudgetReader
-from orbweaver.app.aws_ports import meter_of
+from orbweaver.app.aws_ports import Ports, meter_of
 from orbweaver.app.container import keep_made
 from orbweaver.app.wiring import control_of, worker_of
 from orbweaver.control.crawl_spec import CrawlSpec
@@ -34,7 +33,6 @@ from orbweaver.worker.pack import Delivery
 from tests import memory
 
 if TYPE_CHECKING:
-    from orbweaver.app.aws_ports import Ports
     from orbweaver.worker.batch import Worker
 
 BATCH = 10
@@ -44,7 +42,9 @@ INVOCATION_MS = 120_000
 def ports_over(world: memory.World, at_once: int) -> Ports:
     """Open every port in memory but for the web."""
     settings = Settings(allow_addresses="127.0.0.0/8", fetch_concurrency=at_once)
-    ports = SimpleNamespace(
+    aws: Any = None  # nothing here asks AWS
+    ports = Ports(settings, aws, meter_of(settings))
+    vars(ports).update(
         queue=memory.MemoryQueue(world),
         packs=memory.MemoryPacks(world),
         budgets=memory.MemoryBudgets(world),
@@ -55,13 +55,10 @@ def ports_over(world: memory.World, at_once: int) -> Ports:
         files=memory.MemoryFiles(world),
         events=memory.MemoryEvents(world),
         secrets=memory.MemorySecrets(world),
-        clock=SystemClock(),
         reader=BudgetReader(clock=SystemClock()),
         random=Random(1),
-        settings=settings,
-        meter=meter_of(settings),
     )
-    return cast("Ports", ports)
+    return ports
 
 
 class Belt:

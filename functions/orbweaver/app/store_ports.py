@@ -230,10 +230,10 @@ class StorePorts:
 
     @cached_property
     def files(self) -> FolderFiles:
-        """Bodies and exports."""
+        """Bodies and exports: none is named by a record before it is on the disk."""
         from orbweaver.adapters.local.folder import FolderFiles
 
-        return FolderFiles(self.folder / FILES)
+        return FolderFiles(self.folder / FILES, durable=True)
 
     @cached_property
     def secrets(self) -> LocalSecrets:

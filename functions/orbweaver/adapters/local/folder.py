@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import file_digest
@@ -53,8 +54,10 @@ class _Lasting(FolderError, Permanent):
 class FolderFiles:
     """Where exports are written: a folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, durable: bool = False) -> None:
+        """Take the folder; a `durable` write outlives a power failure once it returns."""
         self._folder = folder
+        self._durable = durable
 
     async def put(self, key: str, body: bytes) -> None:
         await asyncio.to_thread(self._put, key, body)
@@ -103,7 +106,11 @@ class FolderFiles:
             partial = path.with_name(f".{path.name}.{token_hex(4)}{PARTIAL}")
             try:
                 yield partial
+                if self._durable:
+                    _sync(partial)
                 partial.replace(path)
+                if self._durable:
+                    _sync(path.parent)
             finally:
                 partial.unlink(missing_ok=True)
 
@@ -138,7 +145,8 @@ class FolderFiles:
         with _translated(prefix):
             names = (
                 path.relative_to(self._folder).as_posix()
-                for path in self._folder.rglob("*")
+                # Names outside the prefix's own folder cannot begin with it.
+                for path in self._below(prefix.rpartition("/")[0]).rglob("*")
                 if path.suffix != PARTIAL and path.is_file()
             )
             return tuple(sorted(name for name in names if name.startswith(prefix)))
@@ -175,6 +183,15 @@ class FolderFiles:
         if not key or not path.resolve().is_relative_to(self._folder.resolve()):
             raise Permanent(f"{key!r} is not a name below the folder")
         return path
+
+
+def _sync(path: Path) -> None:
+    """Have a file, or the names in a folder, written to the disk."""
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
 
 
 @contextmanager

@@ -1,0 +1,45 @@
+"""Files in a folder: what is on the disk when, and how far a listing looks."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from orbweaver.adapters.local.folder import FolderFiles
+
+if TYPE_CHECKING:
+    import pytest
+
+
+async def test_a_durable_file_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its bytes are synced, then it is renamed, then its name is; without `durable`, nothing is."""
+    synced: list[tuple[bool, bool]] = []
+
+    def fsync(number: int) -> None:
+        kind = Path(f"/proc/self/fd/{number}").resolve().is_dir()
+        synced.append((kind, (tmp_path / "bodies" / "x").exists()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    await FolderFiles(tmp_path).put("bodies/y", b"1")
+    assert synced == []
+    await FolderFiles(tmp_path, durable=True).put("bodies/x", b"1")
+    assert synced == [(False, False), (True, True)]
+
+
+async def test_a_listing_looks_below_its_prefix_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand bodies do not make the listing of a day's exports slow."""
+    files = FolderFiles(tmp_path)
+    for key in ("bodies/a/1", "exports/day/1", "exports/day/10", "exports/days/1", "exports/2"):
+        await files.put(key, b"")
+    looked: list[Path] = []
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: looked.append(Path(path)) or scandir(path))
+    assert await files.list("exports/day/1") == ("exports/day/1", "exports/day/10")
+    assert await files.list("nothing/here") == ()
+    assert tmp_path / "bodies" not in looked
+    assert await files.list("exports/d") == ("exports/day/1", "exports/day/10", "exports/days/1")
