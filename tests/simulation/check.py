@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from orbweaver.frontier.messages import Loose, Malformed, Pack
 from orbweaver.model.crawl import DEFAULT_CRAWL, State, Stop
 from orbweaver.model.outcome import Outcome, Reason
-from orbweaver.worker.pack import STRIKES_MAX
+from orbweaver.model.settings import STRIKES_MAX
 from tests.simulation.budgets import check_budgets, cut
 from tests.simulation.check_bodies import check_bodies
 from tests.simulation.check_hosts import check_hosts

@@ -33,7 +33,7 @@ from orbweaver.frontier.messages import MessageSource, Pack
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import PortError, StoredNewer
 from orbweaver.model.ports import Clock
-from orbweaver.worker.pack import STRIKES_MAX
+from orbweaver.model.settings import STRIKES_MAX
 from orbweaver.worker.seeding import crawl_for
 
 if TYPE_CHECKING:

@@ -28,6 +28,7 @@ USER_AGENT = "orbweaver/0.1"
 STACK = "Orbweaver"
 EXPORT_FORMATS, EXPORT_SPAN = "jsonl,parquet", "day"
 NEWER_WAIT_D = 7
+STRIKES_MAX = 3
 
 
 class SettingsError(Exception):
@@ -74,6 +75,8 @@ class Settings:
     pages_shards: int = 16
     # Worker
     receive_max: int = 5
+    # A single URL that was being processed when its worker died, this often, is to blame.
+    strikes_max: int = STRIKES_MAX
     # no: what an invocation counts is in its log alone, and no metric is billed for it.
     custom_metrics: str = "yes"
     user_agent: str = USER_AGENT

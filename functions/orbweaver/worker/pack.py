@@ -51,8 +51,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# A single URL that was being processed when its worker died, this often, is to blame.
-STRIKES_MAX = 3
 # Every copy of a message is requeued, and may be copied, by itself: a journal makes them one.
 REQUEUES_MAX = 8
 
@@ -224,10 +222,11 @@ class PackProcessor:
         if not suspected:
             return await self._visit(message, crawl, deadline_ms)
         strikes = await self._packs.strike(message.id)
-        if strikes > STRIKES_MAX:
+        most = self._settings.strikes_max
+        if strikes > most:
             # A redrive from the dead-letter queue gives it one more chance.
-            await self._packs.absolve(message.id, STRIKES_MAX - 1)
-            return Hopeless(reason=f"crashed its worker {STRIKES_MAX} times")
+            await self._packs.absolve(message.id, most - 1)
+            return Hopeless(reason=f"crashed its worker {most} times")
         try:
             # Requeued, it stays a suspect; how often it was one when a worker died, strikes say.
             came = await self._visit(replace(message, failures=1), crawl, deadline_ms)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.local.folder import FolderFiles
 
@@ -38,7 +38,12 @@ async def test_a_listing_looks_below_its_prefix_alone(
         await files.put(key, b"")
     looked: list[Path] = []
     scandir = os.scandir
-    monkeypatch.setattr(os, "scandir", lambda path: looked.append(Path(path)) or scandir(path))
+
+    def watched(path: str) -> Any:
+        looked.append(Path(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", watched)
     assert await files.list("exports/day/1") == ("exports/day/1", "exports/day/10")
     assert await files.list("nothing/here") == ()
     assert tmp_path / "bodies" not in looked

@@ -9,8 +9,9 @@ import pytest
 
 from orbweaver.frontier.messages import Pack, child_id
 from orbweaver.model.crawl import default_crawl
+from orbweaver.model.settings import STRIKES_MAX
 from orbweaver.politeness.host_schedule import Host
-from orbweaver.worker.pack import REQUEUES_MAX, STRIKES_MAX
+from orbweaver.worker.pack import REQUEUES_MAX
 from tests.unit.stage import (
     CRAWL,
     NOW_MS,

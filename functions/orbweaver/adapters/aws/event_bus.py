@@ -32,11 +32,9 @@ class BusEvents:
         self._bucket = bucket
 
     async def completed(self, crawl: Crawl, total: Counts) -> None:
-        """See the port."""
         await self._put(COMPLETED, completed_detail(crawl, total))
 
     async def exported(self, manifest: Manifest, key: str) -> None:
-        """See the port."""
         from orbweaver.exporting.manifest import exported_detail  # workers tell of no exports
 
         await self._put(EXPORTED, exported_detail(manifest, key, self._bucket))

@@ -63,7 +63,6 @@ class DynamoBudgets:
         return None
 
     async def begin(self, crawl: Crawl, part: LimitPart, used: int) -> None:
-        """See the port."""
         expires_at = crawl.deletable_s(self._crawl_kept_s)
         fields = {"used": used, "reserved": 0, "taken_at": 0, "expires_at": expires_at}
         try:

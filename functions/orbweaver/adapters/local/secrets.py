@@ -27,7 +27,6 @@ class LocalSecrets:
         self._environment = environment
 
     async def read(self, name: str) -> str:
-        """See the port."""
         if name.startswith(VARIABLE):
             text = self._environment.get(name.removeprefix(VARIABLE))
             if text is None:

@@ -3,6 +3,7 @@
 store         the file, its transactions, its errors
 schema        its tables
 messages      queues in one of them
+processes     which processes work on a store
 queue         what is sent there
 receiving     what actors take from there
 dead_letters  what operators take from there

@@ -32,7 +32,6 @@ class SqliteBudgets:
         self._crawl_kept_s = crawl_retention_s
 
     async def take(self, taking: Taking) -> BudgetState | None:
-        """See the port."""
         key = (taking.crawl.id, taking.part)
         with self._store.writing() as db:
             row = db.execute(
@@ -53,7 +52,6 @@ class SqliteBudgets:
         return None
 
     async def begin(self, crawl: Crawl, part: LimitPart, used: int) -> None:
-        """See the port."""
         with self._store.writing() as db:
             db.execute(
                 "INSERT OR IGNORE INTO budgets VALUES (?, ?, ?, 0, 0, ?)",
@@ -63,7 +61,6 @@ class SqliteBudgets:
     async def count(
         self, crawl: Crawl, pack_id: str, host: str, urls: Sequence[str], limit: int
     ) -> frozenset[str]:
-        """See the port."""
         with self._store.writing() as db:
             row = db.execute(
                 "SELECT urls FROM counted WHERE pack = ? AND host = ?", (pack_id, host)

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.target import Target
 
-KEY_BYTES = 8
+# Which row it is is told by the URL; more bytes would only make the index larger.
+KEY_BYTES = 4
 FIND = (
     "SELECT n, crawl, pack, depth, at, expires, unasked, was FROM claims"
     " WHERE k = ? AND url = ? AND name = ?"
@@ -78,7 +79,6 @@ class SqliteFrontier:
     async def known(
         self, claimer: Claimer, urls: Sequence[str], modified: Mapping[str, int] = NOTHING
     ) -> Known:
-        """See the port."""
         held: set[str] = set()
         lapsed: dict[str, Prior] = {}
         with self._store.reading() as db:
@@ -94,20 +94,17 @@ class SqliteFrontier:
         return Known(held=frozenset(held), lapsed=lapsed)
 
     async def claim(self, claimer: Claimer, targets: Sequence[Target]) -> frozenset[str]:
-        """See the port."""
         if not targets:
             return frozenset()
         with self._store.writing() as db:
             return frozenset(target.url for target in targets if _claim(db, claimer, target))
 
     async def release(self, claimer: Claimer, urls: Sequence[str]) -> None:
-        """See the port."""
         with self._store.writing() as db:
             for url in urls:
                 _release(db, claimer, url)
 
     async def abandon(self, crawl: Crawl, urls: Sequence[str]) -> None:
-        """See the port."""
         with self._store.writing() as db:
             for url in urls:
                 number, claim = _find(db, crawl.name, url)
@@ -120,13 +117,12 @@ class SqliteFrontier:
                     _update(db, number, replace(claim, was=replace(was, unasked=True)))
 
     async def standing(self, name: str, url: str) -> StandingClaim | None:
-        """See the port."""
         with self._store.reading() as db:
             _, claim = _find(db, name, url)
         if claim is None:
             return None
         return StandingClaim(
-            crawl=claim.crawl or None,
+            crawl=claim.crawl,
             pack=claim.pack,
             at_ms=claim.at,
             expires_s=claim.expires,

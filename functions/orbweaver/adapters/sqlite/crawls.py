@@ -34,7 +34,6 @@ class SqliteCrawls:
         self._kept_s = crawl_retention_s
 
     async def create(self, crawl: Crawl) -> bool:
-        """See the port."""
         with self._store.writing() as db:
             cursor = db.execute(
                 "INSERT OR IGNORE INTO crawls VALUES (?, ?, ?, ?, 0, ?, ?)",
@@ -50,7 +49,6 @@ class SqliteCrawls:
         return cursor.rowcount == 1
 
     async def get(self, crawl_id: str) -> Crawl | None:
-        """See the port."""
         row = self._store.row(
             "SELECT fields FROM crawls WHERE id = ? AND (expires IS NULL OR expires > ?)",
             (crawl_id, self._now_s()),
@@ -61,11 +59,9 @@ class SqliteCrawls:
             return crawl_codec.from_fields(json.loads(row[0]))
 
     async def list(self) -> tuple[Crawl, ...]:
-        """See the port."""
         return self._all()[0]
 
     async def newer(self) -> tuple[Unreadable, ...]:
-        """See the port."""
         return self._all()[1]
 
     def _all(self) -> tuple[tuple[Crawl, ...], tuple[Unreadable, ...]]:
@@ -86,7 +82,6 @@ class SqliteCrawls:
         return tuple(crawls), tuple(others)
 
     async def counters(self, crawl: Crawl) -> Counters:
-        """See the port."""
         rows = self._store.rows(
             "SELECT number, commits, closed, counts FROM shards WHERE crawl = ?", (crawl.id,)
         )
@@ -97,7 +92,6 @@ class SqliteCrawls:
     async def seal(
         self, crawl: Crawl, counters: Counters, finished: Crawl, rest: Counts = NOTHING
     ) -> bool:
-        """See the port."""
         with self._store.writing() as db:
             fields = read_fields(db, crawl.id)
             was = (crawl.state, crawl.seeds_planned)
@@ -116,7 +110,6 @@ class SqliteCrawls:
         return True
 
     async def move(self, crawl: Crawl, allowed: Iterable[State]) -> bool:
-        """See the port."""
         with self._store.writing() as db:
             fields = read_fields(db, crawl.id)
             if fields is None or fields["state"] not in set(allowed):
@@ -125,7 +118,6 @@ class SqliteCrawls:
         return True
 
     async def edit(self, crawl: Crawl, was: Crawl) -> bool:
-        """See the port."""
         changed = {FIELD: crawl_codec.VERSION, **crawl_codec.changes(crawl, was)}
         with self._store.writing() as db:
             fields = read_fields(db, crawl.id)
@@ -141,7 +133,6 @@ class SqliteCrawls:
         return True
 
     async def keep_samples(self, crawl: Crawl, samples: Mapping[str, Sequence[str]]) -> None:
-        """See the port."""
         expires = crawl.deletable_s(self._kept_s)
         with self._store.writing() as db:
             db.executemany(
@@ -153,12 +144,10 @@ class SqliteCrawls:
             )
 
     async def samples(self, crawl_id: str) -> Mapping[str, Sequence[str]]:
-        """See the port."""
         rows = self._store.rows("SELECT reason, urls FROM samples WHERE crawl = ?", (crawl_id,))
         return {reason: tuple(json.loads(urls)) for reason, urls in rows}
 
     async def announced(self, crawl_id: str) -> None:
-        """See the port."""
         with self._store.writing() as db:
             fields = read_fields(db, crawl_id)
             if fields is not None:
@@ -178,7 +167,7 @@ def write_fields(
     db: sqlite3.Connection, crawl_id: str, fields: dict[str, Any], changes: Mapping[str, Any]
 ) -> None:
     """Write a crawl's fields with changes; those that become None go."""
-    changed = {name: value for name, value in (fields | changes).items() if value is not None}
+    changed = {name: value for name, value in {**fields, **changes}.items() if value is not None}
     db.execute(
         "UPDATE crawls SET state = ?, edits = ?, fields = ? WHERE id = ?",
         (changed["state"], changed.get("edits", 0), _spelled(changed), crawl_id),

@@ -27,22 +27,18 @@ class SqliteDeadLetters:
         self._source = source
 
     async def take(self, count_max: int, hold_s: int) -> tuple[DeadLetter, ...]:
-        """See the port."""
         taken = self._messages.take(self._queue, count_max, hold_s)
         return tuple(self._letter(message) for message in taken)
 
     async def put_back(self, letters: Sequence[DeadLetter]) -> None:
-        """See the port."""
         self._messages.show(letter.handle for letter in letters)
 
     async def delete(self, letters: Sequence[DeadLetter]) -> None:
-        """See the port."""
         self._messages.delete(letter.handle for letter in letters)
 
     async def resend(
         self, bodies: Sequence[str], source: MessageSource = MessageSource.PACKS
     ) -> None:
-        """See the port."""
         self._messages.send(_HOMES[source], [Outgoing(body=body) for body in bodies])
 
     async def hidden(self) -> int:

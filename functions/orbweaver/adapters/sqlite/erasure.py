@@ -34,7 +34,7 @@ OF_CRAWLS = ("shards", "samples", "budgets", "host_pages")
 
 
 class SqliteTraces:
-    """See the port."""
+    """Everything that is stored of URLs."""
 
     def __init__(self, store: SqliteStore, *, clock: Clock, ledger_retention_s: int) -> None:
         self._store = store
@@ -44,7 +44,6 @@ class SqliteTraces:
     # --- claims and records -----------------------------------------------------------------
 
     async def claims(self) -> AsyncIterator[ClaimTrace]:
-        """See the port."""
         for number, url, name, crawl, pack, at_ms, was in self._scan(
             "claims", "url, name, crawl, pack, at, was"
         ):
@@ -59,26 +58,22 @@ class SqliteTraces:
             )
 
     async def remove_claims(self, claims: Sequence[ClaimTrace]) -> None:
-        """See the port."""
         with self._store.writing() as db:
             db.executemany("DELETE FROM claims WHERE n = ? AND pack = ? AND at = ?", _read(claims))
 
     async def strip_claims(self, claims: Sequence[ClaimTrace]) -> None:
-        """See the port."""
         with self._store.writing() as db:
             db.executemany(
                 "UPDATE claims SET was = NULL WHERE n = ? AND pack = ? AND at = ?", _read(claims)
             )
 
     async def records(self) -> AsyncIterator[RecordTrace]:
-        """See the port."""
         for number, packed in self._scan("pages", "fields"):
             with readable():
                 record = from_fields(fields_in(packed))
             yield RecordTrace(key=number, record=record)
 
     async def remove_records(self, records: Sequence[RecordTrace]) -> None:
-        """See the port."""
         with self._store.writing() as db:
             db.executemany("DELETE FROM pages WHERE n = ?", [(trace.key,) for trace in records])
 
@@ -90,19 +85,16 @@ class SqliteTraces:
             yield JournalTrace(key=number, pack=pack, journal=read_journal(version, blob))
 
     async def remove_journals(self, journals: Sequence[JournalTrace]) -> None:
-        """See the port."""
         with self._store.writing() as db:
             db.executemany("DELETE FROM journals WHERE n = ?", [(trace.key,) for trace in journals])
 
     async def parked(self) -> AsyncIterator[ParkedTrace]:
-        """See the port."""
         for _, crawl, pack, body in self._scan("parked", "crawl, pack, body", key="rowid"):
             yield ParkedTrace(crawl=crawl, pack=pack, body=zlib.decompress(body).decode())
 
     # --- crawls -----------------------------------------------------------------------------
 
     async def redefine(self, crawl: Crawl, was: Crawl) -> bool:
-        """See the port."""
         changed = {FIELD: crawl_codec.VERSION, **crawl_codec.changes(crawl, was)}
         with self._store.writing() as db:
             fields = read_fields(db, crawl.id)
@@ -112,7 +104,6 @@ class SqliteTraces:
         return True
 
     async def put_samples(self, crawl_id: str, samples: dict[str, Sequence[str]]) -> None:
-        """See the port."""
         with self._store.writing() as db:
             db.executemany(
                 "INSERT INTO samples VALUES (?, ?, ?, NULL)"
@@ -121,7 +112,6 @@ class SqliteTraces:
             )
 
     async def bury_crawl(self, crawl: Crawl) -> None:
-        """See the port."""
         stone = {
             "id": crawl.id,
             "name": crawl.id,
@@ -142,23 +132,19 @@ class SqliteTraces:
     # --- hosts ------------------------------------------------------------------------------
 
     async def hosts(self) -> AsyncIterator[str]:
-        """See the port."""
         named = "SELECT host FROM hosts UNION SELECT host FROM robots ORDER BY host"
         for (host,) in self._store.rows(named):
             yield host
 
     async def cookies(self) -> AsyncIterator[tuple[str, str]]:
-        """See the port."""
         for crawl, site in self._store.rows("SELECT crawl, site FROM cookies"):
             yield crawl, site
 
     async def remove_cookies(self, crawl_id: str, site: str) -> None:
-        """See the port."""
         with self._store.writing() as db:
             db.execute("DELETE FROM cookies WHERE crawl = ? AND site = ?", (crawl_id, site))
 
     async def remove_host(self, host: str, now_ms: int) -> bool:
-        """See the port."""
         quiet_ms = now_ms - QUIET_MS
         with self._store.writing() as db:
             db.execute("DELETE FROM robots WHERE host = ?", (host,))

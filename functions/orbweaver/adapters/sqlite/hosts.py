@@ -44,14 +44,12 @@ class SqliteHosts:
         self._robots_bytes = 0
 
     async def look(self, host: str) -> Host:
-        """See the port."""
         with self._store.reading() as db:
             return replace(_host(db, host), robots=self._robots_of(db, host))
 
     async def reserve(
         self, host: str, wanted: int, spacing_ms: int, now_ms: int, until_ms: int
     ) -> Slots:
-        """See the port."""
         with self._store.writing() as db:
             state = _host(db, host)
             if state.blocked_until_ms > now_ms:
@@ -72,7 +70,6 @@ class SqliteHosts:
         return Slots(at_ms=slots, return_at_ms=return_at_ms)
 
     async def block(self, host: str, until_ms: int, strikes: int, now_ms: int) -> None:
-        """See the port."""
         with self._store.writing() as db:
             state = _host(db, host)
             if until_ms > state.blocked_until_ms:
@@ -82,21 +79,18 @@ class SqliteHosts:
                 _put(db, blocked, now_ms)
 
     async def fail(self, host: str, now_ms: int, chance: float, *, probe: bool) -> Host:
-        """See the port."""
         with self._store.writing() as db:
             state = after_failure(_host(db, host), now_ms, chance, probe=probe)
             _put(db, state, now_ms)
         return state
 
     async def recover(self, host: str) -> None:
-        """See the port."""
         if (await self.look(host)).failures == 0:  # nearly always
             return
         with self._store.writing() as db:
             db.execute("UPDATE hosts SET failures = 0 WHERE host = ?", (host,))
 
     async def probe(self, host: str, until_ms: int, now_ms: int) -> bool:
-        """See the port."""
         with self._store.writing() as db:
             state = _host(db, host)
             if not is_doubtful(state, now_ms):
@@ -105,7 +99,6 @@ class SqliteHosts:
         return True
 
     async def keep_robots(self, host: str, entry: RobotsEntry) -> None:
-        """See the port."""
         body = None if entry.body is None else zlib.compress(entry.body[:ROBOTS_BYTES_MAX])
         with self._store.writing() as db:
             db.execute(
@@ -123,13 +116,11 @@ class SqliteHosts:
         self._forget(host)
 
     async def cookies(self, crawl_id: str, site: str) -> str | None:
-        """See the port."""
         key = (crawl_id, site)
         row = self._store.row("SELECT jar FROM cookies WHERE crawl = ? AND site = ?", key)
         return None if row is None else str(row[0])
 
     async def keep_cookies(self, crawl_id: str, site: str, text: str, now_ms: int) -> None:
-        """See the port."""
         with self._store.writing() as db:
             db.execute(
                 "INSERT OR REPLACE INTO cookies VALUES (?, ?, ?, ?)",

@@ -96,6 +96,8 @@ class SqliteMessages:
         self._store = store
         self._clock = clock
         self._receive_max = receive_max
+        # The process that takes messages, where another one is to see that it has died.
+        self.holder: str | None = None
         # Which group of a queue had its turn last.
         self._last: dict[QueueName, str] = {}
 
@@ -135,7 +137,7 @@ class SqliteMessages:
         with self._store.writing() as db:
             self._bury_worn(db, queue, now_ms)
             taken = [
-                _take(db, number, now_ms, hold_ms)
+                _take(db, number, now_ms, hold_ms, self.holder)
                 for number in self._due(db, queue, now_ms, count_max)
             ]
         return tuple(_message(self._store.id, row) for row in taken)
@@ -147,7 +149,7 @@ class SqliteMessages:
             return
         db.execute(
             "UPDATE messages SET queue = ?, due = ?, source = queue, reason = NULL"
-            " WHERE queue = ? AND takes > 0 AND due <= ? AND takes >= ?",
+            " WHERE queue = ? AND takes > 0 AND due <= ? AND takes - deaths >= ?",
             (dead, now_ms, queue, now_ms, self._receive_max),
         )
 
@@ -183,9 +185,22 @@ class SqliteMessages:
         due_ms = self._clock.now_ms() + round(after_s * 1000)
         with self._store.writing() as db:
             db.executemany(
-                "UPDATE messages SET due = ? WHERE n = ? AND takes = ?",
+                "UPDATE messages SET due = ?, holder = NULL WHERE n = ? AND takes = ?",
                 [(due_ms, *_taking(handle)) for handle in handles],
             )
+
+    def take_back(self, holder: str) -> int:
+        """Have what a process held that has died be due now; how many messages that were.
+
+        They count as taken, for one of them may be why it died; but that alone buries none.
+        """
+        now_ms = self._clock.now_ms()
+        with self._store.writing() as db:
+            return db.execute(
+                "UPDATE messages SET due = ?, deaths = deaths + 1, holder = NULL"
+                " WHERE takes > 0 AND holder = ? AND due > ?",
+                (now_ms, holder, now_ms),
+            ).rowcount
 
     def depth(self, queue: QueueName) -> QueueDepth:
         """Count the messages of a queue."""
@@ -227,14 +242,16 @@ def _groups(
         beyond, at = "grp > ?", row[0]
 
 
-def _take(db: sqlite3.Connection, number: int, now_ms: int, hold_ms: int) -> Sequence[object]:
+def _take(
+    db: sqlite3.Connection, number: int, now_ms: int, hold_ms: int, holder: str | None
+) -> Sequence[object]:
     db.execute(
-        "UPDATE messages SET due = ?, takes = takes + 1,"
+        "UPDATE messages SET due = ?, takes = takes + 1, holder = ?,"
         " first_taken_at = coalesce(first_taken_at, ?) WHERE n = ?",
-        (now_ms + hold_ms, now_ms, number),
+        (now_ms + hold_ms, holder, now_ms, number),
     )
     row: Sequence[object] = db.execute(
-        "SELECT n, takes, body, grp, sent_at, first_taken_at, reason, source, since_ms"
+        "SELECT n, takes, deaths, body, grp, sent_at, first_taken_at, reason, source, since_ms"
         " FROM messages WHERE n = ?",
         (number,),
     ).fetchone()
@@ -242,12 +259,13 @@ def _take(db: sqlite3.Connection, number: int, now_ms: int, hold_ms: int) -> Seq
 
 
 def _message(store_id: str, row: Sequence[object]) -> TakenMessage:
-    number, takes, body, group, sent_at, first, reason, source, since_ms = row
+    number, takes, deaths, body, group, sent_at, first, reason, source, since_ms = row
     return TakenMessage(
         id=f"{store_id}-{number}",
         handle=f"{number}:{takes}",
         body=str(body),
-        receives=int(str(takes)),
+        # All that were cut short by a death count as one.
+        receives=int(str(takes)) - max(0, int(str(deaths)) - 1),
         group=str(group),
         sent_at_ms=int(str(sent_at)),
         first_taken_at_ms=int(str(first)),

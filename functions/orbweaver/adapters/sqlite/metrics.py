@@ -31,7 +31,6 @@ class SqliteMetrics:
         self._sums: defaultdict[str, MetricSum] = defaultdict(MetricSum)
 
     def add(self, metric: Metric, value: float) -> None:
-        """See the port."""
         self._add(metric, value)
 
     def observe(self, metric: Metric, value: float) -> None:
@@ -39,7 +38,6 @@ class SqliteMetrics:
         self._add(metric, value)
 
     def fail(self, reason: Reason, number: int) -> None:
-        """See the port."""
         self._add(field_of(reason), number)
 
     def flush(self) -> None:

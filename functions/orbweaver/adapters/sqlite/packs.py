@@ -56,13 +56,11 @@ class SqlitePacks:
         self._crawl_kept_s = crawl_retention_s
 
     async def recall(self, pack_ids: Sequence[str]) -> Mapping[str, Recalled]:
-        """See the port."""
         with self._store.reading() as db:
             found = {pack_id: _recall(db, pack_id) for pack_id in dict.fromkeys(pack_ids)}
         return {pack_id: known for pack_id, known in found.items() if known is not None}
 
     async def write_journal(self, pack_id: str, journal: Journal) -> Journal:
-        """See the port."""
         blob = encode(journal)
         with self._store.writing() as db:
             standing = db.execute(
@@ -79,7 +77,6 @@ class SqlitePacks:
     async def commit(
         self, crawl: Crawl, ledger: Ledger, counts: Counts, settled: Sequence[Settlement] = ()
     ) -> CommitResult:
-        """See the port."""
         number = shard_of(ledger.pack, crawl.shards)
         with self._store.writing() as db:
             standing = _find_ledger(db, ledger.pack)
@@ -98,7 +95,6 @@ class SqlitePacks:
         return Committed()
 
     async def commit_together(self, crawl: Crawl, commits: Sequence[tuple[Ledger, Counts]]) -> bool:
-        """See the port."""
         number = shard_of(commits[0][0].pack, crawl.shards)
         total: Counter[str] = Counter()
         for _, counts in commits:
@@ -115,7 +111,6 @@ class SqlitePacks:
         return True
 
     async def strike(self, pack_id: str) -> int:
-        """See the port."""
         with self._store.writing() as db:
             db.execute(
                 "INSERT INTO strikes VALUES (?, 1, ?) ON CONFLICT (pack) DO UPDATE"
@@ -128,7 +123,6 @@ class SqlitePacks:
         return int(strikes)
 
     async def absolve(self, pack_id: str, strikes: int) -> None:
-        """See the port."""
         with self._store.writing() as db:
             db.execute(
                 "INSERT OR REPLACE INTO strikes VALUES (?, ?, ?)",
@@ -136,12 +130,10 @@ class SqlitePacks:
             )
 
     async def sent(self, pack_id: str) -> None:
-        """See the port."""
         with self._store.writing() as db:
             db.execute("UPDATE ledgers SET sent = 1 WHERE pack = ?", (pack_id,))
 
     async def park(self, crawl: str, body: str, pack_id: str) -> bool:
-        """See the port."""
         expires_s = self._clock.now_ms() // 1000 + PARKED_KEPT_S
         with self._store.writing() as db:
             row = db.execute("SELECT state FROM crawls WHERE id = ?", (crawl,)).fetchone()
@@ -154,12 +146,10 @@ class SqlitePacks:
         return True
 
     async def parked(self, crawl: str) -> Mapping[str, str]:
-        """See the port."""
         rows = self._store.rows("SELECT pack, body FROM parked WHERE crawl = ?", (crawl,))
         return {pack_id: zlib.decompress(body).decode() for pack_id, body in rows}
 
     async def unpark(self, crawl: str, pack_ids: Sequence[str]) -> None:
-        """See the port."""
         with self._store.writing() as db:
             db.executemany(
                 "DELETE FROM parked WHERE crawl = ? AND pack = ?",

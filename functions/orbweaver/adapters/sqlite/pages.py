@@ -36,11 +36,9 @@ class SqlitePages:
 
     @property
     def shards(self) -> int:
-        """See the port."""
         return self._shards
 
     async def store(self, records: Sequence[PageRecord]) -> None:
-        """See the port."""
         rows = [
             (
                 *page_key(record, self._shards),
@@ -58,7 +56,6 @@ class SqlitePages:
             )
 
     async def before(self, priors: Mapping[str, Prior]) -> Mapping[str, PageRecord]:
-        """See the port."""
         now_s = self._now_s()
         records: dict[str, PageRecord] = {}
         for url, prior in priors.items():
@@ -77,7 +74,6 @@ class SqlitePages:
     async def read_shard(
         self, day: str, shard: int, *, after: str | None = None, crawl: str | None = None
     ) -> AsyncIterator[tuple[str, PageRecord]]:
-        """See the port."""
         # "$" is the character behind "#": all keys of a crawl lie between the two.
         first, last = (FIRST, LAST) if crawl is None else (f"{crawl}#", f"{crawl}$")
         behind = max(first, after or first)
@@ -98,7 +94,6 @@ class SqlitePages:
             behind = rows[-1][0]
 
     async def crawls_of(self, day: str) -> tuple[str, ...]:
-        """See the port."""
         found: set[str] = set()
         for shard in range(self._shards):
             after = FIRST
@@ -115,7 +110,6 @@ class SqlitePages:
         return tuple(sorted(found))
 
     async def count(self, day: str, shard: int, crawl: str, rows_max: int) -> int:
-        """See the port."""
         row = self._store.row(
             "SELECT count(*) FROM (SELECT 1 FROM pages"
             " WHERE part = ? AND k > ? AND k < ? AND expires > ? LIMIT ?)",

@@ -30,7 +30,6 @@ class SqliteQueue:
         self._messages = messages
 
     async def send(self, outgoing_packs: Sequence[OutgoingPack], *, express: bool) -> None:
-        """See the port."""
         for lane in (True, False):
             some = [
                 Outgoing(
@@ -44,17 +43,14 @@ class SqliteQueue:
             self._messages.send(_lane(express=lane), some)
 
     async def send_seeds(self, seeds: Sequence[SeedsMessage], *, express: bool) -> None:
-        """See the port."""
         some = [Outgoing(body=encode(message), group=message.crawl) for message in seeds]
         self._messages.send(_lane(express=express), some)
 
     async def send_close(self, close: Close, delay_s: int) -> None:
-        """See the port."""
         one = Outgoing(body=encode(close), group=close.crawl, delay_s=delay_s)
         self._messages.send(QueueName.EXPRESS, [one])
 
     async def hold(self, waiting: Sequence[WaitingMessage], *, express: bool) -> None:
-        """See the port."""
         some = [
             Outgoing(body=one.body, group=one.crawl, delay_s=DELAY_S_MAX, since_ms=one.since_ms)
             for one in waiting
@@ -64,7 +60,6 @@ class SqliteQueue:
     async def bury(
         self, body: str, reason: str, source: MessageSource = MessageSource.PACKS
     ) -> None:
-        """See the port."""
         _bury(self._messages, QueueName.DEAD_LETTERS, body, reason, source)
 
 
@@ -75,7 +70,6 @@ class SqliteOrders:
         self._messages = messages
 
     async def send(self, bodies: Sequence[tuple[str, str]]) -> None:
-        """See the port."""
         some = [Outgoing(body=body, group=group) for body, group in bodies]
         self._messages.send(QueueName.EXPORTS, some)
 
@@ -87,15 +81,12 @@ class SqliteDeliveries:
         self._messages = messages
 
     async def send(self, body: str) -> None:
-        """See the port."""
         self._messages.send(QueueName.DELIVERIES, [Outgoing(body=body)])
 
     async def postpone(self, handle: str, seconds: int) -> None:
-        """See the port."""
         self._messages.show([handle], seconds)
 
     async def bury(self, body: str, reason: str) -> None:
-        """See the port."""
         _bury(self._messages, QueueName.FAILED_DELIVERIES, body, reason)
 
 
@@ -107,11 +98,9 @@ class SqliteEvents:
         self._stack = stack
 
     async def completed(self, crawl: Crawl, total: Counts) -> None:
-        """See the port."""
         self._put(COMPLETED, completed_detail(crawl, total))
 
     async def exported(self, manifest: Manifest, key: str) -> None:
-        """See the port."""
         from orbweaver.exporting.manifest import exported_detail  # workers tell of no exports
 
         self._put(EXPORTED, exported_detail(manifest, key, ""))

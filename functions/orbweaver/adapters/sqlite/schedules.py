@@ -17,10 +17,9 @@ class SqliteSchedules:
         self._store = store
 
     async def put(self, scheduled: Scheduled) -> None:
-        """See the port."""
         with self._store.writing() as db:
             db.execute(
-                "INSERT OR REPLACE INTO schedules VALUES (?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO schedules VALUES (?, ?, ?, ?, ?, NULL)",
                 (
                     scheduled.name,
                     scheduled.expression,
@@ -31,7 +30,6 @@ class SqliteSchedules:
             )
 
     async def list(self) -> tuple[Scheduled, ...]:
-        """See the port."""
         rows = self._store.rows(
             "SELECT name, expression, timezone, first_ms, told FROM schedules ORDER BY name"
         )
@@ -43,6 +41,15 @@ class SqliteSchedules:
         )
 
     async def remove(self, name: str) -> bool:
-        """See the port."""
         with self._store.writing() as db:
             return db.execute("DELETE FROM schedules WHERE name = ?", (name,)).rowcount == 1
+
+    def fired_ms(self, name: str) -> int | None:
+        """Until when the firings of a schedule are dealt with; None if it is new."""
+        row = self._store.row("SELECT fired_ms FROM schedules WHERE name = ?", (name,))
+        return None if row is None else row[0]
+
+    def fired(self, name: str, until_ms: int) -> None:
+        """Note that all firings of a schedule up to a moment are dealt with."""
+        with self._store.writing() as db:
+            db.execute("UPDATE schedules SET fired_ms = ? WHERE name = ?", (until_ms, name))

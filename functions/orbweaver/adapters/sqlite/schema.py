@@ -21,7 +21,7 @@ APPLICATION_ID = 0x4F726257
 TABLES = (
     # The store's own id, which begins the ids of its messages.
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
-    # `k` is the first half of a hash of name and URL: it finds a claim, and the URL tells it apart.
+    # `k` is a short hash of name and URL: it finds a claim or two, and the URL tells them apart.
     """CREATE TABLE claims (
         n INTEGER PRIMARY KEY, k INTEGER NOT NULL, url TEXT NOT NULL, name TEXT NOT NULL,
         crawl TEXT NOT NULL, pack TEXT NOT NULL, depth INTEGER NOT NULL, at INTEGER NOT NULL,
@@ -75,17 +75,18 @@ TABLES = (
     """CREATE TABLE cookies (
         crawl TEXT NOT NULL, site TEXT NOT NULL, jar TEXT NOT NULL, expires INTEGER NOT NULL,
         PRIMARY KEY (crawl, site))""",
-    # `due` is when a message can be taken; `takes` tells one taking of it from the next.
+    # `due` is when a message can be taken; `takes` tells one taking of it from the next. `holder`
+    # is the process that took it last, and `deaths` how often such a process has died.
     """CREATE TABLE messages (
         n INTEGER PRIMARY KEY AUTOINCREMENT, queue TEXT NOT NULL, grp TEXT NOT NULL,
         due INTEGER NOT NULL, body TEXT NOT NULL, sent_at INTEGER NOT NULL,
         takes INTEGER NOT NULL, first_taken_at INTEGER, reason TEXT, source TEXT,
-        since_ms INTEGER)""",
+        since_ms INTEGER, holder TEXT, deaths INTEGER NOT NULL DEFAULT 0)""",
     "CREATE INDEX messages_due ON messages (queue, grp, due)",
     "CREATE INDEX messages_taken ON messages (queue) WHERE takes > 0",
     """CREATE TABLE schedules (
         name TEXT PRIMARY KEY, expression TEXT NOT NULL, timezone TEXT, first_ms INTEGER,
-        told TEXT NOT NULL)""",
+        told TEXT NOT NULL, fired_ms INTEGER)""",
     """CREATE TABLE metrics (
         service TEXT NOT NULL, metric TEXT NOT NULL, number INTEGER NOT NULL, total REAL NOT NULL,
         PRIMARY KEY (service, metric)) WITHOUT ROWID""",

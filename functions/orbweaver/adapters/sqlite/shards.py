@@ -48,8 +48,8 @@ def close_shard(
     kept_s: int,
 ) -> None:
     """Close a shard that was read in this transaction, with the last counts."""
-    closed = {"commits": shard.commits, "closed": True}
-    write_shard(db, crawl, number, _sum(shard, rest), kept_s, **closed)
+    total, commits = _sum(shard, rest), shard.commits
+    write_shard(db, crawl, number, total, kept_s, commits=commits, closed=True)
 
 
 def write_shard(

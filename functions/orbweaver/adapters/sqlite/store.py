@@ -2,7 +2,7 @@
 
 Rules
 - A connection belongs to one process and one event loop. What it does takes tens of microseconds
-  and is done in place: a thread would cost more than it spares (docs/adr/0023-embedded-store.md).
+  and is done in place: a thread would cost more than it spares (docs/adr/0020-embedded-store.md).
 - A write is a transaction that holds the write lock from its beginning (`BEGIN IMMEDIATE`), so that
   what it read stands when it writes. No transaction is open across an `await`.
 - A commit outlives a killed process. A power failure may take the last commits, whole ones only
@@ -31,7 +31,7 @@ from orbweaver.model.version import NEWER
 BUSY_S = 30.0
 PAGE_BYTES = 4096
 CACHE_KB = 64 * 1024
-CHECKPOINT_PAGES = 16_384
+CHECKPOINT_PAGES = 32_768
 STATEMENTS_KEPT = 256
 OPEN_PAUSE_S = 0.02
 # The first that has upserts.
@@ -144,17 +144,15 @@ class SqliteStore:
 
     def _log_ahead(self, until_s: float) -> None:
         """Have writes go to a log beside the file; two processes that begin at once take turns."""
-        while True:
+        mode = None
+        while mode is None:
             try:
                 (mode,) = self._db.execute("PRAGMA journal_mode = WAL").fetchone()
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
-                    raise
-                if time.monotonic() >= until_s:
+                busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+                if not busy or time.monotonic() >= until_s:
                     raise
                 time.sleep(OPEN_PAUSE_S)
-            else:
-                break
         if mode not in ("wal", "memory"):
             said = "its file system cannot share memory: put the store on a local disk"
             raise StoreUnusable(f"{self.path}: {said}")

@@ -1,0 +1,89 @@
+"""The processes that work on a store: which of them are alive, and which have ended.
+
+Each holds a lock on a file of its own, which the kernel gives back however the process ends. So no
+process id can be mistaken for another's, and no clock says that a process is dead that only sleeps.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from secrets import token_hex
+
+FOLDER = "processes"
+
+
+class StoreProcesses:
+    """The processes of a store, of which this one is `own`, if it works on it."""
+
+    def __init__(self, folder: Path) -> None:
+        """Take the folder of the store."""
+        self._folder = folder / FOLDER
+        self.own = ""
+
+    @contextmanager
+    def taking_part(self) -> Iterator[str]:
+        """Be one of them for the length of a block; the id of this process."""
+        own = f"{os.getpid()}-{token_hex(4)}"
+        self._folder.mkdir(exist_ok=True)
+        path, begun = self._folder / own, self._folder / f".{own}"
+        number = os.open(begun, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX)
+            begun.rename(path)  # under this name it has always been locked
+            self.own = own
+            yield own
+        finally:
+            self.own = ""
+            path.unlink(missing_ok=True)
+            os.close(number)
+
+    def ended(self) -> Iterator[str]:
+        """Name processes that ended without a word, each to one caller; then they are forgotten."""
+        for path in self._files():
+            with _opened(path) as number:
+                if number is not None and _locked(number):
+                    yield path.name
+                    path.unlink(missing_ok=True)
+
+    def alive(self) -> int:
+        """Count the processes that work on the store, this one included."""
+        number = 0
+        for path in self._files():
+            if path.name == self.own:
+                number += 1
+                continue
+            with _opened(path) as opened:
+                number += opened is not None and not _locked(opened)
+        return number
+
+    def _files(self) -> list[Path]:
+        try:
+            return sorted(path for path in self._folder.iterdir() if path.name[0] != ".")
+        except FileNotFoundError:
+            return []
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int | None]:
+    try:
+        number = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield None
+        return
+    try:
+        yield number
+    finally:
+        os.close(number)
+
+
+def _locked(number: int) -> bool:
+    """Lock a file if no process holds it; whether that came about."""
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,48 @@
+"""The processes of a store: alive as long as they hold the lock on their file."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from orbweaver.adapters.sqlite.processes import FOLDER, StoreProcesses
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Takes part until it is killed.
+MEMBER = """
+import pathlib, sys
+from orbweaver.adapters.sqlite.processes import StoreProcesses
+with StoreProcesses(pathlib.Path(sys.argv[1])).taking_part() as own:
+    print(own, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_process_that_ends_in_order_leaves_nothing(tmp_path: Path) -> None:
+    """It is counted while it takes part, and no longer; nobody finds it ended."""
+    processes, other = StoreProcesses(tmp_path), StoreProcesses(tmp_path)
+    assert (other.alive(), list(other.ended())) == (0, [])
+    with processes.taking_part() as own:
+        assert processes.own == own
+        assert (processes.alive(), other.alive()) == (1, 1)
+        assert list(other.ended()) == []
+    assert list((tmp_path / FOLDER).iterdir()) == []
+    assert (processes.own, other.alive()) == ("", 0)
+
+
+def test_a_killed_process_is_found_ended_once(tmp_path: Path) -> None:
+    """The kernel gives its lock back; what it held can be taken back by one other process."""
+    processes = StoreProcesses(tmp_path)
+    words = [sys.executable, "-c", MEMBER, str(tmp_path)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as member:
+        assert member.stdout is not None
+        own = member.stdout.readline().decode().strip()
+        assert (processes.alive(), list(processes.ended())) == (1, [])
+        member.kill()
+        member.wait()
+        assert processes.alive() == 0
+        assert list(processes.ended()) == [own]
+        assert list(processes.ended()) == []
