@@ -1,7 +1,6 @@
-"""The open elements of an HTML page: the stack, and the formatting elements that are opened anew.
+"""The open elements of an HTML page: the stack, and formatting elements that are opened anew.
 
-Both are kept as by the HTML Standard's tree construction (13.2.4.2, 13.2.4.3, 13.2.6.4.7), without
-the tree. `html`, `head` and `body` are not kept, neither is what has no content.
+As by the HTML Standard (13.2.4.2, 13.2.4.3, 13.2.6.4.7), but for `html`, `head`, `body` and voids.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ def names(text: str, prefix: str = "") -> frozenset[bytes]:
     return frozenset((prefix + name).encode() for name in text.split())
 
 
-# The names of elements that are not HTML begin with their namespace and a space.
+# Names of elements that are not HTML begin with their namespace and a space.
 MATH_TEXT = names("mi mo mn ms mtext", "math ")
 HTML_POINTS = names("foreignobject desc title", "svg ") | {b"math annotation-xml html"}
 POINTS = MATH_TEXT | HTML_POINTS
@@ -66,8 +65,7 @@ _ATTRIBUTE = re.compile(
     re.VERBOSE,
 )
 _IDENTICAL_MAX = 3
-_ADOPTIONS_MAX = 8
-_ADOPTED_MAX = 3
+_ADOPTIONS_MAX, _ADOPTED_MAX = 8, 3
 
 
 class Tag:
@@ -78,10 +76,8 @@ class Tag:
 
     @cached_property
     def attributes(self) -> frozenset[tuple[bytes, bytes]]:
-        """Its attributes: read once, and told apart by a hash that is made once."""
-        found = frozenset(attributes(self.rest).items())
-        hash(found)
-        return found
+        """Its attributes."""
+        return frozenset(attributes(self.rest).items())
 
 
 class Element(bytes):
