@@ -33,10 +33,12 @@ if TYPE_CHECKING:
 class PortSet(Protocol):
     """The world of one process."""
 
-    settings: Settings
-    clock: Clock
-    random: Random
-
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def random(self) -> Random: ...
     @property
     def queue(self) -> Queue: ...
     @property

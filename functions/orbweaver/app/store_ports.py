@@ -93,6 +93,14 @@ class StorePorts:
         most = self.settings.receive_max
         return SqliteMessages(self.store, clock=self.clock, receive_max=most)
 
+    def held_by(self, process: str) -> None:
+        """Take messages in the name of a process, so that others can take them back."""
+        self._messages.holder = process
+
+    def take_back(self, process: str) -> int:
+        """Have what a process held that has died be due now."""
+        return self._messages.take_back(process)
+
     def inbox(self, queue: QueueName) -> SqliteInbox:
         """Give the receiving side of a queue."""
         from orbweaver.adapters.sqlite.receiving import SqliteInbox

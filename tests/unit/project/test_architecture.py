@@ -78,6 +78,7 @@ ENVIRONMENT = {
     "adapters/local/reader.py": "the process for costly pages gets it, without credentials",
     "cli/main.py": "a person's shell says which account and stack is meant",
     "cli/local_machine.py": "AWS clients of the command line read the environment themselves",
+    "app/store_runner.py": "a further process over a store has that of the one that started it",
 }
 
 

@@ -1,0 +1,220 @@
+"""Workers over a store on this machine: what Lambda and its event sources do on AWS.
+
+Rules
+- A process has one worker, which works on `BATCHES` batches at once: while one of them waits for a
+  host, another goes on. Host slots, claims and counters are the store's, and so hold over all
+  processes and crawls.
+- A message that failed is seen again after `RETRY_S`, as often as `receive_max` says; then it is a
+  dead letter.
+- What a killed process had taken is seen again as soon as another one looks: each process holds a
+  lock on a file of its own, which the kernel gives back however the process ends.
+- Further processes end when the one that started them does: their standard input is a pipe from it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+from orbweaver.adapters.sqlite.messages import QueueName
+from orbweaver.adapters.sqlite.processes import StoreProcesses
+from orbweaver.adapters.sqlite.receiving import deliveries_of
+from orbweaver.app.store_ports import StorePorts
+from orbweaver.app.wiring import worker_of
+from orbweaver.model.errors import PortError
+from orbweaver.model.settings import PREFIX, Settings
+
+_log = logging.getLogger(__name__)
+
+LANES = (QueueName.EXPRESS, QueueName.SEEDS, QueueName.CRAWL)
+BATCHES, BATCH_MESSAGES = 3, 10
+# How long a batch has, and for how long its messages are held back from others.
+BATCH_S, HIDDEN_S = 60.0, 360.0
+RETRY_S = 10.0
+# How often a process looks for messages that others have sent, and for those that died.
+POLL_S, IDLE_POLL_S, POLLS_TO_IDLE = 0.02, 0.25, 100
+TEND_S, LOOKS_TO_REAP = 1.0, 60
+END_S = 10.0
+# A process over a store may ask servers of this machine that a seed names, as one on a stack may.
+# It is killed by people more often than by pages.
+DEFAULTS = {
+    "ALLOW_ADDRESSES": "127.0.0.0/8,::1/128",
+    "SEGMENT_WAIT_S": "0.5",
+    "PAGES_SHARDS": "1",
+    "STRIKES_MAX": "6",
+}
+
+
+def store_settings(environment: Mapping[str, str], extractor: str = "") -> Settings:
+    """Read the settings of a process over a store; every `ORBWEAVER_*` variable counts."""
+    given = {name: value for name, value in environment.items() if name.startswith(PREFIX)}
+    own = {"EXTRACTOR": extractor} if extractor else {}
+    values = {PREFIX + name: value for name, value in (DEFAULTS | own).items()}
+    return Settings.from_environment(values | given)
+
+
+class StoreRunner:
+    """One process's worker."""
+
+    def __init__(self, ports: StorePorts, processes: StoreProcesses) -> None:
+        """Take the open store, and the processes that work on it."""
+        self._ports = ports
+        self._processes = processes
+        self._worker = worker_of(ports)
+        self._ended = asyncio.Event()
+
+    async def run(self) -> None:
+        """Work on what is queued until `end` is called."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._tend())
+            for _ in range(BATCHES):
+                group.create_task(self._work())
+
+    def end(self) -> None:
+        """Give up what is being asked for, and requeue it."""
+        self._ended.set()
+        self._worker.end()
+
+    async def _work(self) -> None:
+        polls = 0
+        while not self._ended.is_set():
+            try:
+                worked = await self._work_once()
+            except PortError as error:
+                _log.warning("store.out_of_reach", extra={"error": str(error)})
+                worked, polls = False, POLLS_TO_IDLE
+            polls = 0 if worked else polls + 1
+            if not worked:
+                await self._pause(POLL_S if polls < POLLS_TO_IDLE else IDLE_POLL_S)
+
+    async def _work_once(self) -> bool:
+        """Work on one batch; whether there was any. The queues take turns, the express lane first.
+
+        As Lambda's event sources, a batch is of one queue.
+        """
+        for queue in LANES:
+            inbox = self._ports.inbox(queue)
+            taken = await inbox.receive(BATCH_MESSAGES, HIDDEN_S)
+            if not taken:
+                continue
+            until_ms = self._ports.clock.now_ms() + round(BATCH_S * 1000)
+            failed = set(await self._worker.run(deliveries_of(taken, queue), until_ms))
+            await inbox.delete([message for message in taken if message.id not in failed])
+            await inbox.show([message for message in taken if message.id in failed], RETRY_S)
+            self._worker.flush()
+            return True
+        return False
+
+    async def _tend(self) -> None:
+        """Take back what killed processes held, and now and then delete what has expired."""
+        looks = 0
+        while not self._ended.is_set():
+            try:
+                for ended in self._processes.ended():
+                    self._ports.take_back(ended)
+                if looks % LOOKS_TO_REAP == 0:
+                    await self._ports.reaper.reap()
+            except PortError as error:
+                _log.warning("store.out_of_reach", extra={"error": str(error)})
+            looks += 1
+            await self._pause(TEND_S)
+
+    async def _pause(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._ended.wait(), seconds)
+
+
+@asynccontextmanager
+async def connect_store(settings: Settings, folder: Path) -> AsyncIterator[StorePorts]:
+    """Open the store of a folder, or make it; raises PortError with what to do."""
+    ports = StorePorts(settings, folder, environment=os.environ)
+    with ports.ending:
+        yield ports
+
+
+@asynccontextmanager
+async def running(ports: StorePorts) -> AsyncIterator[StoreRunner]:
+    """Have this process work on a store for the length of a block."""
+    processes = StoreProcesses(ports.folder)
+    with processes.taking_part() as own:
+        ports.held_by(own)
+        runner = StoreRunner(ports, processes)
+        task = asyncio.create_task(runner.run())
+        try:
+            yield runner
+        finally:
+            runner.end()
+            await asyncio.wait({task}, timeout=END_S)
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+
+@contextmanager
+def further_processes(number: int, folder: Path, settings: Settings) -> Iterator[None]:
+    """Have further processes work on a store for the length of a block."""
+    import subprocess
+
+    own = {PREFIX + "EXTRACTOR": settings.extractor} if settings.extractor else {}
+    words = [sys.executable, "-m", __name__, str(folder)]
+    with contextlib.ExitStack() as stack:
+        started = [
+            stack.enter_context(
+                subprocess.Popen(  # noqa: S603 - this program
+                    words,
+                    stdin=subprocess.PIPE,
+                    env={**os.environ, **own},
+                    start_new_session=True,  # Ctrl-C is for the process that it is typed at
+                )
+            )
+            for _ in range(number)
+        ]
+        try:
+            yield
+        finally:
+            for process in started:
+                assert process.stdin is not None  # noqa: S101 - asked for
+                process.stdin.close()
+            for process in started:
+                try:
+                    process.wait(2 * END_S)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+
+
+def main() -> int:
+    """Work on a store until the standard input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    folder = Path(sys.argv[1])
+    settings = store_settings(os.environ)
+    gc.freeze()
+
+    async def work() -> None:
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+
+        def wait() -> None:
+            with contextlib.suppress(OSError):
+                sys.stdin.buffer.read()
+            with contextlib.suppress(RuntimeError):  # the loop has ended already
+                loop.call_soon_threadsafe(ended.set)
+
+        loop.add_signal_handler(signal.SIGTERM, ended.set)
+        threading.Thread(target=wait, name="parent", daemon=True).start()
+        async with connect_store(settings, folder) as ports, running(ports):
+            await ended.wait()
+
+    asyncio.run(work())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,193 @@
+"""What runs beside the workers of a store, until it is stopped: schedules, webhooks, the HTTP API.
+
+On AWS these are EventBridge Scheduler, EventBridge with its retries, and API Gateway.
+
+Rules
+- A schedule fires once for each time that it is due, also where several processes serve one store:
+  the run's id follows from name and time. It is seen by the first look after it was put. Of times
+  that passed while nothing served the store, the last one is made up for, within `LATE_MS`.
+- A webhook that is not delivered is tried again after `WEBHOOK_WAITS_S`, and then buried with the
+  dead letters, as on AWS.
+- The API answers requests of this machine alone: a page in a browser that has its own name lead to
+  this address (DNS rebinding) is refused by the `Host` header.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from orbweaver.adapters.sqlite.messages import QueueName
+from orbweaver.app.wiring import api_of, notifying, starting
+from orbweaver.control.schedule import Scheduled, ScheduleError, recurrence_of
+from orbweaver.control.webhook_sender import NotDelivered
+from orbweaver.model.errors import PortError
+from orbweaver.model.events import COMPLETED
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+    from orbweaver.adapters.sqlite.messages import TakenMessage
+    from orbweaver.app.store_ports import StorePorts
+
+_log = logging.getLogger(__name__)
+
+LOOK_S = 1.0
+LATE_MS = 60 * 60_000
+WEBHOOK_WAITS_S = (60, 300)
+EVENTS_AT_ONCE, HIDDEN_S = 10, 120.0
+BODY_BYTES_MAX = 6 * 1024 * 1024
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+
+class ScheduleClock:
+    """Fires schedules when they are due."""
+
+    def __init__(self, ports: StorePorts) -> None:
+        """Take the open store; what was due before is looked for from its last look on."""
+        self._ports = ports
+
+    async def look(self) -> None:
+        """Fire what has become due since the last look."""
+        ports = self._ports
+        now_ms = ports.clock.now_ms()
+        for scheduled in await ports.schedules.list():
+            fired_ms = ports.schedules.fired_ms(scheduled.name)
+            if fired_ms is None:
+                ports.schedules.fired(scheduled.name, now_ms)
+                continue
+            due_ms = _last_due(scheduled, max(fired_ms, now_ms - LATE_MS), now_ms)
+            if due_ms is None:
+                continue
+            try:
+                with starting(ports) as starter:
+                    await starter.fire(_firing(scheduled, due_ms))
+            except (ScheduleError, ValueError) as error:
+                _log.exception("schedule.failed", extra={"schedule": scheduled.name})
+                await ports.queue.bury(scheduled.told, str(error))
+            ports.schedules.fired(scheduled.name, due_ms)
+
+
+def _last_due(scheduled: Scheduled, since_ms: int, now_ms: int) -> int | None:
+    recurrence = recurrence_of(scheduled)
+    due_ms = None
+    while recurrence is not None:
+        coming = recurrence.after(since_ms, scheduled.first_ms, 1)
+        if not coming or coming[0] > now_ms:
+            break
+        due_ms = since_ms = coming[0]
+    return due_ms
+
+
+def _firing(scheduled: Scheduled, due_ms: int) -> dict[str, Any]:
+    due = datetime.fromtimestamp(due_ms / 1000, UTC).isoformat()
+    told: dict[str, Any] = json.loads(scheduled.told)
+    return {**told, "due": due}
+
+
+class WebhookPoster:
+    """Posts the ends of crawls to their webhooks, one after another."""
+
+    def __init__(self, ports: StorePorts) -> None:
+        """Take the open store."""
+        self._ports = ports
+        self._inbox = ports.inbox(QueueName.EVENTS)
+
+    async def look(self) -> None:
+        """Post what is due."""
+        for message in await self._inbox.receive(EVENTS_AT_ONCE, HIDDEN_S):
+            event = json.loads(message.body)
+            wait_s: int | None = None
+            if event["detail-type"] == COMPLETED and event["detail"]["webhook"]:
+                wait_s = await self._post(event, message)
+            if wait_s is None:
+                await self._inbox.delete([message])
+            else:
+                await self._inbox.show([message], wait_s)
+
+    async def _post(self, event: dict[str, Any], message: TakenMessage) -> int | None:
+        """Post an event; for how long to wait before it is posted again, None if it is not."""
+        try:
+            async with notifying(self._ports) as notifier:
+                await notifier.notify(event)
+        except NotDelivered as error:
+            if message.receives <= len(WEBHOOK_WAITS_S):
+                return WEBHOOK_WAITS_S[message.receives - 1]
+            await self._ports.queue.bury(message.body, str(error))
+        return None
+
+
+@asynccontextmanager
+async def looking(*looks: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+    """Have each of these called every second for the length of a block."""
+
+    async def go_on(look: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await look()
+            except PortError as error:
+                _log.warning("store.out_of_reach", extra={"error": str(error)})
+            await asyncio.sleep(LOOK_S)
+
+    tasks = [asyncio.create_task(go_on(look)) for look in looks]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+
+def http_api(ports: StorePorts, hosts: frozenset[str]) -> web.Application:
+    """Make the HTTP API of a store; `hosts` are the names by which it may be asked for."""
+    from aiohttp import web
+
+    api = api_of(ports)
+
+    async def answer(request: web.Request) -> web.Response:
+        name = request.headers.get("Host", "")
+        if (name if name.endswith("]") else name.rpartition(":")[0] or name) not in hosts:
+            return web.Response(status=421, text="this API answers requests of its machine alone\n")
+        if request.headers.get("Origin", f"http://{name}") != f"http://{name}":
+            return web.Response(status=403, text="this API answers no pages of other sites\n")
+        answered = await api.answer(await _event_of(request))
+        headers = {**(answered.get("headers") or {})}
+        for header, values in (answered.get("multiValueHeaders") or {}).items():
+            headers[header] = ", ".join(values)
+        return web.Response(
+            status=answered["statusCode"], headers=headers, body=answered["body"].encode()
+        )
+
+    app = web.Application(client_max_size=BODY_BYTES_MAX)
+    app.router.add_route("*", "/{path:.*}", answer)
+    return app
+
+
+async def _event_of(request: web.Request) -> dict[str, Any]:
+    """Write a request as API Gateway's proxy integration does (REST APIs, version 1.0)."""
+    query: dict[str, list[str]] = {}
+    for name, value in request.query.items():
+        query.setdefault(name, []).append(value)
+    headers: dict[str, list[str]] = {}
+    for name, value in request.headers.items():
+        headers.setdefault(name, []).append(value)
+    return {
+        "httpMethod": request.method,
+        "path": request.path,
+        "queryStringParameters": {name: values[-1] for name, values in query.items()},
+        "multiValueQueryStringParameters": query,
+        "headers": {name: values[-1] for name, values in headers.items()},
+        "multiValueHeaders": headers,
+        "body": (await request.read()).decode(errors="surrogateescape"),
+        "isBase64Encoded": False,
+        "requestContext": {"requestId": str(uuid4()), "stage": "", "path": request.path},
+    }

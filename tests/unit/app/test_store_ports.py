@@ -1,0 +1,104 @@
+"""A crawl over an embedded store: real actors, a small web, workers that die, an export."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orbweaver.adapters.sqlite.messages import QueueName
+from orbweaver.adapters.sqlite.metrics import read_metrics
+from orbweaver.app import wiring
+from orbweaver.app.wiring_exporting import alone_of, exporter_of
+from orbweaver.model.crawl import State
+from tests.unit.app.store_machine import HOLD_S, PAGES, REMAINING_MS, Machine
+from tests.unit.stage import CRAWL, NOW_MS, SITE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from orbweaver.model.ports import Fetcher
+
+ROOT = Path(__file__).parents[3]
+DAY = "2026-11-21"
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+    """Give a machine whose web is a small one: pages that link to each other."""
+    made = Machine(tmp_path / "store")
+
+    def web(_ports: Any) -> Fetcher:
+        return made.web
+
+    monkeypatch.setattr(wiring, "fetcher_of", web)
+    yield made
+    for ports in made.opened:
+        ports.ending.close()
+
+
+async def test_a_crawl_is_complete_and_exported(machine: Machine) -> None:
+    """Every page is fetched once; the end is told; files hold what the store has."""
+    await machine.start()
+    await machine.work()
+    ports = machine.open()
+    crawl = await ports.crawls.get(CRAWL.id)
+    assert crawl is not None
+    assert crawl.state is State.FINISHED
+    total = (await ports.crawls.counters(crawl)).total
+    assert (total["claimed"], total["fetched"]) == (PAGES, PAGES)
+    assert sorted(machine.web.urls) == sorted(f"{SITE}/{number}" for number in range(PAGES))
+    (event,) = await ports.inbox(QueueName.EVENTS).receive(10, HOLD_S)
+    assert json.loads(event.body)["detail"]["counts"]["fetched"] == PAGES
+    assert read_metrics(ports.store)["worker", "fetched"].total == PAGES
+    manifest = await alone_of(ports, machine.folder / "out", ("jsonl",)).export(DAY)
+    assert dict(manifest.rows)["pages"] == PAGES
+    exporter, inbox = exporter_of(ports), ports.inbox(QueueName.EXPORTS)
+    await exporter.begin({"day": DAY}, "request")
+    sealed = []
+    while taken := await inbox.receive(1, HOLD_S):
+        sealed.append(await exporter.handle(taken[0].body, machine.clock.now_ms() + REMAINING_MS))
+        await inbox.delete(taken)
+    assert [dict(one.rows)["pages"] for one in sealed if one is not None] == [PAGES]
+    assert await ports.files.get(f"exports/manifests/dt={DAY}.json") is not None
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("requests", [16, 40])
+async def test_workers_that_are_killed_lose_and_repeat_nothing(
+    machine: Machine, requests: int
+) -> None:
+    """Each is killed at a request, with messages in work; the last one finishes the crawl."""
+    await machine.start()
+    killed = 0
+    while True:
+        now_ms = NOW_MS + killed * 600_000
+        words = ["-m", "tests.unit.app.store_machine", machine.folder, now_ms, requests]
+        environment = {"PYTHONPATH": f"{ROOT / 'functions'}:{ROOT}"}
+        worker = await asyncio.create_subprocess_exec(
+            sys.executable, *map(str, words), cwd=ROOT, env=environment
+        )
+        ended = await worker.wait()
+        if ended != -signal.SIGKILL:
+            assert ended == 0
+            break
+        killed += 1
+    assert killed >= PAGES // requests
+    ports = machine.open()
+    crawl = await ports.crawls.get(CRAWL.id)
+    assert crawl is not None
+    assert crawl.state is State.FINISHED
+    total = (await ports.crawls.counters(crawl)).total
+    assert (total["claimed"], total["fetched"]) == (PAGES, PAGES)
+    records = [
+        record.url
+        for shard in range(ports.pages.shards)
+        async for _, record in ports.pages.read_shard(DAY, shard)
+    ]
+    assert sorted(records) == sorted(f"{SITE}/{number}" for number in range(PAGES))
+    assert await ports.dead_letters.take(10, HOLD_S) == ()
