@@ -55,6 +55,8 @@ class Client:
     turns: int = 1
     peer: bool = False
     stack: bool = False
+    # A command of ours, which says what came of its crawl.
+    ours: bool = False
 
     @property
     def absent(self) -> str:
@@ -68,14 +70,19 @@ class Client:
 
 FLOOR = Client(name="floor", title="Bare loop (aiohttp + lexbor + ada)", turns=4)
 WORKER = Client(name="worker", title="Orbweaver, worker alone", turns=4)
-STACK = Client(name="stack", title="Orbweaver, whole stack, emulated", stack=True)
+STORE = Client(name="store", title="Orbweaver, embedded store", ours=True, turns=2)
+STACK = Client(name="stack", title="Orbweaver, whole stack, emulated", stack=True, ours=True)
 COLD = Client(
-    name="stack-cold", title="Orbweaver, whole stack, from nothing", stack=True, rounds_max=1
+    name="stack-cold",
+    title="Orbweaver, whole stack, from nothing",
+    stack=True,
+    ours=True,
+    rounds_max=1,
 )
 SCRAPY = Client(name="scrapy", title="Scrapy", peer=True)
 CRAWLEE = Client(name="crawlee", title="Crawlee for Python", peer=True)
-ALL = {client.name: client for client in (FLOOR, WORKER, STACK, COLD, SCRAPY, CRAWLEE)}
-OURS = ("worker", "stack", "stack-cold")
+ALL = {client.name: client for client in (FLOOR, WORKER, STORE, STACK, COLD, SCRAPY, CRAWLEE)}
+OURS = ("worker", "store", "stack", "stack-cold")
 SCRIPTS = {"scrapy": "scrapy_spider.py", "crawlee": "crawlee_crawler.py"}
 
 
@@ -111,6 +118,8 @@ class Contest:
             return self._warm(url)
         if client is COLD:
             return self._cold(url)
+        if client is STORE:
+            return self._crawl(url, "--store", str(self._folder / f"store-{self._crawls}"))
         if client.peer:
             script = CLIENTS / SCRIPTS[client.name]
             words: list[str | Path] = [PEERS_PYTHON, script, url, "--at-once", str(AT_ONCE)]
@@ -126,11 +135,12 @@ class Contest:
         """Make the crawl that warms a stack up for a site."""
         if self._stack is None:
             self._stack = self._open.enter_context(_standing(self._environment, self._say))
-        return self._crawl(url, self._stack.emulator.port, "--max-pages", str(WARM_PAGES))
+        port = self._stack.emulator.port
+        return self._crawl(url, "--port", str(port), "--max-pages", str(WARM_PAGES))
 
     def _warm(self, url: str) -> Turn:
         assert self._stack is not None
-        turn = self._crawl(url, self._stack.emulator.port)
+        turn = self._crawl(url, "--port", str(self._stack.emulator.port))
         beside = (self._stack.emulator.process.pid,)
         return Turn(words=turn.words, environment=turn.environment, beside=beside)
 
@@ -140,10 +150,10 @@ class Contest:
         def remove() -> None:
             shutil.rmtree(layout.INSTANCES / str(port), ignore_errors=True)
 
-        turn = self._crawl(url, port)
+        turn = self._crawl(url, "--port", str(port))
         return Turn(words=turn.words, environment=turn.environment, after=remove)
 
-    def _crawl(self, url: str, port: int, *more: str) -> Turn:
+    def _crawl(self, url: str, *more: str) -> Turn:
         self._crawls += 1
         # Runs of one name share what they have seen.
         name = f"bench-{self._crawls}"
@@ -155,8 +165,6 @@ class Contest:
             "crawl",
             url,
             *options,
-            "--port",
-            str(port),
             "--out",
             out,
             "--json",
@@ -166,7 +174,7 @@ class Contest:
 
 def got(client: Client, said: Mapping[str, Any]) -> dict[str, Any]:
     """Put what a client said of itself into the words of a run."""
-    if not client.stack:
+    if not client.ours:
         return {
             "pages": said.get("pages", 0),
             "nanodollars": said.get("nanodollars"),

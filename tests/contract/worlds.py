@@ -225,7 +225,8 @@ class SqliteWorld:
 
     async def take(self, queue: QueueName) -> list[TakenMessage]:
         """Take all messages of a queue that are due."""
-        inbox, got = self.ports.inbox(queue), []
+        inbox = self.ports.inbox(queue)
+        got: list[TakenMessage] = []
         while some := await inbox.receive(10, 30):
             await inbox.delete(some)
             got += some

@@ -13,7 +13,7 @@ import time
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from orbweaver.adapters.local.clock import SystemClock
 from orbweaver.app import container
@@ -121,7 +121,7 @@ async def at_work(
     async with AsyncExitStack() as opened:
         mine = await opened.enter_async_context(_session(settings, SystemClock()))
         other = await opened.enter_async_context(_session(settings, SlowClock(slow_s)))
-        office = Office(mine.ports, mine.control, other.control, queue_url)
+        office = Office(cast("Ports", mine.ports), mine.control, other.control, queue_url)
         listening = asyncio.create_task(office.listen())
         try:
             yield office

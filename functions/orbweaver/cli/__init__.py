@@ -11,9 +11,11 @@ interrupted, 141 nothing reads the output any more (`| head`).
     crawl_options     what a crawl may be told
     exit_codes        how commands end
     stack             which stack to use
+    store             which store to use
     session           open ports for one command
     local_machine     the emulator, CDK, AWS's endpoints
     crawl_summary     what a crawl came to
+    crawl_end         the end of watching one
     export_files      where exports go
     crawl_template    a definition to begin with
     item_text         items in words

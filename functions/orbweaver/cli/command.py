@@ -9,6 +9,7 @@ Rules
 from __future__ import annotations
 
 import json
+import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
@@ -120,16 +121,24 @@ def shared(*options: Add) -> Shared:
     return parser
 
 
+_store = option("--store DIR", "the folder of crawls on this machine that it works on (.orbweaver)")
+store_option = shared(_store)
 stack_options = shared(
     group(
-        "which stack",
-        option("--target local|aws", "default: local if up"),
+        "which store or stack",
+        _store,
+        option("--target local|aws", "a stack; default: local if up"),
         option(
             "--region NAME", "its AWS region (AWS_REGION, AWS_DEFAULT_REGION, or the profile's)"
         ),
         option("--stack NAME", f"its name ({STACK})", default=STACK),
         option("--port N", "which of the stacks on this machine, where several run"),
     )
+)
+WORKERS = option(
+    "--workers N",
+    "processes that work on a store (the cores of this machine)",
+    default=os.cpu_count() or 1,
 )
 json_option = shared(option("--json", "JSON, one object a line"))
 _TREE = "where the files go, as TABLE/FORMAT/dt=YYYY-MM-DD/crawl=ID/part-… (out/ID)"

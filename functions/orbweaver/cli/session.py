@@ -10,7 +10,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from orbweaver.app.wiring import control_of
 from orbweaver.cli.live.display import Display, JsonDisplay, Lines, Panel
@@ -18,12 +18,14 @@ from orbweaver.cli.live.status import ProgressMeter, StatusReading, View, stalle
 from orbweaver.cli.stack import (
     ENDPOINT,
     WORKER,
+    Depths,
     Machine,
     StackUnreachable,
     environment_of,
     outputs_of,
     settings_from,
 )
+from orbweaver.cli.store import StorePlace, opened_store, store_of
 from orbweaver.cli.text import clean_lines, visible
 from orbweaver.control.crawl_control import Control
 from orbweaver.diagnostics.host_status import hosts_of
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from orbweaver.app.aws_ports import Ports
+    from orbweaver.app.ports import PortSet
+    from orbweaver.app.store_ports import StorePorts
 
     Connect = Callable[[Settings, Mapping[str, str]], AbstractAsyncContextManager[Ports]]
     Reach = Callable[[str], Awaitable[str | None]]
@@ -116,20 +120,53 @@ def shown(line: str, out: TextIO) -> str:
     return visible(line) if out.isatty() else line
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
-    """An open connection to one stack."""
+class Place(Protocol):
+    """The stack or store that a session is with: its queues, and what works on them."""
 
-    control: Control
-    ports: Ports
-    settings: Settings
-    environment: Mapping[str, str]
-    machine: Machine
-    # The name of the stack's worker, where the stack says it.
-    worker: str | None = None
+    @property
+    def poll_s(self) -> float:
+        """How often a crawl is read that is watched."""
+
+    @property
+    def silence_ms_max(self) -> int:
+        """After what silence watching is given up."""
+
+    async def depths(self) -> Depths | None:
+        """Count the messages on the queues; None if that may not be read."""
 
     async def idle_workers(self) -> str | None:
-        """Say that the workers are switched off; None if not, or it is unknown."""
+        """Say that nothing works on what is queued; None if something does, or it is unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackPlace:
+    """A stack; `worker` is the name of its worker, where it says that."""
+
+    machine: Machine
+    settings: Settings
+    environment: Mapping[str, str]
+    worker: str | None = None
+
+    @property
+    def _is_local(self) -> bool:
+        return bool(self.environment.get(ENDPOINT))
+
+    @property
+    def poll_s(self) -> float:
+        """See the protocol."""
+        return LOCAL_POLL_S if self._is_local else AWS_POLL_S
+
+    @property
+    def silence_ms_max(self) -> int:
+        """See the protocol."""
+        return LOCAL_SILENCE_MS_MAX if self._is_local else SILENCE_MS_MAX
+
+    async def depths(self) -> Depths | None:
+        """See the protocol."""
+        return await asyncio.to_thread(self.machine.depths, self.settings, self.environment)
+
+    async def idle_workers(self) -> str | None:
+        """See the protocol."""
         if self.worker is None:
             return None
         try:
@@ -140,6 +177,16 @@ class Session:
             return None
         return "the stack's workers are off, so nothing is asked for: `orbweaver workers on`"
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """An open connection to one stack or store."""
+
+    control: Control
+    ports: PortSet
+    settings: Settings
+    place: Place
+
     async def watch(self, crawl_id: str, display: Display) -> View:
         """Show a crawl until it has ended; raises Stalled if it never will.
 
@@ -147,9 +194,7 @@ class Session:
         age; raises Transient in the end.
         """
         meter, view, failures = ProgressMeter(), None, 0
-        local = bool(self.environment.get(ENDPOINT))
-        poll_s = LOCAL_POLL_S if local else AWS_POLL_S
-        silence_ms_max = LOCAL_SILENCE_MS_MAX if local else SILENCE_MS_MAX
+        tick_s = min(TICK_S, self.place.poll_s)
         while True:
             try:
                 view = meter.see(await self._read_meanwhile(crawl_id, view, display))
@@ -157,7 +202,7 @@ class Session:
                 failures += 1
                 if view is None and failures == POLL_FAILURES_MAX:
                     raise
-                if view is not None and self._aged(view).age_ms >= silence_ms_max:
+                if view is not None and self._aged(view).age_ms >= self.place.silence_ms_max:
                     raise
             else:
                 display.show(view)
@@ -165,8 +210,8 @@ class Session:
                     return view
                 if stalled(view):
                     raise Stalled(view)
-            for _ in range(round(poll_s / TICK_S)):
-                await self.ports.clock.sleep(TICK_S)
+            for _ in range(round(self.place.poll_s / tick_s)):
+                await self.ports.clock.sleep(tick_s)
                 if view is not None:
                     display.show(self._aged(view))
 
@@ -189,7 +234,7 @@ class Session:
     async def read(self, which: str | None) -> StatusReading:
         """Read a crawl, the queue, and the hosts of what the crawl began with."""
         status = await self.control.status(which)
-        depths = await asyncio.to_thread(self.machine.depths, self.settings, self.environment)
+        depths = await self.place.depths()
         looks = (self.ports.hosts.look(host) for host in hosts_of(status.crawl))
         return StatusReading(
             status=status, depths=depths, hosts=tuple(await asyncio.gather(*looks))
@@ -209,10 +254,20 @@ async def opened(
             control=control_of(ports),
             ports=ports,
             settings=settings,
-            environment=environment,
-            machine=around.machine,
-            worker=worker,
+            place=StackPlace(
+                machine=around.machine, settings=settings, environment=environment, worker=worker
+            ),
         )
+
+
+def store_session(ports: StorePorts, *, works: bool = False) -> Session:
+    """Make the session of an open store; `works`: this command works on it."""
+    return Session(
+        control=control_of(ports),
+        ports=ports,
+        settings=ports.settings,
+        place=StorePlace(ports=ports, works=works),
+    )
 
 
 def environment_in(arguments: argparse.Namespace, around: Surroundings) -> Mapping[str, str]:
@@ -229,7 +284,11 @@ def environment_in(arguments: argparse.Namespace, around: Surroundings) -> Mappi
 
 @asynccontextmanager
 async def chosen(arguments: argparse.Namespace, around: Surroundings) -> AsyncIterator[Session]:
-    """Connect to the stack that the options and the environment name."""
+    """Open the store, or connect to the stack, that the options and the environment name."""
+    if (folder := store_of(arguments, around.folder, around.environment)) is not None:
+        async with opened_store(folder, around.environment) as ports:
+            yield store_session(ports)
+        return
     environment = environment_in(arguments, around)
     outputs = outputs_of(arguments.stack, around.machine, environment, around.note)
     settings = settings_from(outputs, around.machine, environment)

@@ -257,12 +257,15 @@ class Stage:
         self.clock = PlayClock(self)
 
     def run(self, line: str) -> int:
-        """Run one command line, split at its spaces."""
+        """Run one command line, split at its spaces; a crawl on the stack of this stage."""
+        words = line.split()
+        if words[0] == "crawl" and not {"--store", "--target", "--port"} & {*words}:
+            words += ["--target", "local"]
         self.out.seek(0)
         self.out.truncate()
         self.err.seek(0)
         self.err.truncate()
-        return run(line.split(), self.surroundings())
+        return run(words, self.surroundings())
 
     @property
     def said(self) -> str:
@@ -397,6 +400,7 @@ class Everything:
         self.schedules = MemorySchedules(world, gate)
         self.traces = MemoryTraces(world, gate)
         self.lanes = (MemoryLane(world, gate, clock=stage.clock),)
+        self.catalogue = None
         self.deliveries = MemoryDeliveries(world, gate)
         self.clock = stage.clock
         self.random = Random(1)

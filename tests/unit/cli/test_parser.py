@@ -22,7 +22,7 @@ def test_crawl_is_polite_by_default() -> None:
     assert {
         part: value for part, value in crawl_options.given(given).items() if part != "seeds"
     } == {}
-    assert (given.json, given.out, given.port) == (False, None, 4566)
+    assert (given.json, given.out, given.port, given.store) == (False, None, None, None)
 
 
 def test_every_option_of_a_crawl_becomes_its_part_of_the_plan() -> None:
@@ -127,7 +127,7 @@ def test_words_behind_two_hyphens_are_no_options() -> None:
         ("http://me:secret@y", "there is no command 'http://…@y'"),
         ("crawl http://x --priority low", "--priority: 'low' does not fit: give normal or high"),
         ("crawl http://x --fail-above few", "--fail-above: 'few' is neither"),
-        ("crawl http://x --target aws", "there is no option --target"),
+        ("crawl http://x --region x", "there is no option --region"),
         ("start http://x --target gcp", "--target: 'gcp' does not fit: give local or aws"),
         ("pages", "orbweaver pages: still missing: ID"),
         ("pages a b", "orbweaver pages: 'b' is one word too many"),

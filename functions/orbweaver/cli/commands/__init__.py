@@ -16,6 +16,7 @@ dlq           dlq
 forget        forget
 cost          cost, estimate
 metrics       metrics
+serve         serve
 deliver       deliver
 doctor        doctor
 """
@@ -46,6 +47,7 @@ MODULES = {
     "dlq": "commands.dlq",
     "forget": "commands.forget",
     "metrics": "commands.metrics",
+    "serve": "commands.serve",
     "schedule": "commands.schedule",
     "workers": "commands.workers",
     "doctor": "commands.doctor",

@@ -8,50 +8,49 @@ from __future__ import annotations
 
 import asyncio
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
-from orbweaver.cli import crawl_options, crawl_summary, export_files, option_types, text
+from orbweaver.cli import crawl_options, export_files, text
 from orbweaver.cli.command import (
     PORT_HELP,
+    WORKERS,
     Command,
     add_formats,
     json_option,
+    option,
     out_option,
     stack_options,
+    store_option,
+    together,
 )
 from orbweaver.cli.commands import custom
 from orbweaver.cli.commands.init_check import plan_of
+from orbweaver.cli.crawl_end import Ended, conclude, give_up, put_interrupted, timed, without_pages
 from orbweaver.cli.crawl_options import OPTIONS
 from orbweaver.cli.exit_codes import FAILED, INTERRUPTED, OK, UsageError
 from orbweaver.cli.export_files import Written
-from orbweaver.cli.live import status
 from orbweaver.cli.live.display import Display, JsonDisplay
 from orbweaver.cli.live.lines import gone_on
-from orbweaver.cli.live.status import View, nothing_new
-from orbweaver.cli.option_types import Threshold
-from orbweaver.cli.session import Session, Stalled, Surroundings, chosen, opened
+from orbweaver.cli.live.status import nothing_new
+from orbweaver.cli.session import Session, Stalled, Surroundings, chosen, opened, store_session
 from orbweaver.cli.stack import ENDPOINT, PORT, port_option, settings_from
+from orbweaver.cli.store import opened_store, option_again, store_of
 from orbweaver.control.crawl_control import same_work
 from orbweaver.control.crawl_spec import CrawlSpec, PlanError
 from orbweaver.control.schedule import recurrence_in
 from orbweaver.control.spec_checks import crawl_of, keyed
 from orbweaver.frontier.refetch import MISSING
-from orbweaver.frontier.retrying import closing
 from orbweaver.model.crawl import Crawl, State, first_hosts
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.errors import PortError
-from orbweaver.model.outcome import Outcome
-from orbweaver.model.page_record import PageRecord
 from orbweaver.model.url import host_of
 
+AWS = "aws"
 PAUSE_S = 5.0
-# How many URLs stand for a crawl that fetched nothing.
-EXAMPLES, URL_CHARS_MAX = 3, 200
 NOTHING_LACKS = "no page of an earlier run lacks its text or body: there is nothing to ask for"
 
 
@@ -78,28 +77,15 @@ def checked(plan: CrawlSpec, around: Surroundings) -> Crawl:
 
 
 def crawl(arguments: Namespace, around: Surroundings) -> int:
-    """Crawl on this machine, from start to files."""
+    """Crawl on this machine, from start to files: on a store, or on a stack on an emulator."""
     plan = plan_of(arguments, around)
     wanted, context = _checked(plan, arguments, around)
+    folder = store_of(arguments, around.folder, around.environment, makes=True)
     display = around.display(arguments)
     running = Running()
-    if not around.machine.local() and (unreached := _unreached(wanted, around)):
-        return _cannot_begin(unreached, around, display)
+    work = _on_stack if folder is None else partial(_on_store, folder)
     try:
-        with around.machine.standing(arguments.port, display.say, context) as stood:
-            settings = settings_from(stood.outputs, around.machine, stood.environment)
-            custom.check_deployed(settings, wanted.items, f"give {custom.OPTION} FILE")
-            running.option = port_option(urlsplit(stood.environment[ENDPOINT]).port or 0)
-            if stood.started:
-                running.before = f"orbweaver local up{running.option} && "
-            elif not settings.proxy_secret and (unreached := _unreached(wanted, around)):
-                return _cannot_begin(unreached, around, display)
-
-            async def go() -> int:
-                async with opened(around, settings, stood.environment) as session:
-                    return await _crawl(session, plan, arguments, around, display, running)
-
-            return asyncio.run(go())
+        return work(CrawlCommand(plan, wanted, context, arguments), around, display, running)
     except KeyboardInterrupt:
         display.close()
         _say_how_to_go_on(around, display, running)
@@ -108,7 +94,7 @@ def crawl(arguments: Namespace, around: Surroundings) -> int:
         around.note(*_how_to_go_on(running))
         raise
     except Stalled as stalled:
-        return _give_up(stalled.view, around, display)
+        return give_up(stalled.view, around, display)
     except export_files.Unwritten as error:
         display.close()
         export = f"orbweaver export --crawl {running.crawl}{running.option} --out DIR"
@@ -120,6 +106,60 @@ def crawl(arguments: Namespace, around: Surroundings) -> int:
         return FAILED
     finally:
         display.close()
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlCommand:
+    """A crawl that is asked for: as planned, as it would be, and what its stack is to have."""
+
+    plan: CrawlSpec
+    wanted: Crawl
+    context: Mapping[str, str]
+    arguments: Namespace
+
+
+def _on_store(
+    folder: Path, asked: CrawlCommand, around: Surroundings, display: Display, running: Running
+) -> int:
+    """Crawl with workers of this process, and with further processes."""
+    if unreached := _unreached(asked.wanted, around):
+        return _cannot_begin(unreached, around, display)
+    running.option = option_again(asked.arguments.store)
+    extractor = asked.context.get("extractor", "")
+
+    async def go() -> int:
+        opening = opened_store(
+            folder, around.environment, works=asked.arguments.workers, extractor=extractor
+        )
+        async with opening as ports:
+            session = store_session(ports, works=True)
+            return await _crawl(session, asked.plan, asked.arguments, around, display, running)
+
+    return asyncio.run(go())
+
+
+def _on_stack(asked: CrawlCommand, around: Surroundings, display: Display, running: Running) -> int:
+    """Crawl with the workers of a stack on an emulator."""
+    wanted, arguments = asked.wanted, asked.arguments
+    if arguments.target == AWS:
+        raise UsageError(f"crawl works on this machine: `orbweaver start --target {AWS} --wait`")
+    if not around.machine.local() and (unreached := _unreached(wanted, around)):
+        return _cannot_begin(unreached, around, display)
+    port = PORT if arguments.port is None else arguments.port
+    with around.machine.standing(port, display.say, asked.context) as stood:
+        settings = settings_from(stood.outputs, around.machine, stood.environment)
+        custom.check_deployed(settings, wanted.items, f"give {custom.OPTION} FILE")
+        running.option = port_option(urlsplit(stood.environment[ENDPOINT]).port or 0)
+        if stood.started:
+            running.before = f"orbweaver local up{running.option} && "
+        elif not settings.proxy_secret and (unreached := _unreached(wanted, around)):
+            return _cannot_begin(unreached, around, display)
+
+        async def go() -> int:
+            async with opened(around, settings, stood.environment) as session:
+                return await _crawl(session, asked.plan, arguments, around, display, running)
+
+        return asyncio.run(go())
 
 
 def _checked(
@@ -266,7 +306,7 @@ async def _pause(session: Session, crawl_id: str) -> bool:
 
 def _say_how_to_go_on(around: Surroundings, display: Display, running: Running) -> None:
     around.note(*_how_to_go_on(running))
-    _put_interrupted(display, running.crawl)
+    put_interrupted(display, running.crawl)
 
 
 def _how_to_go_on(running: Running) -> list[str]:
@@ -278,11 +318,6 @@ def _how_to_go_on(running: Running) -> list[str]:
         f"  {running.before}orbweaver status {running.crawl}{running.option}",
         f"  {running.before}orbweaver cancel {running.crawl}{running.option}",
     ]
-
-
-def _put_interrupted(display: Display, crawl_id: str | None) -> None:
-    if isinstance(display, JsonDisplay):
-        display.put({"type": "result", "crawl": crawl_id, "interrupted": True})
 
 
 # --- start --------------------------------------------------------------------------------------
@@ -311,7 +346,7 @@ def start(arguments: Namespace, around: Surroundings) -> int:
                     f"the start of {plan.id} may be incomplete: add --id {plan.id} to repeat it"
                 )
                 raise
-            if (off := await session.idle_workers()) is not None:
+            if (off := await session.place.idle_workers()) is not None:
                 around.note(off)
             if isinstance(display, JsonDisplay):
                 display.put({"type": "started", "crawl": begun.id, "name": begun.name})
@@ -344,98 +379,6 @@ def _named(plan: CrawlSpec, arguments: Namespace) -> CrawlSpec:
         raise UsageError(f"{OPTIONS[error.field]}: {error}") from error
 
 
-def timed(
-    work: Coroutine[Any, Any, int], crawl_id: str | None, around: Surroundings, display: Display
-) -> int:
-    """Run something that only looks on, at the newest crawl or one: Ctrl-C leaves the crawl."""
-    try:
-        return asyncio.run(work)
-    except KeyboardInterrupt:
-        display.close()
-        again = " ".join(filter(None, ("orbweaver status", crawl_id, "--watch")))
-        around.note(f"{crawl_id or 'the crawl'} goes on: {again}")
-        _put_interrupted(display, crawl_id)
-        return INTERRUPTED
-    except Stalled as stalled:
-        return _give_up(stalled.view, around, display)
-    finally:
-        display.close()
-
-
-# --- the end ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """A crawl that has ended: its files, and `why` nothing was fetched, if nothing was.
-
-    `before` has to be run before the crawl can be asked about.
-    """
-
-    view: View
-    written: Written | None = None
-    why: Sequence[str] = ()
-    before: str = ""
-
-
-def conclude(
-    ended: Ended, fail_above: Threshold | None, around: Surroundings, display: Display
-) -> int:
-    """Sum an ended crawl up; the exit code."""
-    view, written, why = ended.view, ended.written, ended.why
-    failed = view.of(Outcome.FAILED)
-    too_many = fail_above is not None and fail_above.exceeded(
-        failed, view.reading.status.counters.done
-    )
-    empty = status.empty(view)
-    code = FAILED if too_many or empty else OK
-    if isinstance(display, JsonDisplay):
-        display.put(
-            {**crawl_summary.result(view, written, code), **({"why": [*why]} if empty else {})}
-        )
-        return code
-    around.write("", *crawl_summary.lines(view, written, ended.before))
-    if empty:
-        around.note(*(["nothing was fetched:", *why] if why else ["nothing was fetched"]))
-    if too_many:
-        around.note(f"{failed:,} failures are above --fail-above")
-    return code
-
-
-async def without_pages(session: Session, view: View) -> list[str]:
-    """Say of a crawl that fetched nothing why its first URLs were not, a line each."""
-    if not status.empty(view):
-        return []
-    records = session.control.pages(view.crawl, limit=EXAMPLES)
-    async with closing(records):
-        return [
-            f"  {text.cut(record.url, URL_CHARS_MAX)}: {_why(record)}" async for record in records
-        ]
-
-
-def _why(record: PageRecord) -> str:
-    return text.clean(record.error or record.reason.means)
-
-
-def _give_up(view: View, around: Surroundings, display: Display) -> int:
-    """Say why a crawl will not end by itself; the exit code."""
-    display.close()
-    crawl, counters, depths = (
-        view.reading.status.crawl,
-        view.reading.status.counters,
-        view.reading.depths,
-    )
-    dead = depths.dead if depths is not None else 0
-    missing = text.plural(counters.claimed - counters.done, "URL")
-    around.note(f"{crawl.id} stands still: nothing is queued, and {missing} came to no outcome")
-    if dead:
-        messages = text.plural(dead, "message")
-        around.note(f"{messages} on the dead-letter queue: it goes on once they are moved back")
-    if isinstance(display, JsonDisplay):
-        display.put({**crawl_summary.result(view, None, FAILED), "stalled": True})
-    return FAILED
-
-
 # --- options ------------------------------------------------------------------------------------
 
 
@@ -446,11 +389,13 @@ def _plan() -> ArgumentParser:
     return plan
 
 
-def _crawl_options(command: ArgumentParser) -> None:
-    command.add_argument("--port", type=option_types.count, default=PORT, help=PORT_HELP)
-    extractor = "a module with functions of your own, which [[items]] name"
-    command.add_argument("--extractor", type=Path, metavar="FILE", help=extractor)
-    add_formats(command)
+_CRAWL_OPTIONS = together(
+    WORKERS,
+    option("--target local|aws", f"crawl with the stack on an emulator; {PORT_HELP}"),
+    option("--port N", PORT_HELP),
+    option("--extractor FILE", "a module with functions of your own, which [[items]] name"),
+    add_formats,
+)
 
 
 def _start_options(command: ArgumentParser) -> None:
@@ -466,8 +411,8 @@ COMMANDS = (
         name="crawl",
         help="crawl on this machine, from start to files",
         run=crawl,
-        options=_crawl_options,
-        parents=(_plan, json_option, out_option),
+        options=_CRAWL_OPTIONS,
+        parents=(_plan, store_option, json_option, out_option),
     ),
     Command(
         name="start",

@@ -9,8 +9,8 @@ from typing import Any
 
 from orbweaver.cli import crawl_options, text
 from orbweaver.cli.command import answer, command, group, option, repeated, which
-from orbweaver.cli.commands.crawl import Ended, conclude, timed, without_pages
 from orbweaver.cli.commands.init_check import document_in
+from orbweaver.cli.crawl_end import Ended, conclude, timed, without_pages
 from orbweaver.cli.exit_codes import OK, UsageError
 from orbweaver.cli.session import Surroundings, chosen
 from orbweaver.control.definition import DefinitionError, DefinitionProblem, put_into

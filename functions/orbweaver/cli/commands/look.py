@@ -18,8 +18,8 @@ from orbweaver.cli.command import (
     out_option,
     which,
 )
-from orbweaver.cli.commands.crawl import timed
 from orbweaver.cli.commands.robots_url import canonical
+from orbweaver.cli.crawl_end import timed
 from orbweaver.cli.exit_codes import FAILED, OK
 from orbweaver.cli.live.display import JsonDisplay
 from orbweaver.cli.live.lines import heading, rows
@@ -54,7 +54,7 @@ def status(arguments: Namespace, around: Surroundings) -> int:
                     around.write("", *crawl_summary.lines(view))
                 return OK
             view = ProgressMeter().see(await session.read(arguments.which))
-            off = None if view.ended else await session.idle_workers()
+            off = None if view.ended else await session.place.idle_workers()
             if off is not None:
                 around.note(off)
             said = [(label, text.clean(words)) for label, words in rows(view)]

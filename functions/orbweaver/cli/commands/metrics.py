@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from argparse import Namespace
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -95,10 +95,7 @@ class Board:
 
         read = await all_of(map(status, await self._shown(now_ms)), READ_AT_ONCE)
         statuses = [one for one in read if one is not None]
-        depths = await asyncio.to_thread(
-            session.machine.depths, session.settings, session.environment
-        )
-        return tuple(families(statuses, depths))
+        return tuple(families(statuses, await session.place.depths()))
 
     async def _shown(self, now_ms: int) -> list[str]:
         """Name the crawls to show, newest first."""
@@ -119,7 +116,8 @@ def _current(crawl: Crawl, now_ms: int) -> bool:
     return now_ms - crawl.finished_at_ms < SHOWN_MS
 
 
-async def _serve(board: Board, host: str, port: int) -> web.AppRunner:
+def scraping(board: Board) -> Callable[[web.Request], Awaitable[web.Response]]:
+    """Make the handler of a scrape."""
     from aiohttp import web
 
     async def scrape(request: web.Request) -> web.Response:
@@ -132,8 +130,14 @@ async def _serve(board: Board, host: str, port: int) -> web.AppRunner:
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return web.Response(body=encode(board), headers={"content-type": content_type})
 
+    return scrape
+
+
+async def _serve(board: Board, host: str, port: int) -> web.AppRunner:
+    from aiohttp import web
+
     app = web.Application()
-    app.router.add_get("/metrics", scrape)
+    app.router.add_get("/metrics", scraping(board))
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:

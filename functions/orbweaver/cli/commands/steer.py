@@ -39,7 +39,7 @@ async def steer(arguments: Namespace, around: Surroundings) -> int:
         control = session.control
         actions = {"pause": control.pause, "resume": control.resume, "cancel": control.cancel}
         crawl = await actions[arguments.command](arguments.which)
-        off = await session.idle_workers() if arguments.command == "resume" else None
+        off = await session.place.idle_workers() if arguments.command == "resume" else None
     if off is not None:
         around.note(off)
     body = {"type": "result", "crawl": crawl.id, "state": str(crawl.state)}

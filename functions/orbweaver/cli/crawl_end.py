@@ -1,0 +1,118 @@
+"""The end of watching a crawl: what it came to, why it stands still, and the exit code."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orbweaver.cli import crawl_summary, text
+from orbweaver.cli.exit_codes import FAILED, INTERRUPTED, OK
+from orbweaver.cli.export_files import Written
+from orbweaver.cli.live import status
+from orbweaver.cli.live.display import Display, JsonDisplay
+from orbweaver.cli.live.status import View
+from orbweaver.cli.option_types import Threshold
+from orbweaver.cli.session import Session, Stalled, Surroundings
+from orbweaver.frontier.retrying import closing
+from orbweaver.model.outcome import Outcome
+from orbweaver.model.page_record import PageRecord
+
+# How many URLs stand for a crawl that fetched nothing.
+EXAMPLES, URL_CHARS_MAX = 3, 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """A crawl that has ended: its files, and `why` nothing was fetched, if nothing was.
+
+    `before` has to be run before the crawl can be asked about.
+    """
+
+    view: View
+    written: Written | None = None
+    why: Sequence[str] = ()
+    before: str = ""
+
+
+def conclude(
+    ended: Ended, fail_above: Threshold | None, around: Surroundings, display: Display
+) -> int:
+    """Sum an ended crawl up; the exit code."""
+    view, written, why = ended.view, ended.written, ended.why
+    failed = view.of(Outcome.FAILED)
+    too_many = fail_above is not None and fail_above.exceeded(
+        failed, view.reading.status.counters.done
+    )
+    empty = status.empty(view)
+    code = FAILED if too_many or empty else OK
+    if isinstance(display, JsonDisplay):
+        display.put(
+            {**crawl_summary.result(view, written, code), **({"why": [*why]} if empty else {})}
+        )
+        return code
+    around.write("", *crawl_summary.lines(view, written, ended.before))
+    if empty:
+        around.note(*(["nothing was fetched:", *why] if why else ["nothing was fetched"]))
+    if too_many:
+        around.note(f"{failed:,} failures are above --fail-above")
+    return code
+
+
+async def without_pages(session: Session, view: View) -> list[str]:
+    """Say of a crawl that fetched nothing why its first URLs were not, a line each."""
+    if not status.empty(view):
+        return []
+    records = session.control.pages(view.crawl, limit=EXAMPLES)
+    async with closing(records):
+        return [
+            f"  {text.cut(record.url, URL_CHARS_MAX)}: {_why(record)}" async for record in records
+        ]
+
+
+def _why(record: PageRecord) -> str:
+    return text.clean(record.error or record.reason.means)
+
+
+def give_up(view: View, around: Surroundings, display: Display) -> int:
+    """Say why a crawl will not end by itself; the exit code."""
+    display.close()
+    crawl, counters, depths = (
+        view.reading.status.crawl,
+        view.reading.status.counters,
+        view.reading.depths,
+    )
+    dead = depths.dead if depths is not None else 0
+    missing = text.plural(counters.claimed - counters.done, "URL")
+    around.note(f"{crawl.id} stands still: nothing is queued, and {missing} came to no outcome")
+    if dead:
+        messages = text.plural(dead, "message")
+        around.note(f"{messages} on the dead-letter queue: it goes on once they are moved back")
+    if isinstance(display, JsonDisplay):
+        display.put({**crawl_summary.result(view, None, FAILED), "stalled": True})
+    return FAILED
+
+
+def timed(
+    work: Coroutine[Any, Any, int], crawl_id: str | None, around: Surroundings, display: Display
+) -> int:
+    """Run something that only looks on, at the newest crawl or one: Ctrl-C leaves the crawl."""
+    try:
+        return asyncio.run(work)
+    except KeyboardInterrupt:
+        display.close()
+        again = " ".join(filter(None, ("orbweaver status", crawl_id, "--watch")))
+        around.note(f"{crawl_id or 'the crawl'} goes on: {again}")
+        put_interrupted(display, crawl_id)
+        return INTERRUPTED
+    except Stalled as stalled:
+        return give_up(stalled.view, around, display)
+    finally:
+        display.close()
+
+
+def put_interrupted(display: Display, crawl_id: str | None) -> None:
+    """Tell a program that a command was interrupted."""
+    if isinstance(display, JsonDisplay):
+        display.put({"type": "result", "crawl": crawl_id, "interrupted": True})

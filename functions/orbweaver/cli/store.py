@@ -1,0 +1,118 @@
+"""The store of a command: a folder on this machine that holds crawls, without a stack.
+
+A command works on the store `.orbweaver` of the folder that it is typed in; `--store DIR` names
+another one, and `--target`, `--port` or an endpoint in the environment a stack instead.
+`crawl` and `serve` make a store where there is none; every other command takes a stack then.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from orbweaver.cli.exit_codes import UsageError
+from orbweaver.cli.stack import ENDPOINT, Depths
+
+if TYPE_CHECKING:
+    import argparse
+
+    from orbweaver.app.store_ports import StorePorts
+
+STORE = Path(".orbweaver")
+POLL_S = 0.2
+SILENCE_MS_MAX = 60_000
+
+
+def store_of(
+    arguments: argparse.Namespace,
+    here: Path,
+    environment: Mapping[str, str],
+    *,
+    makes: bool = False,
+) -> Path | None:
+    """Choose the store that a command works on; None where that is a stack.
+
+    `makes`: the command makes one where there is none. Raises UsageError.
+    """
+    given: Path | None = arguments.store
+    names_stack = arguments.target is not None or arguments.port is not None
+    if given is not None and names_stack:
+        raise UsageError("--store names a store, --target and --port a stack: give one of them")
+    if given is None and (names_stack or environment.get(ENDPOINT)):
+        return None
+    folder = here / (given or STORE)
+    if makes or is_store(folder):
+        return folder
+    if given is not None:
+        raise UsageError(f"--store: {given} holds no store: `orbweaver crawl` makes one there")
+    return None
+
+
+def is_store(folder: Path) -> bool:
+    """Whether a folder holds a store."""
+    from orbweaver.app.store_ports import STORE as FILE
+
+    return (folder / FILE).is_file()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorePlace:
+    """A store, for a session (cli/session.py)."""
+
+    ports: StorePorts
+    # Whether this very command works on what is queued.
+    works: bool = False
+    poll_s: float = POLL_S
+    silence_ms_max: int = SILENCE_MS_MAX
+
+    async def depths(self) -> Depths | None:
+        """See the protocol."""
+        from orbweaver.adapters.sqlite.messages import QueueName
+        from orbweaver.app.store_runner import LANES
+
+        found = [self.ports.inbox(queue).depth() for queue in LANES]
+        dead = self.ports.inbox(QueueName.DEAD_LETTERS).depth()
+        return Depths(
+            waiting=sum(depth.waiting for depth in found),
+            in_work=sum(depth.held for depth in found),
+            delayed=sum(depth.delayed for depth in found),
+            dead=dead.waiting + dead.held,
+        )
+
+    async def idle_workers(self) -> str | None:
+        """See the protocol."""
+        from orbweaver.adapters.sqlite.processes import StoreProcesses
+
+        if self.works or StoreProcesses(self.ports.folder).alive():
+            return None
+        return "nothing works on this store, so nothing is asked for: `orbweaver serve`"
+
+
+def option_again(given: Path | None) -> str:
+    """Write the option that names a store, if it needs to be named."""
+    return "" if given is None else f" --store {shlex.quote(str(given))}"
+
+
+@asynccontextmanager
+async def opened_store(
+    folder: Path, environment: Mapping[str, str], *, works: int = 0, extractor: str = ""
+) -> AsyncIterator[StorePorts]:
+    """Open a store; with `works`, so many processes work on what is queued, this one included."""
+    from orbweaver.app.store_runner import (
+        connect_store,
+        further_processes,
+        running,
+        store_settings,
+    )
+
+    settings = store_settings(environment, extractor)
+    async with AsyncExitStack() as stack:
+        ports = await stack.enter_async_context(connect_store(settings, folder))
+        if works:
+            stack.enter_context(further_processes(works - 1, folder, settings))
+            await stack.enter_async_context(running(ports))
+        yield ports
