@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from orbweaver.adapters.sqlite.messages import QueueName
 from orbweaver.adapters.sqlite.metrics import read_metrics
 from orbweaver.adapters.sqlite.reaping import OF_PACKS, TABLES
 from orbweaver.app.store_ports import StorePorts
@@ -19,7 +20,7 @@ from orbweaver.model.limits import LimitPart
 from orbweaver.model.metrics import Metric, Service
 from orbweaver.model.outcome import Reason
 from orbweaver.model.settings import Settings
-from orbweaver.model.target import Target
+from orbweaver.model.target import Prior, Target
 from orbweaver.politeness.host_schedule import RobotsEntry
 from tests.contract import samples
 from tests.memory import ManualClock
@@ -226,3 +227,50 @@ async def test_what_a_url_takes_on_disk(ports: StorePorts) -> None:
         await ports.packs.commit(crawl, samples.ledger(pack, range(25)), {"claimed": 25})
     ports.store.rows("PRAGMA wal_checkpoint(TRUNCATE)")
     assert (ports.folder / "store.db").stat().st_size / urls < 1_500
+
+
+async def test_no_effect_of_a_worker_reads_a_whole_table(ports: StorePorts) -> None:
+    """Every statement goes by an index, so that none is slower in a large store."""
+    statements: list[str] = []
+    db = ports.store._db
+    db.set_trace_callback(statements.append)
+    await fill(ports)
+    crawl = samples.crawl()
+    asks = Claimer(
+        name="shop", crawl=crawl.id, pack="q", at_ms=NOW_MS, stale_before_ms=0, expires_s=9
+    )
+    await ports.frontier.known(asks, [f"{HOST}/1"])
+    await ports.frontier.release(asks, [f"{HOST}/1"])
+    await ports.frontier.abandon(crawl, [f"{HOST}/1"])
+    await ports.frontier.standing("shop", f"{HOST}/1")
+    await ports.pages.before({f"{HOST}/1": Prior(crawl=crawl.id, at_ms=NOW_MS)})
+    await ports.pages.crawls_of("2026-01-15")
+    await ports.pages.count("2026-01-15", 0, crawl.id, 9)
+    async for _ in ports.pages.read_shard("2026-01-15", 0):
+        pass
+    await ports.packs.recall(["p", "q"])
+    await ports.packs.sent("p")
+    await ports.packs.absolve("p", 0)
+    await ports.packs.parked(crawl.id)
+    await ports.packs.unpark(crawl.id, ["p"])
+    await ports.crawls.get(crawl.id)
+    await ports.crawls.counters(crawl)
+    await ports.crawls.announced(crawl.id)
+    await ports.crawls.samples(crawl.id)
+    await ports.hosts.look(HOST)
+    await ports.hosts.fail(HOST, NOW_MS, 0.5, probe=False)
+    await ports.hosts.recover(HOST)
+    await ports.hosts.cookies(crawl.id, "example.com")
+    inbox = ports.inbox(QueueName.CRAWL)
+    await ports.queue.send([samples.outgoing(place) for place in range(3)], express=False)
+    taken = await inbox.receive(2, 30)
+    await inbox.settle(taken, {taken[0].id})
+    inbox.next_due_ms()
+    db.set_trace_callback(None)
+    asked = {text for text in statements if text.startswith(("SELECT", "UPDATE", "DELETE"))}
+    assert len(asked) > 40
+    tables = {*TABLES, "messages", "facts"}
+    for text in sorted(asked):
+        for *_, step in ports.store.rows(f"EXPLAIN QUERY PLAN {text}"):
+            read = step.removeprefix("SCAN ").removeprefix("TABLE ").partition(" ")[0]
+            assert read not in tables, (text, step)

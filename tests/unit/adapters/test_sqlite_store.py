@@ -73,6 +73,7 @@ def test_a_store_is_made_once_and_opened_again(path: Path) -> None:
     assert (again.id, noted(again)) == (store.id, {"a"})
     assert again.rows("PRAGMA journal_mode") == [("wal",)]
     assert again.rows("PRAGMA synchronous") == [(1,)]
+    assert path.parent.stat().st_mode & 0o777 == 0o700
     again.close()
 
 
@@ -167,6 +168,16 @@ def test_a_store_that_may_not_be_written_is_told(store: SqliteStore) -> None:
     store.rows("PRAGMA query_only = 1")
     with pytest.raises(StoreUnusable, match="give this user the right to write"):
         note(store, "a")
+
+
+def test_what_is_deleted_is_overwritten(path: Path, store: SqliteStore) -> None:
+    """An erased row leaves nothing in the page that it lay in."""
+    note(store, "kept", "erased-" + "x" * 40)
+    with store.writing() as db:
+        db.execute("DELETE FROM facts WHERE name LIKE 'erased-%'")
+    store.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert b"kept" in path.read_bytes()
+    assert b"erased-" not in path.read_bytes()
 
 
 # --- processes --------------------------------------------------------------------------------

@@ -85,7 +85,8 @@ class SqliteHosts:
         return state
 
     async def recover(self, host: str) -> None:
-        if (await self.look(host)).failures == 0:  # nearly always
+        failed = "SELECT 1 FROM hosts WHERE host = ? AND failures > 0"
+        if self._store.row(failed, (host,)) is None:  # nearly always
             return
         with self._store.writing() as db:
             db.execute("UPDATE hosts SET failures = 0 WHERE host = ?", (host,))

@@ -65,7 +65,8 @@ class SqliteStore:
         if sqlite3.sqlite_version_info < SQLITE_MIN:
             raise StoreUnusable(f"SQLite {sqlite3.sqlite_version} is too old: use 3.24 or newer")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            # Cookies and secrets are nothing for other users of the machine.
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             connection = sqlite3.connect(
                 path, timeout=busy_s, isolation_level=None, cached_statements=STATEMENTS_KEPT
             )
@@ -137,6 +138,8 @@ class SqliteStore:
         db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         db.execute(f"PRAGMA journal_size_limit = {CHECKPOINT_PAGES * PAGE_BYTES}")
         db.execute("PRAGMA temp_store = MEMORY")
+        # What is deleted from a page that stays is overwritten, which takes no more writing.
+        db.execute("PRAGMA secure_delete = FAST")
         if not tables:
             self._make()
         self._check()
