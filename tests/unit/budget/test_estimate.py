@@ -84,6 +84,14 @@ def test_a_commit_is_two_writes_a_visit_at_least() -> None:
     assert of().units[Term.WRITE, Stage.COMMIT] >= 2 * visits
 
 
+def test_packs_that_are_requeued_travel_together() -> None:
+    """Two and more of them are sent by one request."""
+    slow = replace(CRAWL, delay_ms=1_000)
+    rounds = rounds_of(slow, Assumed(pages=PAGES))
+    requests = 1.15 * rounds.visits + (rounds.deliveries - rounds.visits) / 2
+    assert of(slow).units[Term.SQS, Stage.SEND] <= requests
+
+
 def test_files_are_written_for_whoever_wants_them() -> None:
     """Bodies and texts lie in the same files; who wants neither pays for none."""
     key = Term.S3_PUT, Stage.BODIES

@@ -111,6 +111,9 @@ def test_check_says_what_the_least_would_do(stage: Stage) -> None:
     ):
         assert words in stage.said
     assert stage.machine.asked == []
+    put(stage, f'seeds = ["{SITE}"]\nrecords.bodies = "all"')
+    assert stage.run("check crawl.toml") == 0
+    assert "keeps    the bodies of whatever is fetched, HTML or not" in stage.said
 
 
 def test_check_says_what_a_whole_one_would_do(stage: Stage) -> None:
@@ -198,6 +201,8 @@ def test_check_names_all_that_is_wrong(stage: Stage) -> None:
         ["line 1", "seeds"],
     ]
     assert "seeds_file: no.txt cannot be read: No such file or directory" in stage.noted
+    put(stage, 'seeds_file = "no.txt"\n')
+    assert stage.run(f"crawl {SITE} --config crawl.toml") == 0
 
 
 @pytest.mark.parametrize(

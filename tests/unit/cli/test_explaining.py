@@ -63,6 +63,9 @@ def test_robots_are_fetched_on_request(stage: Stage) -> None:
     stage.run(f"explain {SITE}/lost/2 --fetch")
     assert "refused as robots: line 2: Disallow: /lost (User-agent: *)" in stage.said
     assert SITE not in stage.world.hosts or stage.world.hosts[SITE].robots is None
+    del stage.answers[f"{SITE}/robots.txt"]
+    stage.run(f"explain {SITE}/lost/2 --fetch")
+    assert "unreachable, so nothing is allowed: refused, as of 2026-11-21" in stage.said
 
 
 def test_what_cannot_be_explained_is_a_usage_error(tmp_path: Path) -> None:

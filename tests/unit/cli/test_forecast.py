@@ -67,6 +67,7 @@ PACED = {"claimed": 1_000, "fetched": 100, "host.0.claimed": 900, "host.0.done":
             "duration",
             "at most 40 s: its duration ends then, and 900 known URLs would take 15 min",
         ),
+        (PACED, {"duration_max_s": 942}, 882, "host", "at least 15 min"),
         (PACED, {"duration_max_s": 10}, 0, "duration", "at most 1 s"),
         (PACED, {"duration_max_s": 10, "continuous": True}, 882, "host", "at least 15 min"),
     ],

@@ -93,6 +93,9 @@ def test_the_guide_lists_what_machines_get() -> None:
 def test_what_is_important_is_left_on_a_small_terminal() -> None:
     """Ten lines hold what is done, what is left, how fast, and where it goes wrong."""
     assert picture(example(**BUDGETS), 80, 10, FOOTER) == SMALL
+    larger = picture(example(**BUDGETS), 80, 20, FOOTER)
+    assert FOOTER in larger
+    assert "scope host" not in larger
 
 
 def test_a_crawl_that_has_just_begun() -> None:
@@ -104,6 +107,7 @@ def test_a_paused_crawl_of_a_stack_out_of_reach() -> None:
     """How old the numbers are and what helps come before anything else."""
     view = replace(example(state=State.PAUSED, depths=Depths(dead=3)), age_ms=12_000)
     assert picture(view, 80, 7, FOOTER) == PAUSED
+    assert picture(view, 80, 2, FOOTER).splitlines() == PAUSED.splitlines()[:2]
 
 
 def test_a_wide_terminal_shows_all_of_it() -> None:
@@ -125,6 +129,7 @@ def test_an_ended_crawl() -> None:
     assert "cost      $0.012 in all (estimate)" in drawn
     assert "left  " not in drawn
     assert "blocked" not in drawn
+    assert "  now\n" not in drawn
 
 
 def test_colours_only_repeat_what_is_said() -> None:

@@ -171,6 +171,7 @@ def test_seeds_must_fit_into_one_item() -> None:
         ("https://example.com/a", "example.com"),
         ("http://127.0.0.1:8000/", "127.0.0.1-8000"),
         ("http://[::1]:8000/", "1-8000"),
+        ("http://[::]/", "crawl"),
         ("https://sub_domain.example.com/", "sub_domain.example.com"),
         ("http://default/", "crawl"),
         (f"https://{'a' * 60}.{'b' * 60}.com/", f"{'a' * 60}.{'b' * 19}"),

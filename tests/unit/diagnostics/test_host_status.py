@@ -41,6 +41,8 @@ def test_nothing_is_queued_once_a_crawl_has_ended() -> None:
     """What a cancelled crawl left is nobody's any more."""
     ended = replace(CRAWL, finished_at_ms=NOW_MS)
     assert host_view(ended, COUNTS, Host(name=SITE), NOW_MS, "bot").queued == 0
+    early = {"host.0.claimed": 3, "host.0.done": 4}  # shards are not read at one moment
+    assert host_view(CRAWL, early, Host(name=SITE), NOW_MS, "bot").queued == 0
 
 
 @pytest.mark.parametrize(

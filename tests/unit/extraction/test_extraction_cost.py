@@ -134,7 +134,7 @@ def test_objects_of_a_type_are_looked_for_once() -> None:
 
 def test_all_scripts_together_are_bounded() -> None:
     """Scripts of 2 MB each end at 4 MB, and the problem says which are not read."""
-    scripts = ["[" + "1.5," * 470_000 + "1]"] * 5
+    scripts = [("[" + "1.5," * 470_000 + "1]").ljust(2_000_000)] * 5
     objects = json_ld(scripts)
     said = "more than 4,000,000 characters of JSON-LD: script 3 and the rest are not read"
     assert (len(objects.roots), objects.problems) == (2, [said])

@@ -12,7 +12,6 @@ from orbweaver.politeness.robots_rules import UNDECIDED, VERDICTS_MAX, AgentRule
 from orbweaver.politeness.robots_txt import (
     BODY_BYTES_MAX,
     INDEXED_MAX,
-    LINE_BYTES_MAX,
     parse,
     whole_lines,
 )
@@ -55,9 +54,10 @@ def test_half_a_rule_is_no_rule() -> None:
 
 
 def test_the_end_of_a_long_line_is_ignored() -> None:
-    """Sixteen thousand bytes of a line count."""
-    text = b"User-agent: *\nDisallow: /" + b"x" * LINE_BYTES_MAX
-    assert not allows(text, "/" + "x" * (LINE_BYTES_MAX - len("Disallow: /")))
+    """16,663 bytes of a line count, as for Google."""
+    text, path = b"User-agent: *\nDisallow: /" + b"x" * 16_663, "/".ljust(16_653, "x")
+    assert not allows(text, path)
+    assert allows(text, path[:-1])
 
 
 AGENT_LINE = b"User-agent: orbweaver\n"

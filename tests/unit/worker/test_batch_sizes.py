@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from orbweaver.frontier.claims import Recalled
 from orbweaver.frontier.messages import Pack, child_id, encode
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.politeness.host_schedule import Host
+from orbweaver.worker.batch import suspect
 from orbweaver.worker.pack import Delivery
 from tests.memory import Moment
 from tests.unit.stage import (
@@ -119,6 +121,10 @@ async def test_a_suspect_with_a_journal_is_none() -> None:
     assert not await survives(stage.deliver(pack))
     effects: list[str] = []
     stage.restart(noting(effects))
+    [known] = (await stage.packs.recall([pack.id])).values()
+    again = Delivery(id="m", body=encode(pack), receives=2)
+    assert suspect(pack, again, Recalled())
+    assert not suspect(pack, again, known)
     await stage.deliver(pack, receives=2)
     assert "packs.strike" not in effects
 

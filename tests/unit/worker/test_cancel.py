@@ -111,7 +111,7 @@ async def test_counters_that_move_all_the_time_are_closed_a_little_later() -> No
     assert await stage.deliver(encode(CLOSE)) == []
     (mail,) = stage.world.sent
     assert (decode(mail.body), mail.delay_s) == (CLOSE, CLOSE_AGAIN_S)
-    assert stage.clock.at_ms - began_ms < CLOSE_TRIES * 1_000
+    assert 0 < stage.clock.at_ms - began_ms < CLOSE_TRIES * 1_000
     stage.restart()
     await stage.drain()
     assert stage.world.crawls[CRAWL.id].state is State.FINISHED

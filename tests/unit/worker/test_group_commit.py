@@ -14,6 +14,7 @@ from orbweaver.frontier.journal import Ledger
 from orbweaver.model.errors import Permanent, Transient
 from orbweaver.model.limits import LimitPart, Settlement
 from orbweaver.worker import group_commit
+from orbweaver.worker.call_batching import Gathering
 from orbweaver.worker.group_commit import Commits
 from tests.memory import MemoryPacks, Moment, World
 from tests.unit.stage import CRAWL
@@ -98,6 +99,23 @@ async def test_nobody_is_waited_for_without_end(monkeypatch: pytest.MonkeyPatch)
     batch = Batch()
     assert await batch.settle("a", "b", coming=("late",)) == [Committed()] * 2
     assert batch.effects == ["packs.commit"]
+
+
+async def test_all_hear_of_the_call_at_once() -> None:
+    """A task that waits for others goes on with the call that one of them makes."""
+    gathering: Gathering[list[str], str] = Gathering(wait_s=1_000_000)
+    for name in ("waits", "calls", "never comes"):
+        gathering.expect("commit", name)
+    group = gathering.group("commit", list)
+
+    async def carry_out(_what: list[str]) -> str:
+        return "done"
+
+    async with asyncio.timeout(60):
+        waits = asyncio.create_task(gathering.outcome(group, lambda _: False, carry_out))
+        await asyncio.sleep(0)
+        assert await gathering.outcome(group, lambda _: True, carry_out) == ("done", True)
+        assert await waits == ("done", False)
 
 
 async def test_a_transaction_has_its_size(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,10 +86,12 @@ async def test_whoever_waits_too_long_goes_on(monkeypatch: pytest.MonkeyPatch) -
 async def test_new_links_are_not_all_looked_up_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once next to none are found claimed a few are looked at; if one is claimed, all of them."""
     looks: list[int] = []
+    looked: set[str] = set()
     known = MemoryFrontier.known
 
     async def noted(self: Any, claimer: Any, urls: Any, modified: Any = NOTHING) -> Any:
         looks.append(len(urls))
+        looked.update(urls)
         return await known(self, claimer, urls, modified)
 
     monkeypatch.setattr(MemoryFrontier, "known", noted)
@@ -107,6 +109,7 @@ async def test_new_links_are_not_all_looked_up_for_ever(monkeypatch: pytest.Monk
     stage.world.claims[CRAWL.name, another.url] = another
     await stage.deliver(third)
     assert looks == [ASKED_MIN, 17, 20, 20]
+    assert len(looked) == sum(looks)
     assert stage.counts()["claimed"] == 3 + ASKED_MIN + 50 + 39
 
 

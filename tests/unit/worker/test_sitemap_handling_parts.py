@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import threading
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.settings import Settings
+from orbweaver.parsing.sitemap import read
+from orbweaver.worker import sitemap_handling
 from orbweaver.worker.sitemap_handling import INLINE_BYTES_MAX, KEPT_MS
 from tests.unit.mapped import (
     DAY_MS,
@@ -105,12 +109,20 @@ async def test_the_budget_holds() -> None:
     assert stage.world.crawls[NAMED.id].stop == "max_pages"
 
 
-async def test_large_sitemaps_are_read_beside_the_loop() -> None:
+async def test_large_sitemaps_are_read_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """A long one and a gzipped one come to the same as a short one."""
+    threads: list[int] = []
+
+    def noted(*given: Any, **more: Any) -> Any:
+        threads.append(threading.get_ident())
+        return read(*given, **more)
+
+    monkeypatch.setattr(sitemap_handling, "read", noted)
     padding = b" " * INLINE_BYTES_MAX
     for body in (urlset(*PAGES) + padding, gzip.compress(urlset(*PAGES))):
         stage = await crawl({"/sitemap.xml": body}, NAMED)
         assert set(outcomes(stage.world)) == {MAP, *PAGES}
+    assert threading.get_ident() not in threads
 
 
 # --- asking again for what was changed ----------------------------------------------------------
