@@ -8,7 +8,7 @@ this table before it is sent, and the gateway has exactly these routes.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias, get_type_hints
 
@@ -22,7 +22,7 @@ PARTS = ("path", "query", "headers", "body")
 NAMES = {**vars(requests), "Means": Means, "Reply": Reply}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Operation:
     """One thing that may be asked; `refusals` beside those that may always come."""
 
@@ -55,55 +55,19 @@ class Operation:
 
 
 def _steer(name: str, act: Act) -> Operation:
-    return Operation(
-        name=name,
-        method="POST",
-        path=f"/crawls/{{id}}/{name}",
-        act=act,
-        answers={200: responses.Run},
-        refusals=(404, 409),
-    )
+    return Operation(name, "POST", f"/crawls/{{id}}/{name}", act, {200: responses.Run}, (404, 409))
 
 
 def _look(name: str, act: Act, kind: type) -> Operation:
-    return Operation(
-        name=name,
-        method="GET",
-        path=f"/crawls/{{id}}/{name}",
-        act=act,
-        answers={200: kind},
-        refusals=(404,),
-    )
+    return Operation(name, "GET", f"/crawls/{{id}}/{name}", act, {200: kind}, (404,))
 
 
+_RUN, _RUNS = responses.Run, responses.Runs
 OPERATIONS = (
-    Operation(
-        name="start",
-        method="POST",
-        path="/crawls",
-        act=crawls.start,
-        answers={201: responses.Run, 200: responses.Run},
-        refusals=(409,),
-    ),
-    Operation(
-        name="list", method="GET", path="/crawls", act=crawls.listed, answers={200: responses.Runs}
-    ),
-    Operation(
-        name="status",
-        method="GET",
-        path="/crawls/{id}",
-        act=crawls.show,
-        answers={200: responses.Progress},
-        refusals=(404,),
-    ),
-    Operation(
-        name="edit",
-        method="PATCH",
-        path="/crawls/{id}",
-        act=crawls.edit,
-        answers={200: responses.Run},
-        refusals=(404, 409),
-    ),
+    Operation("start", "POST", "/crawls", crawls.start, {201: _RUN, 200: _RUN}, (409,)),
+    Operation("list", "GET", "/crawls", crawls.listed, {200: _RUNS}),
+    Operation("status", "GET", "/crawls/{id}", crawls.show, {200: responses.Progress}, (404,)),
+    Operation("edit", "PATCH", "/crawls/{id}", crawls.edit, {200: _RUN}, (404, 409)),
     _look("hosts", crawls.hosts, responses.HostList),
     _look("report", crawls.report, responses.LeftOut),
     _look("pages", pages.pages, responses.Rows),
@@ -113,36 +77,8 @@ OPERATIONS = (
     _steer("pause", crawls.pause),
     _steer("resume", crawls.resume),
     _steer("cancel", crawls.cancel),
-    Operation(
-        name="retry",
-        method="POST",
-        path="/crawls/{id}/retry",
-        act=crawls.retry,
-        answers={201: responses.Runs, 200: responses.Runs},
-        refusals=(404, 409),
-        body_needed=False,
-    ),
-    Operation(
-        name="seeds",
-        method="POST",
-        path="/seeds",
-        act=seeds.take,
-        answers={202: responses.Accepted},
-        refusals=(404, 409),
-    ),
-    Operation(
-        name="explain",
-        method="GET",
-        path="/explain",
-        act=pages.explain,
-        answers={200: responses.Explained},
-        refusals=(404,),
-    ),
-    Operation(
-        name="openapi",
-        method="GET",
-        path="/openapi.json",
-        act=None,
-        answers={200: dict},
-    ),
+    replace(_steer("retry", crawls.retry), answers={201: _RUNS, 200: _RUNS}, body_needed=False),
+    Operation("seeds", "POST", "/seeds", seeds.take, {202: responses.Accepted}, (404, 409)),
+    Operation("explain", "GET", "/explain", pages.explain, {200: responses.Explained}, (404,)),
+    Operation("openapi", "GET", "/openapi.json", None, {200: dict}),
 )
