@@ -29,7 +29,6 @@ class Means:
     pages: Pages
     files: Files
     clock: Clock
-    page_retention_s: int
     allowed: Allowed = PUBLIC_ONLY
 
     async def crawl(self, crawl_id: str) -> Crawl:

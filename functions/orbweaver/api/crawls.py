@@ -36,21 +36,13 @@ async def listed(means: Means, *, query: Listing) -> Reply:
     listing = ("crawls", query.state or "")
     crawls = [crawl for crawl in await means.crawls.list() if query.state in (None, crawl.state)]
     if query.cursor is not None:
-        place = _place(listing, query.cursor)
+        place = cursor.decode(listing, query.cursor, (0, ""))
         crawls = [crawl for crawl in crawls if (-crawl.started_at_ms, crawl.id) > place]
     shown = crawls[: query.limit]
     following = None
     if len(crawls) > len(shown):
         following = cursor.encode(listing, (-shown[-1].started_at_ms, shown[-1].id))
     return Reply(status=200, body=Runs(crawls=tuple(map(Run.of, shown)), next=following))
-
-
-def _place(listing: tuple[str, ...], text: str) -> tuple[int, str]:
-    match cursor.decode(listing, text):
-        case [int(at_ms), str(crawl_id)]:
-            return at_ms, crawl_id
-        case _:
-            raise cursor.CursorError
 
 
 async def show(means: Means, *, path: OfCrawl) -> Reply:

@@ -9,10 +9,10 @@ for a while, for that file alone.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 
 from orbweaver.api.context import Means, Reply
-from orbweaver.api.pages import ROWS_READ_MAX, Place, walk
+from orbweaver.api.pages import ANSWER_BYTES_MAX, Place, walk
 from orbweaver.api.requests import Exported, Items, OfCrawl, Texts, YesNo
 from orbweaver.api.responses import (
     ExportedFile,
@@ -29,7 +29,6 @@ from orbweaver.frontier.retrying import all_of
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.page_record import PageRecord
 
-ANSWER_BYTES_MAX = 3_000_000
 TOO_LARGE = "it is larger than an answer may be: exports have it"
 GONE = "it is past its retention"
 FORGOTTEN = "it was forgotten"
@@ -46,37 +45,20 @@ async def items(means: Means, *, path: OfCrawl, query: Items) -> Reply:
     """List the items that the rules of a crawl have found."""
     crawl = await means.crawl(path.id)
     listing = ("items", crawl.id, query.rule or "", query.valid or "")
-    reading = _Items(limit=query.limit, rule=query.rule, valid=query.valid)
-    following = await walk(means, crawl, listing, query.cursor, reading)
-    return Reply(status=200, body=FoundItems(items=tuple(reading.found), next=following))
 
-
-@dataclass
-class _Items:
-    """What one request has read; the items of a record stay together."""
-
-    limit: int
-    rule: str | None
-    valid: YesNo | None
-    read: int = 0
-    size: int = 0
-    found: list[FoundItem] = field(default_factory=list)
-
-    @property
-    def full(self) -> bool:
-        return (
-            len(self.found) >= self.limit
-            or self.read >= ROWS_READ_MAX
-            or self.size >= ANSWER_BYTES_MAX
-        )
-
-    def take(self, _place: Place, record: PageRecord) -> None:
-        self.read += 1
+    def pick(_place: Place, record: PageRecord) -> Iterator[FoundItem]:
+        """Take the items of a record, which stay together."""
         for item in record.extracted:
             valid = YesNo.YES if item.valid else YesNo.NO
-            if self.rule in (None, item.table) and self.valid in (None, valid):
-                self.found.append(FoundItem.of(record, item))
-                self.size += len(json.dumps([dict(item.fields), item.problems]))
+            if query.rule in (None, item.table) and query.valid in (None, valid):
+                yield FoundItem.of(record, item)
+
+    found, following = await walk(means, crawl, listing, query, pick, _size_of)
+    return Reply(status=200, body=FoundItems(items=tuple(found), next=following))
+
+
+def _size_of(found: FoundItem) -> int:
+    return len(json.dumps([found.item, found.problems]))
 
 
 # --- texts --------------------------------------------------------------------------------------
@@ -86,13 +68,17 @@ async def texts(means: Means, *, path: OfCrawl, query: Texts) -> Reply:
     """List the main texts of a crawl's pages."""
     crawl = await means.crawl(path.id)
     listing = ("texts", crawl.id)
-    reading = _WithTexts(limit=query.limit)
-    following = await walk(means, crawl, listing, query.cursor, reading)
+
+    def pick(place: Place, record: PageRecord) -> Iterator[tuple[Place, PageRecord]]:
+        if record.text_length is not None:
+            yield place, record
+
+    records, following = await walk(means, crawl, listing, query, pick)
     found: list[FoundText] = []
     size = 0
     before: str | None = None
-    for start in range(0, len(reading.found), READ_AT_ONCE):
-        some = reading.found[start : start + READ_AT_ONCE]
+    for start in range(0, len(records), READ_AT_ONCE):
+        some = records[start : start + READ_AT_ONCE]
         read = await all_of((_text(means, record) for _, record in some), READ_AT_ONCE)
         for (place, _), one in zip(some, read, strict=True):
             size += len(json.dumps([one.text, one.markdown]))
@@ -101,24 +87,6 @@ async def texts(means: Means, *, path: OfCrawl, query: Texts) -> Reply:
             found.append(one)
             before = cursor.encode(listing, place)
     return Reply(status=200, body=FoundTexts(texts=tuple(found), next=following))
-
-
-@dataclass
-class _WithTexts:
-    """The records that one request has read, of those that have a text."""
-
-    limit: int
-    read: int = 0
-    found: list[tuple[Place, PageRecord]] = field(default_factory=list)
-
-    @property
-    def full(self) -> bool:
-        return len(self.found) >= self.limit or self.read >= ROWS_READ_MAX
-
-    def take(self, place: Place, record: PageRecord) -> None:
-        self.read += 1
-        if record.text_length is not None:
-            self.found.append((place, record))
 
 
 async def _text(means: Means, record: PageRecord) -> FoundText:
@@ -147,8 +115,9 @@ async def exports(means: Means, *, path: OfCrawl, query: Exported) -> Reply:
     """List the files that a crawl was exported to, each with a link that lasts 15 minutes."""
     crawl = await means.crawl(path.id)
     listing = ("exports", crawl.id)
-    first, after = _begin(listing, query.cursor)
-    days = [day for day in _days(means, crawl) if day >= first]
+    first, after = cursor.decode(listing, query.cursor, ("", ""))
+    last_ms = crawl.ended_ms(means.clock.now_ms())
+    days = [day for day in days_between(crawl.started_at_ms, last_ms) if day >= first]
     found: list[ExportedFile] = []
     for day in days[:DAYS_READ_MAX]:
         for file in await _files(means, day, crawl):
@@ -161,22 +130,6 @@ async def exports(means: Means, *, path: OfCrawl, query: Exported) -> Reply:
     left = days[DAYS_READ_MAX:]
     following = cursor.encode(listing, (left[0], "")) if left else None
     return Reply(status=200, body=ExportedFiles(files=tuple(found), next=following))
-
-
-def _begin(listing: tuple[str, ...], text: str | None) -> tuple[str, str]:
-    if text is None:
-        return "", ""
-    match cursor.decode(listing, text):
-        case [str(day), str(after)]:
-            return day, after
-        case _:
-            raise cursor.CursorError
-
-
-def _days(means: Means, crawl: Crawl) -> tuple[str, ...]:
-    now_ms = means.clock.now_ms()
-    last_ms = now_ms if crawl.finished_at_ms is None else crawl.finished_at_ms
-    return days_between(crawl.started_at_ms, last_ms)
 
 
 async def _files(means: Means, day: str, crawl: Crawl) -> list[File]:

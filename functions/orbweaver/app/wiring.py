@@ -194,7 +194,6 @@ def api_of(ports: PortSet) -> Api:
         pages=ports.pages,
         files=ports.files,
         clock=ports.clock,
-        page_retention_s=ports.settings.page_retention_s,
         allowed=ports.settings.allowed,
     )
     return Api(means)

@@ -134,7 +134,7 @@ class Lookout:
     ) -> AsyncIterator[PageRecord]:
         """Read a crawl's page records, day by day, in no order within a day."""
         left = limit
-        for day in self._days(crawl):
+        for day in self.days(crawl):
             for shard in range(self._pages.shards):
                 async with closing(self._pages.read_shard(day, shard, crawl=crawl.id)) as rows:
                     async for _, record in rows:
@@ -153,7 +153,7 @@ class Lookout:
         crawls = (crawl,) if crawl is not None else await self._crawls.list()
         owners: dict[str, list[Crawl]] = {}
         for owner in crawls:
-            for day in self._days(owner):
+            for day in self.days(owner):
                 owners.setdefault(day, []).append(owner)
         for day in sorted(owners, reverse=True):
             found = await self._look_up(url, day, owners[day])
@@ -181,9 +181,8 @@ class Lookout:
         found = await all_of(map(one, crawls), LOOKUPS_AT_ONCE)
         return [record for record in found if record is not None]
 
-    def _days(self, crawl: Crawl) -> tuple[str, ...]:
+    def days(self, crawl: Crawl) -> tuple[str, ...]:
         """Name the days on which a crawl can have records that are still kept."""
         now_ms = self._clock.now_ms()
         oldest_ms = now_ms - self._settings.page_retention_s * 1000
-        last_ms = now_ms if crawl.finished_at_ms is None else crawl.finished_at_ms
-        return days_between(max(crawl.started_at_ms, oldest_ms), last_ms)
+        return days_between(max(crawl.started_at_ms, oldest_ms), crawl.ended_ms(now_ms))

@@ -2,8 +2,8 @@
 
 A cursor is its parts and a checksum over them and over what is listed (route, crawl, filter, …).
 It is no secret and opens nothing: a made-up one gets no further than by asking, since what
-is read is looked at like any parameter: strings are ASCII, as all keys are, and what a place
-consists of is for its listing to check (`match`). The checksum tells a cursor that was cut, changed
+is read is looked at like any parameter: strings are ASCII, as all keys are, and a place has the
+form of the one that its listing begins at. The checksum tells a cursor that was cut, changed
 or handed to another listing, which would go on at a place that means nothing there.
 """
 
@@ -14,7 +14,9 @@ import binascii
 import json
 from collections.abc import Sequence
 from hashlib import blake2b
+from typing import Any, TypeVar
 
+T = TypeVar("T", bound=tuple[Any, ...])
 VERSION = b"1"
 SUM_BYTES = 9  # with the version's byte and base64, no padding stands in the middle
 CHARS_MAX = 1_000
@@ -30,8 +32,13 @@ def encode(listing: Sequence[str], place: Sequence[str | int]) -> str:
     return base64.urlsafe_b64encode(_sum(listing, body) + body).rstrip(b"=").decode()
 
 
-def decode(listing: Sequence[str], text: str) -> list[str | int]:
-    """Read a place; raises CursorError for what `encode` did not write for this listing."""
+def decode(listing: Sequence[str], text: str | None, first: T) -> T:
+    """Read a place in a listing that begins at `first`, where it is without a cursor.
+
+    Raises CursorError for what `encode` did not write for this listing.
+    """
+    if text is None:
+        return first
     if len(text) > CHARS_MAX or not text.isascii():
         raise CursorError
     try:
@@ -41,25 +48,23 @@ def decode(listing: Sequence[str], text: str) -> list[str | int]:
     body = raw[SUM_BYTES:]
     if raw[:SUM_BYTES] != _sum(listing, body):
         raise CursorError
-    place = _place(body)
+    place = _place(body, first)
     # The last character of base64 may hold bits that are not read.
     if encode(listing, place) != text:
         raise CursorError
     return place
 
 
-def _place(body: bytes) -> list[str | int]:
+def _place(body: bytes, first: T) -> T:
     try:
         place = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise CursorError from error
-    if not isinstance(place, list) or not all(map(_is_part, place)):
+    if not isinstance(place, list) or [*map(type, place)] != [*map(type, first)]:
         raise CursorError
-    return place
-
-
-def _is_part(part: object) -> bool:
-    return part.isascii() if isinstance(part, str) else type(part) is int
+    if not all(part.isascii() for part in place if isinstance(part, str)):
+        raise CursorError
+    return type(first)(place)
 
 
 def _sum(listing: Sequence[str], body: bytes) -> bytes:

@@ -120,9 +120,13 @@ class Crawl(CrawlSettings):
         """The parameters that its URLs do without."""
         return TRACKING_PARAMETERS if self.tracking is None else frozenset(self.tracking)
 
+    def ended_ms(self, at_ms: int) -> int:
+        """When it ended, or the moment by which it has not."""
+        return at_ms if self.finished_at_ms is None else self.finished_at_ms
+
     def ran_ms(self, at_ms: int) -> int:
         """How long it ran, or has been running by a moment, without its pauses."""
-        end_ms = at_ms if self.finished_at_ms is None else self.finished_at_ms
+        end_ms = self.ended_ms(at_ms)
         paused_ms = self.paused_ms
         if self.paused_at_ms is not None:
             paused_ms += max(0, end_ms - self.paused_at_ms)

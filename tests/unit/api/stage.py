@@ -97,7 +97,6 @@ class Stage:
             pages=pages,
             files=MemoryFiles(world, gate),
             clock=clock,
-            page_retention_s=settings.page_retention_s,
             allowed=settings.allowed,
         )
         return Api(means)

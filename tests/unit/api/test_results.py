@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.api import results
+from orbweaver.api import pages, results
 from orbweaver.exporting.manifest import File, Manifest, encode_manifest
 from orbweaver.frontier import warc
 from orbweaver.model.item import Item
@@ -84,10 +84,10 @@ async def test_items_are_chosen_by_rule_and_validity(stage: Stage) -> None:
 async def test_an_answer_has_so_many_bytes(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where items are large, fewer of them come at once."""
     put_items(stage)
-    monkeypatch.setattr(results, "ANSWER_BYTES_MAX", 100)
-    pages = await walk(stage, "/crawls/site-1/items?limit=1000", "items")
-    assert len(pages) > 3
-    assert sum(map(len, pages)) == PAGES
+    monkeypatch.setattr(pages, "ANSWER_BYTES_MAX", 100)
+    found = await walk(stage, "/crawls/site-1/items?limit=1000", "items")
+    assert len(found) > 3
+    assert sum(map(len, found)) == PAGES
 
 
 # --- texts --------------------------------------------------------------------------------------

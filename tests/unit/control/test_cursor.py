@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import string
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -21,7 +22,8 @@ ALPHABET = string.ascii_letters + string.digits + "-_"
 def test_a_place_comes_back() -> None:
     """What was written is read, by the same listing, and fits into a URL as it is."""
     text = cursor.encode(LISTING, PLACE)
-    assert cursor.decode(LISTING, text) == list(PLACE)
+    assert cursor.decode(LISTING, text, PLACE) == PLACE
+    assert cursor.decode(LISTING, None, PLACE) == PLACE
     assert set(text) <= set(ALPHABET)
 
 
@@ -31,14 +33,14 @@ def test_a_place_comes_back() -> None:
 def test_another_listing_does_not_take_it(listing: tuple[str, ...]) -> None:
     """A place in one listing means nothing in another."""
     with pytest.raises(CursorError):
-        cursor.decode(listing, cursor.encode(LISTING, PLACE))
+        cursor.decode(listing, cursor.encode(LISTING, PLACE), PLACE)
 
 
 @pytest.mark.parametrize("text", ["", "A", "AAAA", "=", "é", "a b", "A" * (CHARS_MAX + 1)])
 def test_what_is_no_cursor_is_refused(text: str) -> None:
     """Nothing that was made up is read."""
     with pytest.raises(CursorError):
-        cursor.decode(LISTING, text)
+        cursor.decode(LISTING, text, PLACE)
 
 
 @given(place=st.integers(0, 10_000), sign=st.sampled_from(ALPHABET))
@@ -49,14 +51,14 @@ def test_a_changed_cursor_is_refused(place: int, sign: str) -> None:
     changed = text[:place] + sign + text[place + 1 :]
     if changed != text:
         with pytest.raises(CursorError):
-            cursor.decode(LISTING, changed)
+            cursor.decode(LISTING, changed, PLACE)
 
 
 @given(text=st.text(max_size=60))
 def test_any_text_is_refused_or_read(text: str) -> None:
     """Whatever is sent, nothing else is raised."""
     with pytest.raises(CursorError):
-        cursor.decode(LISTING, text)
+        cursor.decode(LISTING, text, PLACE)
 
 
 JSON = st.recursive(
@@ -80,17 +82,17 @@ def forged(body: bytes) -> str:
     | st.sampled_from([b"[" * 700, b"5", b"{}", b"[NaN]", b"[1e999]", b"[" + b"9" * 600 + b"]"])
 )
 def test_a_forged_cursor_is_a_place_or_none(body: bytes) -> None:
-    """Whatever stands behind a right checksum: a list of ASCII and whole numbers, or refused."""
-    try:
-        place = cursor.decode(LISTING, forged(body))
-    except CursorError:
-        return
-    assert all(type(part) is int or (isinstance(part, str) and part.isascii()) for part in place)
-    assert json.loads(body) == place
+    """Whatever stands behind a right checksum: ASCII and whole numbers as expected, or refused."""
+    for first in ((), ("",), (0,), (0, ""), PLACE):
+        with suppress(CursorError):
+            place = cursor.decode(LISTING, forged(body), first)
+            assert list(map(type, place)) == list(map(type, first))
+            assert all(part.isascii() for part in place if isinstance(part, str))
+            assert json.loads(body) == list(place)
 
 
 @given(raw=st.binary(max_size=80))
 def test_any_bytes_are_refused(raw: bytes) -> None:
     """Base64 of anything is no cursor, with a checksum that does not fit."""
     with pytest.raises(CursorError):
-        cursor.decode(LISTING, base64.urlsafe_b64encode(raw).decode())
+        cursor.decode(LISTING, base64.urlsafe_b64encode(raw).decode(), PLACE)
