@@ -16,8 +16,8 @@ from typing import Any
 from orbweaver.api.openapi import header_name
 from orbweaver.api.problems import Refused
 from orbweaver.api.routes import Operation
-from orbweaver.control.definition import DefinitionProblem
-from orbweaver.control.json_reader import ShapeError, document_of, read, read_texts
+from orbweaver.control.definition import DefinitionError, DefinitionProblem
+from orbweaver.control.json_reader import document_of, read, read_texts
 from orbweaver.control.json_schema import hints_of
 
 # Lambda takes 6 MB an event, in which every quotation mark of a body has become two characters.
@@ -33,13 +33,13 @@ class Nothing:
 def read_all(
     operation: Operation, event: Mapping[str, Any], path: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Read what an operation takes; raises Refused and ShapeError."""
+    """Read what an operation takes; raises Refused and DefinitionError."""
     takes = operation.takes
     found: dict[str, Any] = {}
     if "path" in takes:
         try:
             found["path"] = read_texts(takes["path"], {name: [path[name]] for name in path})
-        except ShapeError as error:
+        except DefinitionError as error:
             raise Refused(404, "there is no such crawl") from error
     query = read_texts(takes.get("query", Nothing), _query(event))
     headers = read_texts(takes.get("headers", Nothing), _headers(event, takes.get("headers")))
@@ -80,7 +80,7 @@ def _body(operation: Operation, event: Mapping[str, Any]) -> Any:
         return kind()
     _check_type(event)
     if not text.strip():
-        raise ShapeError([DefinitionProblem(path="", text="the body is empty: give a JSON object")])
+        raise DefinitionError((DefinitionProblem("", "the body is empty: give a JSON object"),))
     return read(kind, document_of(text))
 
 

@@ -14,7 +14,6 @@ from typing import Annotated
 from orbweaver.control.crawl_spec import PlanError
 from orbweaver.control.definition import DefinitionError
 from orbweaver.control.definition import DefinitionProblem as Flaw
-from orbweaver.control.json_reader import ShapeError
 from orbweaver.control.json_schema import Fits
 from orbweaver.model.errors import Conflict, ControlError, StoredNewer, Transient, UnknownCrawl
 from orbweaver.model.version import REMEDY
@@ -94,14 +93,14 @@ STATUSES: Mapping[type[Exception], int] = {
     Transient: 503,
 }
 # What a request may come to by what it asks for; all else is a mistake of ours.
-PROBLEMS: tuple[type[Exception], ...] = (Refused, ShapeError, DefinitionError, *STATUSES)
+PROBLEMS: tuple[type[Exception], ...] = (Refused, DefinitionError, *STATUSES)
 
 
 def problem_of(error: Exception) -> Problem:
     """Say what is wrong with a request that raised this."""
     if isinstance(error, Refused):
         return _problem(error.status, error.detail, error.flaws)
-    if isinstance(error, ShapeError | DefinitionError):
+    if isinstance(error, DefinitionError):
         return _problem(400, str(error.problems[0]), error.problems)
     status = next(status for kind, status in STATUSES.items() if isinstance(error, kind))
     text = str(error)

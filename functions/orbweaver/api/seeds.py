@@ -88,7 +88,7 @@ def closed(references: Iterable[str], name: str, means: Means) -> tuple[Definiti
         if why is not None:
             where = name if name == "url" else f"{name}[{place}]"
             text = f"{redacted(reference)!a} cannot be crawled: {why}"
-            found.append(DefinitionProblem(path=where, text=text))
+            found.append(DefinitionProblem(where, text))
             if len(found) >= FLAWS_MAX:
                 break
     return tuple(found)

@@ -28,7 +28,7 @@ from orbweaver.control.definition_values import (
 from orbweaver.control.spec_checks import problems_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class DefinitionProblem:
     """What does not fit: `path` is the key, as `limits.pages`; empty for the whole."""
 
@@ -41,7 +41,7 @@ class DefinitionProblem:
 
 
 class DefinitionError(ValueError):
-    """A document is no definition of a crawl; `problems` are all that was found."""
+    """A document does not fit; `problems` are all that was found."""
 
     def __init__(self, problems: tuple[DefinitionProblem, ...]) -> None:
         super().__init__("\n".join(map(str, problems)))
@@ -74,7 +74,7 @@ def read(
 ) -> tuple[CrawlSpec, tuple[DefinitionProblem, ...]]:
     """Read as much of a plan as there is, and what cannot be read; values are not checked yet."""
     if not isinstance(document, Mapping):
-        return CrawlSpec(), (DefinitionProblem(path="", text=NO_TABLE),)
+        return CrawlSpec(), (DefinitionProblem("", NO_TABLE),)
     parts: dict[str, Any] = {}
     problems: list[DefinitionProblem] = []
     for path, value in _leaves(document):
@@ -86,16 +86,14 @@ def read(
                 parts[key.part] = key.codec.read(value)
             except UnfitSetting as error:
                 given = "" if key.secret else f"{shown(value)} does not fit: "
-                problems.append(DefinitionProblem(path=path, text=f"{given}{error}"))
+                problems.append(DefinitionProblem(path, f"{given}{error}"))
             except UnfitWithin as error:
                 parts[key.part] = error.rest
-                problems += [
-                    DefinitionProblem(path=f"{path}{at}", text=said) for at, said in error.problems
-                ]
+                problems += [DefinitionProblem(f"{path}{at}", said) for at, said in error.problems]
     if (file := parts.pop("", None)) is not None:
         if lines is None:
             fix = "no file can be read here: give its lines as seeds"
-            problems.append(DefinitionProblem(path=SEEDS_FILE, text=f"{shown(file)}: {fix}"))
+            problems.append(DefinitionProblem(SEEDS_FILE, f"{shown(file)}: {fix}"))
         parts["seeds"] = (*parts.get("seeds", ()), *lines_of(lines or ""))
     return replace(CrawlSpec(), **parts), tuple(problems)
 
@@ -111,7 +109,7 @@ def check(
     if paths & {"", "seeds", SEEDS_FILE, "sitemaps"} and not (plan.seeds or plan.sitemap_urls):
         paths.add("seeds")  # there are some that could not be read
     found = (
-        DefinitionProblem(path=PATHS.get(error.field, error.field), text=str(error))
+        DefinitionProblem(PATHS.get(error.field, error.field), str(error))
         for error in problems_of(plan, now_ms)
     )
     return tuple(problem for problem in found if not _is_known(problem.path, paths))
@@ -170,7 +168,7 @@ def _leaves(document: Mapping[str, object]) -> Iterator[tuple[str, object]]:
         elif not isinstance(value, Mapping):
             keys = _listed(name)
             text = f"{shown(value)} does not fit: it is a table, [{name}], of {keys}"
-            yield name, DefinitionProblem(path=name, text=text)
+            yield name, DefinitionProblem(name, text)
         else:
             for inner, one in value.items():
                 path = f"{name}.{inner}"
@@ -188,7 +186,7 @@ def _unknown(table: str, name: str, *, a_table: bool) -> DefinitionProblem:
     else:
         where = f"[{table}] has" if table else "outside of tables there are"
         hint = f"{where} {_listed(table)}"
-    return DefinitionProblem(path=path, text=f"there is no such {kind}: {hint}")
+    return DefinitionProblem(path, f"there is no such {kind}: {hint}")
 
 
 def _near(table: str, name: str, *, a_table: bool) -> str | None:

@@ -47,14 +47,12 @@ def amended(crawl: Crawl, changes: object, lines: str | None = None) -> Crawl:
     wanted = replace(CrawlSpec(), **(standing | {part: getattr(plan, part) for part in parts}))
     found = [*problems, *_fixed(crawl, plan, given, {problem.path for problem in problems})]
     if crawl.continuous and "limits.duration" in given:
-        found.append(
-            DefinitionProblem(path="limits.duration", text="this crawl has no end: leave it out")
-        )
+        found.append(DefinitionProblem("limits.duration", "this crawl has no end: leave it out"))
     # The rest of the crawl was checked when it was started.
     found += [problem for problem in check(wanted, tuple(found)) if _of(problem.path, paths)]
     if not parts and not found:
         text = f"nothing to change is given: it takes {', '.join(EDITABLE)}"
-        found.append(DefinitionProblem(path="", text=text))
+        found.append(DefinitionProblem("", text))
     if found:
         raise DefinitionError(tuple(found))
     return replace(crawl, **{part: getattr(plan, part) for part in parts})
@@ -98,7 +96,7 @@ def _fixed(
         fix = "cancel this one and start it again with it"
         if path in ("seeds", SEEDS_FILE, "sitemaps"):
             fix = f"start another of the name {crawl.name}, which shares what this one has seen"
-        yield DefinitionProblem(path=path, text=f"it cannot change while a crawl runs: {fix}")
+        yield DefinitionProblem(path, f"it cannot change while a crawl runs: {fix}")
 
 
 def _is_so(crawl: Crawl, plan: CrawlSpec, part: str) -> bool:

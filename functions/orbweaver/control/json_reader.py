@@ -17,7 +17,8 @@ from dataclasses import is_dataclass
 from enum import StrEnum
 from typing import Any, TypeVar, cast, get_args, get_origin
 
-from orbweaver.control.definition import DefinitionProblem
+from orbweaver.control.definition import DefinitionError, DefinitionProblem
+from orbweaver.control.definition_values import Problems
 from orbweaver.control.json_schema import BOUNDS, Fits, bare, hints_of, required, without_none
 from orbweaver.model.url import redacted
 
@@ -28,54 +29,44 @@ DEPTH_MAX = 20
 NAMES = {str: "a text", int: "a whole number", bool: "true or false", float: "a number"}
 
 
-class ShapeError(ValueError):
-    """A document does not have the shape of a type; `problems` are all that was found."""
-
-    def __init__(self, problems: Sequence[DefinitionProblem]) -> None:
-        super().__init__("\n".join(map(str, problems)))
-        self.problems = tuple(problems)
-
-
 def document_of(text: str) -> object:
-    """Read JSON; ShapeError for what is none, holds a key twice, or is nested too deeply."""
+    """Read JSON; DefinitionError for what is none, holds a key twice, or is nested too deeply."""
 
     def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
         found = dict(pairs)
         if len(found) < len(pairs):
             keys = [key for key, _ in pairs]
             twice = next(key for place, key in enumerate(keys) if key in keys[:place])
-            raise ShapeError(
-                [DefinitionProblem(path=_plain(twice), text="this key stands there twice")]
-            )
+            raise _refusal((_plain(twice), "this key stands there twice"))
         return found
 
     def unknown(word: str) -> object:
-        raise ShapeError([DefinitionProblem(path="", text=f"{word} is no number of JSON")])
+        raise _refusal(("", f"{word} is no number of JSON"))
 
     try:
         document: object = json.loads(text, object_pairs_hook=unique, parse_constant=unknown)
-    except ShapeError:
+    except DefinitionError:
         raise
     except (ValueError, RecursionError) as error:
-        raise ShapeError([DefinitionProblem(path="", text="the body is no valid JSON")]) from error
+        raise _refusal(("", "the body is no valid JSON")) from error
     if (misfit := _misfit(document)) is not None:
-        raise ShapeError([DefinitionProblem(path="", text=misfit)])
+        raise _refusal(("", misfit))
     return document
 
 
 def read(kind: type[T], document: object) -> T:
-    """Read a class of fields from a decoded document; ShapeError with all that does not fit."""
-    problems: list[DefinitionProblem] = []
+    """Read a class of fields from a document; DefinitionError with all that does not fit."""
+    problems: Problems = []
     value = _read(kind, document, "", problems)
     if problems:
-        raise ShapeError(problems)
+        raise _refusal(*problems)
     return cast("T", value)
 
 
 def read_texts(kind: type[T], texts: Mapping[str, Sequence[str]]) -> T:
     """Read a class of fields from parameters, which are texts, and may have been given twice."""
     problems = [
-        DefinitionProblem(path=_plain(name), text="it is given twice: give it once")
+        (_plain(name), "it is given twice: give it once")
         for name, values in texts.items()
         if len(values) > 1
     ]
@@ -87,11 +78,15 @@ def read_texts(kind: type[T], texts: Mapping[str, Sequence[str]]) -> T:
     }
     value = _read(kind, spelled, "", problems)
     if problems:
-        raise ShapeError(problems)
+        raise _refusal(*problems)
     return cast("T", value)
 
 
-def _read(kind: Any, value: object, path: str, problems: list[DefinitionProblem]) -> Any:
+def _refusal(*problems: tuple[str, str]) -> DefinitionError:
+    return DefinitionError(tuple(DefinitionProblem(path, text) for path, text in problems))
+
+
+def _read(kind: Any, value: object, path: str, problems: Problems) -> Any:
     kind, fits = bare(kind)
     if fits.schema is not None or (value is None and without_none(kind) is not kind):
         return value
@@ -105,19 +100,13 @@ def _read(kind: Any, value: object, path: str, problems: list[DefinitionProblem]
     if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
         _bound(kind, fits, value, path, problems)
         return value
-    problems.append(
-        DefinitionProblem(path=path, text=f"{_shown(value)} does not fit: give {NAMES[kind]}")
-    )
+    problems.append((path, f"{_shown(value)} does not fit: give {NAMES[kind]}"))
     return None
 
 
-def _read_items(
-    kind: Any, fits: Fits, value: object, path: str, problems: list[DefinitionProblem]
-) -> Any:
+def _read_items(kind: Any, fits: Fits, value: object, path: str, problems: Problems) -> Any:
     if not isinstance(value, list):
-        problems.append(
-            DefinitionProblem(path=path, text=f"{_shown(value)} does not fit: give a list")
-        )
+        problems.append((path, f"{_shown(value)} does not fit: give a list"))
         return ()
     _bound(tuple, fits, value, path, problems)
     inside = get_args(kind)[0]
@@ -126,11 +115,11 @@ def _read_items(
     )
 
 
-def _read_fields(kind: Any, value: object, path: str, problems: list[DefinitionProblem]) -> Any:
+def _read_fields(kind: Any, value: object, path: str, problems: Problems) -> Any:
     before = len(problems)
     if not isinstance(value, Mapping):
         text = "give an object" if path else "give a JSON object"
-        problems.append(DefinitionProblem(path=path, text=text))
+        problems.append((path, text))
         return None
     hints = hints_of(kind)
     found = {}
@@ -141,40 +130,30 @@ def _read_fields(kind: Any, value: object, path: str, problems: list[DefinitionP
         else:
             near = difflib.get_close_matches(key[:SHOWN_CHARS_MAX], hints, n=1)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(hints) or 'none'}"
-            problems.append(DefinitionProblem(path=inside, text=f"there is no such field: {hint}"))
+            problems.append((inside, f"there is no such field: {hint}"))
     for key in sorted(required(kind) - value.keys()):
         inside = f"{path}.{key}" if path else key
-        problems.append(DefinitionProblem(path=inside, text="it is missing"))
+        problems.append((inside, "it is missing"))
     return kind(**found) if len(problems) == before else None
 
 
-def _read_word(
-    kind: type[StrEnum], value: object, path: str, problems: list[DefinitionProblem]
-) -> Any:
+def _read_word(kind: type[StrEnum], value: object, path: str, problems: Problems) -> Any:
     words = [str(word) for word in kind]
     if isinstance(value, str) and value in words:
         return kind(value)
     text = f"{_shown(value)} does not fit: give {' or '.join(words)}"
-    problems.append(DefinitionProblem(path=path, text=text))
+    problems.append((path, text))
     return None
 
 
-def _bound(
-    kind: type, fits: Fits, value: Any, path: str, problems: list[DefinitionProblem]
-) -> None:
+def _bound(kind: type, fits: Fits, value: Any, path: str, problems: Problems) -> None:
     measure = len(value) if kind in (str, tuple) else value
     if fits.low is not None and measure < fits.low:
-        problems.append(
-            DefinitionProblem(path=path, text=f"give at least {fits.low:,}{BOUNDS[kind][2]}")
-        )
+        problems.append((path, f"give at least {fits.low:,}{BOUNDS[kind][2]}"))
     elif fits.high is not None and measure > fits.high:
-        problems.append(
-            DefinitionProblem(path=path, text=f"give at most {fits.high:,}{BOUNDS[kind][2]}")
-        )
+        problems.append((path, f"give at most {fits.high:,}{BOUNDS[kind][2]}"))
     elif fits.pattern is not None and not re.fullmatch(fits.pattern, value, re.ASCII):
-        problems.append(
-            DefinitionProblem(path=path, text=f"{_shown(value)} does not fit: {fits.says}")
-        )
+        problems.append((path, f"{_shown(value)} does not fit: {fits.says}"))
 
 
 def _spelled(hint: Any, text: str) -> object:

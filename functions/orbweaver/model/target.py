@@ -6,8 +6,8 @@ more of them write more; a reader passes over what it does not know.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any
 
@@ -62,7 +62,27 @@ class Target:
     bound: bool = False
 
 
-_SWITCHES = ("express", "counted", "bound")
+# What few targets have, in the order of writing: name in a row, field, and what fits.
+_EXTRAS = (
+    ("root", "root", "a URL"),
+    ("local", "local", "a URL"),
+    ("modified", "modified_at_ms", "a number from 0"),
+    ("kind", "kind", "a kind"),
+    ("site", "site", "a URL"),
+    ("first", "first", "a number from 0"),
+    ("window", "window_s", "a number from 0"),
+    ("express", "express", "true or false"),
+    ("counted", "counted", "true or false"),
+    ("bound", "bound", "true or false"),
+)
+_FITS: Mapping[str, Callable[[Any], bool]] = {
+    "a URL": lambda value: value is None or isinstance(value, str),
+    "a number from 0": lambda value: value is None or (type(value) is int and value >= 0),
+    "a kind": lambda value: bool(TargetKind(value)),
+    "true or false": lambda value: isinstance(value, bool),
+}
+_DEFAULTS = {field.name: field.default for field in fields(Target)}
+PACK_TARGETS_MAX = 25
 
 
 def next_attempt(target: Target) -> Target:
@@ -115,17 +135,11 @@ def extras_of(target: Target) -> dict[str, Any]:
     extras: dict[str, Any] = {}
     if target.prior is not None:
         extras["prior"] = [target.prior.crawl, target.prior.at_ms]
-    given = {"root": target.root, "local": target.local, "modified": target.modified_at_ms}
-    extras |= {name: value for name, value in given.items() if value is not None}
-    if target.kind is not TargetKind.PAGE:
-        extras["kind"] = target.kind
-    if target.site is not None:
-        extras["site"] = target.site
-    if target.first:
-        extras["first"] = target.first
-    if target.window_s is not None:
-        extras["window"] = target.window_s
-    return extras | {name: True for name in _SWITCHES if getattr(target, name)}
+    for name, field, _ in _EXTRAS:
+        value = getattr(target, field)
+        if value != _DEFAULTS[field]:
+            extras[name] = value
+    return extras
 
 
 def with_extras(target: Target, extras: dict[str, Any]) -> Target:
@@ -137,47 +151,12 @@ def with_extras(target: Target, extras: dict[str, Any]) -> Target:
             prior = Prior(crawl=crawl, at_ms=at_ms)
         case _:
             raise ValueError("prior is [crawl, at]")
-    return replace(
-        target,
-        prior=prior,
-        root=_text(extras, "root"),
-        local=_text(extras, "local"),
-        modified_at_ms=_number(extras, "modified"),
-        kind=TargetKind(extras.get("kind", TargetKind.PAGE)),
-        site=_text(extras, "site"),
-        first=_number(extras, "first") or 0,
-        express=_switch(extras, "express"),
-        window_s=_number(extras, "window"),
-        counted=_switch(extras, "counted"),
-        bound=_switch(extras, "bound"),
-    )
-
-
-def _text(extras: dict[str, Any], name: str) -> str | None:
-    match extras.get(name):
-        case str() | None as text:
-            return text
-        case _:
-            raise ValueError(f"{name} is a URL")
-
-
-def _switch(extras: dict[str, Any], name: str) -> bool:
-    match extras.get(name, False):
-        case bool(switch):
-            return switch
-        case _:
-            raise ValueError(f"{name} is true or false")
-
-
-def _number(extras: dict[str, Any], name: str) -> int | None:
-    match extras.get(name):
-        case None:
-            return None
-        case bool():  # an int in Python, and no number in JSON
-            pass
-        case int(number) if number >= 0:
-            return number
-    raise ValueError(f"{name} is a number from 0")
-
-
-PACK_TARGETS_MAX = 25
+    found: dict[str, Any] = {}
+    for name, field, fit in _EXTRAS:
+        if name in extras and not _FITS[fit](extras[name]):
+            raise ValueError(f"{name} is {fit}")
+        if extras.get(name) is not None:
+            found[field] = extras[name]
+    if "kind" in found:
+        found["kind"] = TargetKind(found["kind"])
+    return replace(target, prior=prior, **found)

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbweaver.control.json_reader import ShapeError, document_of, read, read_texts
+from orbweaver.control.definition import DefinitionError
+from orbweaver.control.json_reader import document_of, read, read_texts
 from orbweaver.control.json_schema import Fits, schema_of, schema_of_fields
 
 
@@ -135,7 +136,7 @@ def test_what_is_described_is_what_is_read(document: Any) -> None:
     try:
         read(Outer, document)
         problems = 0
-    except ShapeError as error:
+    except DefinitionError as error:
         problems = len(error.problems)
     # What is checked elsewhere is taken as it is.
     checked_here = not isinstance(document, dict) or isinstance(document.get("counts", {}), dict)
@@ -160,7 +161,7 @@ def test_every_problem_is_named() -> None:
         "on": 0,
         "numbr": 1,
     }
-    with pytest.raises(ShapeError) as caught:
+    with pytest.raises(DefinitionError) as caught:
         read(Outer, document)
     assert [str(problem) for problem in caught.value.problems] == [
         "number: '3' does not fit: give a whole number",
@@ -177,7 +178,7 @@ def test_every_problem_is_named() -> None:
 
 def test_secrets_are_not_repeated() -> None:
     """What stood before an @ or behind a ? is not shown."""
-    with pytest.raises(ShapeError) as caught:
+    with pytest.raises(DefinitionError) as caught:
         read(Outer, {"number": "https://me:secret@example.com/?key=secret"})
     assert "secret" not in str(caught.value)
 
@@ -199,7 +200,7 @@ def test_parameters_are_texts(texts: dict[str, list[str]], found: Outer | str) -
     if isinstance(found, Outer):
         assert read_texts(Outer, texts) == found
         return
-    with pytest.raises(ShapeError) as caught:
+    with pytest.raises(DefinitionError) as caught:
         read_texts(Outer, texts)
     assert str(caught.value) == found
 
@@ -209,7 +210,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     """Whatever is sent as JSON, nothing else is raised; and what is read can be written."""
     try:
         document = document_of(text)
-    except ShapeError:
+    except DefinitionError:
         return
     assert str(document).encode()
 
@@ -230,7 +231,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 )
 def test_documents_that_mean_nothing(text: str, said: str) -> None:
     """Keys that stand twice, numbers that are none, half characters and depth without end."""
-    with pytest.raises(ShapeError) as caught:
+    with pytest.raises(DefinitionError) as caught:
         document_of(text)
     assert str(caught.value) == said
 
