@@ -66,27 +66,19 @@ class Redriven:
     cut: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Undertaker:
     """Looks after the dead letters."""
 
-    def __init__(
-        self,
-        *,
-        dead_letters: DeadLetters,
-        queue: Queue,
-        crawls: Crawls,
-        packs: Packs,
-        clock: Clock,
-    ) -> None:
-        self._dead_letters = dead_letters
-        self._queue = queue
-        self._crawls = crawls
-        self._packs = packs
-        self._clock = clock
+    dead_letters: DeadLetters
+    queue: Queue
+    crawls: Crawls
+    packs: Packs
+    clock: Clock
 
     async def find(self, selection: DeadLetterSelection, *, limit: int) -> Found:
         """Look at all dead letters, at most `limit`, and return the selected ones."""
-        async with _held(self._dead_letters) as held:
+        async with _held(self.dead_letters) as held:
             rounds = [some async for some in held.rounds(limit)]
             cases = tuple(case for some in rounds for case in some if selection.takes(case))
             return Found(cases=cases, cut=held.cut)
@@ -99,7 +91,7 @@ class Undertaker:
         Dead letters that came after the count are not thrown away.
         """
         purged = 0
-        async with _held(self._dead_letters) as held, aclosing(held.rounds(limit)) as rounds:
+        async with _held(self.dead_letters) as held, aclosing(held.rounds(limit)) as rounds:
             async for some in rounds:
                 chosen = [
                     case
@@ -125,10 +117,10 @@ class Undertaker:
         this (both unless `malformed`), and what belongs to a crawl that does not exist.
         """
         sent, skipped = 0, Counter[str]()
-        started_ms = self._clock.now_ms()
+        started_ms = self.clock.now_ms()
         step = max(1, min(SENT_AT_ONCE, rate_per_s))
         crawls: dict[str, Crawl | None] = {}
-        async with _held(self._dead_letters) as held, aclosing(held.rounds(limit)) as rounds:
+        async with _held(self.dead_letters) as held, aclosing(held.rounds(limit)) as rounds:
             async for some in rounds:
                 going: list[Case] = []
                 obstacle: str | None
@@ -146,7 +138,7 @@ class Undertaker:
                     await held.delete(batch)
                     sent += len(batch)
                     say(sent)
-                    await self._clock.sleep(len(batch) / rate_per_s)
+                    await self.clock.sleep(len(batch) / rate_per_s)
             return Redriven(sent=sent, skipped=skipped, cut=held.cut)
 
     async def _obstacle(
@@ -160,7 +152,7 @@ class Undertaker:
         name = case.crawl or ""
         if name not in crawls:
             try:
-                crawls[name] = await crawl_for(self._crawls, name, self._clock.now_ms())
+                crawls[name] = await crawl_for(self.crawls, name, self.clock.now_ms())
             except StoredNewer:
                 return NEWER_VERSION
         return UNKNOWN_CRAWL if crawls[name] is None else None
@@ -171,7 +163,7 @@ class Undertaker:
         as_they_are: dict[MessageSource, list[str]] = {}
         lanes: dict[bool, list[Revived]] = {}
         for case in cases:
-            message = revived(case, self._clock.now_ms())
+            message = revived(case, self.clock.now_ms())
             crawl = crawls.get(case.crawl or "")
             if message is None or crawl is None:
                 as_they_are.setdefault(case.letter.source, []).append(case.letter.body)
@@ -185,11 +177,11 @@ class Undertaker:
                 item for message in messages if not isinstance(message, Pack) for item in message
             ]
             if packs:
-                await self._queue.send(packs, express=express)
+                await self.queue.send(packs, express=express)
             if seeds:
-                await self._queue.send_seeds(seeds, express=express)
+                await self.queue.send_seeds(seeds, express=express)
         for source, bodies in as_they_are.items():
-            await self._dead_letters.resend(bodies, source)
+            await self.dead_letters.resend(bodies, source)
 
     async def _forgive(self, packs: Sequence[Pack]) -> None:
         """Give packs that were struck as often as they may be one more try.
@@ -199,9 +191,9 @@ class Undertaker:
         single = [pack.id for pack in packs if len(pack.targets) == 1]
         if not single:
             return
-        for pack_id, known in (await self._packs.recall(single)).items():
+        for pack_id, known in (await self.packs.recall(single)).items():
             if known.strikes >= STRIKES_MAX:
-                await self._packs.absolve(pack_id, STRIKES_MAX - 1)
+                await self.packs.absolve(pack_id, STRIKES_MAX - 1)
 
 
 class _Held:

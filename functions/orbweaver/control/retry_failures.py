@@ -8,6 +8,7 @@ and the other takes it over.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from orbweaver.control.crawl_queries import Lookout
@@ -30,22 +31,14 @@ if TYPE_CHECKING:
     from orbweaver.model.ports import Clock
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Retrier:
     """Begins runs for what failed."""
 
-    def __init__(
-        self,
-        *,
-        lookout: Lookout,
-        crawls: Crawls,
-        clock: Clock,
-        send: Callable[[Crawl], Awaitable[None]],
-    ) -> None:
-        """Take the ports, the reader of records, and the sender of seeds that have not arrived."""
-        self._lookout = lookout
-        self._crawls = crawls
-        self._clock = clock
-        self._send = send
+    lookout: Lookout
+    crawls: Crawls
+    clock: Clock
+    send: Callable[[Crawl], Awaitable[None]]
 
     async def retry(
         self, crawl: Crawl, reasons: Sequence[str], host: str | None
@@ -53,7 +46,7 @@ class Retrier:
         """Have failures asked for again; the runs that do so, none where nothing failed."""
         try:
             failures = Failures(crawl=crawl, selection=RetrySelection.of(reasons, host))
-            async with closing(self._lookout.pages(crawl)) as records:
+            async with closing(self.lookout.pages(crawl)) as records:
                 async for record in records:
                     failures.see(record)
         except RerunError as error:
@@ -69,7 +62,7 @@ class Retrier:
         try:
             for run in runs:
                 failures.selection = Lacking(crawl=crawl, run=run)
-                async for record in self._lookout.pages(run):
+                async for record in self.lookout.pages(run):
                     failures.see(record)
         except RerunError as error:
             raise ControlError(str(error)) from error
@@ -80,24 +73,24 @@ class Retrier:
     ) -> tuple[Crawl, ...]:
         """Begin runs for what was collected, beside those that do so already."""
         runs: list[Crawl] = []
-        crawls = await self._crawls.list() if failures.depths else ()
+        crawls = await self.crawls.list() if failures.depths else ()
         for run in crawls:
             if run.retry_of == crawl.id and run.live and _takes_on(run, failures):
-                await self._send(run)
+                await self.send(run)
                 runs.append(run)
         base = base_of(crawl)
         number = next_number(base, (run.id for run in crawls))
         while failures.depths:
-            run = finish(rerun_of(crawl, failures, id_of(base, number), self._clock.now_ms()))
+            run = finish(rerun_of(crawl, failures, id_of(base, number), self.clock.now_ms()))
             number += 1
-            if not await self._crawls.create(run):
+            if not await self.crawls.create(run):
                 # Another retry was faster, or the list did not show it yet.
-                standing = await self._crawls.get(run.id)
+                standing = await self.crawls.get(run.id)
                 if standing is None or standing.retry_of != crawl.id or not standing.live:
                     continue
                 run = standing
             if _takes_on(run, failures):
-                await self._send(run)
+                await self.send(run)
                 runs.append(run)
         return tuple(runs)
 

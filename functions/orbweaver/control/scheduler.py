@@ -48,25 +48,24 @@ class Coming:
     next_ms: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Timetable:
     """Puts crawls on a schedule, lists them, and takes them off."""
 
-    def __init__(self, *, schedules: Schedules, control: Control, clock: Clock) -> None:
-        """Take the ports, and the check whether the stack would take a crawl."""
-        self._schedules = schedules
-        self._control = control
-        self._clock = clock
+    schedules: Schedules
+    control: Control
+    clock: Clock
 
     async def put(self, plan: CrawlSpec) -> Coming:
         """Have what a plan asks for recur; raises PlanError and ControlError."""
-        now_ms = self._clock.now_ms()
+        now_ms = self.clock.now_ms()
         crawl = crawl_of(plan, now_ms)
         recurrence = recurrence_in(plan)
         if recurrence is None:
             raise ControlError(
                 "the definition does not say when: give every or cron in its table [schedule]"
             )
-        self._control.check(crawl)
+        self.control.check(crawl)
         if len(crawl.name) > NAME_CHARS_MAX:
             fix = f"give one of at most {NAME_CHARS_MAX} characters"
             raise ControlError(f"the name {crawl.name!r} is too long for a schedule: {fix}")
@@ -85,18 +84,18 @@ class Timetable:
         coming = self._coming(scheduled, now_ms)
         if not coming.next_ms:
             raise ControlError(f"{recurrence.expression} never comes: give a time that does")
-        await self._schedules.put(scheduled)
+        await self.schedules.put(scheduled)
         return coming
 
     async def list(self) -> tuple[Coming, ...]:
         """List what recurs, by name."""
-        now_ms = self._clock.now_ms()
-        return tuple(self._coming(one, now_ms) for one in await self._schedules.list())
+        now_ms = self.clock.now_ms()
+        return tuple(self._coming(one, now_ms) for one in await self.schedules.list())
 
     async def remove(self, name: str) -> None:
         """Have a crawl recur no more; raises ControlError if there is no such schedule."""
-        if not await self._schedules.remove(name):
-            known = ", ".join(one.name for one in await self._schedules.list()) or "none"
+        if not await self.schedules.remove(name):
+            known = ", ".join(one.name for one in await self.schedules.list()) or "none"
             raise ControlError(
                 f"there is no schedule {name[:100]!r}; those that there are: {known}"
             )
@@ -107,36 +106,35 @@ class Timetable:
         return Coming(scheduled=scheduled, next_ms=times)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Starter:
     """Starts what a firing asks for."""
 
-    def __init__(self, *, control: Control, clock: Clock, metrics: Metrics) -> None:
-        """Take who starts crawls."""
-        self._control = control
-        self._clock = clock
-        self._metrics = metrics
+    control: Control
+    clock: Clock
+    metrics: Metrics
 
     async def fire(self, event: Mapping[str, Any]) -> dict[str, str]:
         """Start a run, or pass the firing over; which run, or which one was in the way.
 
         What does not fit is raised: it will not fit later, and ends where an alarm looks.
         """
-        firing = firing_of(event, self._clock.now_ms())
+        firing = firing_of(event, self.clock.now_ms())
         plan = definition.parse(firing.definition)
         name = crawl_of(plan, firing.due_ms).name
         run = run_id(name, firing.due_ms)
         if plan.overlap is Overlap.SKIP and (other := await self._in_the_way(name, run)):
             _log.warning("schedule.skipped", extra={"crawl": run, "running": other})
-            self._metrics.add(Metric.SCHEDULES_SKIPPED, 1)
+            self.metrics.add(Metric.SCHEDULES_SKIPPED, 1)
             return {"skipped": run, "running": other}
-        crawl = await self._control.start(replace(plan, id=run), goes_on=False)
+        crawl = await self.control.start(replace(plan, id=run), goes_on=False)
         _log.info("schedule.started", extra={"crawl": crawl.id})
-        self._metrics.add(Metric.SCHEDULES_STARTED, 1)
+        self.metrics.add(Metric.SCHEDULES_STARTED, 1)
         return {"crawl": crawl.id}
 
     async def _in_the_way(self, name: str, run: str) -> str | None:
         """Name another run that has not ended; None if the run of this firing was begun already."""
-        crawls = [crawl for crawl in await self._control.crawls() if crawl.name == name]
+        crawls = [crawl for crawl in await self.control.crawls() if crawl.name == name]
         if any(crawl.id == run for crawl in crawls):
             return None
         return next((crawl.id for crawl in crawls if crawl.finished_at_ms is None), None)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, assert_never
 
 from orbweaver.control.webhook import (
@@ -44,32 +45,21 @@ class NotDelivered(Exception):
     """The receiver may take it later; the text says why it did not."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Notifier:
     """Posts what crawls came to."""
 
-    def __init__(
-        self,
-        *,
-        crawls: Crawls,
-        secrets: Secrets,
-        fetcher: Fetcher,
-        queue: Queue,
-        clock: Clock,
-        metrics: Metrics,
-        settings: Settings,
-    ) -> None:
-        """Take the ports; what is refused for good is buried on the queue."""
-        self._crawls = crawls
-        self._secrets = secrets
-        self._fetcher = fetcher
-        self._queue = queue
-        self._clock = clock
-        self._metrics = metrics
-        self._settings = settings
+    crawls: Crawls
+    secrets: Secrets
+    fetcher: Fetcher
+    queue: Queue
+    clock: Clock
+    metrics: Metrics
+    settings: Settings
 
     async def notify(self, event: Mapping[str, Any]) -> dict[str, str]:
         """Post the end of the crawl that an event names; raises NotDelivered to be asked again."""
-        crawl = await self._crawls.get(event["detail"]["crawl"])
+        crawl = await self.crawls.get(event["detail"]["crawl"])
         if crawl is None or crawl.webhook is None:
             return {"webhook": "none"}
         delivery = await self._post(crawl, crawl.webhook)
@@ -77,33 +67,33 @@ class Notifier:
         match delivery:
             case WebhookDelivered():
                 _log.info("webhook.delivered", extra=told)
-                self._metrics.add(Metric.WEBHOOKS_DELIVERED, 1)
+                self.metrics.add(Metric.WEBHOOKS_DELIVERED, 1)
                 return {"webhook": "delivered"}
             case WebhookRefused():
                 _log.error("webhook.refused", extra={**told, "error": delivery.why})
-                self._metrics.add(Metric.WEBHOOKS_REFUSED, 1)
-                await self._queue.bury(json.dumps(event), delivery.why)
+                self.metrics.add(Metric.WEBHOOKS_REFUSED, 1)
+                await self.queue.bury(json.dumps(event), delivery.why)
                 return {"webhook": "refused"}
             case Undelivered():
                 _log.warning("webhook.failed", extra={**told, "error": delivery.why})
-                self._metrics.add(Metric.WEBHOOKS_FAILED, 1)
+                self.metrics.add(Metric.WEBHOOKS_FAILED, 1)
                 raise NotDelivered(f"{crawl.id}: {delivery.why}")
             case _:
                 assert_never(delivery)
 
     async def _post(self, crawl: Crawl, url: str) -> Delivery:
-        counters = await self._crawls.counters(crawl)
+        counters = await self.crawls.counters(crawl)
         body = body_of(crawl, counters.total)
         # Read every time, so that a key that was changed counts at once.
-        key = await self._secrets.read(self._settings.webhook_secret)
+        key = await self.secrets.read(self.settings.webhook_secret)
         request = Request(
             url=url,
-            user_agent=self._settings.user_agent,
+            user_agent=self.settings.user_agent,
             accept=frozenset(),
             body_bytes_max=ANSWER_BYTES_MAX,
             total_s=TOTAL_S,
-            headers=headers_of(key, self._clock.now_ms() // 1000, body),
+            headers=headers_of(key, self.clock.now_ms() // 1000, body),
             body=body,
             named=frozenset({host_of(url)}),
         )
-        return delivery_of(await self._fetcher.fetch(request))
+        return delivery_of(await self.fetcher.fetch(request))

@@ -60,24 +60,15 @@ class Taken:
     receives: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Deliverer:
     """Carries out orders."""
 
-    def __init__(
-        self,
-        *,
-        files: Files,
-        receivers: Mapping[str, Receiver],
-        queue: Deliveries,
-        clock: Clock,
-        metrics: Metrics,
-    ) -> None:
-        """Take the ports, and the receivers by the names that orders have for them."""
-        self._files = files
-        self._receivers = receivers
-        self._queue = queue
-        self._clock = clock
-        self._metrics = metrics
+    files: Files
+    receivers: Mapping[str, Receiver]
+    queue: Deliveries
+    clock: Clock
+    metrics: Metrics
 
     async def run(self, taken: Taken, deadline_ms: int) -> tuple[str, ...]:
         """Carry out one message's order; its id if the message is to come back."""
@@ -85,12 +76,12 @@ class Deliverer:
             order = order_of(taken.body)
         except OrderError as error:
             return await self._aside(taken, str(error))
-        names = [*self._receivers] if order.to is None else [order.to]
-        if not set(names) <= self._receivers.keys():
+        names = [*self.receivers] if order.to is None else [order.to]
+        if not set(names) <= self.receivers.keys():
             return await self._aside(taken, f"this stack delivers nothing to {order.to!r}")
         if len(names) > 1:
             for name in names:
-                await self._queue.send(spelled(replace(order, to=name)))
+                await self.queue.send(spelled(replace(order, to=name)))
             return ()
         for name in names:
             return await self._carried_out(taken, order, name, deadline_ms)
@@ -101,36 +92,36 @@ class Deliverer:
     ) -> tuple[str, ...]:
         told = {"receiver": name, "manifest": order.path, "receives": taken.receives}
         try:
-            delivered = await self._deliver(order, self._receivers[name], deadline_ms)
+            delivered = await self._deliver(order, self.receivers[name], deadline_ms)
         except Permanent as error:
             _log.error("delivery.refused", extra={**told, "error": str(error)})
             return await self._aside(taken, str(error))
         except Transient as error:
             _log.warning("delivery.failed", extra={**told, "error": str(error)})
-            self._metrics.add(Metric.DELIVERIES_FAILED, 1)
+            self.metrics.add(Metric.DELIVERIES_FAILED, 1)
             if taken.receives >= TRIES_MAX:
                 return await self._aside(taken, str(error))
-            await self._queue.postpone(taken.handle, retry_s(taken.receives))
+            await self.queue.postpone(taken.handle, retry_s(taken.receives))
             return (taken.id,)
         ended = {"how": delivered.how, "files": delivered.files, "bytes": delivered.bytes}
         _log.info("delivery.ended", extra={**told, **ended})
-        self._metrics.add(Metric.DELIVERED_FILES, delivered.files)
-        self._metrics.add(Metric.DELIVERED_BYTES, delivered.bytes)
+        self.metrics.add(Metric.DELIVERED_FILES, delivered.files)
+        self.metrics.add(Metric.DELIVERED_BYTES, delivered.bytes)
         if delivered.how == UNFINISHED:
-            await self._queue.send(taken.body)
+            await self.queue.send(taken.body)
         else:
-            self._metrics.add(Metric.DELIVERIES, 1)
+            self.metrics.add(Metric.DELIVERIES, 1)
         return ()
 
     async def _aside(self, taken: Taken, reason: str) -> tuple[str, ...]:
-        self._metrics.add(Metric.DELIVERIES_REFUSED, 1)
-        await self._queue.bury(taken.body, reason)
+        self.metrics.add(Metric.DELIVERIES_REFUSED, 1)
+        await self.queue.bury(taken.body, reason)
         return ()
 
     async def _deliver(
         self, order: DeliveryOrder, receiver: Receiver, deadline_ms: int
     ) -> Delivered:
-        body = await self._files.get(PREFIX + order.path)
+        body = await self.files.get(PREFIX + order.path)
         if body is None:
             return Delivered(how=GONE)
         whole = decode_manifest(body)
@@ -145,8 +136,8 @@ class Deliverer:
                 courier=courier,
                 manifest=manifest,
                 formats=receiver.formats,
-                source=TransferSource(files=self._files, key=PREFIX + order.path, body=body),
-                clock=self._clock,
+                source=TransferSource(files=self.files, key=PREFIX + order.path, body=body),
+                clock=self.clock,
                 deadline_ms=deadline_ms - RESERVE_MS,
             )
             return await shipment.deliver(again=order.again)

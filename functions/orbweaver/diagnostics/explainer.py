@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from orbweaver.diagnostics.explanation import Explanation, explain
@@ -47,30 +47,18 @@ class Finder(Protocol):
         """Find the records of a URL on the newest day that has any, newest first."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Explainer:
     """Explains URLs."""
 
-    def __init__(
-        self,
-        *,
-        finder: Finder,
-        crawls: Crawls,
-        frontier: Frontier,
-        packs: Packs,
-        history: History,
-        hosts: Hosts,
-        clock: Clock,
-        settings: Settings,
-    ) -> None:
-        """Take the ports; `finder` finds crawls and records."""
-        self._finder = finder
-        self._crawls = crawls
-        self._frontier = frontier
-        self._packs = packs
-        self._history = history
-        self._hosts = hosts
-        self._clock = clock
-        self._settings = settings
+    finder: Finder
+    crawls: Crawls
+    frontier: Frontier
+    packs: Packs
+    history: History
+    hosts: Hosts
+    clock: Clock
+    settings: Settings
 
     async def explain(
         self, reference: str, which: str | None = None, ask: AskRobots | None = None
@@ -80,12 +68,12 @@ class Explainer:
         `ask` fetches a robots.txt that no copy is kept of. Raises UnknownCrawl.
         """
         crawl, chosen = await self._choose(reference, which)
-        settings = self._settings
+        settings = self.settings
         facts = Facts(
             reference=reference,
             crawl=crawl,
             chosen=chosen,
-            now_ms=self._clock.now_ms(),
+            now_ms=self.clock.now_ms(),
             agent=settings.user_agent,
             retention_s=settings.page_retention_s,
             bounds=settings.bounds,
@@ -102,8 +90,8 @@ class Explainer:
 
     async def _choose(self, reference: str, which: str | None) -> tuple[Crawl, str]:
         if which is not None:
-            return await self._finder.find(which), "as asked for"
-        crawls = await self._crawls.list()
+            return await self.finder.find(which), "as asked for"
+        crawls = await self.crawls.list()
         if not crawls:
             raise UnknownCrawl("there is no crawl yet")
         chosen = choose(crawls, reference)
@@ -122,23 +110,23 @@ class Explainer:
             url = canonicalize(reference, tracking=crawl.stripped)
         except ValueError:
             return None
-        return await self._frontier.standing(crawl.name, url)
+        return await self.frontier.standing(crawl.name, url)
 
     async def _collect(self, facts: Facts, url: str) -> Facts:
         crawl = facts.crawl
         claim, host = await asyncio.gather(
-            self._frontier.standing(crawl.name, url), self._hosts.look(host_of(url))
+            self.frontier.standing(crawl.name, url), self.hosts.look(host_of(url))
         )
         facts = replace(facts, claim=claim, host=host, robots=host.robots)
         passed = None
         if claim is not None:
             if claim.crawl != crawl.id:
-                facts = replace(facts, owner=await self._crawls.get(claim.crawl))
+                facts = replace(facts, owner=await self.crawls.get(claim.crawl))
             journey, passed = await self._follow(claim, url)
             facts = replace(facts, journey=journey)
         record = await self._record(facts, url)
         if claim is None and record is None and passed is None:
-            samples = await self._crawls.samples(crawl.id)
+            samples = await self.crawls.samples(crawl.id)
             reasons = [reason for reason, urls in samples.items() if redacted(url) in urls]
             facts = replace(facts, refused=tuple(sorted(reasons)))
         return replace(facts, record=record or passed)
@@ -147,23 +135,23 @@ class Explainer:
         """Find the record of the chosen run, or else of the run that has the claim."""
         crawl, claim = facts.crawl, facts.claim
         if claim is not None and claim.crawl != crawl.id:
-            found = await self._finder.page(url, crawl)
+            found = await self.finder.page(url, crawl)
             if found:
                 return found[0]
         if claim is not None:
             prior = Prior(crawl=claim.crawl, at_ms=claim.at_ms)
-            record = (await self._history.before({url: prior})).get(url)
+            record = (await self.history.before({url: prior})).get(url)
             if record is not None:
                 return record
         # Of a claim that waited for more than a day, or that is gone by now.
-        found = await self._finder.page(url, facts.run)
+        found = await self.finder.page(url, facts.run)
         return found[0] if found else None
 
     async def _follow(self, claim: StandingClaim, url: str) -> tuple[Journey, PageRecord | None]:
         """Follow a URL from the pack that claimed it to the one that it is in now."""
         journey = Journey(pack=claim.pack)
         for _ in range(PACKS_MAX):
-            known = (await self._packs.recall([journey.pack])).get(journey.pack)
+            known = (await self.packs.recall([journey.pack])).get(journey.pack)
             if known is None or known.journal is None:
                 break
             journal, ledger = known.journal, known.ledger
