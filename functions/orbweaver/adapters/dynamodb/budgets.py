@@ -71,7 +71,6 @@ class DynamoBudgets:
                 TableName=self._crawls,
                 Item=_key(crawl.id, part) | to_item(fields),
                 ConditionExpression="attribute_not_exists(#k)",
-                ExpressionAttributeNames={"#k": "k"},
             )
         except ConditionFailed:
             return
@@ -125,11 +124,9 @@ class DynamoBudgets:
         }
         if counted:
             put["ConditionExpression"] = "#urls = :seen"
-            put["ExpressionAttributeNames"] = {"#urls": "urls"}
             put["ExpressionAttributeValues"] = to_item({":seen": counted})
         else:
             put["ConditionExpression"] = "attribute_not_exists(#k)"
-            put["ExpressionAttributeNames"] = {"#k": "k"}
         return {"Put": put}
 
 
@@ -141,7 +138,6 @@ def settling(table: str, crawl: Crawl, settlement: Settlement) -> Item:
             "TableName": table,
             "Key": _key(crawl.id, settlement.part),
             "UpdateExpression": "ADD #used :used, #reserved :reserved",
-            "ExpressionAttributeNames": {"#used": "used", "#reserved": "reserved"},
             "ExpressionAttributeValues": to_item(
                 {":used": back, ":reserved": -settlement.reserved}
             ),
@@ -163,7 +159,6 @@ def _budget_state(item: Item) -> BudgetState:
 
 
 def _reservation(taking: Taking) -> dict[str, Any]:
-    names = {"#used": "used", "#reserved": "reserved", "#taken_at": "taken_at"}
     values = {
         ":amount": taking.amount,
         ":at": taking.at_ms,
@@ -185,7 +180,6 @@ def _reservation(taking: Taking) -> dict[str, Any]:
             f"SET #used = #used + :amount, #reserved = {reserved}, #taken_at = :at"
         ),
         "ConditionExpression": condition,
-        "ExpressionAttributeNames": names,
         "ExpressionAttributeValues": to_item(values),
         "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
     }
@@ -196,11 +190,9 @@ def _counting(
 ) -> Item:
     """Count pages of a host within its limit: a transaction's Update."""
     update = "ADD #pages :count"
-    names = {"#pages": "pages"}
     values = {":count": count, ":room": limit - count}
     if expires_at is not None:
         update += " SET #expires_at = :expires_at"
-        names["#expires_at"] = "expires_at"
         values[":expires_at"] = expires_at
     return {
         "Update": {
@@ -209,7 +201,6 @@ def _counting(
             "UpdateExpression": update,
             # Nothing is counted yet, or there is room; more than the limit is never asked for.
             "ConditionExpression": "attribute_not_exists(#pages) OR #pages <= :room",
-            "ExpressionAttributeNames": names,
             "ExpressionAttributeValues": to_item(values),
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         }

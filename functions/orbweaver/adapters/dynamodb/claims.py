@@ -146,7 +146,6 @@ class DynamoFrontier:
 
     async def _mark(self, crawl: Crawl, url: str, *, former: bool = False) -> None:
         """Mark a run's claim as abandoned, or the one in whose place another run's stands."""
-        names = {"#unasked": "unasked", "#crawl": "crawl"} | ({"#was": "was"} if former else {})
         within = "#was." if former else ""
         try:
             await self._dynamo.call(
@@ -155,7 +154,6 @@ class DynamoFrontier:
                 Key=to_item({"k": _key(crawl.name, url)}),
                 UpdateExpression=f"SET {within}#unasked = :yes",
                 ConditionExpression=f"{within}#crawl = :crawl",
-                ExpressionAttributeNames=names,
                 ExpressionAttributeValues=to_item({":yes": True, ":crawl": crawl.id}),
                 ReturnValuesOnConditionCheckFailure="ALL_OLD",
             )
@@ -184,15 +182,13 @@ class DynamoFrontier:
 
     async def _forget_former(self, claim: dict[str, Any]) -> None:
         """Have a claim stand in the place of none; what gives it back leaves nothing."""
-        condition = _only_if(claim)
-        condition["ExpressionAttributeNames"]["#was"] = "was"
         await self._dynamo.call(
             "update_item",
             TableName=self._table,
             Key=to_item({"k": claim["k"]}),
             UpdateExpression="REMOVE #was",
             ReturnValuesOnConditionCheckFailure="ALL_OLD",
-            **condition,
+            **_only_if(claim),
         )
 
     async def _undo(self, claim: dict[str, Any]) -> None:
@@ -225,13 +221,9 @@ def _is_of(claim: Mapping[str, Any], pack: str, at_ms: int) -> bool:
 def _only_if(standing: Mapping[str, Any] | None) -> dict[str, Any]:
     """Say that a claim is still as it was read, or still absent."""
     if standing is None:
-        return {
-            "ConditionExpression": ABSENT,
-            "ExpressionAttributeNames": {"#pack": "pack"},
-        }
+        return {"ConditionExpression": ABSENT}
     return {
         "ConditionExpression": AS_READ,
-        "ExpressionAttributeNames": {"#pack": "pack", "#at": "at"},
         "ExpressionAttributeValues": to_item({":pack": standing["pack"], ":at": standing["at"]}),
     }
 

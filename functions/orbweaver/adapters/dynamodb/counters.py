@@ -56,7 +56,7 @@ def add_counts(
     table: str, crawl: Crawl, number: int, counts: Counts, kept_s: int = CRAWL_KEPT_S
 ) -> Item:
     """Add to a shard that is open and whose quota is not exceeded by it: a transaction's Update."""
-    names = {"#commits": "commits", "#closed": "closed"}
+    names: dict[str, str] = {}
     values: dict[str, Any] = {":one": 1}
     adds = ["#commits :one"]
     for place, (key, count) in enumerate(entry for entry in counts.items() if entry[1]):
@@ -74,7 +74,6 @@ def add_counts(
         condition += f" AND ({absent}#claimed <= :room)"
     expires_at = crawl.deletable_s(kept_s)
     if expires_at is not None:
-        names["#expires_at"] = "expires_at"
         values[":expires_at"] = expires_at
         update += " SET #expires_at = :expires_at"
     return {
@@ -101,7 +100,6 @@ def close_shard(
     """Close a shard if it still is as seen, with the last counts: a transaction's Update."""
     update = assign({"closed": True, "expires_at": crawl.deletable_s(kept_s)})
     update["ConditionExpression"] = "attribute_not_exists(#closed) AND "
-    update["ExpressionAttributeNames"]["#commits"] = "commits"
     if seen.commits:
         update["ConditionExpression"] += "#commits = :seen"
         update["ExpressionAttributeValues"] |= to_item({":seen": seen.commits})
@@ -113,6 +111,6 @@ def close_shard(
         update["UpdateExpression"] += " ADD " + ", ".join(
             map(" ".join, zip(names, counts, strict=True))
         )
-        update["ExpressionAttributeNames"] |= names
+        update["ExpressionAttributeNames"] = names
         update["ExpressionAttributeValues"] |= to_item(counts)
     return {"Update": {"TableName": table, "Key": shard_key(crawl.id, number), **update}}

@@ -69,18 +69,8 @@ class DynamoCrawls:
             "expires_at": crawl.deletable_s(self._kept_s),
             **crawl_codec.to_fields(crawl),
         }
-        try:
-            await self._dynamo.call(
-                "put_item",
-                TableName=self._table,
-                Item=to_item(fields),
-                ConditionExpression="attribute_not_exists(#k)",
-                ExpressionAttributeNames={"#k": "k"},
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
-            )
-        except ConditionFailed as refusal:
-            return bool(from_item(refusal.item).get("nonce") == nonce)
-        return True
+        absent = "attribute_not_exists(#k)"
+        return await self._written("put_item", nonce, absent, Item=to_item(fields))
 
     async def get(self, crawl_id: str) -> Crawl | None:
         answer = await self._dynamo.call(
@@ -105,7 +95,6 @@ class DynamoCrawls:
             "scan",
             TableName=self._table,
             FilterExpression="attribute_exists(#state)",  # counter shards have none
-            ExpressionAttributeNames={"#state": "state"},
         )
         crawls: list[Crawl] = []
         others: list[Unreadable] = []
@@ -136,7 +125,6 @@ class DynamoCrawls:
         finish["TableName"] = self._table
         finish["Key"] = to_item({"k": crawl.id})
         finish["ConditionExpression"] = "#state = :was AND #seeds_planned = :seeds_planned"
-        finish["ExpressionAttributeNames"]["#seeds_planned"] = "seeds_planned"
         finish["ExpressionAttributeValues"] |= to_item(
             {":was": crawl.state, ":seeds_planned": crawl.seeds_planned}
         )
@@ -155,35 +143,30 @@ class DynamoCrawls:
         states = to_item({f":was{place}": state for place, state in enumerate(allowed)})
         update = assign({**{name: getattr(crawl, name) for name in MOVED}, "nonce": nonce})
         update["ExpressionAttributeValues"] |= states
-        try:
-            await self._dynamo.call(
-                "update_item",
-                TableName=self._table,
-                Key=to_item({"k": crawl.id}),
-                ConditionExpression=f"#state IN ({', '.join(states)})",
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
-                **update,
-            )
-        except ConditionFailed as refusal:
-            return bool(from_item(refusal.item).get("nonce") == nonce)
-        return True
+        condition = f"#state IN ({', '.join(states)})"
+        key = to_item({"k": crawl.id})
+        return await self._written("update_item", nonce, condition, Key=key, **update)
 
     async def edit(self, crawl: Crawl, was: Crawl) -> bool:
         nonce = self._nonce()
         changed = {FIELD: crawl_codec.VERSION, **crawl_codec.changes(crawl, was)}
         kept_s = crawl.deletable_s(self._kept_s)
         update = assign(changed | {"edits": was.edits + 1, "expires_at": kept_s, "nonce": nonce})
-        update["ExpressionAttributeNames"]["#state"] = "state"
         states = {":running": State.RUNNING, ":paused": State.PAUSED}
         update["ExpressionAttributeValues"] |= to_item({**states, ":was": was.edits})
+        condition = "#state IN (:running, :paused) AND #edits = :was"
+        key = to_item({"k": crawl.id})
+        return await self._written("update_item", nonce, condition, Key=key, **update)
+
+    async def _written(self, operation: str, nonce: str, condition: str, **parameters: Any) -> bool:
+        """Write under a condition; the repetition of a write that has succeeded has, too."""
         try:
             await self._dynamo.call(
-                "update_item",
+                operation,
                 TableName=self._table,
-                Key=to_item({"k": crawl.id}),
-                ConditionExpression="#state IN (:running, :paused) AND #edits = :was",
+                ConditionExpression=condition,
                 ReturnValuesOnConditionCheckFailure="ALL_OLD",
-                **update,
+                **parameters,
             )
         except ConditionFailed as refusal:
             return bool(from_item(refusal.item).get("nonce") == nonce)
@@ -197,7 +180,6 @@ class DynamoCrawls:
         sets = [f"#{place} = if_not_exists(#{place}, :{place})" for place in range(len(samples))]
         kept_s = crawl.deletable_s(self._kept_s)
         if kept_s is not None:
-            names["#expires_at"] = "expires_at"
             values[":expires_at"] = kept_s
             sets.append("#expires_at = :expires_at")
         await self._dynamo.call(

@@ -87,18 +87,13 @@ class DynamoTraces:
         await all_of((self._claim("update_item", claim) for claim in claims), WRITES_AT_ONCE)
 
     async def _claim(self, operation: str, claim: ClaimTrace) -> None:
-        names = {"#pack": "pack", "#at": "at"}
-        update = {}
-        if operation == "update_item":
-            names["#was"] = "was"
-            update = {"UpdateExpression": "REMOVE #was"}
+        update = {"UpdateExpression": "REMOVE #was"} if operation == "update_item" else {}
         with suppress(ConditionFailed):
             await self._dynamo.call(
                 operation,
                 TableName=self._tables.urls,
                 Key=to_item({"k": claim.key}),
                 ConditionExpression="#pack = :pack AND #at = :at",
-                ExpressionAttributeNames=names,
                 ExpressionAttributeValues=to_item({":pack": claim.pack, ":at": claim.at_ms}),
                 **update,
             )
@@ -156,7 +151,6 @@ class DynamoTraces:
             "query",
             TableName=self._tables.packs,
             KeyConditionExpression="#k = :k AND begins_with(#part, :journal)",
-            ExpressionAttributeNames={"#k": "k", "#part": "part"},
             ExpressionAttributeValues=to_item({":k": pack, ":journal": JOURNAL}),
             ConsistentRead=True,
         )
@@ -189,17 +183,13 @@ class DynamoTraces:
 
     async def redefine(self, crawl: Crawl, was: Crawl) -> bool:
         update = assign({FIELD: crawl_codec.VERSION, **crawl_codec.changes(crawl, was)})
-        update["ExpressionAttributeNames"]["#edits"] = "edits"
         update["ExpressionAttributeValues"] |= to_item({":was": was.edits})
-        unedited = (
-            "#edits = :was" if was.edits else "(#edits = :was OR attribute_not_exists(#edits))"
-        )
         try:
             await self._dynamo.call(
                 "update_item",
                 TableName=self._tables.crawls,
                 Key=to_item({"k": crawl.id}),
-                ConditionExpression=unedited,
+                ConditionExpression="#edits = :was",
                 **update,
             )
         except ConditionFailed:
@@ -268,7 +258,6 @@ class DynamoTraces:
         await self._dynamo.delete_many(table, [to_item({"host": robots_key(host)})])
         # Absent is what a past slot is, so no host is asked sooner for it.
         past = ("tat", "line", "blocked_until", "struck_at", "failed_at")
-        names = {f"#{name}": name for name in past}
         limits = {f":{name}": now_ms for name in ("tat", "line", "blocked_until")}
         limits |= {f":{name}": now_ms - QUIET_MS for name in ("struck_at", "failed_at")}
         conditions = (f"(attribute_not_exists(#{name}) OR #{name} <= :{name})" for name in past)
@@ -278,7 +267,6 @@ class DynamoTraces:
                 TableName=table,
                 Key=to_item({"host": host}),
                 ConditionExpression=" AND ".join(conditions),
-                ExpressionAttributeNames=names,
                 ExpressionAttributeValues=to_item(limits),
             )
         except ConditionFailed:

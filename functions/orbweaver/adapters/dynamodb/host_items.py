@@ -89,10 +89,8 @@ def compress(body: bytes) -> bytes:
 def if_as_seen(table: str, state: Host, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters of an update that fails if a host's health is not what we think it is."""
     update = assign(fields)
-    names, values = dict(update["ExpressionAttributeNames"]), {}
-    conditions = []
+    values, conditions = {}, []
     for name, seen in (("failures", state.failures), ("blocked_until", state.blocked_until_ms)):
-        names[f"#{name}"] = name
         values[f":seen_{name}"] = seen
         absent = "" if seen else f"attribute_not_exists(#{name}) OR "
         conditions.append(f"({absent}#{name} = :seen_{name})")
@@ -100,7 +98,6 @@ def if_as_seen(table: str, state: Host, fields: Mapping[str, Any]) -> dict[str, 
         **update,
         "TableName": table,
         "Key": to_item({"host": state.name}),
-        "ExpressionAttributeNames": names,
         "ExpressionAttributeValues": {**update["ExpressionAttributeValues"], **to_item(values)},
         "ConditionExpression": " AND ".join(conditions),
         "ReturnValues": "ALL_NEW",

@@ -136,7 +136,6 @@ class DynamoHosts:
         line_ms: int | None,
     ) -> dict[str, Any]:
         """Parameters of the update that reserves `count` slots."""
-        names = {"#tat": "tat", "#blocked_until": "blocked_until", "#expires_at": "expires_at"}
         values = {":now": now_ms, ":expires_at": now_ms // 1000 + HOST_KEPT_S}
         if state.tat_ms > now_ms:
             update, condition = "SET #tat = #tat + :step", AHEAD
@@ -147,7 +146,6 @@ class DynamoHosts:
             values[":tat"] = now_ms + count * spacing_ms
         update += ", #expires_at = :expires_at"
         if line_ms is not None:
-            names["#line"] = "line"
             values[":line"] = line_ms
             update += ", #line = :line"
         return {
@@ -155,7 +153,6 @@ class DynamoHosts:
             "Key": to_item({"host": state.name}),
             "UpdateExpression": update,
             "ConditionExpression": condition,
-            "ExpressionAttributeNames": names,
             "ExpressionAttributeValues": to_item(values),
             "ReturnValues": "ALL_NEW",
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",

@@ -167,9 +167,8 @@ class DynamoPacks:
             "update_item",
             TableName=self._packs,
             Key=to_item({"k": pack_id, "part": STRIKES}),
-            UpdateExpression="ADD #strikes :one SET #expires = :expires",
-            ExpressionAttributeNames={"#strikes": "strikes", "#expires": "expires_at"},
-            ExpressionAttributeValues=to_item({":one": 1, ":expires": self._expires_s()}),
+            UpdateExpression="ADD #strikes :one SET #expires_at = :expires_at",
+            ExpressionAttributeValues=to_item({":one": 1, ":expires_at": self._expires_s()}),
             ReturnValues="ALL_NEW",
         )
         return int(from_item(answer["Attributes"])["strikes"])
@@ -179,9 +178,8 @@ class DynamoPacks:
             "update_item",
             TableName=self._packs,
             Key=to_item({"k": pack_id, "part": STRIKES}),
-            UpdateExpression="SET #strikes = :left, #expires = :expires",
-            ExpressionAttributeNames={"#strikes": "strikes", "#expires": "expires_at"},
-            ExpressionAttributeValues=to_item({":left": strikes, ":expires": self._expires_s()}),
+            UpdateExpression="SET #strikes = :left, #expires_at = :expires_at",
+            ExpressionAttributeValues=to_item({":left": strikes, ":expires_at": self._expires_s()}),
         )
 
     async def sent(self, pack_id: str) -> None:
@@ -193,7 +191,6 @@ class DynamoPacks:
                 UpdateExpression="SET #sent = :yes",
                 # A ledger past its retention stays gone.
                 ConditionExpression="attribute_exists(#k)",
-                ExpressionAttributeNames={"#sent": "sent", "#k": "k"},
                 ExpressionAttributeValues=to_item({":yes": True}),
             )
         except ConditionFailed:
@@ -210,7 +207,6 @@ class DynamoPacks:
             "TableName": self._crawls,
             "Key": to_item({"k": crawl}),
             "ConditionExpression": "#state = :paused",
-            "ExpressionAttributeNames": {"#state": "state"},
             "ExpressionAttributeValues": to_item({":paused": State.PAUSED}),
         }
         put = {"TableName": self._packs, "Item": to_item(fields)}
@@ -225,7 +221,6 @@ class DynamoPacks:
             "query",
             TableName=self._packs,
             KeyConditionExpression="#k = :k",
-            ExpressionAttributeNames={"#k": "k"},
             ExpressionAttributeValues=to_item({":k": _parked_key(crawl)}),
             ConsistentRead=True,
         )
@@ -259,7 +254,6 @@ class DynamoPacks:
             "TableName": self._packs,
             "Item": to_item(fields),
             "ConditionExpression": "attribute_not_exists(#k)",
-            "ExpressionAttributeNames": {"#k": "k"},
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         }
 

@@ -92,7 +92,6 @@ class DynamoPages:
             TableName=self._table,
             KeyConditionExpression="#day = :day AND #k BETWEEN :first AND :last",
             FilterExpression="#expires_at > :now_s",
-            ExpressionAttributeNames={"#day": "day", "#k": "k", "#expires_at": "expires_at"},
             ExpressionAttributeValues=to_item(
                 {
                     ":day": f"{day}#{shard}",
@@ -126,7 +125,6 @@ class DynamoPages:
                 TableName=self._table,
                 KeyConditionExpression="#day = :day AND #k > :after",
                 ProjectionExpression="#k",
-                ExpressionAttributeNames={"#day": "day", "#k": "k"},
                 ExpressionAttributeValues=to_item({":day": f"{day}#{shard}", ":after": after}),
                 Limit=1,
             )
@@ -141,7 +139,6 @@ class DynamoPages:
             "TableName": self._table,
             "KeyConditionExpression": "#day = :day AND #k BETWEEN :first AND :last",
             "FilterExpression": "#expires_at > :now_s",
-            "ExpressionAttributeNames": {"#day": "day", "#k": "k", "#expires_at": "expires_at"},
             "ExpressionAttributeValues": to_item(
                 {
                     ":day": f"{day}#{shard}",

@@ -6,6 +6,7 @@ Rules
   write goes through, the tries start over.
 - A failed condition is an answer, not an error: `ConditionFailed` carries the item that stood in
   the way, read in the same moment.
+- `#name` in an expression is the attribute `name`, unless the parameters say what else it is.
 - A transaction that met another one is repeated. What stands first in it decides: a condition
   that failed behind an item in conflict may be out of date.
 
@@ -15,7 +16,9 @@ TransactWriteItems.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from botocore.exceptions import ClientError
@@ -39,6 +42,10 @@ BATCHES_AT_ONCE = 8
 BLOB_BYTES_MAX = 350 * 1024
 
 CONDITION_FAILED = "ConditionalCheckFailed"
+NAMES = "ExpressionAttributeNames"
+EXPRESSIONS = tuple(
+    f"{kind}Expression" for kind in ("Update", "Condition", "KeyCondition", "Filter", "Projection")
+)
 
 
 class ConditionFailed(Exception):
@@ -78,7 +85,8 @@ class Dynamo:
         """Call the client; raises ConditionFailed or Cancelled where a condition did not hold."""
         with clients.translated(operation):
             try:
-                answer: dict[str, Any] = await getattr(self._client, operation)(**parameters)
+                call = getattr(self._client, operation)
+                answer: dict[str, Any] = await call(**_named(parameters))
             except ClientError as error:
                 match clients.code_of(error):
                     case "ConditionalCheckFailedException":
@@ -100,7 +108,7 @@ class Dynamo:
         options: dict[str, Any] = {"ConsistentRead": consistent}
         if attributes:
             options["ProjectionExpression"] = ", ".join(f"#{name}" for name in attributes)
-            options["ExpressionAttributeNames"] = {f"#{name}": name for name in attributes}
+            options = _named(options)
         chunks = [keys[start : start + GET_KEYS_MAX] for start in range(0, len(keys), GET_KEYS_MAX)]
         found = await clients.all_of(
             (self._get(table, chunk, options) for chunk in chunks), BATCHES_AT_ONCE
@@ -181,9 +189,10 @@ class Dynamo:
 
     async def transact(self, actions: Sequence[Item]) -> None:
         """Write all or nothing; raises Cancelled if a condition refused it."""
+        named = [{kind: _named(one) for kind, one in action.items()} for action in actions]
         for attempt in range(1, TRANSACTION_TRIES + 1):
             try:
-                await self.call("transact_write_items", TransactItems=actions)
+                await self.call("transact_write_items", TransactItems=named)
             except Cancelled as cancelled:
                 code = cancelled.code
                 if code == CONDITION_FAILED:
@@ -203,6 +212,18 @@ class Dynamo:
             if "LastEvaluatedKey" not in answer:
                 return
             parameters["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+
+def _named(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the names that the expressions of a request use."""
+    used = (name for key in EXPRESSIONS for name in _names_in(parameters.get(key, "")))
+    names = {f"#{name}": name for name in used} | parameters.get(NAMES, {})
+    return {**parameters, NAMES: names} if names else dict(parameters)
+
+
+@lru_cache(maxsize=256)
+def _names_in(expression: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"#(\w+)", expression))
 
 
 def _member(error: ClientError, name: str) -> Any:
@@ -275,7 +296,6 @@ def assign(fields: Mapping[str, Any]) -> dict[str, Any]:
         update += " REMOVE " + ", ".join(f"#{name}" for name in gone)
     return {
         "UpdateExpression": update,
-        "ExpressionAttributeNames": {f"#{name}": name for name in fields},
         "ExpressionAttributeValues": to_item({f":{name}": fields[name] for name in kept}),
     }
 
