@@ -189,8 +189,8 @@ def _cursor(data: bytes) -> None:
     # One with the checksum that anybody can work out, then one as it comes.
     forged = urlsafe_b64encode(cursor._sum(LISTING, data) + data).rstrip(b"=").decode()
     with suppress(cursor.CursorError):
-        cursor.decode(LISTING, forged)
-    cursor.decode(LISTING, _text(data))
+        cursor.decode(LISTING, forged, ("", 0, ""))
+    cursor.decode(LISTING, _text(data), ("", 0, ""))
 
 
 def _headers(data: bytes) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from orbweaver.api import pages, results
+from orbweaver.api.pages import ANSWER_BYTES_MAX
 from orbweaver.exporting.manifest import File, Manifest, encode_manifest
 from orbweaver.frontier import warc
 from orbweaver.model.item import Item
@@ -122,8 +123,8 @@ async def test_what_is_no_longer_there_is_said(stage: Stage) -> None:
     put_text(stage, "/gone", "a")
     del stage.world.files["bodies/site-1/gone.warc.gz"]
     put_text(stage, "/nowhere", "a", body_key=None)
-    put_text(stage, "/large", "a" * results.ANSWER_BYTES_MAX)
-    put_text(stage, "/huge", "a", text_length=results.ANSWER_BYTES_MAX + 1)
+    put_text(stage, "/large", "a" * ANSWER_BYTES_MAX)
+    put_text(stage, "/huge", "a", text_length=ANSWER_BYTES_MAX + 1)
     put_text(stage, "/forgotten", "a")
     grave = warc.tombstone(200)
     stage.world.files["bodies/site-1/forgotten.warc.gz"] = b"before" + grave
@@ -153,7 +154,7 @@ async def test_texts_of_an_answer_have_so_many_bytes(
     assert [len(page) for page in pages] == [2, 2, 2]
     assert len({row["url"] for page in pages for row in page}) == 6
     size = max(len(json.dumps(page)) for page in pages)
-    assert size < 2 * results.ANSWER_BYTES_MAX
+    assert size < 2 * ANSWER_BYTES_MAX
 
 
 # --- exports ------------------------------------------------------------------------------------
