@@ -124,12 +124,12 @@ async def test_a_letter_says_where_it_came_from(world: World, source: MessageSou
     ("told", "source"),
     [
         ({}, MessageSource.SEEDS),
-        ({"reason": "failed 4 times"}, MessageSource.PACKS),
+        ({"reason": "failed 4 times"}, MessageSource.SEEDS),
         ({"reason": "failed 4 times", "source": "seeds"}, MessageSource.SEEDS),
         ({"reason": "failed 4 times", "source": "anything"}, MessageSource.SEEDS),
         ({"source": "packs"}, MessageSource.PACKS),
     ],
-    ids=["nothing", "earlier release", "seeds", "unknown", "packs"],
+    ids=["nothing", "a reason alone", "seeds", "unknown", "packs"],
 )
 async def test_a_letter_that_says_nothing_is_no_pack(
     aws_world: AwsWorld, told: dict[str, str], source: MessageSource

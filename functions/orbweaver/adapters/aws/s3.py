@@ -45,14 +45,9 @@ class BucketFiles:
 
     async def print_of(self, key: str) -> Print | None:
         with clients.translated("head_object"):
-            try:
-                answer = await self._client.head_object(
-                    Bucket=self._bucket, Key=key, ChecksumMode="ENABLED"
-                )
-            except ClientError as error:
-                if clients.code_of(error) in ABSENT:
-                    return None
-                raise
+            answer = await self._answer("head_object", key, ChecksumMode="ENABLED")
+        if answer is None:
+            return None
         known = answer.get("ChecksumSHA256")
         if known is not None and answer.get("ChecksumType", "FULL_OBJECT") == "FULL_OBJECT":
             return Print(bytes=answer["ContentLength"], sha256=b64decode(known).hex())
@@ -62,12 +57,9 @@ class BucketFiles:
         """Read a file that was put by other means, a block at a time."""
         digest, size = hashlib.sha256(), 0
         with clients.translated("get_object"):
-            try:
-                answer = await self._client.get_object(Bucket=self._bucket, Key=key)
-            except ClientError as error:
-                if clients.code_of(error) in ABSENT:
-                    return None
-                raise
+            answer = await self._answer("get_object", key)
+            if answer is None:
+                return None
             async with answer["Body"] as stream:
                 async for block in stream.content.iter_chunked(BLOCK_BYTES):
                     digest.update(block)
@@ -90,33 +82,38 @@ class BucketFiles:
 
     async def _get(self, key: str, bytes_max: int | None, **more: str) -> bytes | None:
         with clients.translated("get_object"):
-            try:
-                answer = await self._client.get_object(Bucket=self._bucket, Key=key, **more)
-            except ClientError as error:
-                if clients.code_of(error) in ABSENT:
-                    return None
-                raise
+            answer = await self._answer("get_object", key, **more)
+            if answer is None:
+                return None
             async with answer["Body"] as stream:
                 check_size(key, answer["ContentLength"], bytes_max)
                 body: bytes = await stream.read()
         return body
 
+    async def _answer(self, operation: str, key: str, **more: str) -> dict[str, Any] | None:
+        """Ask for a file; None where there is none."""
+        try:
+            call = getattr(self._client, operation)
+            answer: dict[str, Any] = await call(Bucket=self._bucket, Key=key, **more)
+        except ClientError as error:
+            if clients.code_of(error) in ABSENT:
+                return None
+            raise
+        return answer
+
     async def list(self, prefix: str) -> tuple[str, ...]:
-        keys: list[str] = []
-        parameters = {"Bucket": self._bucket, "Prefix": prefix}
-        while True:
-            answer = await clients.call(self._client, "list_objects_v2", **parameters)
-            keys += (entry["Key"] for entry in answer.get("Contents", ()))
-            if not answer.get("IsTruncated"):
-                return tuple(sorted(keys))
-            parameters["ContinuationToken"] = answer["NextContinuationToken"]
+        return await self._listed("Contents", "Key", Prefix=prefix)
 
     async def folders(self, prefix: str) -> tuple[str, ...]:
+        return await self._listed("CommonPrefixes", "Prefix", Prefix=prefix, Delimiter="/")
+
+    async def _listed(self, entries: str, name: str, **parameters: str) -> tuple[str, ...]:
+        """List a name of all entries of a kind, sorted."""
         found: list[str] = []
-        parameters = {"Bucket": self._bucket, "Prefix": prefix, "Delimiter": "/"}
+        parameters["Bucket"] = self._bucket
         while True:
             answer = await clients.call(self._client, "list_objects_v2", **parameters)
-            found += (entry["Prefix"] for entry in answer.get("CommonPrefixes", ()))
+            found += (entry[name] for entry in answer.get(entries, ()))
             if not answer.get("IsTruncated"):
                 return tuple(sorted(found))
             parameters["ContinuationToken"] = answer["NextContinuationToken"]

@@ -8,8 +8,8 @@ Rules
 - What is not hidden any more cannot be put back, and need not be.
 - Which queue a dead letter came from decides what it is read as. SQS says that of what it moved by
   itself, in an attribute that no sender can set; whatever the sender of such a message wrote into
-  its own attributes is passed over. What the worker buried says it beside the reason; the release
-  before gave a reason alone. What says nothing is read as seeds.
+  its own attributes is passed over. What the worker buried says it beside the reason. What says
+  nothing is read as seeds.
 
 Source: Amazon SQS developer guide, "Short and long polling", "Visibility timeout"; API reference,
 ReceiveMessage, ChangeMessageVisibilityBatch, DeleteMessageBatch.
@@ -157,10 +157,7 @@ def _told(message: dict[str, Any]) -> dict[str, str]:
 def _source_of(
     system: dict[str, str], told: dict[str, str], pack_queues: AbstractSet[str]
 ) -> MessageSource:
+    own = told.get("source") == MessageSource.PACKS
     if moved_from := system.get(MOVED_FROM):
         own = moved_from.rpartition(":")[2] in pack_queues
-    elif "source" in told:
-        own = told["source"] == MessageSource.PACKS
-    else:
-        own = "reason" in told
     return MessageSource.PACKS if own else MessageSource.SEEDS
