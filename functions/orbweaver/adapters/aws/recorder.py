@@ -13,12 +13,10 @@ import json
 import os
 from collections.abc import Iterable
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.adapters.aws import permissions
-
-if TYPE_CHECKING:
-    from orbweaver.adapters.aws.permissions import Permission
+from orbweaver.adapters.aws.permissions import Permission
 
 ASKED = "orbweaver.recorded"
 

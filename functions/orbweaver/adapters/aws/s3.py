@@ -5,16 +5,14 @@ from __future__ import annotations
 import hashlib
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from botocore.exceptions import ClientError
 
 from orbweaver.adapters.aws import clients
 from orbweaver.model.errors import check_cut, check_size
 from orbweaver.model.ports import Print
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DELETE_KEYS_MAX = 1_000
 BLOCK_BYTES = 1024 * 1024

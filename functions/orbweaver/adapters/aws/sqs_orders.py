@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from random import Random
+from typing import Any
 
 from orbweaver.adapters.aws.sqs import Mail, group_of, send_all
 from orbweaver.model.ports import Clock
-
-if TYPE_CHECKING:
-    from random import Random
 
 
 class SqsOrders:

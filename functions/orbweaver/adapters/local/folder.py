@@ -12,15 +12,12 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import file_digest
+from pathlib import Path
 from secrets import token_hex
 from shutil import copyfile
-from typing import TYPE_CHECKING
 
 from orbweaver.model.errors import Permanent, PortError, Transient, check_cut, check_size
 from orbweaver.model.ports import Print
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PARTIAL = ".partial"
 # Errors of the file system that pass by themselves or once there is room.

@@ -22,15 +22,12 @@ import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import asyncssh
 
+from orbweaver.delivery.known_hosts import HostKeys
 from orbweaver.model.address_policy import Allowed, verdict
 from orbweaver.model.errors import Permanent, Transient
-
-if TYPE_CHECKING:
-    from orbweaver.delivery.known_hosts import HostKeys
 
 ANY_PORT = 443  # one that is never in the way: a server's port is its operator's choice
 RESOLVE_S, CONNECT_S, LOGIN_S, CLOSE_S = 10, 15, 30, 5
