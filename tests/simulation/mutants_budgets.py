@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ from tests.memory import budgets, tables
 from tests.simulation.mutant import mutants
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from tests.simulation.scenario import Scenario
 
 
@@ -92,11 +95,15 @@ def _never_later(standing: Any, wanted: Any, **more: Any) -> Any:
 _WHOLE_STEP = next_step
 
 
-def _received_nothing(self: Any, result: Any, room: int, _received: int) -> None:
-    _WHOLE_RECEIVED(self, result, room, 0)
+@asynccontextmanager
+async def _received_nothing(self: Any, *asked: Any) -> AsyncIterator[Any]:
+    async with _WHOLE_ROOM(self, *asked) as room:
+        yield room
+        if room is not None:
+            room.received = 0
 
 
-_WHOLE_RECEIVED = reservation.Reservations.__dict__["received"]
+_WHOLE_ROOM = reservation.Reservations.__dict__["room"]
 
 COUNT = budgets.MemoryBudgets
 RESERVATION = reservation.Reservations
@@ -115,7 +122,7 @@ MUTANTS = (
         where=limiting("bytes_max", "nanodollars_max"),
     )
     + mutants(
-        ("what was received not counted", RESERVATION, "received", _received_nothing),
+        ("what was received not counted", RESERVATION, "room", _received_nothing),
         where=limiting("bytes_max"),
     )
 )

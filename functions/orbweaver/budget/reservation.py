@@ -13,9 +13,9 @@ commit; a crawl without such limits has no reservations, and pays nothing for th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from orbweaver.budget import crawl_cost
@@ -55,6 +55,14 @@ COUNT_TRIES = 3
 # Bodies are cut to what is left down to this part of what they may have, or of the limit if that is
 # less: 80 KB of 5 MB.
 SCRAP = 64
+
+
+@dataclass(slots=True, kw_only=True)
+class Room:
+    """How long a body may be, and how much of it was received, at most, so far."""
+
+    bytes_max: int
+    received: int = 0
 
 
 class Reservation:
@@ -212,18 +220,30 @@ class Reservations:
         both = (self.bytes, self.dollars)
         return {each.part: each.reserved for each in both if each and each.reserved}
 
-    async def room(self, result: PackResult, target: Target) -> int | None:
-        """How long a URL's body may be; None if no bytes are left, and it waits or has ended."""
-        settings = self._budget_keeper.settings
-        most = self._most(target)
-        if self.bytes is None:
-            return most
-        least = max(1, min(settings.body_bytes_max, self.bytes.limit) // SCRAP)
-        taken = await self.bytes.take(most, least, ahead=self._crawl.concurrency + 1)
-        if isinstance(taken, int):
-            return taken
-        _refuse(result, [target], taken, Reason.BYTES)
-        return None
+    @asynccontextmanager
+    async def room(self, result: PackResult, target: Target) -> AsyncIterator[Room | None]:
+        """Take room for a URL's body; None if no bytes are left, and it waits or has ended.
+
+        What was not received goes back, however the request ends.
+        """
+        settings, most = self._budget_keeper.settings, self._most(target)
+        taken: int | Refused = most
+        if self.bytes is not None:
+            least = max(1, min(settings.body_bytes_max, self.bytes.limit) // SCRAP)
+            taken = await self.bytes.take(most, least, ahead=self._crawl.concurrency + 1)
+        if not isinstance(taken, int):
+            _refuse(result, [target], taken, Reason.BYTES)
+            yield None
+            return
+        room = Room(bytes_max=taken)
+        try:
+            yield room
+        finally:
+            received = min(taken, room.received)
+            if received:
+                result.count(COUNTED[LimitPart.BYTES], received)
+            if self.bytes is not None:
+                self.bytes.put_back(taken - received)
 
     def _most(self, target: Target) -> int:
         settings = self._budget_keeper.settings
@@ -234,14 +254,6 @@ class Reservations:
         """Note that a body was longer than its room: by the limit's fault, if that was less."""
         if room < self._most(target):
             result.count(f"cut.{Reason.BYTES}")
-
-    def received(self, result: PackResult, room: int, received: int) -> None:
-        """Note what a request took of its room; the rest is for the next one."""
-        taken = min(room, received)
-        if taken:
-            result.count(COUNTED[LimitPart.BYTES], taken)
-        if self.bytes is not None:
-            self.bytes.put_back(room - taken)
 
     async def count(self, result: PackResult, host: str, targets: Sequence[Target]) -> list[Target]:
         """Count URLs as pages of their host; those beyond its limit end here."""

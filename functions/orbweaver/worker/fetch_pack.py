@@ -11,10 +11,13 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
+from orbweaver.budget.reservation import Room
 from orbweaver.fetching.conditional_get import condition_of
 from orbweaver.fetching.response_verdict import End
 from orbweaver.model.backoff import backoff_s
@@ -200,79 +203,72 @@ class PackFetcher:
             delay_ms=delay_ms,
             until_ms=context.until_ms,
         )
-        asking = self._semaphore(host, context.crawl.concurrency)
+        places = self._places(host, context.crawl.concurrency)
         async with asyncio.TaskGroup() as group:
             for place, target in enumerate(targets):
-                await asking.acquire()
-                try:
+                with ExitStack() as permits:
+                    await places.acquire()
+                    permits.callback(places.release)
                     return_at_ms = await pacer.take(len(targets) - place)
-                except BaseException:
-                    asking.release()
-                    raise
-                if return_at_ms is not None:
-                    asking.release()
-                    self._defer(context, targets[place:], return_at_ms)
-                    return return_at_ms
-                group.create_task(self._ask(context, target, pacer, pacer.turn, asking))
+                    if return_at_ms is not None:
+                        self._defer(context, targets[place:], return_at_ms)
+                        return return_at_ms
+                    kept = permits.pop_all()
+                visit = group.create_task(self._visit(context, target, pacer, pacer.turn, kept))
+                # One that is cancelled before its first step gives nothing back by itself.
+                visit.add_done_callback(partial(_close, kept))
         return None
 
-    async def _ask(
-        self,
-        context: PackContext,
-        target: Target,
-        pacer: Pacer,
-        turn: Turn,
-        asking: asyncio.Semaphore,
+    async def _visit(
+        self, context: PackContext, target: Target, pacer: Pacer, turn: Turn, permits: ExitStack
     ) -> None:
-        try:
+        """Visit a URL that has its place at the host, and its slot.
+
+        It keeps its place, and a sitemap its memory, until the answer is dealt with; a connection,
+        and room for the body, until the answer is there.
+        """
+        async with AsyncExitStack() as taken:
+            taken.enter_context(permits)
             if target.kind is TargetKind.SITEMAP:
-                async with self._large:  # what it takes is taken until it is dealt with
-                    await self._ask_now(context, target, pacer, turn)
-            else:
-                await self._ask_now(context, target, pacer, turn)
-        finally:
-            asking.release()
+                await taken.enter_async_context(self._large)
+            async with self._everywhere:
+                asked = await self._ask(context, target, pacer, turn)
+            if asked is not None:
+                answer, at_ms = asked
+                await self._handler.handle(context, target, answer, at_ms, turn)
 
-    async def _ask_now(
+    async def _ask(
         self, context: PackContext, target: Target, pacer: Pacer, turn: Turn
-    ) -> None:
-        async with self._everywhere:
-            if not await self._goes_on(context):
-                self._defer(context, [target], 0)
-                return
-            room_bytes = await context.reservations.room(context.result, target)
-            if room_bytes is None:
-                return
+    ) -> tuple[Response | Failure, int] | None:
+        """Ask for a URL; the answer, and when it was asked for. None if it returns or has ended."""
+        if not await self._goes_on(context):
+            self._defer(context, [target], 0)
+            return None
+        async with context.reservations.room(context.result, target) as room:
+            if room is None:
+                return None
             if not pacer.on_time(turn.slot_ms):  # held up between the slot and here
-                context.reservations.received(context.result, room_bytes, 0)
                 self._defer(context, [target], turn.slot_ms)
-                return
+                return None
             at_ms = self._clock.now_ms()
-            answer = await self._fetch(context, target, room_bytes)
+            answer = await self._fetch(context, target, room)
         if isinstance(answer, Failure) and answer.later_s is not None:
-            later_ms = self._clock.now_ms() + round(answer.later_s * 1000)
-            self._defer(context, [target], later_ms)
-            return
-        await self._handler.handle(context, target, answer, at_ms, turn)
+            self._defer(context, [target], self._clock.now_ms() + round(answer.later_s * 1000))
+            return None
+        return answer, at_ms
 
-    async def _fetch(
-        self, context: PackContext, target: Target, room_bytes: int
-    ) -> Response | Failure:
+    async def _fetch(self, context: PackContext, target: Target, room: Room) -> Response | Failure:
         """Ask, and note what was received; of a body that broke off, the most it may have been."""
-        received = 0
-        try:
-            request = self._request(context, target, room_bytes)
-            if context.crawl.cookies:
-                jars, crawl_id = self._jars(), context.crawl.id
-                headers = await jars.headers(crawl_id, request.url, request.headers)
-                request = replace(request, headers=headers)
-            received = room_bytes
-            answer = await self._fetcher.fetch(request)
-            received = received_of(answer)
-            if isinstance(answer, Response) and answer.truncated:
-                context.reservations.cut(context.result, target, room_bytes)
-        finally:
-            context.reservations.received(context.result, room_bytes, received)
+        request = self._request(context, target, room.bytes_max)
+        if context.crawl.cookies:
+            jars, crawl_id = self._jars(), context.crawl.id
+            headers = await jars.headers(crawl_id, request.url, request.headers)
+            request = replace(request, headers=headers)
+        room.received = room.bytes_max
+        answer = await self._fetcher.fetch(request)
+        room.received = received_of(answer)
+        if isinstance(answer, Response) and answer.truncated:
+            context.reservations.cut(context.result, target, room.bytes_max)
         if context.crawl.cookies and isinstance(answer, Response) and answer.cookies:
             refused = await self._jars().take(context.crawl.id, target.url, answer.cookies)
             if refused:
@@ -326,8 +322,12 @@ class PackFetcher:
     def _identity(self, context: PackContext, host: str) -> Identity:
         return identity_of(context.crawl, host, self._settings.user_agent)
 
-    def _semaphore(self, host: str, width: int) -> asyncio.Semaphore:
+    def _places(self, host: str, width: int) -> asyncio.Semaphore:
         return self._asking.setdefault((host, width), asyncio.Semaphore(width))
+
+
+def _close(permits: ExitStack, _ended: asyncio.Task[None]) -> None:
+    permits.close()
 
 
 def _unended(context: PackContext, targets: Sequence[Target]) -> list[Target]:

@@ -1,0 +1,80 @@
+"""What a visit of a URL takes is given back, wherever it breaks off."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from orbweaver.frontier.pack_result import PackResult
+from orbweaver.model.errors import Transient
+from orbweaver.model.target import Target, TargetKind
+from orbweaver.worker.pack_context import PackContext
+from tests.unit.stage import CRAWL, ROOT, SITE, Stage, hand_over, html
+from tests.unit.worker.test_fetch_pack import targets
+
+if TYPE_CHECKING:
+    from orbweaver.budget.reservation import Reservations
+    from orbweaver.model.http_exchange import Failure, Request, Response
+
+PAIRED = replace(CRAWL, concurrency=2, bytes_max=10**9)
+SITEMAP = Target(url=f"{SITE}/sitemap.xml", depth=1, kind=TargetKind.SITEMAP)
+ASKED = [*targets("a"), SITEMAP, *targets("b", "c")]
+
+
+def begin(stage: Stage) -> tuple[asyncio.Task[None], Reservations]:
+    """Begin a visit of two places at a host, with a limit of bytes."""
+    stage.world.crawls[PAIRED.id] = PAIRED
+    reservations = stage.budget_keeper.open(PAIRED, ROOT)
+    context = PackContext(
+        crawl=PAIRED,
+        result=PackResult(PAIRED.id),
+        until_ms=stage.clock.at_ms + 60_000,
+        reservations=reservations,
+    )
+    return asyncio.create_task(stage.pack_fetcher.fetch(context, ASKED)), reservations
+
+
+def free(stage: Stage, reservations: Reservations) -> tuple[int, ...]:
+    """Count what is free: places at the host, connections, room for sitemaps; and bodies out."""
+    fetcher = stage.pack_fetcher
+    places = (fetcher._places(SITE, 2), fetcher._everywhere, fetcher._large)
+    assert reservations.bytes is not None
+    return (*(each._value for each in places), reservations.bytes._out)
+
+
+async def test_a_visit_that_is_cancelled_keeps_nothing() -> None:
+    """Cancelled at any step of the event loop, it has given back all that it had taken."""
+    cancelled = True
+    steps = 0
+    while cancelled:
+        stage = Stage(gate=hand_over)
+        for target in ASKED:
+            stage.web.put(target.url, html())
+        places = stage.pack_fetcher._places(SITE, 2)  # held, as by another pack of the host
+        task, reservations = begin(stage)
+        whole = free(stage, reservations)
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert places._value == 2, steps
+        assert free(stage, reservations) == whole, steps
+        cancelled = task.cancelled()
+        steps += 1
+    assert steps > len(ASKED)
+
+
+async def test_a_visit_that_has_not_begun_when_another_fails_keeps_nothing() -> None:
+    """Its task ends before its first step, and its place at the host is free."""
+    stage = Stage()
+    places = stage.pack_fetcher._places(SITE, 2)
+
+    async def failing(request: Request) -> Response | Failure:
+        raise Transient("no memory")
+
+    stage.web.fetch = failing  # type: ignore[method-assign] # a fault of ours
+    task, reservations = begin(stage)
+    await task
+    assert places._value == 2
+    assert free(stage, reservations) == (2, stage.settings.fetch_concurrency, 2, 0)
