@@ -40,10 +40,10 @@ async def _grant_not_found(
 _WHOLE_COUNT = budgets.MemoryBudgets.__dict__["count"]
 
 
-async def _count_every_time(self: Any, result: Any, host: str, targets: Any) -> Any:
+async def _count_every_time(self: Any, host: str, targets: Any) -> Any:
     """Count a URL that comes back once more."""
     uncounted = [replace(target, counted=False) for target in targets]
-    return await _WHOLE_COUNTING(self, result, host, uncounted)
+    return await _WHOLE_COUNTING(self, host, uncounted)
 
 
 _WHOLE_COUNTING = reservation.Reservations.__dict__["count"]
@@ -99,7 +99,7 @@ _WHOLE_STEP = next_step
 async def _received_nothing(self: Any, *asked: Any) -> AsyncIterator[Any]:
     async with _WHOLE_ROOM(self, *asked) as room:
         yield room
-        if room is not None:
+        if isinstance(room, reservation.Room):
             room.received = 0
 
 

@@ -41,8 +41,12 @@ def _nothing_said(_rules: Any, _url: str) -> Any:
     return url_rules.NOTHING
 
 
-def _all_recorded(self: Any, _target: Any, record: Any) -> None:
-    self.result.end(record)
+def _all_recorded(self: Any, *asked: Any, **more: Any) -> Any:
+    page = _WHOLE_ENDED(self, *asked, **more)
+    return replace(page, end=replace(page.end, recorded=True))
+
+
+_WHOLE_ENDED = pack_context.PackContext.__dict__["ended"]
 
 
 def _without_lane(sent: Any) -> Any:
@@ -102,7 +106,7 @@ MUTANTS = (
     *mutants(
         ("a rule's depth ignored", admission, "depth_limit", _depth_of_the_crawl),
         ("links followed against a rule", response_handling, "said_of", _nothing_said),
-        ("recorded against a rule", pack_context.PackContext, "end", _all_recorded),
+        ("recorded against a rule", pack_context.PackContext, "ended", _all_recorded),
         ("priority lost on the way", target, "extras_of", _without_lane),
         ("lanes mixed in a pack", apply_journal, "outbox", _mixed),
         ("a rule's delay ignored", fetch_pack, "by_delay", _one_delay),

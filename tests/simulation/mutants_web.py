@@ -30,13 +30,13 @@ def _grant_from_now(
     return now_ms, min(wanted, max(0, until_ms - now_ms) // spacing + 1)
 
 
-async def _retries_without_slot(self: Any, stay: Any, host: str, targets: Any, delay: int) -> None:
+async def _retries_without_slot(self: Any, visit: Any, targets: Any, delay: int) -> None:
     """Ask again at once for what failed before; only first attempts wait for slots."""
     firsts = [target for target in targets if target.attempt == 1]
-    await _WHOLE_WALK(self, stay, host, firsts, delay)
+    await _WHOLE_WALK(self, visit, firsts, delay)
     for target in targets:
         if target.attempt > 1:
-            await _WHOLE_WALK(self, stay, host, [target], 0)
+            await _WHOLE_WALK(self, visit, [target], 0)
 
 
 _WHOLE_WALK = fetch_pack.PackFetcher.__dict__["_walk"]

@@ -36,7 +36,7 @@ from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import Transient
 from orbweaver.model.limits import LimitPart
-from orbweaver.model.outcome import Reason, Refusal
+from orbweaver.model.outcome import Refusal
 from orbweaver.model.ports import Clock
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target, TargetKind
@@ -59,9 +59,10 @@ SCRAP = 64
 
 @dataclass(slots=True, kw_only=True)
 class Room:
-    """How long a body may be, and how much of it was received, at most, so far."""
+    """How long a body may be, by a limit if `limited`; and how much was received, at most."""
 
     bytes_max: int
+    limited: bool = False
     received: int = 0
 
 
@@ -208,6 +209,7 @@ class Reservations:
         self._pack_id = pack_id
         self._counted: set[str] = set()
         self._visited = False
+        self._received = 0
         self._seconds = 0.0
         # How many files were written for what was fetched.
         self.files = 0
@@ -221,27 +223,22 @@ class Reservations:
         return {each.part: each.reserved for each in both if each and each.reserved}
 
     @asynccontextmanager
-    async def room(self, result: PackResult, target: Target) -> AsyncIterator[Room | None]:
-        """Take room for a URL's body; None if no bytes are left, and it waits or has ended.
-
-        What was not received goes back, however the request ends.
-        """
+    async def room(self, target: Target) -> AsyncIterator[Room | Refused]:
+        """Take room for a URL's body; what was not received goes back, however that ends."""
         settings, most = self._budget_keeper.settings, self._most(target)
         taken: int | Refused = most
         if self.bytes is not None:
             least = max(1, min(settings.body_bytes_max, self.bytes.limit) // SCRAP)
             taken = await self.bytes.take(most, least, ahead=self._crawl.concurrency + 1)
         if not isinstance(taken, int):
-            _refuse(result, [target], taken, Reason.BYTES)
-            yield None
+            yield taken
             return
-        room = Room(bytes_max=taken)
+        room = Room(bytes_max=taken, limited=taken < most)
         try:
             yield room
         finally:
             received = min(taken, room.received)
-            if received:
-                result.count(COUNTED[LimitPart.BYTES], received)
+            self._received += received
             if self.bytes is not None:
                 self.bytes.put_back(taken - received)
 
@@ -250,25 +247,17 @@ class Reservations:
         sitemap = target.kind is TargetKind.SITEMAP
         return settings.sitemap_bytes_max if sitemap else settings.body_bytes_max
 
-    def cut(self, result: PackResult, target: Target, room: int) -> None:
-        """Note that a body was longer than its room: by the limit's fault, if that was less."""
-        if room < self._most(target):
-            result.count(f"cut.{Reason.BYTES}")
-
-    async def count(self, result: PackResult, host: str, targets: Sequence[Target]) -> list[Target]:
-        """Count URLs as pages of their host; those beyond its limit end here."""
+    async def count(
+        self, host: str, targets: Sequence[Target]
+    ) -> tuple[list[Target], list[Target]]:
+        """Count URLs as pages of their host; those that are counted, and those beyond its limit."""
         limit = self._crawl.host_pages_max
         new = [target.url for target in targets if not target.counted]
         if limit is None or not new:
-            return list(targets)
+            return list(targets), []
         self._counted |= await self._count(host, new, limit)
-        admitted = []
-        for target in map(self.mark, targets):
-            if target.counted:
-                admitted.append(target)
-            else:
-                result.leave(target, Reason.HOST_PAGES)
-        return admitted
+        marked = [self.mark(target) for target in targets]
+        return [one for one in marked if one.counted], [one for one in marked if not one.counted]
 
     def mark(self, target: Target) -> Target:
         """Mark a URL that this delivery has counted."""
@@ -285,10 +274,10 @@ class Reservations:
         finally:
             self._seconds = shared_clock.leave() - began_s
 
-    async def admit(self, result: PackResult, targets: Sequence[Target], seconds: float) -> bool:
-        """Reserve what a visit of so many seconds may cost; else its URLs wait, or have ended."""
+    async def admit(self, targets: Sequence[Target], seconds: float) -> Refused | None:
+        """Reserve what a visit of so many seconds may cost; None once that is done."""
         if self.dollars is None:
-            return True
+            return None
         settings = self._budget_keeper.settings
         least = crawl_cost.visit_most(
             urls=len(targets), seconds=seconds, memory_mb=settings.memory_mb
@@ -300,13 +289,12 @@ class Reservations:
             for target in targets
         )
         taken = await self.dollars.take(least + links * crawl_cost.CLAIM, least)
-        if isinstance(taken, int):
-            return True
-        _refuse(result, targets, taken, Reason.DOLLARS)
-        return False
+        return None if isinstance(taken, int) else taken
 
     async def pay(self, result: PackResult, urls: int, looked_up: int) -> None:
-        """Count what a visit has cost, and leave out the links that nothing is left for."""
+        """Count what a visit has used, and leave out the links that nothing is left for."""
+        if self._received:
+            result.count(COUNTED[LimitPart.BYTES], self._received)
         spent = crawl_cost.LOOK_UP * looked_up
         if self._visited:
             spent += crawl_cost.visit(
@@ -372,16 +360,6 @@ class SharedClock:
 def _open(budget_keeper: BudgetKeeper, crawl: Crawl, part: LimitPart) -> Reservation | None:
     limit = limit_of(crawl, part)
     return None if limit is None else Reservation(budget_keeper, crawl, part, limit)
-
-
-def _refuse(
-    result: PackResult, targets: Sequence[Target], refused: Refused, reason: Reason
-) -> None:
-    for target in targets:
-        if isinstance(refused, Later):
-            result.requeue(target, refused.wait_s, why="deferrals")
-        else:
-            result.leave(target, reason)
 
 
 def _mark(target: Target, counted: set[str]) -> Target:

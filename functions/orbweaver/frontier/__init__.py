@@ -9,7 +9,7 @@ Decides what belongs to a crawl and how it is written down; orders no effects (`
     crawler_traps   URLs without end
     seen_urls       claims that need no second look
     claims          states of packs and URLs
-    pack_result     a pack's result in progress
+    pack_result     what pages came to, and their pack
     journal         its redo log, and its outbox
     journal_codec   the same as stored
     ledger_codec    a commit record as stored

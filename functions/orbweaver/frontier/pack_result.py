@@ -1,25 +1,77 @@
-"""A pack's result in progress, until it is written down as its journal."""
+"""A page's result, and a pack's in progress: those of its pages, until it is its journal.
+
+What processes a page returns its result; it reads of the pack's, at most, which links are noted.
+Results are added one at a time, as pages end, so none is added in part.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import ceil
 from types import MappingProxyType
+from typing import Literal, TypeAlias, assert_never
 
 from orbweaver.frontier.body_file import BodyPlace, Kept, located
 from orbweaver.frontier.journal import DELAY_S_MAX, NOTHING, Journal, Requeue, Unrecorded
 from orbweaver.frontier.messages import Past
 from orbweaver.model.cuts import counters
-from orbweaver.model.outcome import Outcome, Refusal
+from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Prior, Target, TargetKind
 from orbweaver.model.url import host_of, redacted
 
 # Of each reason for which references are refused.
 SAMPLES_MAX = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundLinks:
+    """What references came to: links, refusals with examples, and what a later run may take."""
+
+    admitted: tuple[Target, ...] = ()
+    refused: tuple[tuple[Refusal, int, tuple[str, ...]], ...] = ()
+    left: tuple[Target, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedPage:
+    """A URL has its outcome; with what is to be stored of its page, if its record is kept."""
+
+    record: PageRecord
+    recorded: bool = True
+    kept: Kept | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Returning:
+    """A URL is to be asked for again, after so long."""
+
+    target: Target
+    delay_s: float
+    why: Literal["retries", "deferrals"] = "deferrals"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unasked:
+    """A URL is not asked for, because its crawl is over."""
+
+    target: Target
+    reason: Reason
+
+
+PageEnd: TypeAlias = EndedPage | Returning | Unasked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageResult:
+    """What the processing of one URL came to."""
+
+    end: PageEnd
+    found: tuple[FoundLinks, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 class PackResult:
@@ -42,6 +94,32 @@ class PackResult:
         self._past: list[Past] = []
         self._reopened: set[str] = set()
 
+    def add(self, *pages: PageResult) -> None:
+        """Add what URLs came to, one after the other."""
+        for page in pages:
+            for found in page.found:
+                self.add_links(found)
+            self._counts.update(page.counts)
+            match page.end:
+                case EndedPage(record=record, recorded=recorded, kept=kept):
+                    self.end(record, recorded=recorded)
+                    self._kept += [kept] if kept is not None and recorded else []
+                case Returning(target=target, delay_s=delay_s, why=why):
+                    self.requeue(target, delay_s, why=why)
+                case Unasked(target=target, reason=reason):
+                    self.leave(target, reason)
+                case _:
+                    assert_never(page.end)
+
+    def add_links(self, found: FoundLinks) -> None:
+        """Add what references came to."""
+        for refusal, count, urls in found.refused:
+            self.refuse(refusal, count, urls)
+        for target in found.left:
+            self.leave_out(target)
+        for target in found.admitted:
+            self.link(target)
+
     def end(self, record: PageRecord, *, recorded: bool = True) -> None:
         """Note a URL's outcome, and whether a record of it is to be kept."""
         self._records[record.url] = record
@@ -56,11 +134,6 @@ class PackResult:
         if record.items and recorded:
             self._counts["items"] += record.items
             self._counts["items_invalid"] += record.items_invalid or 0
-
-    def keep(self, kept: Kept) -> None:
-        """Note what is to be stored of a page whose outcome is noted."""
-        if kept.url not in self._unrecorded:
-            self._kept.append(kept)
 
     @property
     def kept(self) -> Sequence[Kept]:

@@ -3,6 +3,9 @@
 For every host of a pack, in this order: is it blocked, what does robots.txt say, which slots does
 it give. A URL without a slot inside this invocation comes back later. `worker/response_handling.py`
 decides on answers. URLs that robots.txt forbids, or whose host is down, end without a request.
+
+The result of each URL is a value, added to its pack's here as soon as it is there: what was
+answered stands, however visits of other URLs end.
 """
 
 from __future__ import annotations
@@ -10,16 +13,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
+from orbweaver.budget.budget_rules import Later, Refused
 from orbweaver.budget.reservation import Room
 from orbweaver.fetching.conditional_get import condition_of
 from orbweaver.fetching.response_verdict import End
+from orbweaver.frontier.journal import NOTHING
+from orbweaver.frontier.pack_result import PackResult, PageResult, Returning, Unasked
 from orbweaver.model.backoff import backoff_s
 from orbweaver.model.crawl import State
 from orbweaver.model.crawl_rules import by_delay
@@ -38,7 +44,7 @@ from orbweaver.politeness.host_health import HostHealth
 from orbweaver.politeness.host_schedule import delay_of, is_down
 from orbweaver.politeness.pacer import Pacer, Turn
 from orbweaver.politeness.robots_cache import Deferred, RobotsKeeper, RobotsUnreachable
-from orbweaver.politeness.robots_rules import UNDECIDED
+from orbweaver.politeness.robots_rules import UNDECIDED, RobotsRule
 from orbweaver.politeness.robots_txt import Robots
 from orbweaver.worker.crawl_cache import RecentCrawls
 from orbweaver.worker.ending import Ending
@@ -63,6 +69,24 @@ TROUBLE_MS = 10_000
 JUDGED_AT_ONCE = 4
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answered:
+    """The answer to a request, when it was made, and what is to be counted of it."""
+
+    answer: Response | Failure
+    at_ms: int
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _HostVisit:
+    """A host, visited for a pack; what its URLs come to is added to the pack's result."""
+
+    host: str
+    context: PackContext
+    result: PackResult
+
+
 class PackFetcher:
     """Asks for the URLs of packs, many packs and hosts at once."""
 
@@ -79,7 +103,6 @@ class PackFetcher:
         settings: Settings,
         ending: Ending | None = None,
     ) -> None:
-        """Take the ports and limits; queues for a host are made when it is first asked."""
         self._ending = ending or Ending()
         self._history = history
         self._crawls = crawls
@@ -88,7 +111,7 @@ class PackFetcher:
         self._clock = clock
         self._random = random
         self._settings = settings
-        self._unasked = Unasked(clock=clock, random=random, settings=settings)
+        self._unvisited = Unvisited(clock=clock, random=random, settings=settings)
         self._sitemaps = Sitemaps(clock=clock, settings=settings)
         self._health = HostHealth(hosts=hosts, clock=clock, random=random)
         self._handler = ResponseHandler(
@@ -108,55 +131,65 @@ class PackFetcher:
         self._everywhere = asyncio.Semaphore(settings.fetch_concurrency)
         self._large = asyncio.Semaphore(SITEMAPS_AT_ONCE)
 
-    async def fetch(self, context: PackContext, targets: Sequence[Target]) -> None:
+    async def fetch(
+        self, context: PackContext, result: PackResult, targets: Sequence[Target]
+    ) -> None:
         """Bring every target to an outcome, or to coming back; all hosts at once."""
         waiting_s = max(0, context.until_ms - self._clock.now_ms()) / 1000
         visit_s = waiting_s + self._settings.fetch_total_s
-        if not await context.reservations.admit(context.result, targets, visit_s):
+        refused = await context.reservations.admit(targets, visit_s)
+        if refused is not None:
+            result.add(*(_refused(target, refused, Reason.DOLLARS) for target in targets))
             return
         priors = {target.url: target.prior for target in targets if target.prior is not None}
         if priors:
             context = replace(context, before=await self._history.before(priors))
         hosts: defaultdict[str, list[Target]] = defaultdict(list)
         for target in targets:
-            if not await self._sitemaps.go_on(context, target):
+            part = await self._sitemaps.go_on(context, target)
+            if part is not None:
+                result.add(part)
+            else:
                 hosts[host_of(target.url)].append(target)
         async with asyncio.TaskGroup() as group:
             for host, queue in hosts.items():
-                group.create_task(self._fetch_or_defer(context, host, queue))
+                visit = _HostVisit(host=host, context=context, result=result)
+                group.create_task(self._fetch_or_defer(visit, queue))
 
-    async def _fetch_or_defer(self, context: PackContext, host: str, targets: list[Target]) -> None:
+    async def _fetch_or_defer(self, visit: _HostVisit, targets: list[Target]) -> None:
         """Visit a host; while its item cannot be read or written, its URLs come back later.
 
         The other hosts of the pack go on, and what was answered stands. Of a
         worker that is told to end, all of them come back at once.
         """
         try:
-            if context.crawl.cookies:
-                await self._jars().look(context.crawl.id, f"{host}/")
-            if await self._ending.cut_short(self._fetch_host(context, host, targets)):
-                self._defer(context, _unended(context, targets), self._clock.now_ms())
+            if visit.context.crawl.cookies:
+                await self._jars().look(visit.context.crawl.id, f"{visit.host}/")
+            if await self._ending.cut_short(self._fetch_host(visit, targets)):
+                self._defer(visit.result, _unended(visit, targets), self._clock.now_ms())
         except* Transient as trouble:
-            left = _unended(context, targets)
-            told = {"host": host, "urls": len(left), "error": str(trouble.exceptions[0])}
+            left = _unended(visit, targets)
+            told = {"host": visit.host, "urls": len(left), "error": str(trouble.exceptions[0])}
             _log.warning("host.out_of_reach", extra=told)
-            self._defer(context, left, self._clock.now_ms() + TROUBLE_MS)
+            self._defer(visit.result, left, self._clock.now_ms() + TROUBLE_MS)
 
-    async def _fetch_host(self, context: PackContext, host: str, targets: list[Target]) -> None:
+    async def _fetch_host(self, visit: _HostVisit, targets: list[Target]) -> None:
+        context, result, host = visit.context, visit.result, visit.host
         state = await self._hosts.look(host)
         if is_down(state, self._clock.now_ms()):
-            self._unasked.give_up(context, targets, state.failures)
+            give_up = partial(self._unvisited.given_up, context, failures=state.failures)
+            result.add(*map(give_up, targets))
             return
         robots: Robots | None = None
         if context.crawl.obey_robots:
             named = named_for(context.named, *targets)
             match await self._robots.of(host, context.crawl, context.until_ms, named=named):
                 case Deferred() as deferred:
-                    self._defer(context, targets, deferred.return_at_ms)
+                    self._defer(result, targets, deferred.return_at_ms)
                     return
                 case RobotsUnreachable() as unreachable:
-                    for target in targets:
-                        self._unasked.retry(context, target, unreachable)
+                    retry = partial(self._unvisited.retried, context, unreachable=unreachable)
+                    result.add(*map(retry, targets))
                     return
                 case rules:
                     robots = rules
@@ -165,45 +198,52 @@ class PackFetcher:
         for first in range(0, len(targets), size):
             if first:
                 await asyncio.sleep(0)  # what was judged may have held the event loop
-            return_at_ms = await self._judge(context, host, targets[first : first + size], robots)
+            return_at_ms = await self._judge(visit, targets[first : first + size], robots)
             if return_at_ms is not None:
-                self._defer(context, targets[first + size :], return_at_ms)
+                self._defer(result, targets[first + size :], return_at_ms)
                 break
         if robots is not None:
-            self._sitemaps.name(context, robots.sitemaps, targets, robots.sitemaps_cut)
+            result.add_links(
+                self._sitemaps.name(context.crawl, robots, targets, outcome=result.outcome)
+            )
 
     async def _judge(
-        self, context: PackContext, host: str, targets: Sequence[Target], robots: Robots | None
+        self, visit: _HostVisit, targets: Sequence[Target], robots: Robots | None
     ) -> int | None:
         """Ask for those of one host's targets that may be asked for.
 
         When to come back, if there were not slots enough.
         """
+        context, result, host = visit.context, visit.result, visit.host
         token = self._identity(context, host).token
-        allowed = [
-            target for target in targets if self._unasked.allowed(context, target, robots, token)
-        ]
+        allowed: list[Target] = []
+        for target in targets:
+            rule = robots.rule_for(token, target.url) if robots is not None else None
+            if rule is None or rule.allow:
+                allowed.append(target)
+            else:
+                result.add(self._unvisited.forbidden(context, target, rule))
         asked_s = robots.crawl_delay(token) if robots else None
         pace_ms = self._health.pace_ms(host) // context.crawl.concurrency
-        counted = await context.reservations.count(context.result, host, allowed)
+        counted, beyond = await context.reservations.count(host, allowed)
+        ended = (Unasked(target=target, reason=Reason.HOST_PAGES) for target in beyond)
+        result.add(*(PageResult(end=end) for end in ended))
         return_at_ms: int | None = None
         for least_ms, group in by_delay(context.crawl, counted):
             delay_ms = delay_of(least_ms, asked_s, pace_ms)
-            return_at_ms = await self._walk(context, host, group, delay_ms) or return_at_ms
+            return_at_ms = await self._walk(visit, group, delay_ms) or return_at_ms
         return return_at_ms
 
-    async def _walk(
-        self, context: PackContext, host: str, targets: list[Target], delay_ms: int
-    ) -> int | None:
+    async def _walk(self, visit: _HostVisit, targets: list[Target], delay_ms: int) -> int | None:
         """Ask for one host's targets in turn, each in its slot; when those return that get none."""
         pacer = Pacer(
             hosts=self._hosts,
             clock=self._clock,
-            host=host,
+            host=visit.host,
             delay_ms=delay_ms,
-            until_ms=context.until_ms,
+            until_ms=visit.context.until_ms,
         )
-        places = self._places(host, context.crawl.concurrency)
+        places = self._places(visit.host, visit.context.crawl.concurrency)
         async with asyncio.TaskGroup() as group:
             for place, target in enumerate(targets):
                 with ExitStack() as permits:
@@ -211,18 +251,18 @@ class PackFetcher:
                     permits.callback(places.release)
                     return_at_ms = await pacer.take(len(targets) - place)
                     if return_at_ms is not None:
-                        self._defer(context, targets[place:], return_at_ms)
+                        self._defer(visit.result, targets[place:], return_at_ms)
                         return return_at_ms
                     kept = permits.pop_all()
-                visit = group.create_task(self._visit(context, target, pacer, pacer.turn, kept))
+                asking = group.create_task(self._visit(visit, target, pacer, pacer.turn, kept))
                 # One that is cancelled before its first step gives nothing back by itself.
-                visit.add_done_callback(partial(_close, kept))
+                asking.add_done_callback(partial(_close, kept))
         return None
 
     async def _visit(
-        self, context: PackContext, target: Target, pacer: Pacer, turn: Turn, permits: ExitStack
+        self, visit: _HostVisit, target: Target, pacer: Pacer, turn: Turn, permits: ExitStack
     ) -> None:
-        """Visit a URL that has its place at the host, and its slot.
+        """Visit a URL that has its place at the host, and its slot, and add its result.
 
         It keeps its place, and a sitemap its memory, until the answer is dealt with; a connection,
         and room for the body, until the answer is there.
@@ -232,48 +272,50 @@ class PackFetcher:
             if target.kind is TargetKind.SITEMAP:
                 await taken.enter_async_context(self._large)
             async with self._everywhere:
-                asked = await self._ask(context, target, pacer, turn)
-            if asked is not None:
-                answer, at_ms = asked
-                await self._handler.handle(context, target, answer, at_ms, turn)
+                page = await self._ask(visit.context, target, pacer, turn)
+            if isinstance(page, _Answered):
+                counts, answered = page.counts, (page.answer, page.at_ms, turn)
+                page = await self._handler.handle(visit.context, target, *answered)
+                page = replace(page, counts=counts)
+            visit.result.add(page)
 
     async def _ask(
         self, context: PackContext, target: Target, pacer: Pacer, turn: Turn
-    ) -> tuple[Response | Failure, int] | None:
-        """Ask for a URL; the answer, and when it was asked for. None if it returns or has ended."""
+    ) -> _Answered | PageResult:
+        """Ask for a URL; its result, where it returns or has ended without an answer."""
         if not await self._goes_on(context):
-            self._defer(context, [target], 0)
-            return None
-        async with context.reservations.room(context.result, target) as room:
-            if room is None:
-                return None
+            return self._deferred(target, 0)
+        async with context.reservations.room(target) as room:
+            if not isinstance(room, Room):
+                return _refused(target, room, Reason.BYTES)
             if not pacer.on_time(turn.slot_ms):  # held up between the slot and here
-                self._defer(context, [target], turn.slot_ms)
-                return None
+                return self._deferred(target, turn.slot_ms)
             at_ms = self._clock.now_ms()
-            answer = await self._fetch(context, target, room)
+            answer, counts = await self._fetch(context, target, room)
         if isinstance(answer, Failure) and answer.later_s is not None:
-            self._defer(context, [target], self._clock.now_ms() + round(answer.later_s * 1000))
-            return None
-        return answer, at_ms
+            return self._deferred(target, self._clock.now_ms() + round(answer.later_s * 1000))
+        return _Answered(answer=answer, at_ms=at_ms, counts=counts)
 
-    async def _fetch(self, context: PackContext, target: Target, room: Room) -> Response | Failure:
+    async def _fetch(
+        self, context: PackContext, target: Target, room: Room
+    ) -> tuple[Response | Failure, Mapping[str, int]]:
         """Ask, and note what was received; of a body that broke off, the most it may have been."""
+        crawl_id, counts = context.crawl.id, {}
         request = self._request(context, target, room.bytes_max)
         if context.crawl.cookies:
-            jars, crawl_id = self._jars(), context.crawl.id
-            headers = await jars.headers(crawl_id, request.url, request.headers)
+            headers = await self._jars().headers(crawl_id, request.url, request.headers)
             request = replace(request, headers=headers)
         room.received = room.bytes_max
         answer = await self._fetcher.fetch(request)
         room.received = received_of(answer)
-        if isinstance(answer, Response) and answer.truncated:
-            context.reservations.cut(context.result, target, room.bytes_max)
-        if context.crawl.cookies and isinstance(answer, Response) and answer.cookies:
-            refused = await self._jars().take(context.crawl.id, target.url, answer.cookies)
-            if refused:
-                context.result.count("cookies.refused", refused)
-        return answer
+        if isinstance(answer, Response):
+            if answer.truncated and room.limited:
+                counts[f"cut.{Reason.BYTES}"] = 1
+            if context.crawl.cookies and answer.cookies:
+                refused = await self._jars().take(crawl_id, target.url, answer.cookies)
+                if refused:
+                    counts["cookies.refused"] = refused
+        return answer, counts
 
     def _jars(self) -> Cookies:
         if self._cookies is None:
@@ -299,10 +341,12 @@ class PackFetcher:
             then.rules,
         )
 
-    def _defer(self, context: PackContext, targets: Sequence[Target], return_at_ms: int) -> None:
+    def _defer(self, result: PackResult, targets: Sequence[Target], return_at_ms: int) -> None:
+        result.add(*(self._deferred(target, return_at_ms) for target in targets))
+
+    def _deferred(self, target: Target, return_at_ms: int) -> PageResult:
         delay_s = max(0, return_at_ms - self._clock.now_ms()) / 1000
-        for target in targets:
-            context.result.requeue(target, delay_s, why="deferrals")
+        return PageResult(end=Returning(target=target, delay_s=delay_s))
 
     def _request(self, context: PackContext, target: Target, room_bytes: int) -> Request:
         identity = self._identity(context, host_of(target.url))
@@ -330,36 +374,38 @@ def _close(permits: ExitStack, _ended: asyncio.Task[None]) -> None:
     permits.close()
 
 
-def _unended(context: PackContext, targets: Sequence[Target]) -> list[Target]:
+def _refused(target: Target, refused: Refused, reason: Reason) -> PageResult:
+    if isinstance(refused, Later):
+        return PageResult(end=Returning(target=target, delay_s=refused.wait_s))
+    return PageResult(end=Unasked(target=target, reason=reason))
+
+
+def _unended(visit: _HostVisit, targets: Sequence[Target]) -> list[Target]:
     """List the targets that neither ended nor return yet."""
-    left = [target for target in targets if not context.result.knows(target.url)]
-    return [context.reservations.mark(target) for target in left]
+    left = [target for target in targets if not visit.result.knows(target.url)]
+    return [visit.context.reservations.mark(target) for target in left]
 
 
-class Unasked:
+class Unvisited:
     """Ends URLs without a request, or lets them return for another attempt."""
 
     def __init__(self, *, clock: Clock, random: Random, settings: Settings) -> None:
-        """Take the clock, and how long retries wait."""
         self._clock = clock
         self._random = random
         self._settings = settings
 
-    def allowed(
-        self, context: PackContext, target: Target, robots: Robots | None, token: str
-    ) -> bool:
-        """Whether robots.txt lets a URL be asked for; it ends here if not."""
-        rule = robots.rule_for(token, target.url) if robots is not None else None
-        if rule is None or rule.allow:
-            return True
-        error = None
+    def forbidden(self, context: PackContext, target: Target, rule: RobotsRule) -> PageResult:
+        """End a URL that robots.txt forbids, by the rule or because it was not decided."""
+        error, counts = None, {}
         if rule is UNDECIDED:
             error = f"robots.txt: {UNDECIDED.pattern}"
-            context.result.count("robots.undecided")
-        self._end(context, target, End(outcome=Outcome.SKIPPED, reason=Reason.ROBOTS, error=error))
-        return False
+            counts = {"robots.undecided": 1}
+        end = End(outcome=Outcome.SKIPPED, reason=Reason.ROBOTS, error=error)
+        return self._ended(context, target, end, counts)
 
-    def retry(self, context: PackContext, target: Target, unreachable: RobotsUnreachable) -> None:
+    def retried(
+        self, context: PackContext, target: Target, unreachable: RobotsUnreachable
+    ) -> PageResult:
         """Let a URL return whose robots.txt could not be read; the last attempt ends it."""
         if target.attempt >= robots_attempts_max(unreachable.reason):
             end = End(
@@ -367,23 +413,23 @@ class Unasked:
                 reason=Reason.ROBOTS_UNREACHABLE,
                 error=f"robots.txt could not be had: {unreachable.detail}",
             )
-            context.result.count(f"{Reason.ROBOTS_UNREACHABLE}.{unreachable.reason or ANSWERED}")
-            self._end(context, target, end)
-            return
+            key = f"{Reason.ROBOTS_UNREACHABLE}.{unreachable.reason or ANSWERED}"
+            return self._ended(context, target, end, {key: 1})
         wait_s = (unreachable.return_at_ms - self._clock.now_ms()) / 1000
         pause_s = backoff_s(target.attempt, self._random, self._settings.retry_base_s)
         delay_s = max(wait_s, 0) + pause_s
-        context.result.requeue(next_attempt(target), delay_s, why="retries")
-
-    def give_up(self, context: PackContext, targets: Sequence[Target], failures: int) -> None:
-        """End the URLs of a host that is down."""
-        end = End(
-            outcome=Outcome.FAILED,
-            reason=Reason.HOST_DOWN,
-            error=f"the host did not answer {failures} times in a row",
+        return PageResult(
+            end=Returning(target=next_attempt(target), delay_s=delay_s, why="retries")
         )
-        for target in targets:
-            self._end(context, target, end)
 
-    def _end(self, context: PackContext, target: Target, end: End) -> None:
-        context.end(target, page_record(context.crawl.id, target, end, self._clock.now_ms()))
+    def given_up(self, context: PackContext, target: Target, failures: int) -> PageResult:
+        """End a URL of a host that is down."""
+        error = f"the host did not answer {failures} times in a row"
+        end = End(outcome=Outcome.FAILED, reason=Reason.HOST_DOWN, error=error)
+        return self._ended(context, target, end)
+
+    def _ended(
+        self, context: PackContext, target: Target, end: End, counts: Mapping[str, int] = NOTHING
+    ) -> PageResult:
+        record = page_record(context.crawl.id, target, end, self._clock.now_ms())
+        return context.ended(target, record, counts=counts)

@@ -253,15 +253,16 @@ class PackProcessor:
             until_ms = self._until_ms(deadline_ms)
             context = PackContext(
                 crawl=crawl,
-                result=result,
                 until_ms=until_ms,
                 reservations=reservations,
                 seen=lambda urls: self._sifter.seen.of(crawl.id, urls, self._clock.now_ms()),
+                linked=result.links_to,
                 named=origins_of(crawl) if self._settings.allow_addresses else NO_ORIGINS,
             )
             with self._body_writer.taking_part(crawl.id) as part:
                 with reservations.timed():
-                    await self._pack_fetcher.fetch(context, self._admitted(context, pack))
+                    admitted = self._admitted(context, result, pack)
+                    await self._pack_fetcher.fetch(context, result, admitted)
                 result.locate(await part.put(result.kept))
             reservations.files = part.files
         delay_s = result.requeue_delay_s(pack.targets)
@@ -275,7 +276,7 @@ class PackProcessor:
             )
         return _Results(result=result, at_ms=self._clock.now_ms(), reservations=reservations)
 
-    def _admitted(self, context: PackContext, pack: Pack) -> list[Target]:
+    def _admitted(self, context: PackContext, result: PackResult, pack: Pack) -> list[Target]:
         """Return the targets that fit their crawl; the others end here, with a reason."""
         admitted: list[Target] = []
         for target in pack.targets:
@@ -286,10 +287,11 @@ class PackProcessor:
             told = {"pack": pack.id, "url": redacted(target.url), "reason": refused}
             _log.warning("pack.url_refused", extra=told)
             if refused is Reason.INVALID:  # nothing can be stored under what is no URL
-                context.result.end_unrecorded(Outcome.SKIPPED, refused)
+                result.end_unrecorded(Outcome.SKIPPED, refused)
                 continue
             end = End(outcome=Outcome.SKIPPED, reason=refused)
-            context.end(target, page_record(pack.crawl, target, end, self._clock.now_ms()))
+            record = page_record(pack.crawl, target, end, self._clock.now_ms())
+            result.add(context.ended(target, record))
         return admitted
 
     async def _settle(self, crawl: Crawl, pack_id: str, journal: Journal) -> Done:

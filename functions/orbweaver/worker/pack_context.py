@@ -1,4 +1,4 @@
-"""The context of a pack at work, and the records of its URLs that have ended."""
+"""The context of a pack at work, and the results and records of its URLs that have ended."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from orbweaver.frontier.body_file import Kept
-from orbweaver.frontier.pack_result import PackResult
+from orbweaver.frontier.journal import NOTHING
+from orbweaver.frontier.pack_result import EndedPage, FoundLinks, PageResult
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_rules import said_of_target
 from orbweaver.model.cuts import Cuts, beyond, counted, joined, written
@@ -28,27 +29,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackContext:
-    """One pack at work: its crawl, its result so far, and when asking must be over.
+    """One pack at work: its crawl, and when asking must be over.
 
     `before` holds the records of earlier runs, by URL; `seen` says which URLs the crawl is known
-    to have claimed.
+    to have claimed, `linked` whether a page of the pack has a link to a URL, no deeper than that.
     """
 
     crawl: Crawl
-    result: PackResult
     until_ms: int
     reservations: Reservations
     before: Mapping[str, PageRecord] = field(default_factory=dict)
     seen: Callable[[Iterable[str]], AbstractSet[str]] = frozenset().intersection
+    linked: Callable[[str, int], bool] = lambda _url, _depth: False
     # The origins that a person named, where a stack dials what is not public.
     named: frozenset[str] = NO_ORIGINS
 
-    def end(self, target: Target, record: PageRecord, kept: Kept | None = None) -> None:
-        """Note how a target ended; a rule may say that no record of it is kept."""
+    def ended(
+        self,
+        target: Target,
+        record: PageRecord,
+        kept: Kept | None = None,
+        found: tuple[FoundLinks, ...] = (),
+        counts: Mapping[str, int] = NOTHING,
+    ) -> PageResult:
+        """Say how a target ended; a rule may say that no record of it is kept."""
         recorded = said_of_target(self.crawl, target).record is not False
-        self.result.end(record, recorded=recorded)
-        if kept is not None:
-            self.result.keep(kept)
+        end = EndedPage(record=record, recorded=recorded, kept=kept)
+        return PageResult(end=end, found=found, counts=counts)
 
 
 ERROR_CHARS_MAX = 300

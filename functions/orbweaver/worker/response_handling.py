@@ -1,31 +1,32 @@
-"""An answer's effects on its pack: a record, links, another attempt, a rest for the host.
+"""An answer's result: a record, links, another attempt; and its effect, a rest for the host.
 
 Decided in `fetching/response_verdict.py` (what an answer is), `worker/page_reading.py` (what a
-page says) and `frontier/admission.py` (whether a link belongs); brought together and noted in the
-pack's result here.
+page says) and `frontier/admission.py` (whether a link belongs); brought together here.
 
 A page can have thousands of links, each as long as a URL may be, and a crawl patterns for them.
-They are judged a slice at a time, so that other pages have their turns, and noted as a whole: a
-page that is given up in between leaves no half of its counts behind.
+They are judged a slice at a time, so that other pages have their turns.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from orbweaver.fetching import response_verdict as answers
 from orbweaver.fetching.conditional_get import condition_of, still
 from orbweaver.fetching.response_verdict import Retry, Verdict
 from orbweaver.frontier.admission import LIFTABLE, admit_link, admit_redirect, in_scope, led, widens
 from orbweaver.frontier.body_file import Kept
+from orbweaver.frontier.pack_result import FoundLinks, PageResult, Returning
 from orbweaver.frontier.stored_content import redacted
 from orbweaver.model.backoff import backoff_s
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Outcome, Reason, Refusal
-from orbweaver.model.page_record import with_items
+from orbweaver.model.page_record import PageRecord, with_items
 from orbweaver.model.ports import Clock
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target, TargetKind, next_attempt
@@ -45,12 +46,14 @@ from orbweaver.worker.sitemap_handling import Sitemaps
 if TYPE_CHECKING:
     from random import Random
 
+# How a page ended, and the links that it led to.
+_Outcome: TypeAlias = tuple[answers.End, tuple[FoundLinks, ...]]
 # How long a page is left for while the reader has too many.
 READER_BUSY_S = 5.0
 
 
 class ResponseHandler:
-    """Notes in results what answers come to; blocks hosts that ask for it."""
+    """Turns answers into results; blocks hosts that ask for it."""
 
     def __init__(
         self,
@@ -79,8 +82,8 @@ class ResponseHandler:
         answer: Response | Failure,
         at_ms: int,
         turn: Turn,
-    ) -> None:
-        """Note what the answer to a request comes to, made at `at_ms`, in its turn."""
+    ) -> PageResult:
+        """Say what the answer to a request comes to, made at `at_ms`, in its turn."""
         host = host_of(target.url)
         now_ms = self._clock.now_ms()
         before = context.before.get(target.url)
@@ -100,29 +103,28 @@ class ResponseHandler:
             read = await self._make_reading(context, target, verdict, answer, at_ms)
             if isinstance(read, ReaderBusy):
                 await self._note(host, answer, verdict, turn)
-                context.result.requeue(target, READER_BUSY_S, why="deferrals")
-                return
+                return PageResult(end=Returning(target=target, delay_s=READER_BUSY_S))
             verdict, reading = _as_read(verdict, answer, read)
         await self._note(host, answer, verdict, turn)
         if isinstance(verdict, answers.Retry):
             ended = answers.exhausted(verdict, target.attempt)
             if ended is None:
-                await self._retry(context, host, target, verdict)
-                return
+                return await self._retry(host, target, verdict)
             verdict = ended
         match verdict:
             case answers.Read():
                 if reading is None or reading.page is None:
-                    await self._sitemaps.read(context, target, verdict, answer, at_ms)
-                    return
-                end = await self._read(context, target, reading, reading.page, verdict)
+                    return await self._sitemaps.read(context, target, verdict, answer, at_ms)
+                end, found = await self._read(context, target, reading, reading.page, verdict)
             case answers.Lead(location=location):
-                end = self._redirect(context, target, location)
+                end, onward = self._redirect(context, target, location)
+                found = (onward,)
             case answers.End():
-                end = verdict
+                end, found = verdict, ()
             case _:
                 assert_never(verdict)
-        self._end(context, target, end, answer, reading, at_ms)
+        record, kept = _recorded(context, target, end, answer, reading, at_ms)
+        return context.ended(target, record, kept, found)
 
     async def _make_reading(
         self, context: PackContext, target: Target, verdict: Verdict, answer: Response, at_ms: int
@@ -141,29 +143,6 @@ class ResponseHandler:
         until_ms = context.until_ms + round(settings.fetch_total_s * 1000)
         return await self._reader.read(job, host, until_ms)
 
-    def _end(
-        self,
-        context: PackContext,
-        target: Target,
-        end: answers.End,
-        answer: Response | Failure,
-        reading: PageReading | None,
-        at_ms: int,
-    ) -> None:
-        """Note how a URL ended, and what is stored of its page."""
-        if end.outcome in (Outcome.SKIPPED, Outcome.FAILED):
-            # What was looked at may not be the whole, and is nothing of the site's.
-            answer, reading = answers.bare(answer), None
-        crawl, before = context.crawl, context.before.get(target.url)
-        page, cut = (None, ()) if reading is None else (reading.page, reading.cut)
-        record = page_record(crawl.id, target, end, at_ms, answer=answer, page=page, cut=cut)
-        if crawl.redacted:
-            record = redacted(record, crawl.redacted)
-        kept: Kept | None = None
-        if reading is not None and end.outcome is Outcome.FETCHED:
-            record, kept = with_items(record, reading.items), reading.kept
-        context.end(target, record if before is None else still(record, before), kept)
-
     async def _read(
         self,
         context: PackContext,
@@ -171,24 +150,26 @@ class ResponseHandler:
         reading: PageReading,
         page: Page,
         read: answers.Read,
-    ) -> answers.End:
+    ) -> _Outcome:
         """Take over what a page says; also of one that leads on, so that nothing is lost."""
-        end = self._onward(context, target, page)
-        host = host_of(target.url)
-        if page.links and self._repeats.beyond(context.crawl.id, host, read.body):
-            context.result.refuse(Refusal.REPEATED, len(page.links), page.links)
-            return end or answers.End(outcome=Outcome.FETCHED, reason=Reason.REPEATED)
-        await follow(context, target, page, self._bounds)
+        end, onward = self._onward(context, target, page)
+        if page.links and self._repeats.beyond(context.crawl.id, host_of(target.url), read.body):
+            repeated = FoundLinks(refused=((Refusal.REPEATED, len(page.links), page.links),))
+            end = end or answers.End(outcome=Outcome.FETCHED, reason=Reason.REPEATED)
+            return end, (onward, repeated)
+        found = (onward, await follow(context, target, page, self._bounds, onward.admitted))
         if end is not None:
-            return end
+            return end, found
         if reading.left is not None:
-            return answers.End(outcome=Outcome.FETCHED, reason=Reason.COSTLY, error=reading.why)
+            end = answers.End(outcome=Outcome.FETCHED, reason=Reason.COSTLY, error=reading.why)
+            return end, found
         reason = Reason.SOFT_404 if reading.missing else read.reason
-        return answers.End(
-            outcome=Outcome.FETCHED, reason=Reason.NOINDEX if page.noindex else reason
-        )
+        reason = Reason.NOINDEX if page.noindex else reason
+        return answers.End(outcome=Outcome.FETCHED, reason=reason), found
 
-    def _onward(self, context: PackContext, target: Target, page: Page) -> answers.End | None:
+    def _onward(
+        self, context: PackContext, target: Target, page: Page
+    ) -> tuple[answers.End | None, FoundLinks]:
         """End a page that wants another one to be taken, or none; None for most."""
         if page.refresh is not None:
             return self._redirect(context, target, page.refresh, Reason.REFRESH)
@@ -207,40 +188,43 @@ class ResponseHandler:
             if not widens(context.crawl, url, target):
                 admitted = admit_redirect(context.crawl, url, target, self._bounds)
             if isinstance(admitted, Target):
-                context.result.link(admitted)
-                return answers.End(outcome=Outcome.SKIPPED, reason=Reason.CANONICAL, error=url)
+                end = answers.End(outcome=Outcome.SKIPPED, reason=Reason.CANONICAL, error=url)
+                return end, FoundLinks(admitted=(admitted,))
         if context.crawl.noindex_skipped and page.noindex:
-            return answers.End(outcome=Outcome.SKIPPED, reason=Reason.NOINDEX)
-        return None
+            return answers.End(outcome=Outcome.SKIPPED, reason=Reason.NOINDEX), FoundLinks()
+        return None, FoundLinks()
 
     def _redirect(
         self, context: PackContext, target: Target, location: str, reason: Reason = Reason.REDIRECT
-    ) -> answers.End:
+    ) -> tuple[answers.End, FoundLinks]:
         try:
             url = canonicalize(location, target.url, tracking=context.crawl.stripped)
         except ValueError as error:
-            return answers.End(
-                outcome=Outcome.FAILED, reason=Reason.REDIRECT_INVALID, error=str(error)
-            )
+            why, said = Reason.REDIRECT_INVALID, str(error)
+            return answers.End(outcome=Outcome.FAILED, reason=why, error=said), FoundLinks()
         admitted = admit_redirect(context.crawl, url, target, self._bounds)
         if admitted is Refusal.REDIRECTS:
-            return answers.End(outcome=Outcome.FAILED, reason=Reason.REDIRECT_LIMIT, error=url)
+            why = Reason.REDIRECT_LIMIT
+            return answers.End(outcome=Outcome.FAILED, reason=why, error=url), FoundLinks()
+        found = FoundLinks()
         if isinstance(admitted, Refusal):
-            context.result.refuse(admitted, urls=(url,))
+            left: tuple[Target, ...] = ()
             if admitted in LIFTABLE:
                 onward = led(target, url, target.depth)
-                context.result.leave_out(replace(onward, hops=target.hops + 1, bound=target.bound))
+                left = (replace(onward, hops=target.hops + 1, bound=target.bound),)
+            found = FoundLinks(refused=((admitted, 1, (url,)),), left=left)
         elif url != target.url:
-            context.result.link(admitted)
+            found = FoundLinks(admitted=(admitted,))
             if widens(context.crawl, url, target):
                 reason = Reason.WIDENED
-        return answers.End(outcome=Outcome.REDIRECTED, reason=reason, error=url)
+        return answers.End(outcome=Outcome.REDIRECTED, reason=reason, error=url), found
 
-    async def _retry(self, context: PackContext, host: str, target: Target, retry: Retry) -> None:
+    async def _retry(self, host: str, target: Target, retry: Retry) -> PageResult:
         delay_s = backoff_s(target.attempt, self._random, self._settings.retry_base_s)
         blocked_s = await self._health.blocked_s(host)
         delay_s = blocked_s if retry.block else max(delay_s, blocked_s)
-        context.result.requeue(next_attempt(target), delay_s, why="retries")
+        end = Returning(target=next_attempt(target), delay_s=delay_s, why="retries")
+        return PageResult(end=end)
 
     async def _note(
         self, host: str, answer: Response | Failure, verdict: Verdict, turn: Turn
@@ -276,38 +260,58 @@ def _as_read(
     return verdict, read
 
 
+def _recorded(
+    context: PackContext,
+    target: Target,
+    end: answers.End,
+    answer: Response | Failure,
+    reading: PageReading | None,
+    at_ms: int,
+) -> tuple[PageRecord, Kept | None]:
+    """Make the record of a URL that ended, and what is stored of its page."""
+    if end.outcome in (Outcome.SKIPPED, Outcome.FAILED):
+        # What was looked at may not be the whole, and is nothing of the site's.
+        answer, reading = answers.bare(answer), None
+    crawl, before = context.crawl, context.before.get(target.url)
+    page, cut = (None, ()) if reading is None else (reading.page, reading.cut)
+    record = page_record(crawl.id, target, end, at_ms, answer=answer, page=page, cut=cut)
+    if crawl.redacted:
+        record = redacted(record, crawl.redacted)
+    kept: Kept | None = None
+    if reading is not None and end.outcome is Outcome.FETCHED:
+        record, kept = with_items(record, reading.items), reading.kept
+    return record if before is None else still(record, before), kept
+
+
 # Links that are admitted before other pages have a turn: 5 ms of them, at most 20.
 LINKS_AT_ONCE = 250
 
 
-async def follow(context: PackContext, target: Target, page: Page, bounds: Bounds) -> None:
-    """Note the links of a page in its pack's result, or why they are not to be claimed."""
+async def follow(
+    context: PackContext, target: Target, page: Page, bounds: Bounds, onward: Sequence[Target]
+) -> FoundLinks:
+    """Judge the links of a page, which leads `onward` to some besides."""
     if said_of(context.crawl.rules, target.url).follow is False:
-        followed: dict[str, Target | Refusal] = dict.fromkeys(page.links, Refusal.UNFOLLOWED)
+        judged: dict[str, Target | Refusal] = dict.fromkeys(page.links, Refusal.UNFOLLOWED)
     else:
-        followed = await _admitted(context, target, page, bounds)
-    result = context.result
-    for refusal, count in (
-        (Refusal.INVALID, page.links_invalid),
-        (Refusal.NOFOLLOW, page.links_nofollow),
-        (Refusal.CUT, page.links_cut),
-    ):
-        if count:
-            result.refuse(refusal, count)
-    for url, admitted in followed.items():
-        if isinstance(admitted, Refusal):
-            result.refuse(admitted, urls=(url,))
-            if admitted in LIFTABLE:
-                result.leave_out(led(target, url, target.depth + 1))
-        else:
-            result.link(admitted)
+        judged = await _judged(context, target, page, bounds, {one.url for one in onward})
+    whole = (
+        (Refusal.INVALID, page.links_invalid, ()),
+        (Refusal.NOFOLLOW, page.links_nofollow, ()),
+        (Refusal.CUT, page.links_cut, ()),
+    )
+    refused = [(url, one) for url, one in judged.items() if isinstance(one, Refusal)]
+    return FoundLinks(
+        admitted=tuple(one for one in judged.values() if isinstance(one, Target)),
+        refused=(*whole, *((refusal, 1, (url,)) for url, refusal in refused)),
+        left=tuple(led(target, url, target.depth + 1) for url, one in refused if one in LIFTABLE),
+    )
 
 
-async def _admitted(
-    context: PackContext, target: Target, page: Page, bounds: Bounds
+async def _judged(
+    context: PackContext, target: Target, page: Page, bounds: Bounds, onward: AbstractSet[str]
 ) -> dict[str, Target | Refusal]:
     """Judge the links of a page that are not known to be claimed."""
-    crawl, result = context.crawl, context.result
     # Most links of a page are those of others, admitted then.
     found: dict[str, Target | Refusal] = {}
     for start in range(0, len(page.links), LINKS_AT_ONCE):
@@ -317,9 +321,9 @@ async def _admitted(
         # What is claimed is left out nowhere, though it may lie too deep here.
         seen = context.seen(links)
         for url in links:
-            if result.links_to(url, target.depth + 1):
+            if url in onward or context.linked(url, target.depth + 1):
                 continue
-            if url in seen and in_scope(crawl, url, target.url, target.root):
+            if url in seen and in_scope(context.crawl, url, target.url, target.root):
                 continue
-            found[url] = admit_link(crawl, url, target, bounds)
+            found[url] = admit_link(context.crawl, url, target, bounds)
     return found

@@ -11,13 +11,14 @@ that nothing is fetched twice.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
 from orbweaver.fetching.response_verdict import End, Read
 from orbweaver.frontier.admission import admit_child, admit_entry, admit_sitemap, vouched
-from orbweaver.frontier.pack_result import PackResult
+from orbweaver.frontier.pack_result import EndedPage, FoundLinks, PageResult, Returning
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.ports import Clock
@@ -25,6 +26,7 @@ from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url import canonicalize, host_of
 from orbweaver.parsing.sitemap import Sitemap, read
+from orbweaver.politeness.robots_txt import Robots
 from orbweaver.worker.pack_context import PackContext, page_record
 
 # Whatever a server calls it: what it is shows in the bytes.
@@ -60,18 +62,21 @@ class Sitemaps:
         self._kept: dict[tuple[str, str], _Kept] = {}
 
     def name(
-        self, context: PackContext, named: Iterable[str], targets: Iterable[Target], cut: int = 0
-    ) -> None:
-        """Note the sitemaps that a host's robots.txt names, once one of its seeds has ended.
+        self,
+        crawl: Crawl,
+        robots: Robots,
+        targets: Iterable[Target],
+        outcome: Callable[[str], Outcome | None],
+    ) -> FoundLinks:
+        """Find the sitemaps that a host's robots.txt names, once one of its seeds has ended.
 
-        `cut` is how many more it names than are looked at. A seed that only leads elsewhere does
-        not count: its crawl begins there.
+        `outcome` says how a URL ended, if it has. A seed that only leads elsewhere does not count:
+        its crawl begins there.
         """
-        crawl = context.crawl
         if not crawl.sitemaps or crawl.continuous:
-            return
+            return FoundLinks()
         for target in targets:
-            ended = context.result.outcome(target.url)
+            ended = outcome(target.url)
             if (
                 target.depth
                 or target.kind is TargetKind.SITEMAP
@@ -79,32 +84,32 @@ class Sitemaps:
             ):
                 continue
             site = host_of(target.url)
-            robots = f"{site}/robots.txt"
-            for reference in named:
+            referrer = f"{site}/robots.txt"
+            found: list[tuple[str, Target | Refusal]] = []
+            for reference in robots.sitemaps:
                 try:
-                    url = canonicalize(reference, robots, tracking=crawl.stripped)
+                    url = canonicalize(reference, referrer, tracking=crawl.stripped)
                 except ValueError:
-                    context.result.refuse(Refusal.INVALID, urls=(reference,))
+                    found.append((reference, Refusal.INVALID))
                     continue
                 sitemap = admit_sitemap(
                     crawl,
                     url,
                     site=site,
-                    referrer=robots,
+                    referrer=referrer,
                     root=target.root,
                     local=target.local,
                 )
-                _note(context.result, url, sitemap)
-            context.result.refuse(Refusal.CUT, cut)
-            return
+                found.append((url, sitemap))
+            return _found(found, {Refusal.CUT: robots.sitemaps_cut})
+        return FoundLinks()
 
-    async def go_on(self, context: PackContext, target: Target) -> bool:
-        """Read the next part of a sitemap that is kept; False if it has to be asked for."""
+    async def go_on(self, context: PackContext, target: Target) -> PageResult | None:
+        """Read the next part of a sitemap that is kept; None if it has to be asked for."""
         kept = self._kept.pop((context.crawl.id, target.url), None) if target.first else None
         if kept is None or not 0 <= self._clock.now_ms() - kept.at_ms < KEPT_MS:
-            return False
-        await self.read(context, target, kept.got, kept.answer, kept.at_ms)
-        return True
+            return None
+        return await self.read(context, target, kept.got, kept.answer, kept.at_ms)
 
     async def read(
         self,
@@ -113,25 +118,24 @@ class Sitemaps:
         got: Read,
         answer: Response | Failure,
         at_ms: int,
-    ) -> None:
-        """Note what the next part of a sitemap comes to."""
-        crawl, result = context.crawl, context.result
+    ) -> PageResult:
+        """Say what the next part of a sitemap comes to."""
+        crawl = context.crawl
         part = await self._part(context, target, got.body)
-        for refusal, count in part.dropped.items():
-            result.refuse(refusal, count)
-        hosts = vouched(crawl, target)
-        for entry in part.entries:
-            admitted = admit_entry(crawl, entry, target, hosts, self._settings.bounds)
-            _note(result, entry.url, admitted)
-        for entry in part.sitemaps:
-            _note(result, entry.url, admit_child(crawl, entry, target, hosts))
+        hosts, bounds = vouched(crawl, target), self._settings.bounds
+        entries = [
+            (entry.url, admit_entry(crawl, entry, target, hosts, bounds)) for entry in part.entries
+        ]
+        children = [
+            (entry.url, admit_child(crawl, entry, target, hosts)) for entry in part.sitemaps
+        ]
+        found = (_found(entries + children, part.dropped),)
         if part.more:
             self._keep(context, target, _Kept(got=got, answer=answer, at_ms=at_ms))
             following = replace(target, first=part.listed, attempt=1)
-            result.requeue(following, NEXT_PART_S, why="deferrals")
-            return
+            return PageResult(end=Returning(target=following, delay_s=NEXT_PART_S), found=found)
         record = page_record(crawl.id, target, _end(part, got), at_ms, answer=answer)
-        result.end(replace(record, links=part.listed))
+        return PageResult(end=EndedPage(record=replace(record, links=part.listed)), found=found)
 
     async def _part(self, context: PackContext, target: Target, body: bytes) -> Sitemap:
         reading = partial(
@@ -153,11 +157,15 @@ class Sitemaps:
             del self._kept[next(iter(self._kept))]
 
 
-def _note(result: PackResult, url: str, admitted: Target | Refusal) -> None:
-    if isinstance(admitted, Refusal):
-        result.refuse(admitted, urls=(url,))
-    else:
-        result.link(admitted)
+def _found(
+    judged: Iterable[tuple[str, Target | Refusal]], dropped: Mapping[Refusal, int]
+) -> FoundLinks:
+    judged = list(judged)
+    refused = [(one, 1, (url,)) for url, one in judged if isinstance(one, Refusal)]
+    return FoundLinks(
+        admitted=tuple(one for _, one in judged if isinstance(one, Target)),
+        refused=(*((refusal, count, ()) for refusal, count in dropped.items()), *refused),
+    )
 
 
 def _end(part: Sitemap, got: Read) -> End:

@@ -6,7 +6,17 @@ from itertools import permutations
 
 import pytest
 
-from orbweaver.frontier.pack_result import PackResult
+from orbweaver.frontier.body_file import Kept
+from orbweaver.frontier.pack_result import (
+    EndedPage,
+    FoundLinks,
+    PackResult,
+    PageResult,
+    Returning,
+    Unasked,
+)
+from orbweaver.model.outcome import Outcome, Reason, Refusal
+from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target, TargetKind
 
 URL = "https://example.com/a"
@@ -33,3 +43,31 @@ def test_a_link_may_be_known_too_deep() -> None:
     assert result.links_to(URL)
     assert [result.links_to(URL, depth) for depth in (2, 3, 4)] == [False, True, True]
     assert not result.links_to(f"{URL}b", 3)
+
+
+def test_what_a_page_came_to_is_added_as_a_whole() -> None:
+    """Links, refusals with examples, what was left out, counts, and one of three ends."""
+    target, link = Target(url=URL, depth=1), Target(url=f"{URL}/b", depth=2)
+    found = FoundLinks(admitted=(link,), refused=((Refusal.DEPTH, 2, (f"{URL}/c",)),), left=(DEEP,))
+    record = PageRecord(
+        crawl="crawl", url=URL, outcome=Outcome.FETCHED, reason=Reason.OK, fetched_at=1, depth=1
+    )
+    kept = Kept(url=URL)
+    ends = (
+        EndedPage(record=record, kept=kept),
+        EndedPage(record=record, kept=kept, recorded=False),
+        Returning(target=target, delay_s=7, why="retries"),
+        Unasked(target=target, reason=Reason.BYTES),
+    )
+    for end in ends:
+        result = PackResult("crawl")
+        result.add(PageResult(end=end, found=(found,), counts={"cut.bytes": 1}))
+        assert (result.links, result.left) == ((link,), (DEEP,))
+        assert result.samples == {Refusal.DEPTH: (f"{URL}/c",)}
+        journal = result.journal([target], 1)
+        assert (journal.counts["cut.bytes"], journal.counts["refused.depth"]) == (1, 2)
+        assert result.knows(URL)
+        assert (len(journal.records), len(result.kept)) == ((1, 1) if end is ends[0] else (0, 0))
+        assert len(journal.unrecorded) == (end is ends[1])
+        assert [item.delay_s for item in journal.again] == ([7] if end is ends[2] else [])
+        assert journal.unasked == ((URL,) if end is ends[3] else ())

@@ -51,13 +51,14 @@ async def visit(
     until_ms = stage.clock.at_ms + ahead_ms
     visit = PackContext(
         crawl=crawl,
-        result=result,
         until_ms=until_ms,
         reservations=reservations or stage.budget_keeper.open(crawl, ROOT),
         named=named,
         seen=seen.intersection,
+        linked=result.links_to,
     )
-    await stage.pack_fetcher.fetch(visit, asked)
+    await stage.pack_fetcher.fetch(visit, result, asked)
+    await visit.reservations.pay(result, len(asked), 0)
     return result.journal(asked, stage.clock.at_ms)
 
 

@@ -260,8 +260,8 @@ async def test_hosts_are_asked_side_by_side_within_bounds(
     asked = [*targets(*paths), *targets(*paths, host=OTHER)]
     result = PackResult(crawl.id)
     reservations = Stage().budget_keeper.open(crawl, ROOT)
-    stay = PackContext(crawl=crawl, result=result, until_ms=NOW_MS, reservations=reservations)
-    await asyncio.gather(*(pack_fetcher.fetch(stay, asked[half::2]) for half in (0, 1)))
+    stay = PackContext(crawl=crawl, until_ms=NOW_MS, reservations=reservations)
+    await asyncio.gather(*(pack_fetcher.fetch(stay, result, asked[half::2]) for half in (0, 1)))
     assert len(result.journal(asked, NOW_MS).records) == 18
     assert all(counting_web.most[key] <= number for key, number in most.items())
     assert counting_web.most["all"] == most["all"]

@@ -1,4 +1,4 @@
-"""What a visit of a URL takes is given back, wherever it breaks off."""
+"""What a visit of a URL takes is given back, and nothing is added, wherever it breaks off."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.errors import Transient
 from orbweaver.model.target import Target, TargetKind
 from orbweaver.worker.pack_context import PackContext
+from orbweaver.worker.response_handling import LINKS_AT_ONCE
 from tests.unit.stage import CRAWL, ROOT, SITE, Stage, hand_over, html
 from tests.unit.worker.test_fetch_pack import targets
 
@@ -28,11 +29,12 @@ def begin(stage: Stage) -> tuple[asyncio.Task[None], Reservations]:
     reservations = stage.budget_keeper.open(PAIRED, ROOT)
     context = PackContext(
         crawl=PAIRED,
-        result=PackResult(PAIRED.id),
         until_ms=stage.clock.at_ms + 60_000,
         reservations=reservations,
     )
-    return asyncio.create_task(stage.pack_fetcher.fetch(context, ASKED)), reservations
+    return asyncio.create_task(
+        stage.pack_fetcher.fetch(context, PackResult(PAIRED.id), ASKED)
+    ), reservations
 
 
 def free(stage: Stage, reservations: Reservations) -> tuple[int, ...]:
@@ -78,3 +80,34 @@ async def test_a_visit_that_has_not_begun_when_another_fails_keeps_nothing() -> 
     await task
     assert places._value == 2
     assert free(stage, reservations) == (2, stage.settings.fetch_concurrency, 2, 0)
+
+
+async def test_a_page_that_is_given_up_leaves_nothing() -> None:
+    """Cancelled while its links are judged, it has added neither these nor its canonical URL."""
+    stage = Stage()
+    (target,) = targets("a")
+    links = [f"/{place}" for place in range(12 * LINKS_AT_ONCE)]
+    page = html(*links)
+    canonical = b"<link rel=canonical href=/canonical>"
+    stage.web.put(target.url, replace(page, body=canonical + (page.body or b"")))
+    crawl = replace(CRAWL, canonical_only=True)
+    stage.world.crawls[crawl.id] = crawl
+    result = PackResult(crawl.id)
+    judged: list[str] = []
+
+    def linked(url: str, _depth: int) -> bool:
+        judged.append(url)
+        task.cancel()
+        return False
+
+    context = PackContext(
+        crawl=crawl,
+        until_ms=stage.clock.at_ms + 60_000,
+        reservations=stage.budget_keeper.open(crawl, ROOT),
+        linked=linked,
+    )
+    task = asyncio.create_task(stage.pack_fetcher.fetch(context, result, [target]))
+    await asyncio.gather(task, return_exceptions=True)
+    assert task.cancelled()
+    assert 0 < len(judged) < len(links)
+    assert (result.links, result.left, result.knows(target.url)) == ((), (), False)
