@@ -10,16 +10,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.budget import billing_units
-from orbweaver.budget.prices import nanodollars
+from orbweaver.budget.prices import spent
+from orbweaver.model.amounts import NANO
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-NANO = 1_000_000_000
 
 
 def units_of(counts: Mapping[str, int]) -> dict[str, Any]:
     """Take what was spent and used out of a crawl's counters: as counted, if that was."""
     terms = billing_units.units_of(counts).by_term
-    spent = round(nanodollars(terms)) if terms else counts.get("nanodollars")
-    return {"nanodollars": spent, "units": {str(term): number for term, number in terms.items()}}
+    dollars = spent(counts)
+    nanodollars = None if dollars is None else round(dollars * NANO)
+    return {
+        "nanodollars": nanodollars,
+        "units": {str(term): number for term, number in terms.items()},
+    }

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from localstack import layout, stack
 from orbweaver.cli.stack import LOCAL_CONTEXT
+from orbweaver.model.amounts import NANO
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -191,7 +192,7 @@ def got(client: Client, said: Mapping[str, Any]) -> dict[str, Any]:
     dollars = said.get("cost_dollars") if counted is None else counted
     return {
         "pages": outcomes.get("fetched", 0),
-        "nanodollars": None if dollars is None else round(dollars * 1e9),
+        "nanodollars": None if dollars is None else round(dollars * NANO),
         "units": said.get("units", {}),
         "said": {"state": said.get("state"), "outcomes": outcomes},
     }

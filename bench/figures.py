@@ -12,6 +12,8 @@ from hashlib import sha256
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from orbweaver.model.amounts import in_dollars
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -19,7 +21,6 @@ SHOWN_MAX = 3
 FLOOR, WORKER = "floor", "worker"
 PEERS = ("scrapy", "crawlee")
 MILLION = 1_000_000
-NANO = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +125,7 @@ def _row(site: str, client: str, group: Sequence[Mapping[str, Any]]) -> Row:
         resident_bytes_max=round(middle("resident_bytes_max")),
         bytes=round(middle("bytes")),
         requests=round(middle("requests")),
-        dollars_per_million=median(spent) / pages * MILLION / NANO if spent else None,
+        dollars_per_million=in_dollars(median(spent)) / pages * MILLION if spent else None,
         units_per_page={
             name: median(run["units"].get(name, 0) for run in group) / pages for name in names
         },

@@ -35,7 +35,8 @@ from orbweaver.app.aws_ports import meter_of
 from orbweaver.app.container import connect
 from orbweaver.app.wiring import control_of, worker_of
 from orbweaver.budget.billing_units import Term, Units
-from orbweaver.budget.prices import PRICES, nanodollars
+from orbweaver.budget.prices import dollars
+from orbweaver.budget.rounds import CPU_MB
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.settings import Settings
@@ -50,8 +51,8 @@ if TYPE_CHECKING:
     from orbweaver.adapters.aws.usage_meter import UsageMeter
     from orbweaver.worker.batch import Worker
 
-CPU_MB = 1_769
 INVOCATION_MS = 60_000
+MILLION = 1_000_000
 # A queue that is empty twice is empty: what is held back is held back for a second.
 EMPTY_MAX, EMPTY_WAIT_S = 2, 1.2
 SHOWN = (Term.WRITE, Term.READ_HALVES, Term.SQS, Term.S3_PUT, Term.LOG_BYTES)
@@ -82,7 +83,7 @@ class Used:
         """What a million pages cost, with Lambda by its CPU alone."""
         terms: dict[Term, float] = dict(self.units.by_term)
         terms[Term.MB_MS] = self.cpu_s * 1000 * CPU_MB
-        return nanodollars(terms) / max(1, self.pages) / 1000
+        return dollars(terms) / max(1, self.pages) * MILLION
 
     def beyond(self) -> list[str]:
         """Name the bounds that were not kept."""
@@ -246,8 +247,8 @@ def main(words: Sequence[str] | None = None) -> int:
           f" {used.deferred:,} deferred; {cpu_ms:.2f} ms CPU a page")  # fmt: skip
     for term, number in used.units.by_term.items():
         if term is not Term.MB_MS:
-            print(f"  {term:<12} ${PRICES[term].of(number) / max(1, used.pages) / 1000:.4f}")
-    lambda_dollars = PRICES[Term.MB_MS].of(cpu_ms * CPU_MB) / 1000
+            print(f"  {term:<12} ${dollars({term: number}) / max(1, used.pages) * MILLION:.4f}")
+    lambda_dollars = dollars({Term.MB_MS: cpu_ms * CPU_MB}) * MILLION
     print(f"  {'cpu':<12} ${lambda_dollars:.4f}\n${used.dollars():.3f} a million pages")
     beyond = used.beyond()
     if beyond:

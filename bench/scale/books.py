@@ -13,7 +13,7 @@ from functools import cache
 from hashlib import blake2b
 
 from orbweaver.budget.billing_units import Stage, Term, Units, chunks, write_units
-from orbweaver.budget.prices import NANO, PRICES
+from orbweaver.budget.prices import dollars
 from orbweaver.frontier.journal import Journal, Requeue
 from orbweaver.frontier.journal_codec import encode
 from orbweaver.frontier.messages import Pack
@@ -75,7 +75,7 @@ class Books:
         """What a million ended URLs cost, by term."""
         ended = max(1, self.counts["ended"])
         by_term = self.units.by_term
-        return {term: PRICES[term].of(by_term[term]) / NANO / ended * 1e6 for term in by_term}
+        return {term: dollars({term: by_term[term]}) / ended * 1e6 for term in by_term}
 
     def a_page(self, term: Term) -> float:
         """How many units of a term an ended URL took."""

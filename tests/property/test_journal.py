@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbweaver.budget.crawl_cost import CLAIM
+from orbweaver.budget.prices import CLAIM
 from orbweaver.frontier.journal import (
     DELAY_S_MAX,
     TOGETHER_S,

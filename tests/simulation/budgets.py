@@ -12,7 +12,7 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
-from orbweaver.budget import crawl_cost
+from orbweaver.budget import prices
 from orbweaver.budget.budget_rules import COUNTED, limit_of
 from orbweaver.budget.reservation import SCRAP
 from orbweaver.model.limits import LimitPart
@@ -148,7 +148,7 @@ def _budget_state(
         least = max(1, min(BODY_BYTES_MAX, limit) // SCRAP)
         ended = total.get(CUT[0], 0)
     else:
-        least = crawl_cost.visit_most(urls=PACK_TARGETS_MAX, seconds=VISIT_S, memory_mb=1024)
+        least = prices.visit_most(urls=PACK_TARGETS_MAX, seconds=VISIT_S, memory_mb=1024)
         ended = total.get(CUT[1], 0)
     # Who stands still may give back what was taken for lost, and a wrong clock takes it for lost.
     odd = plan.faults.frozen or plan.faults.clock_error_ms

@@ -11,7 +11,6 @@ from orbweaver.api.problems import Refused
 from orbweaver.api.requests import Again, Definition, HostsShown, Keyed, Listing, OfCrawl
 from orbweaver.api.responses import HostList, LeftOut, Progress, Run, Runs
 from orbweaver.api.seeds import closed
-from orbweaver.budget.crawl_cost import dollars
 from orbweaver.control import cursor
 from orbweaver.control.definition import parse
 from orbweaver.control.schedule import recurrence_in
@@ -49,7 +48,7 @@ async def show(means: Means, *, path: OfCrawl) -> Reply:
     """Show how a crawl stands."""
     crawl = await means.crawl(path.id)
     status = await means.control.status(crawl.id)
-    return Reply(status=200, body=Progress.of(status, dollars(status.counters.total)))
+    return Reply(status=200, body=Progress.of(status))
 
 
 async def hosts(means: Means, *, path: OfCrawl, query: HostsShown) -> Reply:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
 from orbweaver.budget.billing_units import units_of
-from orbweaver.budget.prices import dollars
+from orbweaver.budget.prices import charged, metered
 from orbweaver.control.crawl_control import Status
 from orbweaver.control.json_schema import Fits, schema_of_fields
 from orbweaver.diagnostics.explanation import Explanation
@@ -82,7 +82,7 @@ class Progress:
     units_usd: Annotated[float, Fits(says="what that comes to, at list prices")]
 
     @classmethod
-    def of(cls, status: "Status", cost_usd: float) -> Self:
+    def of(cls, status: "Status") -> Self:
         """Show a crawl and its counters."""
         total = status.counters.total
         units = units_of(total).by_term
@@ -98,9 +98,9 @@ class Progress:
             deferrals=total.get("deferrals", 0),
             bytes=total.get("bytes", 0),
             elapsed_s=round(status.elapsed_ms / 1000, 3),
-            cost_usd=round(cost_usd, 6),
+            cost_usd=round(charged(total) or 0.0, 6),
             units={str(term): number for term, number in units.items()},
-            units_usd=round(dollars(units), 6),
+            units_usd=round(metered(total) or 0.0, 6),
         )
 
 

@@ -4,9 +4,8 @@ Decides what may be reserved and what is settled; limits hold over all workers.
 
     budget_rules   what may be reserved, step by step
     reservation    what a delivery reserves and settles
-    prices         what AWS asks for a unit
     billing_units  what AWS bills, counted
-    crawl_cost     what a visit costs
+    prices         what that costs, and what a budget charges
     rounds         how often URLs go round
     estimate       what a crawl would use
     ports          the store of what is used

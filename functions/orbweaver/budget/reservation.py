@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from orbweaver.budget import crawl_cost
+from orbweaver.budget import prices
 from orbweaver.budget.budget_rules import (
     COUNTED,
     BudgetState,
@@ -279,25 +279,23 @@ class Reservations:
         if self.dollars is None:
             return None
         settings = self._budget_keeper.settings
-        least = crawl_cost.visit_most(
-            urls=len(targets), seconds=seconds, memory_mb=settings.memory_mb
-        )
+        least = prices.visit_most(urls=len(targets), seconds=seconds, memory_mb=settings.memory_mb)
         links = sum(
             settings.links_per_page_max
             if target.kind is TargetKind.SITEMAP
-            else crawl_cost.LINKS_EXPECTED
+            else prices.LINKS_EXPECTED
             for target in targets
         )
-        taken = await self.dollars.take(least + links * crawl_cost.CLAIM, least)
+        taken = await self.dollars.take(least + links * prices.CLAIM, least)
         return None if isinstance(taken, int) else taken
 
     async def pay(self, result: PackResult, urls: int, looked_up: int) -> None:
         """Count what a visit has used, and leave out the links that nothing is left for."""
         if self._received:
             result.count(COUNTED[LimitPart.BYTES], self._received)
-        spent = crawl_cost.LOOK_UP * looked_up
+        spent = prices.LOOK_UP * looked_up
         if self._visited:
-            spent += crawl_cost.visit(
+            spent += prices.visit(
                 urls=urls,
                 again=result.returning,
                 files=self.files,
@@ -305,11 +303,11 @@ class Reservations:
                 memory_mb=self._budget_keeper.settings.memory_mb,
             )
         if self.dollars is not None:
-            due = spent + crawl_cost.CLAIM * len(result.candidates)
-            there = await self.dollars.reach(due, least=crawl_cost.CLAIM)
+            due = spent + prices.CLAIM * len(result.candidates)
+            there = await self.dollars.reach(due, least=prices.CLAIM)
             # A function that stood still is not paid for beyond its time.
             spent = min(spent, there)
-            links = result.links[(there - spent) // crawl_cost.CLAIM :]
+            links = result.links[(there - spent) // prices.CLAIM :]
             left_out = [target.url for target in links]
             result.refuse(Refusal.DOLLARS, len(left_out), left_out)
             result.drop(left_out)

@@ -18,8 +18,7 @@ from prometheus_client.core import (
 )
 
 from orbweaver.budget.billing_units import units_of
-from orbweaver.budget.prices import NANO, PRICES
-from orbweaver.cli.live import spending
+from orbweaver.budget.prices import charged, dollars
 from orbweaver.cli.stack import Depths
 from orbweaver.control.crawl_control import Status
 from orbweaver.model.crawl import Counts, State
@@ -128,10 +127,10 @@ def _spent(statuses: Sequence[Status]) -> Iterator[Metric]:
     )
     for status in statuses:
         crawl, total = status.crawl.id, status.counters.total
-        estimate.add_metric((crawl,), spending.dollars(total) or 0.0)
+        estimate.add_metric((crawl,), charged(total) or 0.0)
         for term, number in units_of(total).by_term.items():
             units.add_metric((crawl, term), number)
-            metered.add_metric((crawl, term), PRICES[term].of(number) / NANO)
+            metered.add_metric((crawl, term), dollars({term: number}))
     yield from (estimate, units, metered)
 
 

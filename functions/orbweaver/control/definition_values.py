@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from orbweaver.control.crawl_spec import SETTINGS
-from orbweaver.model.amounts import NANO, nanodollars, size_bytes, size_text
+from orbweaver.model.amounts import in_dollars, nanodollars, size_bytes, size_text
 from orbweaver.model.durations import duration_ms
 from orbweaver.model.url import redacted
 from orbweaver.model.user_agent import HOSTS_MAX
@@ -194,7 +194,7 @@ CODECS: Mapping[str, Codec] = {
     "nanodollars": Codec(
         read=_dollars,
         schema={"type": ["string", "number"], "description": "like 5 or 0.25"},
-        write=lambda value: value / NANO,
+        write=in_dollars,
     ),
     "headers": Codec(read=_headers, schema=_NAMED, write=dict),
     "host_headers": Codec(

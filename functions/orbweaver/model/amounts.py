@@ -44,6 +44,11 @@ def nanodollars(text: str) -> int:
     return int(Decimal(match[1]) * NANO)
 
 
+def in_dollars(amount: float) -> float:
+    """Turn nanodollars into dollars."""
+    return amount / NANO
+
+
 def dollars_text(amount: int) -> str:
     """Write nanodollars as dollars, without a sign."""
     whole, rest = divmod(amount, NANO)

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, assert_never
 
 from orbweaver.budget.budget_rules import settlements
-from orbweaver.budget.crawl_cost import CLAIM
+from orbweaver.budget.prices import CLAIM
 from orbweaver.frontier.claims import AlreadyCommitted, Claimer, Closed, Committed, OverBudget
 from orbweaver.frontier.journal import (
     Journal,

@@ -1,13 +1,24 @@
-"""The one table of prices."""
+"""The one dollar model: prices, and what units, claims and visits cost by them."""
 
 from __future__ import annotations
 
+import ast
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import pytest
 
+from orbweaver.budget import prices
 from orbweaver.budget.billing_units import Term
-from orbweaver.budget.prices import NANO, PRICES, dollars, each, nanodollars
+from orbweaver.budget.prices import PRICES, dollars, each
+from orbweaver.model.amounts import NANO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MILLION = 1_000_000
+ROOT = Path(__file__).parents[3]
 
 
 def test_every_term_has_a_price() -> None:
@@ -36,9 +47,100 @@ def test_what_so_many_cost(term: Term, number: int, amount: float) -> None:
 
 
 def test_terms_are_added_up() -> None:
-    """In nanodollars, and single units rounded up."""
-    assert nanodollars({Term.WRITE: 2, Term.INVOCATIONS: 1}) == 2 * 625 + 200
+    """Single units are rounded up to nanodollars."""
+    assert dollars({Term.WRITE: 2, Term.INVOCATIONS: 1}) * NANO == pytest.approx(2 * 625 + 200)
     assert dollars({}) == 0
     assert dollars({Term.WRITE: NANO}) == pytest.approx(625)
     assert each(Term.READ_HALVES) == 63
     assert each(Term.READ_HALVES, 2) == 125
+
+
+@pytest.mark.parametrize(
+    ("counts", "charged", "metered", "spent"),
+    [
+        ({}, None, None, None),
+        ({"nanodollars": 1_250_000_000}, 1.25, None, 1.25),
+        ({"nanodollars": NANO, "units.write.claim": MILLION}, 1.0, 0.625, 0.625),
+    ],
+)
+def test_counters_say_what_was_charged_and_used(
+    counts: dict[str, int], charged: float | None, metered: float | None, spent: float | None
+) -> None:
+    """What was counted goes before what the budget was charged."""
+    assert prices.charged(counts) == charged
+    assert prices.metered(counts) == pytest.approx(metered)
+    assert prices.spent(counts) == pytest.approx(spent)
+
+
+def test_a_million_pages_cost_some_dollars() -> None:
+    """A polite crawl of a documentation site costs a few dollars per million pages."""
+    # A full pack at a page a second, beside nine others in the same function.
+    visit = prices.visit(urls=25, again=1, files=1, seconds=2.5, memory_mb=1024)
+    page = prices.CLAIM + visit / 25
+    assert 2 < page * MILLION / NANO < 8
+
+
+@pytest.mark.parametrize(
+    ("more", "price"),
+    [
+        ({}, 0),
+        ({"urls": 3}, 2 * prices.ASKED),
+        ({"again": 2}, 2 * prices.AGAIN),
+        ({"files": 1}, prices.FILE),
+        ({"seconds": 3.0}, 2 * prices.GB_SECOND),
+        ({"memory_mb": 2_048}, prices.GB_SECOND),
+    ],
+)
+def test_a_visit_costs_what_it_takes(more: dict[str, int], price: int) -> None:
+    """URLs, those that come back, and memory for as long as it lasts."""
+    usual = {"urls": 1, "again": 0, "files": 0, "seconds": 1.0, "memory_mb": 1_024}
+    assert prices.visit(**(usual | more)) - prices.visit(**usual) == price  # type: ignore[arg-type]
+
+
+def test_no_visit_costs_more_than_its_most() -> None:
+    """Whatever comes back of a pack, and however quick it is."""
+    most = prices.visit_most(urls=25, seconds=40, memory_mb=1_024)
+    for again in (0, 13, 25):
+        for seconds in (0, 39.999, 40):
+            it = prices.visit(urls=25, again=again, files=1, seconds=seconds, memory_mb=1_024)
+            assert it <= most
+
+
+def _numbers(tree: ast.AST) -> Iterator[tuple[int, float]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+            yield node.lineno, abs(node.value)
+
+
+def _constants(tree: ast.AST, named: re.Pattern[str]) -> Iterator[ast.expr]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            for name in node.targets:
+                if isinstance(name, ast.Name) and name.id.isupper() and named.search(name.id):
+                    yield node.value
+
+
+def test_prices_stand_in_one_place() -> None:
+    """No other module has a price of the table, or a constant that it names a price or dollars.
+
+    Of prices those that nothing else would be: of a unit and of a million, in dollars and
+    nanodollars, if they have more than one digit.
+    """
+    told: set[float] = set()
+    for price in PRICES.values():
+        for amount in (price.nanodollars, price.nanodollars / price.per):
+            told |= {amount, amount / NANO, amount * MILLION / NANO}
+    distinct = {round(one, 15) for one in told if len(f"{one:.9e}".split("e")[0].strip("0.")) > 1}
+    assert {625, 0.625, 62.5, 13_333.4} <= distinct
+    # A benchmark's bound of dollars a million pages is no price.
+    named = re.compile(r"PRICE|USD|COST|DOLLAR(?!S_MAX)")
+    found = []
+    for folder in ("functions", "bench", "infra", "localstack", "tools"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if path == Path(prices.__file__):
+                continue
+            tree = ast.parse(path.read_text())
+            told_here = [one for one in _numbers(tree) if round(one[1], 15) in distinct]
+            named_so = [number for value in _constants(tree, named) for number in _numbers(value)]
+            found += [f"{path.relative_to(ROOT)}:{line}" for line, _ in (*told_here, *named_so)]
+    assert not found

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from orbweaver.budget.crawl_cost import CLAIM
+from orbweaver.budget.prices import CLAIM
 from orbweaver.frontier.journal import (
     Journal,
     Ledger,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from orbweaver.budget import crawl_cost
+from orbweaver.budget import prices
 from orbweaver.budget.budget_rules import DEAD_MS, BudgetState, Later
 from orbweaver.budget.reservation import REACH_TRIES, REACH_WAIT_S, TAKE_TRIES
 from orbweaver.frontier.admission import admit_child, admit_redirect
@@ -310,7 +310,7 @@ async def test_dollars_are_never_exceeded() -> None:
 
 async def test_links_are_claimed_as_far_as_dollars_reach() -> None:
     """The rest is refused, and counted."""
-    least = crawl_cost.visit_most(urls=1, seconds=40, memory_mb=1024)
+    least = prices.visit_most(urls=1, seconds=40, memory_mb=1024)
     crawl = replace(CRAWL, nanodollars_max=least)
     stage = stage_of(crawl, PAGES[0])
     links = [f"/{place}/x" for place in range(1_000)]
@@ -320,14 +320,14 @@ async def test_links_are_claimed_as_far_as_dollars_reach() -> None:
     kept = len(stage.world.journals[ROOT].candidates)
     assert 0 < kept < 1_000
     assert counts["refused.dollars"] == 1_000 - kept
-    assert counts["nanodollars"] + kept * crawl_cost.CLAIM <= least
+    assert counts["nanodollars"] + kept * prices.CLAIM <= least
     assert budget_state(stage, LimitPart.NANODOLLARS).used <= least
     assert budget_state(stage, LimitPart.NANODOLLARS).reserved == 0
 
 
 async def test_seeds_are_paid_for() -> None:
     """Those that nothing is left for are refused."""
-    crawl = replace(CRAWL, nanodollars_max=2 * crawl_cost.CLAIM + 5 * crawl_cost.LOOK_UP)
+    crawl = replace(CRAWL, nanodollars_max=2 * prices.CLAIM + 5 * prices.LOOK_UP)
     stage = stage_of(crawl)
     await stage.deliver(SEEDS)
     assert len(stage.world.claims) == 2
@@ -396,7 +396,7 @@ async def test_packs_share_the_time_of_their_function() -> None:
     single = alone.world.journals[ROOT].counts["nanodollars"]
     shared = [both.world.journals[pack].counts["nanodollars"] for pack in (ROOT, "b")]
     # Both asked, one after the other, in 4 s.
-    assert sum(shared) + crawl_cost.FILE == pytest.approx(2 * single, rel=0.05)
+    assert sum(shared) + prices.FILE == pytest.approx(2 * single, rel=0.05)
 
 
 # --- where a counted URL leads ----------------------------------------------------------------

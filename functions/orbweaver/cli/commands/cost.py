@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from orbweaver.budget.billing_units import Term, Units, units_of
-from orbweaver.budget.crawl_cost import dollars as charged
 from orbweaver.budget.estimate import estimate
-from orbweaver.budget.prices import AS_OF, NANO, PRICES, dollars
+from orbweaver.budget.prices import AS_OF, charged, dollars
 from orbweaver.budget.rounds import BATCH, CPU_MB, MEMORY_MB, WORKERS, Assumed
 from orbweaver.cli import text
 from orbweaver.cli.command import answer, command, file, json_option, option, which
@@ -25,6 +24,7 @@ from orbweaver.cli.live.spending import MILLION, price
 from orbweaver.cli.session import Surroundings, chosen
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.diagnostics.host_status import hosts_of
+from orbweaver.model.amounts import in_dollars
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Outcome
@@ -64,7 +64,7 @@ async def cost(arguments: Namespace, around: Surroundings) -> int:
         around.note(f"{status.crawl.id}: nothing has been counted")
         return FAILED
     body = {"type": "cost", "crawl": status.crawl.id, **as_json(units, pages)}
-    body["limit_estimate_usd"] = charged(status.counters.total)
+    body["limit_estimate_usd"] = charged(status.counters.total) or 0.0
     title = f"{status.crawl.id} · {text.plural(pages, 'page')} fetched"
     answer(arguments, around, body, title, "", *lines(units, pages))
     return OK
@@ -118,7 +118,7 @@ def lines(units: Units, pages: int) -> list[str]:
     rows = [("term", "used", "per page", "$ per million pages", "$")]
     for term, used in terms.items():
         amount = used / _PARTS.get(term, 1)
-        money = _money(PRICES[term].of(used) / NANO, number)
+        money = _money(dollars({term: used}), number)
         rows.append((_NAMES[term], _amount(amount), _amount(amount / number), *money))
     rows.append(("in all", "", "", *_money(dollars(terms), number)))
     stages = [("stage", "mostly", "$ per million pages", "$")]
@@ -148,7 +148,7 @@ def as_json(units: Units, pages: int) -> dict[str, Any]:
 
 
 def _spelled(term: Term, used: int, pages: int) -> dict[str, float]:
-    spent = PRICES[term].of(used) / NANO
+    spent = dollars({term: used})
     return {
         "used": used,
         "per_page": round(used / pages, 6),
@@ -168,7 +168,7 @@ def _amount(number: float) -> str:
 
 def _mostly(part: Units) -> str:
     """Name the term that costs most of a stage."""
-    return _NAMES[max(part.by_term, key=lambda term: PRICES[term].of(part.by_term[term]))]
+    return _NAMES[max(part.by_term, key=lambda term: dollars({term: part.by_term[term]}))]
 
 
 def _assumptions(crawl: Crawl, assumed: Assumed) -> Iterator[str]:
@@ -194,7 +194,7 @@ def _limits(crawl: Crawl, units: Units, least_s: float) -> Iterator[str]:
     if least_s > crawl.duration_max_s:
         yield f"that is longer than it may run ({text.span(crawl.duration_max_s)}): it ends before"
     spent = dollars(units.by_term)
-    limit = None if crawl.nanodollars_max is None else crawl.nanodollars_max / NANO
+    limit = crawl.nanodollars_max and in_dollars(crawl.nanodollars_max)
     if limit is not None and spent > limit:
         yield f"that is more than it may spend ({price(limit)}): it ends before"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from orbweaver.budget import prices
 from orbweaver.cli import item_text, text
 from orbweaver.cli.live import spending, status
 from orbweaver.cli.live.status import View
@@ -153,7 +154,7 @@ def again(view: View) -> str:
 
 def cost(view: View) -> str:
     """Say what was spent, and what a thousand pages come to."""
-    spent, pages = spending.spent(view.total), view.of(Outcome.FETCHED)
+    spent, pages = prices.spent(view.total), view.of(Outcome.FETCHED)
     if spent is None:
         return ""
     said = f"{spending.price(spent)} {'in all' if view.ended else 'so far'} (estimate)"

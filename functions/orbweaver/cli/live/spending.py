@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from orbweaver.budget import crawl_cost
 from orbweaver.budget.billing_units import Term, units_of
 from orbweaver.budget.budget_rules import COUNTED
-from orbweaver.budget.prices import NANO
-from orbweaver.budget.prices import dollars as priced
+from orbweaver.budget.prices import charged, dollars
 from orbweaver.cli import text
 from orbweaver.cli.live.hosts import HostRow
 from orbweaver.control.crawl_control import Status
 from orbweaver.control.spec_checks import PAGES_MAX_DEFAULT
+from orbweaver.model.amounts import in_dollars
 from orbweaver.model.crawl_settings import WEEK_S
 from orbweaver.model.limits import LimitPart
 from orbweaver.model.outcome import Outcome
@@ -74,8 +73,8 @@ def budgets_of(status: Status, rows: Sequence[HostRow]) -> tuple[Budget, ...]:
         ),
         _budget(
             "dollars",
-            dollars(total) or 0.0,
-            _dollars_max(crawl.nanodollars_max),
+            charged(total) or 0.0,
+            crawl.nanodollars_max and in_dollars(crawl.nanodollars_max),
             price,
         ),
         _budget("duration", status.elapsed_ms / 1000, crawl.duration_max_s, text.clock),
@@ -87,11 +86,6 @@ def budgets_of(status: Status, rows: Sequence[HostRow]) -> tuple[Budget, ...]:
         if budget is not None
         and (budget.limit != usual.get(budget.name) or budget.share >= MENTIONED_FROM)
     )
-
-
-def dollars(total: Mapping[str, int]) -> float | None:
-    """Estimate what was spent; None if it was not counted."""
-    return crawl_cost.dollars(total) if "nanodollars" in total else None
 
 
 def price(amount: float) -> str:
@@ -106,24 +100,12 @@ def price(amount: float) -> str:
     return f"${amount:.{places}f}"
 
 
-def metered(total: Mapping[str, int]) -> float | None:
-    """Price the units that were counted; None if there are none."""
-    units = units_of(total)
-    return priced(units.by_term) if units else None
-
-
-def spent(total: Mapping[str, int]) -> float | None:
-    """Price what a crawl has used: its units, or the estimate where none were counted."""
-    counted = metered(total)
-    return dollars(total) if counted is None else counted
-
-
 def per_million(total: Mapping[str, int]) -> str:
     """Say in a line what a page takes; empty where that is not known."""
     units, pages = units_of(total), total.get(Outcome.FETCHED, 0)
     if not units or not pages:
         return ""
-    terms, used = units.by_term, priced(units.by_term)
+    terms, used = units.by_term, dollars(units.by_term)
     writes, reads = terms.get(Term.WRITE, 0) / pages, terms.get(Term.READ_HALVES, 0) / 2 / pages
     return (
         f"${used / pages * MILLION:,.2f} per million pages"
@@ -134,10 +116,6 @@ def per_million(total: Mapping[str, int]) -> str:
 def _received(total: Mapping[str, int]) -> int:
     """Count the bytes that a budget counts: as they came over the wire, and not only of pages."""
     return total.get(COUNTED[LimitPart.BYTES], total.get("bytes", 0))
-
-
-def _dollars_max(nanodollars: int | None) -> float | None:
-    return None if nanodollars is None else nanodollars / NANO
 
 
 def _budget(

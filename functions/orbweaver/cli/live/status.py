@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from orbweaver.budget import prices
 from orbweaver.budget.billing_units import units_of
 from orbweaver.cli.live import forecast, spending
 from orbweaver.cli.live import hosts as hostrows
@@ -223,10 +224,10 @@ def as_json(view: View) -> dict[str, Any]:
         "left_s": None if left_s is None else round(left_s, 1),
         "left_basis": str(view.forecast.basis),
         "left_text": view.forecast.words,
-        "cost_dollars": spending.dollars(view.total),
+        "cost_dollars": prices.charged(view.total),
         # What AWS bills, by term, as far as it was counted; and what that costs.
         "units": units_of(view.total).by_term,
-        "units_dollars": spending.metered(view.total),
+        "units_dollars": prices.metered(view.total),
         "budgets": [
             {"name": budget.name, "used": budget.used, "limit": budget.limit}
             for budget in view.budgets
