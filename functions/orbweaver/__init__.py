@@ -38,8 +38,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from orbweaver.library.reading import (
-        Item,
-        Page,
         RobotsTxt,
         canonicalize,
         extract,
@@ -47,6 +45,8 @@ if TYPE_CHECKING:
         parse_robots,
         to_markdown,
     )
+    from orbweaver.model.item import Item
+    from orbweaver.parsing.page import Page
 
 __version__ = "0.1.0"
 __all__ = [

@@ -20,17 +20,6 @@ from orbweaver.parsing.page import Page
 from orbweaver.parsing.page import parse as parsed_page
 from orbweaver.politeness import robots_txt
 
-__all__ = [
-    "Item",
-    "Page",
-    "RobotsTxt",
-    "canonicalize",
-    "extract",
-    "parse_page",
-    "parse_robots",
-    "to_markdown",
-]
-
 _NO_PARAMETERS: frozenset[str] = frozenset()
 _WHOLE_URL = "give a whole URL, like 'https://example.com/a'"
 
