@@ -9,8 +9,8 @@ that left no journal stays used: it may have been received.
 - As long as there is plenty, reservations are made for several requests at once.
 - Where less is left than a request may take, and others have reservations, their rest may still
   come back: wait. Where no other has one, the last requests get what is left.
-- Reservations of killed workers are never settled. No worker has a pack for longer than `DEAD_MS`,
-  so once there was no reservation for so long, what is still reserved is theirs, and spent.
+- Reservations of killed workers are never settled. No worker has a pack for longer than `DEAD_MS`:
+  once there was no reservation for so long, what is still reserved is theirs. It counts as spent.
 - Less than `least` is nothing: it would be a request for a scrap of a page.
 """
 

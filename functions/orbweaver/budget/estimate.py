@@ -1,9 +1,9 @@
 """An estimate of a crawl's usage and least duration, before it has begun.
 
-The same terms and stages as the meter counts (budget/billing_units.py), from what a definition
-says and what is assumed about the site and the stack. How often URLs go round, and how long
-functions wait with them, says `budget/rounds.py`; here that is turned into units, by the page,
-packs delivered and visited, and invocations.
+It has the terms and stages that the meter counts (budget/billing_units.py), and follows from a
+definition and what is assumed of site and stack. `budget/rounds.py` says how often URLs go round
+and how long functions wait. This module turns that into units: by the page, by packs delivered and
+visited, by invocations.
 
 - Every page is claimed, asked for and recorded once. Nothing fails, nothing is asked again.
 - A pack is recalled whenever it is delivered, and journaled and committed whenever something of it
@@ -96,7 +96,6 @@ def _containers(at_once: int, busy_s: float) -> int:
 
 
 def _per_page(assumed: Assumed, containers: int) -> Mapping[tuple[Term, Stage], float]:
-    """List what every page takes."""
     acks = ceil(assumed.body_bytes / ACKED_BYTES)
     # Each container but the one that found a URL comes by it for the first time, or never.
     others = (containers - 1) * (1 - exp(-OWN_LINKS * assumed.links / containers))
@@ -132,7 +131,6 @@ def _per_pack(crawl: Crawl, assumed: Assumed, rounds: Rounds) -> Mapping[tuple[T
 
 
 def _per_invocation(crawl: Crawl, rounds: Rounds) -> Mapping[tuple[Term, Stage], float]:
-    """List what an invocation takes beside its packs."""
     files = crawl.bodies is not Bodies.OFF or crawl.texts
     # Some invocations ask for nothing.
     asks = min(1.0, rounds.visits / rounds.invocations)

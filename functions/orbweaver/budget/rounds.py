@@ -4,14 +4,14 @@ Held to the scale model (docs/scale.md), from whose mechanisms it is made. Each 
 function of its own below, so that a change of how workers wait changes one of them:
 
 - **Packs.** What a visit finds is cut into packs of 25 and a rest. A page has many new links early
-  in a crawl and few late, so packs are larger the more pages a visit asks for (`pack_urls`).
-- **Visits.** With a delay, a visit has slots for as long as it waits. The rest of its pack comes
-  back when its turn is due, but not quite then, so a pack takes more visits than its slots need
-  (`_trips`). Without one, a visit asks for the whole pack, if the host answers in time.
-- **The waiting line** is 15 minutes long. Packs that find no place in it come back after those 15
-  minutes all the same, so each of a backlog is delivered that often, mostly in vain
-  (`_redelivered`); what slots there are they get one by one, and a request waits for each.
-- **Batches.** A function takes what comes within the window, or a full batch, and is paid for until
+  in a crawl and few late. The more pages a visit asks for, the larger its packs (`pack_urls`).
+- **Visits.** With a delay, a visit has slots for as long as it waits. The rest of its pack returns
+  when its turn is due, but not exactly. So a pack takes more visits than its slots need (`_trips`).
+  Without one, a visit asks for the whole pack, if the host answers in time.
+- **The waiting line** is 15 minutes long. Packs that find no place in it return after those 15
+  minutes all the same, mostly in vain (`_redelivered`). They get what slots there are one by one,
+  and a request waits for each.
+- **Batches.** A function takes what comes within the window, or a full batch. It is paid for until
   the last of its packs has had its last slot (`_seconds`). With many hosts, many wait at once.
 - **Workers** are at most so many. Beyond that batches are full, and packs wait on the queue for
   nothing.
@@ -249,7 +249,6 @@ def _redelivered(least: float, packs: float, gap_s: float) -> float:
 
 
 def _distinct(crawl: Crawl, hosts: float, packs: float) -> float:
-    """How many hosts so many packs are of."""
     if not crawl.delay_ms:
         packs = max(1.0, packs / CLUMP)
     return min(packs, hosts) if hosts <= 1 else hosts * (1 - (1 - 1 / hosts) ** packs)

@@ -1,13 +1,12 @@
 """Admission of URLs: the one file that says why a URL is refused.
 
 `admit_link` decides for a link before it is claimed; a refusal is counted at its page. What looks
-like a trap (`frontier/crawler_traps.py`) is refused as well, where a person has not asked for it.
-So is what a crawl's patterns leave out (`model/url_patterns.py`). What its rules say of a URL
-(`model/url_rules.py`) is asked here, once: what holds for it later on goes with it.
-`admit_sitemap`, `admit_entry` and `admit_child` do so for sitemaps and what they list.
-`admit_target` decides for claimed URLs before they are asked for; a refusal is their outcome.
-`frontier/belonging.py` says whether a URL that a message brings belongs to its crawl at all. Doubt
-refuses.
+like a trap (`frontier/crawler_traps.py`) is refused, unless a person asked for it. So is what a
+crawl's patterns leave out (`model/url_patterns.py`). Its rules (`model/url_rules.py`) are asked
+here, once: what they say for later goes with the URL. `admit_sitemap`, `admit_entry` and
+`admit_child` do so for sitemaps and what they list. `admit_target` decides for claimed URLs before
+they are asked for; a refusal is their outcome. `frontier/belonging.py` says whether a URL that a
+message brings belongs to its crawl at all. Doubt refuses.
 """
 
 from __future__ import annotations

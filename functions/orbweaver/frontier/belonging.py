@@ -1,8 +1,8 @@
 """Membership of a message's URL in its crawl: what the message says is not enough.
 
 - Senders to the seed queue are trusted with seeds alone. A named crawl takes from there what lies
-  where its own seeds do and what its patterns take of links, and such a URL never widens its scope.
-  The crawl `default` takes any URL: that is what it is for.
+  where its own seeds do, if its patterns take it. Such a URL never widens its scope. The crawl
+  `default` takes any URL: that is what it is for.
 - Packs come from the stack's own functions; their URLs are looked at again all the same, when a
   pack is taken up. A pack says where its URLs were found, and is believed in nothing else. What a
   person asked for, a seed or a sitemap, may lie anywhere.

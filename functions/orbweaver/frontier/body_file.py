@@ -79,7 +79,6 @@ class Segment:
     """A file that is being filled."""
 
     def __init__(self, crawl_id: str, at_ms: int, random: Random) -> None:
-        """Begin an empty one, under a name that no other has."""
         name = f"{random.getrandbits(128):032x}.warc.gz"
         self.key = f"{folder_of(crawl_id)}dt={day_of(at_ms)}/{name}"
         about = {"software": "orbweaver", "format": warc.VERSION, "isPartOf": crawl_id}

@@ -97,7 +97,6 @@ class Shares:
     """Counts the new URLs of each pattern in each crawl; a bounded memory, which may forget."""
 
     def __init__(self, bounds: Bounds = DEFAULT_BOUNDS) -> None:
-        """Start with nothing taken."""
         self._bounds = bounds
         self._taken: Counter[tuple[str, str]] = Counter()
 

@@ -1,8 +1,8 @@
 """The envelope of a message: version, crawl and time, which mean the same in every version.
 
 `v` is the version, `crawl` (or `close`) the id of the crawl, `at` when the message was made, in
-milliseconds. By these a body of a newer version is told from one that can never succeed, and waits
-in the fairness group of its crawl.
+milliseconds. They tell a body of a newer version, which waits in the fairness group of its crawl,
+from one that can never succeed.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """A pack's redo log: decided once, written once, and replayed by every later delivery.
 
 The journal is a redo log. A delivery fetches, then writes its journal *if absent*. From there on
-every holder of the pack does the same things with the same values, be it this delivery, a duplicate
-or a redelivery after a crash. It claims the same candidates as of the same moment, stores the same
-records under the same keys, and commits the same counts. The ledger then adds the one fact that
-depends on others: which candidates this pack won. Journal and ledger determine the outbox, so its
-packs have the same ids, whichever delivery sends them.
+every delivery of the pack, duplicate or not, does the same things with the same values. It claims
+the same candidates as of the same moment, stores the same records under the same keys, and commits
+the same counts. The ledger then adds the one fact that depends on others: which candidates this
+pack won. Journal and ledger determine the outbox, so its packs have the same ids, whichever
+delivery sends them.
 """
 
 from __future__ import annotations
@@ -153,8 +153,8 @@ def commit_counts(
 ) -> Counts:
     """Counts that a commit adds: the journal's, the claims kept, and those beyond the budget.
 
-    `claim_nanodollars` is what a claim costs that is kept.
-    Of `hosts` claims are counted by themselves, too, under the host's place.
+    `claim_nanodollars` is the cost of a claim that is kept. Claims of `hosts` are counted by host,
+    too, under its place.
     """
     counts = dict(journal.counts)
     counts["claimed"] = len(ledger.children)

@@ -1,8 +1,8 @@
 """A journal as stored, and back: its one codec.
 
 Rows end with an object of what few of them have (`model/target.py`). Parts that another version
-does not know are passed over, and those that are missing are empty. A journal of a newer version,
-or in a compression that is not known here, is told by its head item or its first bytes, and left.
+does not know are passed over, and those that are missing are empty. The head item or the first
+bytes tell a journal of a newer version, or in an unknown compression; it is left.
 
 A journal is paid for by the KB, and most of it are records. So these are written column by column,
 where like stands beside like; and their digests, which nothing makes shorter, stand as they are

@@ -1,7 +1,7 @@
 """Pages that earlier runs have without what is to be stored now: texts or bodies.
 
-- A page lacks its text where the run that fetched it kept no texts, and its body where that run
-  kept none of its kind. `bodies = "all"` also lacks what was left out for its content type.
+- A page lacks its text where its run kept no texts, and its body where that run kept none of its
+  kind. `bodies = "all"` also lacks what was left out for its content type.
 - The newest run that has a page decides, and runs that asked for such pages again are among them.
 - They are asked for by a run of its own, which begins at them as a retry does at failures: as deep
   as each lay, by the options of today, and no URL beside them that an earlier run has.

@@ -3,9 +3,8 @@
 - A run goes on from the newest run of its name with the same seeds and sitemaps that has finished
   and began within the window: its claims hold, so its seeds would not be asked for. And from all
   that this one went on from, as far as they are within the window, too.
-- It is worth it where one of them left something out that may be asked for now. The cause is its
-  limit of pages, bytes, dollars, time or pages of a host, its cancellation, or a depth, scope or
-  pattern that is another one now.
+- It is worth it where one of them left something out that may be asked for now. The cause is one of
+  its limits, its cancellation, or a depth, scope or pattern that is another one now.
 - Its limit of pages holds for all of them together: of 200 pages, 60 of which an earlier run has
   asked for, 140 are left. What ended unasked is not counted. Other limits are each run's own.
 - A run that asks for everything again (`--window 0s`) goes on from none, and neither does a retry,
@@ -30,8 +29,8 @@ RUNS_MAX = 20
 def earlier(crawl: Crawl, others: Iterable[Crawl], journals_s: int) -> tuple[Crawl, ...]:
     """List the runs that a run may go on from, newest first.
 
-    Journals are kept for `journals_s`. Those of a run that began before that are gone in part, and
-    what is missing would be taken for URLs that no worker asked for.
+    Journals are kept for `journals_s`. Of a run that began before that some are gone. Their URLs
+    would be taken for ones that no worker asked for.
     """
     if crawl.continuous or crawl.retry_of is not None or not crawl.window_s:
         return ()

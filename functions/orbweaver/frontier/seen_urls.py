@@ -5,7 +5,7 @@ a journal, by which it is made. Two generations, the older of which is dropped w
 full or old.
 
 And whether it pays to ask the table about the others: an answer costs a tenth of a claim that is
-refused ($0.0625 and $0.625 a million).
+refused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ class SeenUrls:
     """Remembers claimed URLs by dedup domain (the crawl's name)."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self._newer: set[tuple[str, str]] = set()
         self._older: set[tuple[str, str]] = set()
         self._since_ms = 0
@@ -58,7 +57,6 @@ class Novelty:
     """How many of a crawl's links that this container has not seen turn out to be claimed."""
 
     def __init__(self) -> None:
-        """Start with no experience."""
         self._asked: dict[str, tuple[int, int]] = {}
 
     def note(self, crawl: str, asked: int, claimed: int) -> None:

@@ -77,7 +77,6 @@ def harvest(keeping: Keeping, answer: Response, page: Page | None) -> Harvest:
 
 
 def _redaction(redacted_body: bytes | None) -> dict[str, int]:
-    """Count whether redaction gave up."""
     return {"redaction": int(LEFT_OUT in (redacted_body or b""))}
 
 

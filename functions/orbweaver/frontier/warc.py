@@ -1,11 +1,11 @@
 """WARC 1.1 (ISO 28500:2017): records as gzip members, written, read, found and erased.
 
 Rules
-- Every record is a gzip member of its own (annex D), so that one is read by one range request, and
-  a file is its members in a row. No byte says when or where a member was compressed.
-- `response`: what was answered, with the head as it was sent. The body is stored decoded, so its
-  `Content-Encoding` and `Transfer-Encoding` are kept under names of our own, as Common Crawl does,
-  and `Content-Length` is that of what is there.
+- Every record is a gzip member of its own (annex D), read by one range request. A file is its
+  members in a row. No byte says when or where a member was compressed.
+- `response`: what was answered, with the head as it was sent. The body is stored decoded. Its
+  `Content-Encoding` and `Transfer-Encoding` are kept under names of our own, as Common Crawl does.
+  `Content-Length` is that of what is there.
 - What an answer was asked for with is a field of its record, `X-Crawler-Request`: the names and
   values of headers, secrets redacted, as JSON. So a page's body stays one record and one range. An
   export makes a `request` of it.

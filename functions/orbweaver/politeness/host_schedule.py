@@ -89,7 +89,7 @@ def spacing_ms(delay_ms: int) -> int:
 
 
 def delay_of(crawl_delay_ms: int, robots_delay_s: float | None, pace_ms: int = 0) -> int:
-    """The delay of a host for a crawl: the longest that anyone asks for, robots' one capped.
+    """The delay of a host for a crawl: the longest of the crawl's, robots.txt's and the pace.
 
     A crawl without a delay is one of a site of one's own: it does not follow the host's pace.
     """

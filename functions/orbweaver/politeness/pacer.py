@@ -40,7 +40,6 @@ class Pacer:
     def __init__(
         self, *, hosts: SlotStore, clock: Clock, host: str, delay_ms: int, until_ms: int
     ) -> None:
-        """Pace `host` at `delay_ms`, using slots no later than `until_ms`."""
         self._hosts = hosts
         self._clock = clock
         self._host = host

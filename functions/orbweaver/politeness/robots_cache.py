@@ -1,9 +1,8 @@
 """The cache of hosts' robots.txt for all workers; fetched like any page, guarded, in a slot.
 
 RFC 9309: 2xx is parsed, 4xx allows everything (429 does not: the host is merely busy), 5xx and
-anything unreachable forbids everything; at least five redirects are followed; a copy is used for
-at most 24 hours. An unreachable file is asked for again when its
-URLs come back.
+anything unreachable forbids everything; at least five redirects are followed; a copy is used for at
+most 24 hours. An unreachable file is asked for again when its URLs come back.
 """
 
 from __future__ import annotations
@@ -83,7 +82,6 @@ class RobotsKeeper:
     def __init__(
         self, *, fetcher: Fetcher, hosts: RobotsStore, clock: Clock, settings: Settings
     ) -> None:
-        """Start knowing none."""
         self._fetcher = fetcher
         self._hosts = hosts
         self._clock = clock

@@ -40,7 +40,6 @@ class ReadRules(AgentRules):
     """The rules of one agent, as written; and in the other readings, where those may differ."""
 
     def __init__(self, lines: Iterable[Line], delay_s: float | None = None) -> None:
-        """Index the rules as they are written."""
         lines = list(lines)
         super().__init__(lines, delay_s)
         self.escaped = any(_MATTERS.search(pattern) for pattern, _, _ in lines)
@@ -69,7 +68,6 @@ class _EscapeReading:
     """One further reading of rules that have escapes."""
 
     def __init__(self, lines: list[Line], of_rules: _Translation, of_paths: _Translation) -> None:
-        """Index the rules in this reading."""
         read = [(of_rules(pattern), allow, number) for pattern, allow, number in lines]
         self._rules = AgentRules(read)
         self._of_paths = of_paths

@@ -2,10 +2,10 @@
 
 - A rule without `*` between characters is found by its head: one look-up for each length that heads
   of this agent have. Their text is part of the file, which bounds that.
-- Rules with `*` are compared one by one, the strongest first, those alone whose head the path
-  begins with, and only while they are stronger than what matches already. Most fail because the
-  path is too short or does without the end of their longest piece (their key). Where there are
-  many, they are found by some characters of that.
+- Rules with `*` are compared one by one, the strongest first, if the path begins with their head
+  and none that is stronger matches. Most fail because the path is too short or does without the end
+  of their longest piece (their key). Where there are many, they are found by some characters of
+  that.
 - What is compared is counted. A path for which `STEPS_MAX` do not suffice is forbidden
   (`UNDECIDED`): an allowed page may be left out so, a forbidden one is never asked for. An ordinary
   URL is decided exactly beside any number of wildcards with words of four letters.
@@ -70,7 +70,6 @@ class AgentRules:
     """All rules for one agent, of all groups that name it, and the longest delay asked of it."""
 
     def __init__(self, lines: Iterable[Line], delay_s: float | None = None) -> None:
-        """Index the rules."""
         self.delay_s = delay_s
         self._plain: dict[str, RobotsRule] = {}
         self._whole: dict[str, RobotsRule] = {}

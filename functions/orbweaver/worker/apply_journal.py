@@ -84,7 +84,6 @@ class JournalApplier:
         pages: Pages,
         clock: Clock,
     ) -> None:
-        """Take the ports that effects go to."""
         self._queue = queue
         self._packs = packs
         self._crawls = crawls
@@ -251,7 +250,6 @@ class Samples:
     """Keeps examples; one a container."""
 
     def __init__(self, crawls: Crawls) -> None:
-        """Take the port; nothing is known to be kept."""
         self._crawls = crawls
         self._known: set[tuple[str, str]] = set()
 

@@ -231,7 +231,6 @@ class Worker:
         return failed
 
     def _compare(self, crawl: Crawl, total: Counts) -> None:
-        """Note how a run that ended did beside the one before it."""
         drop = drop_percent(crawl, total)
         if drop is None:
             return
@@ -326,7 +325,6 @@ class Holder:
     """Holds messages back that only a newer version can read."""
 
     def __init__(self, *, queue: Queue, clock: Clock, metrics: Metrics, settings: Settings) -> None:
-        """Take the ports."""
         self._queue = queue
         self._clock = clock
         self._metrics = metrics

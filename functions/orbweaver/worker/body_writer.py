@@ -2,8 +2,8 @@
 
 The file has to stand before any journal names it, and a file a pack would cost more than all else.
 So the packs of a crawl in a batch wait for each other. Each puts in its part when it has fetched.
-The file is written when no pack is fetching any more, when it is large enough, or when the first
-pack has waited for `segment_wait_s`. A later pack begins another file.
+The file is written once no pack is fetching, it is large enough, or the first pack has waited for
+`segment_wait_s`. A later pack begins another file.
 
 A pack whose file cannot be written fails as it would if its journal could not.
 """
@@ -53,7 +53,6 @@ class BodyWriter:
     """The files of one container's invocation."""
 
     def __init__(self, *, files: Files, clock: Clock, random: Random, settings: Settings) -> None:
-        """Take the ports, and how large a file gets."""
         self._files = files
         self._clock = clock
         self._random = random

@@ -1,8 +1,8 @@
 """Batched calls: tasks of a container share one request, which one of them makes.
 
 A task with a call of some kind (to commit a pack of a crawl, say) waits for the tasks that are
-still expected. The first to see that no task is expected, that there is enough, or that the first
-of them has waited long enough makes the call for all. A later task begins another group.
+still expected. One of them makes the call for all: once none is expected, there is enough, or the
+first has waited long enough. A later task begins another group.
 """
 
 from __future__ import annotations

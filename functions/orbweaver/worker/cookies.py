@@ -1,7 +1,7 @@
 """Cookies of crawls that keep them: read before a host is asked, stored with its answers.
 
-A jar is one item of the `hosts` table for each crawl and site, so all workers of a crawl see it and
-no other crawl does; a crawl that keeps none neither reads nor writes one. Rules
+A jar is one item of the `hosts` table for each crawl and site. All workers of a crawl see it, and
+no other crawl does. A crawl that keeps no cookies neither reads nor writes one. Rules
 
 - A jar is read anew for each pack that visits a host: what another worker was given since (a login
   that answered with a redirect) is there. Within a visit the container's own copy is used.
@@ -35,7 +35,6 @@ class Cookies:
     """The jars that a container works with."""
 
     def __init__(self, *, hosts: Hosts, clock: Clock) -> None:
-        """Start with none."""
         self._hosts = hosts
         self._clock = clock
         self._jars: OrderedDict[tuple[str, str], Jar] = OrderedDict()

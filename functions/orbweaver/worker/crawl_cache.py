@@ -21,7 +21,6 @@ class RecentCrawls:
     """Reads crawls, each at most once in five seconds."""
 
     def __init__(self, *, crawls: Crawls, clock: Clock) -> None:
-        """Take the ports."""
         self._crawls = crawls
         self._clock = clock
         self._read: dict[str, tuple[int, Crawl | None]] = {}

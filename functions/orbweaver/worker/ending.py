@@ -3,8 +3,8 @@
 A process that is told to end (SIGTERM) has a moment left. Requests and waits for slots are given
 up. What a host asked for with 429 or 503 is noted first. What was answered is journaled and
 committed. The other URLs return at once, in messages of their own or in the same pack sent again.
-So a message that was in work does not wait for its visibility, and does not count as received by a
-worker that died of it. It is no strike, and no step towards the dead-letter queue.
+So a message that was in work does not wait for its visibility. It does not count as received by a
+worker that died: no strike, and no step towards the dead-letter queue.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ class Ending:
     """The announced end of a worker, and the work to be cut short then."""
 
     def __init__(self) -> None:
-        """Begin with a worker that goes on."""
         self.told = False
         # In the order in which they began: a set of tasks has another one in each run.
         self._open: dict[asyncio.Task[None], None] = {}

@@ -4,9 +4,9 @@ A commit puts a ledger and adds to a shard of the counters, each at twice the pr
 packs that a container is settling at the same time share the second: one that is ready waits for
 those that are about to be, and the last one commits for all.
 
-Together or not at all: where one ledger stands already, the budget does not admit all claims or
-the counters are sealed, nothing is written, and every pack commits by itself. So it does if that is
-all there is of it, or if budgets are to be settled with it.
+Together or not at all. Where one ledger stands already, the budget does not admit all claims, or
+the counters are sealed, nothing is written and every pack commits by itself. So does a pack that is
+alone, or that has budgets to settle.
 """
 
 from __future__ import annotations
@@ -34,8 +34,6 @@ TOGETHER_MAX = 50
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """What is to be committed together."""
-
     crawl: Crawl
     commits: list[tuple[Ledger, Counts]] = field(default_factory=list)
 
@@ -44,7 +42,6 @@ class Commits:
     """Commits packs; one a container."""
 
     def __init__(self, packs: Packs) -> None:
-        """Take the port."""
         self._packs = packs
         # By crawl; and whether the batch was committed.
         self._gathering: Gathering[_Batch, bool] = Gathering(WAIT_S)

@@ -58,7 +58,6 @@ class Sifter:
     def __init__(
         self, *, packs: Packs, frontier: Frontier, samples: Samples, clock: Clock, bounds: Bounds
     ) -> None:
-        """Take the ports; nothing is known of any crawl."""
         self._packs = packs
         self._frontier = frontier
         self._samples = samples

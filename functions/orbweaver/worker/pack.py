@@ -128,7 +128,6 @@ class PackProcessor:
         metrics: Metrics,
         settings: Settings,
     ) -> None:
-        """Take the ports, and the actors of the middle and the end of the path."""
         self._packs = packs
         self._crawls = crawls
         self._pack_fetcher = pack_fetcher

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class PackContext:
     """One pack at work: its crawl, and when asking must be over.
 
-    `before` holds the records of earlier runs, by URL; `seen` says which URLs the crawl is known
-    to have claimed, `linked` whether a page of the pack has a link to a URL, no deeper than that.
+    `before` holds the records of earlier runs, by URL; `seen` says which URLs the crawl is known to
+    have claimed, `linked` whether the pack links to a URL, no deeper than that.
     """
 
     crawl: Crawl

@@ -18,9 +18,9 @@ Light answers are read in place, the others by a process of its own:
   as yet not slow where lexbor is quadratic.
 - Main text and redaction are ten times as slow: at most `SMALL_BYTES_MAX` and `SMALL_TAGS_MAX`.
 - Items need a tree. They are light on a page that becomes one for its links, and on an orderly one
-  (`parsing/parse_guard.py`) of at most `SMALL_BYTES_MAX` and `SMALL_TAGS_MAX`, as long as they take
-  at most `LIGHT_UNITS` of work. Rules may look at each part of a page for each other part of it.
-  What takes more is read anew by that process. Extractors of a user's own are never light.
+  (`parsing/parse_guard.py`) of at most `SMALL_BYTES_MAX` and `SMALL_TAGS_MAX`. Both only up to
+  `LIGHT_UNITS` of work. Rules may look at each part of a page for each other part of it. What takes
+  more is read anew by that process. Extractors of a user's own are never light.
 - The stages of a page with texts or items are turns by themselves.
 
 Measured: docs/adr/0015-reading-has-a-budget.md.

@@ -65,7 +65,6 @@ class ResponseHandler:
         random: Random,
         settings: Settings,
     ) -> None:
-        """Take the ports and limits, and the reader of sitemaps."""
         self._reader = reader
         self._sitemaps = sitemaps
         self._clock = clock
@@ -170,7 +169,7 @@ class ResponseHandler:
     def _onward(
         self, context: PackContext, target: Target, page: Page
     ) -> tuple[answers.End | None, FoundLinks]:
-        """End a page that wants another one to be taken, or none; None for most."""
+        """End a page that names another URL instead, or is not to be indexed; None for most."""
         if page.refresh is not None:
             return self._redirect(context, target, page.refresh, Reason.REFRESH)
         url = page.canonical
@@ -229,7 +228,7 @@ class ResponseHandler:
     async def _note(
         self, host: str, answer: Response | Failure, verdict: Verdict, turn: Turn
     ) -> None:
-        """Tell the host's health: silence and being kept out are trouble, an answer is none."""
+        """Note at the host: silence and block pages as trouble, an answer as recovery."""
         well = isinstance(answer, Response) and answer.status < answers.CLIENT_ERROR_MIN
         self._health.heard(host, answer.latency_ms, well=well)
         if isinstance(answer, Failure):
@@ -251,7 +250,6 @@ def _is_to_be_read(verdict: Verdict, target: Target) -> bool:
 def _as_read(
     verdict: Verdict, answer: Response, read: PageReading | Costly
 ) -> tuple[Verdict, PageReading | None]:
-    """What an answer means, now that it was read."""
     if isinstance(read, Costly):
         end = answers.End(outcome=Outcome.FAILED, reason=Reason.COSTLY, error=read.why)
         return end, None

@@ -46,7 +46,6 @@ class Retracer:
     def __init__(
         self, *, packs: Packs, crawls: RecentCrawls, frontier: Frontier, bounds: Bounds
     ) -> None:
-        """Take the ports, and what of URLs looks like a trap."""
         self._packs = packs
         self._crawls = crawls
         self._frontier = frontier

@@ -30,7 +30,6 @@ class Seeder:
     """Takes references in."""
 
     def __init__(self, *, queue: Queue, crawls: Crawls, clock: Clock) -> None:
-        """Take the ports."""
         self._queue = queue
         self._crawls = crawls
         self._clock = clock
@@ -73,7 +72,6 @@ def result_of(seeds: SeedsMessage, crawl: Crawl) -> PackResult:
 def _begin(
     result: PackResult, seeds: SeedsMessage, crawl: Crawl, url: str, depth: int | None
 ) -> None:
-    """Note a seed, or a sitemap that a person named."""
     if url in crawl.sitemap_urls:
         admitted = admit_sitemap(crawl, url)
     elif depth is not None:

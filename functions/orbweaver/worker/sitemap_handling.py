@@ -45,8 +45,6 @@ NEXT_PART_S = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kept:
-    """An answer, and when it was asked for."""
-
     got: Read
     answer: Response | Failure
     at_ms: int
@@ -56,7 +54,6 @@ class Sitemaps:
     """Finds and reads sitemaps; keeps the newest of those that have further parts."""
 
     def __init__(self, *, clock: Clock, settings: Settings) -> None:
-        """Start with nothing kept."""
         self._clock = clock
         self._settings = settings
         self._kept: dict[tuple[str, str], _Kept] = {}
