@@ -54,8 +54,7 @@ async def export(
     from orbweaver.adapters.dynamodb.table import Dynamo
     from orbweaver.adapters.local.clock import SystemClock
     from orbweaver.adapters.local.folder import FolderFiles
-    from orbweaver.exporting.assembly import Assembly
-    from orbweaver.exporting.local_exporter import Alone, WaitingExport
+    from orbweaver.exporting.exporter import Alone, Assembly, WaitingExport
     from orbweaver.exporting.workspace import FolderWorkspace
     from tests.memory import MemoryCrawls, World
 

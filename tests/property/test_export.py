@@ -23,12 +23,15 @@ from orbweaver.exporting.manifest import (
     page_as_json,
     place_of,
 )
-from orbweaver.exporting.orders import ExportOrder, OrderKind, decode_order, encode_order
 from orbweaver.exporting.run_state import (
+    ExportOrder,
     ExportScope,
+    OrderKind,
     Unit,
     UnitProgress,
+    decode_order,
     decode_progress,
+    encode_order,
     encode_progress,
 )
 from orbweaver.model.columns import Column, Type

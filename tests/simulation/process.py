@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.local.reader import InPlaceReader
 from orbweaver.budget.reservation import BudgetKeeper
-from orbweaver.exporting.assembly import Assembly
+from orbweaver.exporting.exporter import Assembly
 from orbweaver.model.errors import Transient
 from orbweaver.model.settings import Settings
 from orbweaver.worker.apply_journal import JournalApplier

@@ -6,6 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.exporting.change_feed import ChangeFeed
+from orbweaver.exporting.file_store import Store
 from orbweaver.exporting.snapshot_store import Snapshots
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.outcome import Outcome, Reason
@@ -86,16 +87,11 @@ class Stand:
 
     def feed(self, gate: Gate = open_gate, **options: Any) -> ChangeFeed:
         """Make a feed."""
-        snapshots = Snapshots(
-            files=MemoryFiles(self.world, gate),
-            clock=self.clock,
-            random=Random(1),
-            lines_max=self.lines_max,
-        )
+        store = Store(files=MemoryFiles(self.world, gate), clock=self.clock, random=Random(1))
         return ChangeFeed(
             pages=MemoryPages(self.world, gate, shards=self.shards),
             crawls=MemoryCrawls(self.world),
-            snapshots=snapshots,
+            snapshots=Snapshots(store=store, lines_max=self.lines_max),
             page_retention_s=RETENTION_S,
             **options,
         )

@@ -8,7 +8,7 @@ from hashlib import sha256
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.exporting.assembly import Assembly
+from orbweaver.exporting.exporter import Assembly
 from orbweaver.exporting.manifest import Manifest, decode_manifest
 from orbweaver.exporting.run_state import ExportScope
 from orbweaver.model.errors import Transient

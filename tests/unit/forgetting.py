@@ -17,7 +17,7 @@ from orbweaver.exporting.formats import archive as warc_writer
 from orbweaver.exporting.formats import writer
 from orbweaver.exporting.formats.rows import page_row, text_row
 from orbweaver.exporting.manifest import PREFIX, File, Manifest, Sums, encode_manifest, path_of
-from orbweaver.exporting.snapshot import Bundle, SnapshotEntry, entry_line
+from orbweaver.exporting.snapshot import SnapshotEntry, bundled, entry_line
 from orbweaver.frontier import warc
 from orbweaver.frontier.body_file import Kept, Segment, located
 from orbweaver.frontier.journal import Journal, Ledger
@@ -125,14 +125,9 @@ def fill(world: World, folder: Path) -> None:
     world.sent += [Mail(body=encode(pack)), Mail(body=encode(seeds)), Mail(body=URL)]
     world.buried += [Mail(body=encode(pack), reason="crashed"), Mail(body=encode(seeds))]
     export(world, folder, records)
-    bundle = Bundle()
-    for url in URLS:
-        entry = SnapshotEntry(
-            url=url, page=True, sha256="00", crawl=ENDED.id, asked_ms=1, referrer=OTHER
-        )
-        bundle.add(entry_line(entry))
+    entries = [SnapshotEntry(url, True, "00", ENDED.id, 1, OTHER) for url in URLS]
     folder_of = f"{PREFIX}_snapshots/{ENDED.name}/{ENDED.id}/"
-    world.files[f"{folder_of}pages-0000-00000.jsonl.gz"] = bundle.close()
+    world.files[f"{folder_of}pages-0000-00000.jsonl.gz"] = bundled(map(entry_line, entries))
     world.files["athena-results/1.csv"] = f'"{URL}"\n'.encode()
 
 

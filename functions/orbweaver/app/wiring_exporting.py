@@ -13,15 +13,14 @@ if TYPE_CHECKING:
 
     from orbweaver.app.ports import PortSet
     from orbweaver.exporting.change_feed import ChangeFeed
-    from orbweaver.exporting.exporter import Exporter
-    from orbweaver.exporting.local_exporter import Alone
+    from orbweaver.exporting.exporter import Alone, Exporter
     from orbweaver.exporting.run_state import UnitProgress
     from orbweaver.model.ports import Metrics
 
 
 def exporter_of(ports: PortSet) -> Exporter:
     """Put together an exporter that shares its work with others."""
-    from orbweaver.exporting.assembly import Assembly
+    from orbweaver.exporting.exporter import Assembly
 
     settings, clock, random = ports.settings, ports.clock, ports.random
     return Assembly(
@@ -60,13 +59,15 @@ def _span(settings: Settings) -> str:
 
 def _feed_of(ports: PortSet) -> ChangeFeed:
     from orbweaver.exporting.change_feed import ChangeFeed
+    from orbweaver.exporting.file_store import Store
     from orbweaver.exporting.snapshot_store import Snapshots
 
+    # The stack's own: a run is compared with what came before it, wherever that went.
+    store = Store(files=ports.files, clock=ports.clock, random=ports.random)
     return ChangeFeed(
         pages=ports.pages,
         crawls=ports.crawls,
-        # The stack's own: a run is compared with what came before it, wherever that went.
-        snapshots=Snapshots(files=ports.files, clock=ports.clock, random=ports.random),
+        snapshots=Snapshots(store=store),
         page_retention_s=ports.settings.page_retention_s,
     )
 
@@ -91,8 +92,7 @@ def alone_of(
 ) -> Alone:
     """Put together an exporter that writes into a folder, all by itself."""
     from orbweaver.adapters.local.folder import FolderFiles
-    from orbweaver.exporting.assembly import Assembly
-    from orbweaver.exporting.local_exporter import Alone, WaitingExport
+    from orbweaver.exporting.exporter import Alone, Assembly, WaitingExport
 
     settings, clock, random = ports.settings, ports.clock, ports.random
     files, waiting = FolderFiles(folder), WaitingExport()

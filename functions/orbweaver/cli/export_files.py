@@ -24,7 +24,7 @@ from orbweaver.model.columns import PAGES
 from orbweaver.model.crawl import Crawl
 
 if TYPE_CHECKING:
-    from orbweaver.exporting.local_exporter import Alone
+    from orbweaver.exporting.exporter import Alone
     from orbweaver.exporting.run_state import UnitProgress
 
 OUT = Path("out")

@@ -21,11 +21,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from orbweaver.exporting.changes import EndedRun, as_row, has_feed, judge, run_of
+from orbweaver.exporting.changes import EndedRun, Orphans, as_row, has_feed, judge, run_of
 from orbweaver.exporting.manifest import days_between
-from orbweaver.exporting.orphans import Orphans
 from orbweaver.exporting.snapshot import (
     BundleKind,
     Head,
@@ -37,11 +36,9 @@ from orbweaver.exporting.snapshot import (
     row_of,
 )
 from orbweaver.exporting.snapshot_store import Snapshots, joined, merged
+from orbweaver.frontier.ports import Crawls, Pages
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.page_record import PageRecord, day_of
-
-if TYPE_CHECKING:
-    from orbweaver.frontier.ports import Crawls, Pages
 
 # How many runs are caught up with, at most, of which no feed was made.
 CHAIN_MAX = 10
@@ -86,7 +83,7 @@ class ChangeFeed:
     ) -> AsyncIterator[Mapping[str, Any]]:
         """Read the rows of a feed that was made, of all shards or of one, in a fixed order."""
         head = await self.snapshots.head(crawl.name, crawl.id)
-        place = self.snapshots.place(crawl.name, crawl.id)
+        place = SnapshotPlace(name=crawl.name, run=crawl.id)
         for number, bundles in enumerate(() if head is None else head.shards):
             if shard in (None, number):
                 for kind in (BundleKind.ROWS, BundleKind.GONE):
@@ -111,13 +108,13 @@ class ChangeFeed:
     def _recorded(self, crawl: Crawl) -> bool:
         """Whether all records of a run are still there."""
         kept_ms = self.page_retention_s * 1000
-        return crawl.started_at_ms + kept_ms > self.snapshots.clock.now_ms()
+        return crawl.started_at_ms + kept_ms > self.snapshots.store.clock.now_ms()
 
     # --- one run ----------------------------------------------------------------------------
 
     async def _made(self, run: EndedRun, deadline_ms: int | None) -> bool:
         count = self.pages.shards
-        place = self.snapshots.place(run.crawl.name, run.id)
+        place = SnapshotPlace(name=run.crawl.name, run=run.id)
         before = await self.snapshots.head(run.crawl.name, run.previous)
         previous = None if before is None else before.crawl
         shards: list[SnapshotShard] = []
@@ -137,7 +134,7 @@ class ChangeFeed:
         return True
 
     def _short(self, deadline_ms: int | None) -> bool:
-        now_ms = self.snapshots.clock.now_ms()
+        now_ms = self.snapshots.store.clock.now_ms()
         return deadline_ms is not None and now_ms + self.reserve_ms >= deadline_ms
 
     async def _merge(
@@ -215,7 +212,7 @@ class ChangeFeed:
     async def _day(
         self, crawl: Crawl, day: str, number: int
     ) -> AsyncIterator[tuple[str, PageRecord]]:
-        reading = self.snapshots.patience.read_shard(self.pages, day, number, crawl=crawl.id)
+        reading = self.snapshots.store.patience.read_shard(self.pages, day, number, crawl=crawl.id)
         async with aclosing(reading) as rows:
             async for key, record in rows:
                 yield key.rpartition("#")[2], record

@@ -17,7 +17,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.exporting.formats import ARCHIVE, WARC, Writer
+from orbweaver.exporting.formats.hashed_file import Made
 from orbweaver.exporting.formats.rows import invalid_rows, item_rows, page_row, text_row
+from orbweaver.exporting.formats.warc import WarcWriter
 from orbweaver.exporting.manifest import File, path_of
 from orbweaver.exporting.run_state import Cut, Unit, UnitProgress
 from orbweaver.exporting.workspace import ChunkWorkspace
@@ -37,9 +39,6 @@ from orbweaver.model.page_record import PageRecord
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from orbweaver.exporting.formats.hashed_file import Made
-    from orbweaver.exporting.formats.warc import WarcWriter
 
 # All files of a chunk together, in terms of the largest.
 TOGETHER = 4

@@ -1,13 +1,5 @@
 """The exporter: a UTC day of page records becomes files that say the same however often it is run.
 
-    planning  a run of a day begins: its units      runs     what stands of it meanwhile
-    units     a unit is worked through              reading  its rows
-    chunk     a stretch of them, in all formats     workspace  where its files are made
-    sealing   all units are done: the manifest      mending  manifests and files kept together
-    store     files, with patience                  feed     what is asked of the change feed
-    alone     all of it in one process, without a queue
-
-    See the room's `__init__` for its modules in reading order.
 A run is worked on by any number of workers, by orders on a queue that may come twice, late, at once
 and after a death. All that they know of each other lies in files (exporting/run_state.py).
 
@@ -35,22 +27,37 @@ not mean. Its SHA-256 gives it away, and the order comes back and mends it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import blake2b
+from random import Random
 from typing import Any
 
 from orbweaver.exporting.file_store import Store
 from orbweaver.exporting.finalizer import Finalizer
-from orbweaver.exporting.manifest import Manifest
-from orbweaver.exporting.orders import OrderKind, decode_order
+from orbweaver.exporting.manifest import (
+    PREFIX,
+    Manifest,
+    check_day,
+    days_between,
+    decode_manifest,
+)
 from orbweaver.exporting.planner import Planner
+from orbweaver.exporting.ports import Catalogue, ExportEvents, Feed, Orders
+from orbweaver.exporting.repair import Repairer
 from orbweaver.exporting.requests import identity_of, jobs_of
-from orbweaver.exporting.run_state import ExportScope
+from orbweaver.exporting.row_reader import READ_AHEAD_ROWS, RowReader
+from orbweaver.exporting.run_state import Cut, ExportScope, OrderKind, UnitProgress, decode_order
+from orbweaver.exporting.runs import ExportRuns
 from orbweaver.exporting.unit_worker import UnitWorker
-from orbweaver.model.ports import Clock
+from orbweaver.exporting.workspace import FolderWorkspace, Workspace
+from orbweaver.frontier.ports import Crawls, Pages
+from orbweaver.model.ports import Clock, Files
 
 TOKEN_BYTES = 8
+# A unit of a crawl that is cut has about so many chunks.
+UNIT_PARTS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,3 +99,131 @@ class Exporter:
 def token_of(identity: str) -> str:
     """Make of what tells requests apart what names of runs may hold."""
     return blake2b(identity.encode(), digest_size=TOKEN_BYTES).hexdigest()
+
+
+# --- put together -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembly:
+    """What an exporter is made of; `cuts_crawls`: large ones are several workers' business.
+
+    `reserve_ms` is what a chunk, or the end of a day, may need.
+    """
+
+    pages: Pages
+    crawls: Crawls
+    files: Files
+    orders: Orders
+    clock: Clock
+    random: Random
+    formats: tuple[str, ...]
+    part_rows_max: int
+    part_bytes_max: int
+    # Where bodies and texts of pages are, if it is not where the export goes.
+    bodies: Files | None = None
+    events: ExportEvents | None = None
+    feed: Feed | None = None
+    catalogue: Catalogue | None = None
+    workspace: Workspace = field(default_factory=FolderWorkspace)
+    prefix: str = PREFIX
+    span: str = "day"
+    tell: Callable[[UnitProgress], None] | None = None
+    cuts_crawls: bool = True
+    reserve_ms: int = 60_000
+    read_ahead_rows: int = READ_AHEAD_ROWS
+
+    def exporter(self) -> Exporter:
+        """Put it together."""
+        store = Store(files=self.files, clock=self.clock, random=self.random, prefix=self.prefix)
+        runs = ExportRuns(store=store, orders=self.orders)
+        repairer = Repairer(store=store, runs=runs)
+        cut = Cut(
+            shards=self.pages.shards,
+            formats=self.formats,
+            part_rows_max=self.part_rows_max,
+            part_bytes_max=self.part_bytes_max,
+        )
+        return Exporter(
+            store=store,
+            planner=Planner(
+                pages=self.pages,
+                store=store,
+                runs=runs,
+                feed=self.feed,
+                clock=self.clock,
+                cut=cut,
+                unit_rows_max=UNIT_PARTS * self.part_rows_max if self.cuts_crawls else None,
+            ),
+            worker=UnitWorker(
+                store=store,
+                runs=runs,
+                repairer=repairer,
+                reader=RowReader(
+                    pages=self.pages,
+                    store=store,
+                    bodies=self.bodies or self.files,
+                    read_ahead_rows=self.read_ahead_rows,
+                ),
+                crawls=self.crawls,
+                feed=self.feed,
+                workspace=self.workspace,
+                clock=self.clock,
+                reserve_ms=self.reserve_ms,
+                tell=self.tell,
+            ),
+            finalizer=Finalizer(
+                store=store,
+                runs=runs,
+                repairer=repairer,
+                events=self.events,
+                catalogue=self.catalogue,
+            ),
+            clock=self.clock,
+            span=self.span,
+        )
+
+
+# --- alone: what it orders, it does -------------------------------------------------------------
+
+
+class WaitingExport:
+    """The queue of an exporter that is alone."""
+
+    def __init__(self) -> None:
+        """Begin with nothing to do."""
+        self.bodies: deque[str] = deque()
+
+    async def send(self, bodies: Sequence[tuple[str, str]]) -> None:
+        """See the port `Orders`."""
+        self.bodies.extend(body for body, _ in bodies)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alone:
+    """An exporter, and what it has ordered of itself."""
+
+    exporter: Exporter
+    waiting: WaitingExport
+
+    async def export(self, day: str, *, crawl: str | None = None) -> Manifest:
+        """Export a day, or one crawl's records of it, here and now."""
+        exporter, scope = self.exporter, ExportScope(day=check_day(day), crawl=crawl)
+        chance = exporter.store.random.getrandbits(8 * TOKEN_BYTES)
+        self.waiting.bodies.clear()
+        await exporter.planner.begin(scope, f"{chance:0{2 * TOKEN_BYTES}x}")
+        while self.waiting.bodies:
+            manifest = await exporter.handle(self.waiting.bodies.popleft())
+            if manifest is not None:
+                return manifest
+        # Another process exports the same into the same folder, and was later.
+        body = await exporter.store.get(scope.manifest)
+        manifest = None if body is None else decode_manifest(body)
+        return await self.export(day, crawl=crawl) if manifest is None else manifest
+
+    async def export_between(
+        self, first_ms: int, last_ms: int, *, crawl: str
+    ) -> tuple[Manifest, ...]:
+        """Export every day that a time span touches, as a crawl's does."""
+        days = days_between(first_ms, last_ms)
+        return tuple([await self.export(day, crawl=crawl) for day in days])

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from random import Random
+from typing import TypeVar
 
 from orbweaver.exporting.manifest import PREFIX, File, Manifest, decode_manifest
 from orbweaver.frontier.retrying import Patience, all_of
 from orbweaver.model.ports import Clock, Files, Print
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from random import Random
 
 T = TypeVar("T")
 # Files looked at at a time: S3's latency is hidden, and connections are left for others.

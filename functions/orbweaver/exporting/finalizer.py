@@ -20,21 +20,22 @@ Order of effects
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
 
 from orbweaver.exporting.file_store import Store
-from orbweaver.exporting.glue_registration import register_items
+from orbweaver.exporting.glue_schema import FORMAT
 from orbweaver.exporting.manifest import File, Manifest, encode_manifest, place_of
-from orbweaver.exporting.orders import ExportOrder
+from orbweaver.exporting.ports import Catalogue, ExportEvents
 from orbweaver.exporting.repair import Repairer
-from orbweaver.exporting.run_state import Unit, UnitProgress, manifest_of
+from orbweaver.exporting.run_state import ExportOrder, Unit, UnitProgress, manifest_of
 from orbweaver.exporting.runs import ExportRuns
-from orbweaver.model.columns import CHANGES
+from orbweaver.model.columns import CHANGES, ITEMS, Table
+from orbweaver.model.errors import PortError
 
-if TYPE_CHECKING:
-    from orbweaver.exporting.ports import Catalogue, ExportEvents
+LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,3 +145,29 @@ def _owner(file: File) -> tuple[str, int | None]:
     place = place_of(file.path)
     group = None if place is None or file.table == CHANGES.name else place.group
     return file.crawl, group
+
+
+async def register_items(
+    manifest: Manifest,
+    catalogue: Catalogue,
+    tried: Callable[[Callable[[], Awaitable[None]]], Awaitable[None]],
+) -> None:
+    """Register the tables of items that an export has files of; `tried` calls ports patiently.
+
+    Other tables are part of a deployment. What is refused is logged, and registered with a later
+    export: one that stands is announced all the same.
+    """
+    names = {
+        file.table
+        for file in manifest.files
+        if file.format == FORMAT and file.table.startswith(ITEMS)
+    }
+    for name in sorted(names):
+        table = Table(name=name, columns=tuple(manifest.columns[name]))
+        fields = {"table": name, "day": manifest.day}
+        try:
+            await tried(partial(catalogue.register, table))
+        except PortError as error:
+            LOGGER.warning("catalogue.refused", extra={**fields, "error": str(error)})
+        else:
+            LOGGER.info("catalogue.registered", extra=fields)

@@ -11,15 +11,15 @@ days too.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from orbweaver.exporting.file_store import Store
-from orbweaver.exporting.orders import OrderKind
+from orbweaver.exporting.ports import Feed
 from orbweaver.exporting.requests import RUN_MS_MAX
 from orbweaver.exporting.run_state import (
     FIRST,
     Cut,
     ExportScope,
+    OrderKind,
     RunPlan,
     Unit,
     begun_ms,
@@ -27,11 +27,8 @@ from orbweaver.exporting.run_state import (
     groups_of,
 )
 from orbweaver.exporting.runs import ExportRuns
+from orbweaver.frontier.ports import Pages
 from orbweaver.model.ports import Clock
-
-if TYPE_CHECKING:
-    from orbweaver.exporting.feed import Feed
-    from orbweaver.frontier.ports import Pages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from orbweaver.exporting.file_store import Store
 from orbweaver.exporting.formats import FORMATS
 from orbweaver.exporting.manifest import MANIFESTS, File, folder_of, place_of
-from orbweaver.exporting.orders import OrderKind
-from orbweaver.exporting.run_state import ExportScope
+from orbweaver.exporting.run_state import ExportScope, OrderKind
 from orbweaver.exporting.runs import ExportRuns
 
 ITEMS = "items/"

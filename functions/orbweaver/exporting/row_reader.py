@@ -15,18 +15,16 @@ from collections import deque
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.exporting.chunk import Row
 from orbweaver.exporting.file_store import Store
 from orbweaver.exporting.formats import WARC
 from orbweaver.exporting.run_state import Cut, ExportScope, Unit, UnitProgress
 from orbweaver.frontier import warc
+from orbweaver.frontier.ports import Pages
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.ports import Files
-
-if TYPE_CHECKING:
-    from orbweaver.frontier.ports import Pages
 
 READ_AHEAD_ROWS = 500
 SHARDS_AHEAD = 4

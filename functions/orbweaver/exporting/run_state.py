@@ -1,4 +1,4 @@
-"""State of an export run: what its workers are told, and what they leave for each other.
+"""State of an export run: orders to its workers, and files that they leave for each other.
 
 - A *scope* is what is exported: a day, or one crawl's records of it.
 - A *run* is one attempt at a scope. Runs are ordered by their ids; the last one counts, and
@@ -18,13 +18,16 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TypeAlias
+from enum import StrEnum
+from typing import Any, TypeAlias
 
 from orbweaver.exporting.manifest import (
     WORK,
+    ExportEventError,
     File,
     Manifest,
     Sums,
+    check_day,
     columns_as_json,
     columns_of_json,
     file_as_json,
@@ -256,3 +259,57 @@ def manifest_of(scope: ExportScope, states: Sequence[tuple[Unit, UnitProgress]])
         files=tuple(sorted(files, key=lambda file: file.path)),
         columns=columns,
     )
+
+
+# --- orders -------------------------------------------------------------------------------------
+
+
+class OrderKind(StrEnum):
+    """What a worker is to do: begin a run, work on a unit, or put the manifest."""
+
+    PLAN = "plan"
+    UNIT = "unit"
+    SEAL = "seal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportOrder:
+    """A message on the export queue; `run` of a plan is its token."""
+
+    kind: OrderKind
+    scope: ExportScope
+    run: str
+    unit: Unit | None = None
+    ticket: Ticket = FIRST
+
+
+def encode_order(order: ExportOrder) -> str:
+    """Render a message as ASCII JSON."""
+    body: dict[str, Any] = {
+        "v": VERSION,
+        "kind": order.kind,
+        "day": order.scope.day,
+        "crawl": order.scope.crawl,
+        "run": order.run,
+    }
+    if order.unit is not None:
+        body["unit"] = [order.unit.crawl, order.unit.group, order.unit.groups]
+        body["ticket"] = list(order.ticket)
+    return json.dumps(body)
+
+
+def decode_order(body: str) -> ExportOrder:
+    """Read a message back; raises ExportEventError for what is none."""
+    try:
+        raw = json.loads(body)
+        kind = OrderKind(raw["kind"] if raw["v"] == VERSION else f"of version {raw['v']}")
+        unit, ticket = None, FIRST
+        if kind is OrderKind.UNIT:
+            crawl, group, groups = raw["unit"]
+            unit = Unit(crawl=crawl, group=group, groups=groups)
+            turn, chance = raw["ticket"]
+            ticket = (turn, chance)
+        scope = ExportScope(day=check_day(raw["day"]), crawl=raw["crawl"])
+        return ExportOrder(kind=kind, scope=scope, run=raw["run"], unit=unit, ticket=ticket)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ExportEventError(f"no message of the exporter: {body!r}"[:200]) from error

@@ -13,25 +13,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from orbweaver.exporting.file_store import Store
-from orbweaver.exporting.orders import ExportOrder, OrderKind, encode_order
+from orbweaver.exporting.ports import Orders
 from orbweaver.exporting.run_state import (
+    ExportOrder,
     ExportScope,
+    OrderKind,
     RunPlan,
     Ticket,
     Unit,
     UnitProgress,
     decode_plan,
     decode_progress,
+    encode_order,
     encode_plan,
     encode_progress,
     run_name,
 )
-
-if TYPE_CHECKING:
-    from orbweaver.exporting.ports import Orders
 
 # Of a ticket: so that no two are the same.
 CHANCE_BITS = 64

@@ -17,10 +17,12 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
+
+from orbweaver.exporting.manifest import SNAPSHOTS
 
 VERSION = 1
 # About 3 MB as they lie there, 6 MB as text: what is in memory at a time.
@@ -28,7 +30,6 @@ LINES_MAX = 20_000
 GZIP_LEVEL = 3  # a fifth larger than at 6, in a third of the time
 # zlib's window of 32 KiB, in gzip's framing: it writes mtime 0 and no name.
 GZIP_WBITS = 31
-FOLDER = "_snapshots/"
 # Made once: json.dumps makes an encoder for each line, json.loads guesses each line's encoding.
 ENCODE = json.JSONEncoder(separators=(",", ":")).encode
 DECODE = json.JSONDecoder().decode
@@ -44,7 +45,7 @@ class BundleKind(StrEnum):
     GONE = "gone"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class SnapshotEntry:
     """A URL as last known: by `crawl`, which asked and was answered; `asked_ms` may be later.
 
@@ -61,16 +62,13 @@ class SnapshotEntry:
 
 def entry_line(entry: SnapshotEntry) -> bytes:
     """Render an entry as a line."""
-    row = [entry.url, entry.page, entry.sha256, entry.crawl, entry.asked_ms, entry.referrer]
+    row = (entry.url, entry.page, entry.sha256, entry.crawl, entry.asked_ms, entry.referrer)
     return line_of(row)
 
 
 def entry_of(line: bytes) -> SnapshotEntry:
     """Read an entry back."""
-    url, page, digest, crawl, asked_ms, referrer = DECODE(line.decode())
-    return SnapshotEntry(
-        url=url, page=page, sha256=digest, crawl=crawl, asked_ms=asked_ms, referrer=referrer
-    )
+    return SnapshotEntry(*row_of(line))
 
 
 def line_of(row: Sequence[Any]) -> bytes:
@@ -84,26 +82,10 @@ def row_of(line: bytes) -> list[Any]:
     return row
 
 
-class Bundle:
-    """Lines on their way into a file."""
-
-    def __init__(self) -> None:
-        """Begin an empty one."""
-        self._lines: list[bytes] = []
-
-    @property
-    def lines(self) -> int:
-        """How many there are."""
-        return len(self._lines)
-
-    def add(self, line: bytes) -> None:
-        """Append a line."""
-        self._lines.append(line)
-
-    def close(self) -> bytes:
-        """End it: the file."""
-        stream = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, GZIP_WBITS)
-        return stream.compress(b"".join(self._lines)) + stream.flush()
+def bundled(lines: Iterable[bytes]) -> bytes:
+    """Pack lines into a bundle."""
+    stream = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, GZIP_WBITS)
+    return stream.compress(b"".join(lines)) + stream.flush()
 
 
 def lines_of(body: bytes) -> Iterator[bytes]:
@@ -119,40 +101,33 @@ def lines_of(body: bytes) -> Iterator[bytes]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotPlace:
-    """Where the snapshot of a run is, below a prefix that is empty or ends in a slash."""
+    """Where the snapshot of a run is, below the exports' prefix."""
 
-    prefix: str
     name: str
     run: str
 
     @property
     def folder(self) -> str:
         """What all its files begin with."""
-        return f"{folder_of(self.prefix, self.name)}{self.run}/"
+        return f"{folder_of(self.name)}{self.run}/"
 
     @property
     def head(self) -> str:
-        """Key of the head."""
+        """Path of the head."""
         return f"{self.folder}head.json"
 
     def shard(self, shard: int) -> str:
-        """Key of what says that a shard is done."""
+        """Path of what says that a shard is done."""
         return f"{self.folder}shard-{shard:04d}.json"
 
     def bundle(self, kind: BundleKind, shard: int, number: int) -> str:
-        """Key of a bundle."""
+        """Path of a bundle."""
         return f"{self.folder}{kind}-{shard:04d}-{number:05d}.jsonl.gz"
 
 
-def folder_of(prefix: str, name: str) -> str:
+def folder_of(name: str) -> str:
     """Say where the snapshots of all runs of a name are."""
-    return f"{prefix}{FOLDER}{name}/"
-
-
-def runs_in(prefix: str, name: str, keys: tuple[str, ...]) -> frozenset[str]:
-    """Name the runs that files in the folder of a name belong to."""
-    folder = folder_of(prefix, name)
-    return frozenset(key.removeprefix(folder).partition("/")[0] for key in keys)
+    return f"{SNAPSHOTS}{name}/"
 
 
 # --- what stands in the head, and of a shard ----------------------------------------------------
@@ -176,7 +151,10 @@ class Head:
 
     crawl: str
     previous: str | None
-    shards: tuple[Mapping[str, int], ...]
+    shards: Sequence[Mapping[str, int]]
+
+
+Said = TypeVar("Said", SnapshotShard, Head)
 
 
 def encode(what: SnapshotShard | Head) -> bytes:
@@ -184,29 +162,10 @@ def encode(what: SnapshotShard | Head) -> bytes:
     return json.dumps({"v": VERSION, **asdict(what)}, sort_keys=True).encode() + b"\n"
 
 
-def shard_of(body: bytes | None) -> SnapshotShard | None:
-    """Read a shard back; None for what is none of this version."""
-    raw = _raw(body)
-    try:
-        return None if raw is None else SnapshotShard(**raw)
-    except TypeError:
-        return None
-
-
-def head_of(body: bytes | None) -> Head | None:
-    """Read a head back; None for what is none of this version."""
-    raw = _raw(body)
-    try:
-        return None if raw is None else Head(**{**raw, "shards": tuple(raw["shards"])})
-    except (TypeError, KeyError):
-        return None
-
-
-def _raw(body: bytes | None) -> dict[str, Any] | None:
+def decode(kind: type[Said], body: bytes | None) -> Said | None:
+    """Read either back; None for what is none of this version."""
     try:
         raw = json.loads(body or b"")
-    except ValueError:
+        return kind(**raw) if raw.pop("v") == VERSION else None
+    except (ValueError, TypeError, KeyError, AttributeError):
         return None
-    if not isinstance(raw, dict) or raw.pop("v", None) != VERSION:
-        return None
-    return raw

@@ -9,12 +9,11 @@ from __future__ import annotations
 import heapq
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from orbweaver.exporting import snapshot
-from orbweaver.exporting.manifest import PREFIX
+from orbweaver.exporting.file_store import Store
 from orbweaver.exporting.snapshot import (
-    Bundle,
     BundleKind,
     Head,
     SnapshotEntry,
@@ -22,14 +21,9 @@ from orbweaver.exporting.snapshot import (
     SnapshotShard,
     entry_of,
 )
-from orbweaver.frontier.retrying import Patience
 from orbweaver.model.errors import Permanent
 from orbweaver.model.page_record import shard_of
-from orbweaver.model.ports import Clock, Files
 from orbweaver.model.url import url_hash
-
-if TYPE_CHECKING:
-    from random import Random
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -37,22 +31,10 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshots:
-    """The snapshots below a prefix, which is empty or ends in a slash."""
+    """The snapshots in a store."""
 
-    files: Files
-    clock: Clock
-    random: Random
-    prefix: str = PREFIX
+    store: Store
     lines_max: int = snapshot.LINES_MAX
-
-    @property
-    def patience(self) -> Patience:
-        """How storage is called."""
-        return Patience(clock=self.clock, random=self.random)
-
-    def place(self, name: str, run: str) -> SnapshotPlace:
-        """Say where the snapshot of a run is."""
-        return SnapshotPlace(prefix=self.prefix, name=name, run=run)
 
     # --- what says how far one is -----------------------------------------------------------
 
@@ -60,27 +42,27 @@ class Snapshots:
         """Read the head of a run's snapshot; None if it has none."""
         if run is None:
             return None
-        return snapshot.head_of(await self._get(self.place(name, run).head))
+        return snapshot.decode(Head, await self.store.get(SnapshotPlace(name=name, run=run).head))
 
     async def shard(self, place: SnapshotPlace, number: int) -> SnapshotShard | None:
         """Read what one shard came to; None if it is not through."""
-        return snapshot.shard_of(await self._get(place.shard(number)))
+        return snapshot.decode(SnapshotShard, await self.store.get(place.shard(number)))
 
-    async def put(self, key: str, what: SnapshotShard | Head) -> None:
+    async def put(self, path: str, what: SnapshotShard | Head) -> None:
         """Write a head, or that a shard is done."""
-        await self._put(key, snapshot.encode(what))
+        await self.store.put(path, snapshot.encode(what))
 
     async def prune(self, name: str, wanted: Iterable[str | None]) -> None:
         """Remove the snapshots of all runs of a name but these."""
-        keys = await self.patience.tried(
-            lambda: self.files.list(snapshot.folder_of(self.prefix, name))
-        )
-        for run in sorted(snapshot.runs_in(self.prefix, name, keys).difference(wanted)):
-            place = self.place(name, run)
+        folder = snapshot.folder_of(name)
+        paths = await self.store.list(folder)
+        runs = {path.removeprefix(folder).partition("/")[0] for path in paths}
+        for run in sorted(runs.difference(wanted)):
+            place = SnapshotPlace(name=name, run=run)
             # The head first: what is left of a snapshot is none.
-            rest = [key for key in keys if key.startswith(place.folder) and key != place.head]
-            await self._delete([place.head])
-            await self._delete(rest)
+            await self.store.delete([place.head])
+            rest = [path for path in paths if path.startswith(place.folder) and path != place.head]
+            await self.store.delete(rest)
 
     # --- bundles ----------------------------------------------------------------------------
 
@@ -93,10 +75,10 @@ class Snapshots:
     ) -> AsyncIterator[bytes]:
         """Read all lines of a kind, of one shard."""
         for chunk in range(bundles[kind]):
-            key = place.bundle(kind, number, chunk)
-            body = await self._get(key)
+            path = place.bundle(kind, number, chunk)
+            body = await self.store.get(path)
             if body is None:
-                raise Permanent(f"{key} is not there, though a snapshot names it")
+                raise Permanent(f"{self.store.key(path)} is not there, though a snapshot names it")
             for line in snapshot.lines_of(body):
                 yield line
 
@@ -116,7 +98,7 @@ class Snapshots:
             return
         # One that is cut into other shards may hold some of ours in each.
         sources = range(len(head.shards)) if len(head.shards) != count else [number]
-        place = self.place(name, head.crawl)
+        place = SnapshotPlace(name=name, run=head.crawl)
         streams = [
             self._hashed(place, kind, source, head.shards[source])
             for source in sources
@@ -133,17 +115,6 @@ class Snapshots:
             entry = entry_of(line)
             yield url_hash(entry.url), entry
 
-    # --- files ------------------------------------------------------------------------------
-
-    async def _get(self, key: str) -> bytes | None:
-        return await self.patience.tried(lambda: self.files.get(key))
-
-    async def _put(self, key: str, body: bytes) -> None:
-        await self.patience.tried(lambda: self.files.put(key, body))
-
-    async def _delete(self, keys: Sequence[str]) -> None:
-        await self.patience.tried(lambda: self.files.delete(keys))
-
 
 @dataclass(slots=True, kw_only=True)
 class SnapshotSink:
@@ -153,27 +124,26 @@ class SnapshotSink:
     place: SnapshotPlace
     kind: BundleKind
     number: int
-    _bundle: Bundle = field(default_factory=Bundle)
+    _lines: list[bytes] = field(default_factory=list)
     _written: int = 0
 
     async def add(self, line: bytes) -> None:
         """Append a line."""
-        self._bundle.add(line)
-        if self._bundle.lines == self.snapshots.lines_max:
+        self._lines.append(line)
+        if len(self._lines) == self.snapshots.lines_max:
             await self._write()
 
     async def end(self) -> int:
         """Write what is left; how many bundles there are."""
-        if self._bundle.lines:
+        if self._lines:
             await self._write()
         return self._written
 
     async def _write(self) -> None:
-        key = self.place.bundle(self.kind, self.number, self._written)
-        body = self._bundle.close()
-        await self.snapshots._put(key, body)  # noqa: SLF001 - of one piece with it
+        path = self.place.bundle(self.kind, self.number, self._written)
+        await self.snapshots.store.put(path, snapshot.bundled(self._lines))
         self._written += 1
-        self._bundle = Bundle()
+        self._lines.clear()
 
 
 # --- streams in the order of their keys ---------------------------------------------------------

@@ -16,25 +16,21 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from orbweaver.exporting.chunk import Chunk, ChunkTables, Row
 from orbweaver.exporting.file_store import Store
 from orbweaver.exporting.manifest import File
-from orbweaver.exporting.orders import ExportOrder, OrderKind
+from orbweaver.exporting.ports import Feed
 from orbweaver.exporting.repair import Repairer
 from orbweaver.exporting.row_reader import RowReader
-from orbweaver.exporting.run_state import Cut, RunPlan, Unit, UnitProgress
+from orbweaver.exporting.run_state import Cut, ExportOrder, OrderKind, RunPlan, Unit, UnitProgress
 from orbweaver.exporting.runs import ExportRuns
 from orbweaver.exporting.workspace import Workspace
+from orbweaver.frontier.ports import Crawls
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.ports import Clock
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from orbweaver.exporting.feed import Feed
-    from orbweaver.frontier.ports import Crawls
 
 
 class Hold(Enum):

@@ -7,14 +7,12 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from orbweaver.exporting import formats
 from orbweaver.exporting.formats import Writer
+from orbweaver.exporting.formats.warc import WarcWriter
 from orbweaver.model.columns import Table
-
-if TYPE_CHECKING:
-    from orbweaver.exporting.formats.warc import WarcWriter
 
 
 class ChunkWorkspace(Protocol):

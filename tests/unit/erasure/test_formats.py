@@ -11,7 +11,7 @@ import pytest
 from orbweaver.erasure.scope import ErasureScope
 from orbweaver.exporting import formats
 from orbweaver.exporting.formats import NAMES, erased, outcomes, writer
-from orbweaver.exporting.snapshot import Bundle, SnapshotEntry, entry_line
+from orbweaver.exporting.snapshot import SnapshotEntry, bundled, entry_line
 from orbweaver.frontier import warc
 from orbweaver.model.columns import PAGES, TEXTS, Column, Type, item_table
 
@@ -170,24 +170,17 @@ def test_entries_of_a_snapshot() -> None:
         SnapshotEntry(url=url, page=True, sha256="00", crawl="c-1", asked_ms=1, referrer=referrer)
         for url, referrer in ((URL, OTHER), (OTHER, URL), (f"{OTHER}b", OTHER))
     ]
-    bundle, left = Bundle(), Bundle()
-    for entry in entries:
-        bundle.add(entry_line(entry))
-    left.add(entry_line(replace(entries[1], referrer=None)))
-    left.add(entry_line(entries[2]))
-    found = erased("pages-0000-00000.jsonl.gz", bundle.close(), SCOPE["url"])
+    left = _all([replace(entries[1], referrer=None), entries[2]])
+    found = erased("pages-0000-00000.jsonl.gz", _all(entries), SCOPE["url"])
     assert found.body is not None
-    assert gzip.decompress(found.body) == gzip.decompress(left.close())
+    assert gzip.decompress(found.body) == gzip.decompress(left)
     assert (found.rows, found.gone) == (2, {"rows": 1, "cells": 1})
     run = erased("pages-0000-00000.jsonl.gz", _all(entries), ErasureScope(runs=frozenset({"c-1"})))
     assert (run.rows, run.gone) == (0, {"rows": 3, "cells": 0})
 
 
 def _all(entries: Sequence[SnapshotEntry]) -> bytes:
-    bundle = Bundle()
-    for entry in entries:
-        bundle.add(entry_line(entry))
-    return bundle.close()
+    return bundled(map(entry_line, entries))
 
 
 @pytest.mark.parametrize("mentions", [False, True])

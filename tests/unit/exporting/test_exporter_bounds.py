@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.adapters.local.folder import FolderFiles
-from orbweaver.exporting.assembly import Assembly
-from orbweaver.exporting.local_exporter import Alone, WaitingExport
+from orbweaver.exporting.exporter import Alone, Assembly, WaitingExport
 from orbweaver.exporting.workspace import FolderWorkspace
 from tests.memory import ManualClock, MemoryCrawls, World
 from tests.unit.export_stage import CRAWL, DAY, NOON_MS, page

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.exporting.orders import ExportOrder, OrderKind, decode_order, encode_order
-from orbweaver.exporting.run_state import Unit
+from orbweaver.exporting.run_state import ExportOrder, OrderKind, Unit, decode_order, encode_order
 from tests.simulation.tables import SimWorkspace
 from tests.unit.export_stage import (
     CRAWL,

@@ -49,7 +49,7 @@ ACTORS = frozenset(
         ),
         "exporting": (
             "change_feed exporter file_store finalizer formats.hashed_file formats.parquet "
-            "formats.surt formats.warc glue_registration local_exporter planner repair "
+            "formats.surt formats.warc planner repair "
             "row_reader runs snapshot_store unit_worker workspace"
         ),
         "delivery": "deliverer transfer",

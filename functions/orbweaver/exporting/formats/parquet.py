@@ -26,18 +26,15 @@ from datetime import date
 from decimal import Decimal
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import parquet as pq
 
 from orbweaver.exporting.cells import Cells
-from orbweaver.exporting.formats.erasing import Erased
+from orbweaver.exporting.formats.erasing import Erased, ErasureFilter
+from orbweaver.exporting.formats.hashed_file import HashedFile, Made
 from orbweaver.model.columns import Column, Table, Type
-
-if TYPE_CHECKING:
-    from orbweaver.exporting.formats.erasing import ErasureFilter
-    from orbweaver.exporting.formats.hashed_file import HashedFile, Made
 
 LEVEL = 3
 GROUP_ROWS_MAX = 65_536

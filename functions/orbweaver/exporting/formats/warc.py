@@ -23,9 +23,11 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, BinaryIO
+from pathlib import Path
+from typing import BinaryIO
 
-from orbweaver.exporting.formats.erasing import Erased, lines_left
+from orbweaver.exporting.formats.erasing import Erased, ErasureFilter, lines_left
+from orbweaver.exporting.formats.hashed_file import HashedFile, Made
 from orbweaver.exporting.formats.surt import surt
 from orbweaver.frontier.warc import (
     CR_LF,
@@ -38,12 +40,6 @@ from orbweaver.frontier.warc import (
     warcinfo,
 )
 from orbweaver.model.page_record import PageRecord
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from orbweaver.exporting.formats.erasing import ErasureFilter
-    from orbweaver.exporting.formats.hashed_file import HashedFile, Made
 
 ABOUT = {
     "software": "Orbweaver",

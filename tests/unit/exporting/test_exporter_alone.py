@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.exporting.local_exporter import Alone, WaitingExport
+from orbweaver.exporting.exporter import Alone, WaitingExport
 from tests.unit.export_stage import DAY, SCOPE, exporter_of, manifest_of, pages_of, world_of
 
 if TYPE_CHECKING:

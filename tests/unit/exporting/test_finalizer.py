@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from orbweaver.exporting.glue_registration import register_items
+from orbweaver.exporting.finalizer import register_items
 from orbweaver.exporting.glue_schema import query_name
 from orbweaver.exporting.manifest import decode_manifest
 from orbweaver.model.errors import Permanent, Transient
