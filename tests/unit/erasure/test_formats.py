@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
@@ -114,6 +114,27 @@ def test_the_rest_is_as_it_was_written(name: str, which: str, rows: str, tmp_pat
     assert found.gone.get("rows", 0) == len(given) - len(left)
 
 
+class Asked(ErasureScope):
+    """A scope that notes the URLs of the rows that it is asked of."""
+
+    urls_asked: ClassVar[list[str]] = []
+
+    def row_left(self, row: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        self.urls_asked.append(row["url"])
+        return super().row_left(row)
+
+
+@pytest.mark.parametrize("name", ["jsonl", "csv"])
+def test_rows_that_cannot_hold_it_are_not_taken_apart(name: str, tmp_path: Path) -> None:
+    """A file of 100,000 rows is mostly others': a search of each line is enough for those."""
+    rows = [page(f"{OTHER}/{number}", title='a "b",\r\nc') for number in range(50)]
+    body = file_of(name, PAGES, [*rows, page(URL)], tmp_path)
+    Asked.urls_asked.clear()
+    found = erased(f"part{SUFFIXES[name]}", body, Asked(urls=frozenset({URL})))
+    assert Asked.urls_asked == [URL]
+    assert found.body == file_of(name, PAGES, rows, tmp_path)
+
+
 def test_a_host_is_no_part_of_another() -> None:
     """Neither a longer name nor a longer path is meant, and a mention is found within words."""
     host, url = SCOPE["host"], SCOPE["url"]
@@ -136,7 +157,7 @@ def test_other_files_are_left() -> None:
 
 
 @pytest.mark.parametrize("name", ["part.jsonl.gz", "part.csv", "part.parquet", "part.warc.gz"])
-@pytest.mark.parametrize("body", [b"\x1f\x8b\xff broken", b"PAR1 broken", b"\xff"])
+@pytest.mark.parametrize("body", [b"\x1f\x8b\xff broken", b"PAR1 broken", b"\xff", b"url,a\r\nx"])
 def test_what_cannot_be_read_is_one_error(name: str, body: bytes) -> None:
     """A broken file is told from one without it, by an error that says so."""
     with pytest.raises((warc.WarcError, ValueError, OSError)):

@@ -20,61 +20,35 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
-from orbweaver.exporting.cells import Cells, iso
-from orbweaver.exporting.formats.erasing import Erased
-from orbweaver.exporting.formats.jsonl import safe, text_of
+from orbweaver.exporting.cells import iso
+from orbweaver.exporting.formats.erasing import Erased, ErasureFilter, lines_left
+from orbweaver.exporting.formats.hashed_file import HashedFile, TextWriter
+from orbweaver.exporting.formats.jsonl import boolean, safe, text_of
 from orbweaver.model.columns import Column, Table, Type
-
-if TYPE_CHECKING:
-    from orbweaver.exporting.formats.erasing import ErasureFilter
-    from orbweaver.exporting.formats.hashed_file import HashedFile, Made
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 END = "\r\n"
 CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 FORMULA = re.compile("'*[-=+@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 QUOTED = re.compile('[",\r\n]')
-# A cell as it stands there, and what follows it.
-CELL = re.compile(r'("(?:[^"]|"")*"|[^,\r\n]*)(,|\r\n)')
+# A cell as it stands there, and a record of them.
+CELL = re.compile(r'("(?:[^"]|"")*"|[^,\r\n]*)(?:,|\r\n)')
+_CELL = rb'(?:"(?:[^"]|"")*+"|[^",\r\n]*+)'
+RECORD = re.compile(rb"%b(?:,%b)*+\r\n" % (_CELL, _CELL))
 
 
-class CsvWriter:
+class CsvWriter(TextWriter):
     """Writes rows as lines of cells."""
 
+    EMPTY = ""
+
     def __init__(self, table: Table, sink: HashedFile) -> None:
-        self._cells = Cells.of(table)
-        self._texts = tuple(_text_of(column) for column in table.columns)
-        self._sink = sink
+        super().__init__(table, sink, _text_of)
         self._sink.write(BYTE_ORDER_MARK)
         self._write([_cell(column.name) for column in table.columns])
-        self.rows = 0
-
-    @property
-    def size(self) -> int:
-        """How many bytes are written."""
-        return self._sink.bytes
-
-    def add(self, row: Mapping[str, Any]) -> None:
-        """Append a row."""
-        found = self._cells.of_row(row)
-        self._write(
-            [
-                "" if value is None else text(value)
-                for text, value in zip(self._texts, found, strict=True)
-            ]
-        )
-        self.rows += 1
-
-    def close(self) -> Made:
-        """End the file."""
-        return self._sink.made(self.rows)
-
-    def discard(self) -> None:
-        """Give the file up."""
-        self._sink.discard()
 
     def _write(self, texts: list[str]) -> None:
         self._sink.write((",".join(texts) + END).encode())
@@ -101,16 +75,12 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"' if QUOTED.search(text) else text or '""'
 
 
-def _boolean(value: bool) -> str:
-    return "true" if value else "false"
-
-
 _TEXTS: dict[Type, Callable[[Any], str]] = {
     Type.STRING: _cell,
     Type.INTEGER: int.__repr__,
     Type.NUMBER: float.__repr__,
     Type.DECIMAL: str.__str__,
-    Type.BOOLEAN: _boolean,
+    Type.BOOLEAN: boolean,
     Type.DATE: str.__str__,
     Type.MOMENT: iso,
 }
@@ -124,44 +94,40 @@ writer = CsvWriter
 def erased(body: bytes, scope: ErasureFilter) -> Erased:
     """Look through rows."""
     head, *rows = _records(body)
-    names = [_text(cell) or "" for cell in head]
-    kept = [head]
-    changed = 0
-    for row in rows:
-        cells = dict(zip(names, map(_text, row), strict=True))
-        left = scope.row_left(cells)
-        if left is None:
-            continue
-        if left is not cells:
-            changed += 1
+    names = [_text(cell) or "" for cell in _cells(head)]
+
+    def left_of(row: bytes, scope: ErasureFilter) -> bytes | None:
+        cells = _cells(row)
+        texts = dict(zip(names, map(_text, cells), strict=True))
+        left = scope.row_left(texts)
+        if left is None or left is texts:
+            return None if left is None else row
         cut = [
-            raw if left[name] == cells[name] else _raw(left[name])
-            for name, raw in zip(names, row, strict=True)
+            cell if left[name] == texts[name] else _raw(left[name])
+            for name, cell in zip(names, cells, strict=True)
         ]
-        kept.append(cut)
-    if len(kept) == len(rows) + 1 and not changed:
-        return Erased(rows=len(rows), gone={})
-    text = "".join(",".join(row) + END for row in kept)
-    gone = {"rows": len(rows) + 1 - len(kept), "cells": changed}
-    return Erased(body=BYTE_ORDER_MARK + text.encode(), rows=len(kept) - 1, gone=gone)
+        return (",".join(cut) + END).encode()
+
+    return lines_left(rows, scope, left_of, lambda kept: b"".join([BYTE_ORDER_MARK, head, *kept]))
 
 
 def outcomes(body: bytes) -> Counter[str]:
     """Count the outcomes in a file of the pages table."""
-    head, *rows = _records(body)
+    head, *rows = map(_cells, _records(body))
     place = head.index("outcome")
     return Counter(_text(row[place]) or "" for row in rows)
 
 
-def _records(body: bytes) -> Iterator[list[str]]:
-    """Read a file's records, each cell as it stands there."""
-    text = body.decode("utf-8-sig")
-    record: list[str] = []
-    for found in CELL.finditer(text):
-        record.append(found[1])
-        if found[2] != ",":
-            yield record
-            record = []
+def _records(body: bytes) -> list[bytes]:
+    """Take a file apart into its records, as they stand there."""
+    found = RECORD.findall(body, len(BYTE_ORDER_MARK) * body.startswith(BYTE_ORDER_MARK))
+    if sum(map(len, found)) != len(body.removeprefix(BYTE_ORDER_MARK)):
+        raise ValueError("not all of it is CSV")
+    return found
+
+
+def _cells(record: bytes) -> list[str]:
+    return [found[1] for found in CELL.finditer(record.decode())]
 
 
 def _text(cell: str) -> str | None:

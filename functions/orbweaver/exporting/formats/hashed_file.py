@@ -1,11 +1,17 @@
-"""A file that is hashed and counted while it is written."""
+"""A file that is hashed and counted while it is written, and what writes rows into it as text."""
 
 from __future__ import annotations
 
 import hashlib
 import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
+
+from orbweaver.exporting.cells import Cells
+from orbweaver.model.columns import Column, Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,3 +70,45 @@ class HashedFile:
         if not self._file.closed:
             self.close()
             Path(self._file.name).unlink(missing_ok=True)
+
+
+class TextWriter(ABC):
+    """Writes each row as it comes, by the texts of its cells."""
+
+    # What stands in a cell without a value.
+    EMPTY: ClassVar[str]
+
+    def __init__(
+        self, table: Table, sink: HashedFile, text_of: Callable[[Column], Callable[[Any], str]]
+    ) -> None:
+        self._cells = Cells.of(table)
+        self._texts = tuple(map(text_of, table.columns))
+        self._sink = sink
+        self.rows = 0
+
+    @property
+    def size(self) -> int:
+        """How many bytes are written."""
+        return self._sink.bytes
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Append a row."""
+        found = self._cells.of_row(row)
+        self._write(
+            [
+                self.EMPTY if value is None else text(value)
+                for text, value in zip(self._texts, found, strict=True)
+            ]
+        )
+        self.rows += 1
+
+    def close(self) -> Made:
+        """End the file."""
+        return self._sink.made(self.rows)
+
+    def discard(self) -> None:
+        """Give the file up."""
+        self._sink.discard()
+
+    @abstractmethod
+    def _write(self, texts: list[str]) -> None: ...

@@ -15,17 +15,14 @@ import json
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from json.encoder import encode_basestring
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from orbweaver.exporting.cells import Cells, iso
-from orbweaver.exporting.formats.erasing import lines_left
+from orbweaver.exporting.cells import iso
+from orbweaver.exporting.formats.erasing import Erased, ErasureFilter, lines_left
+from orbweaver.exporting.formats.hashed_file import HashedFile, Made, TextWriter
 from orbweaver.model.columns import Column, Table, Type
-
-if TYPE_CHECKING:
-    from orbweaver.exporting.formats.erasing import Erased, ErasureFilter
-    from orbweaver.exporting.formats.hashed_file import HashedFile, Made
 
 LEVEL = 6
 # zlib's window of 32 KiB, in gzip's framing: it writes mtime 0 and no name.
@@ -35,45 +32,26 @@ GZIP_WBITS = 31
 UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029]")
 
 
-class JsonlWriter:
+class JsonlWriter(TextWriter):
     """Writes rows as lines of JSON."""
 
+    EMPTY = "null"
+
     def __init__(self, table: Table, sink: HashedFile) -> None:
-        self._cells = Cells.of(table)
-        self._texts = tuple(text_of(column) for column in table.columns)
+        super().__init__(table, sink, text_of)
         keys = [encode_basestring(column.name).replace("%", "%%") for column in table.columns]
         self._line = "{" + ",".join(f"{key}:%s" for key in keys) + "}\n"
         self._stream = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP_WBITS)
-        self._sink = sink
-        self.rows = 0
-
-    @property
-    def size(self) -> int:
-        """How many bytes are written."""
-        return self._sink.bytes
-
-    def add(self, row: Mapping[str, Any]) -> None:
-        """Append a row."""
-        found = self._cells.of_row(row)
-        line = self._line % tuple(
-            [
-                "null" if value is None else text(value)
-                for text, value in zip(self._texts, found, strict=True)
-            ]
-        )
-        piece = self._stream.compress(safe(line).encode())
-        if piece:
-            self._sink.write(piece)
-        self.rows += 1
 
     def close(self) -> Made:
         """End the file."""
         self._sink.write(self._stream.flush())
-        return self._sink.made(self.rows)
+        return super().close()
 
-    def discard(self) -> None:
-        """Give the file up."""
-        self._sink.discard()
+    def _write(self, texts: list[str]) -> None:
+        piece = self._stream.compress(safe(self._line % tuple(texts)).encode())
+        if piece:
+            self._sink.write(piece)
 
 
 def text_of(column: Column) -> Callable[[Any], str]:
@@ -97,7 +75,8 @@ def _escaped(match: re.Match[str]) -> str:
     return f"\\u{ord(match[0]):04x}"
 
 
-def _boolean(value: bool) -> str:
+def boolean(value: bool) -> str:
+    """Spell a truth value."""
     return "true" if value else "false"
 
 
@@ -110,7 +89,7 @@ _TEXTS: dict[Type, Callable[[Any], str]] = {
     Type.INTEGER: int.__repr__,
     Type.NUMBER: float.__repr__,
     Type.DECIMAL: str.__str__,
-    Type.BOOLEAN: _boolean,
+    Type.BOOLEAN: boolean,
     Type.DATE: encode_basestring,
     Type.MOMENT: _moment,
 }
