@@ -7,7 +7,6 @@ Decides what is left of each thing that held them; nothing outside the scope may
     preview   where there is any of it
     erasure   the order of steps
     messages  out of messages and journals
-    files     out of stored pages and files
-    exports   exports without it
+    files     out of stored pages, exports and other files
     ports     all that is stored
 """

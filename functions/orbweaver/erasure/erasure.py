@@ -24,28 +24,20 @@ kept away: its definition does that, by `exclude`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from orbweaver.control.crawl_control import CLOSE_S, Conflict
-from orbweaver.erasure.exports import OnlyRead
-from orbweaver.erasure.files import FileEraser
-from orbweaver.erasure.messages import MessageEraser
-from orbweaver.erasure.preview import exported, is_claimed, preview
+from orbweaver.erasure.files import FileEraser, OnlyRead, Say
+from orbweaver.erasure.messages import MessageEraser, Stores
+from orbweaver.erasure.ports import ClaimTrace, RecordTrace
+from orbweaver.erasure.preview import Look, exported, is_claimed, preview
 from orbweaver.erasure.rules import definition_left, record_left, samples_left
+from orbweaver.erasure.scope import ErasureScope
 from orbweaver.fetching.cookies import jar_of
 from orbweaver.model.columns import items_folder
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import Permanent
-
-if TYPE_CHECKING:
-    from orbweaver.erasure.messages import Stores
-    from orbweaver.erasure.ports import ClaimTrace, RecordTrace
-    from orbweaver.erasure.preview import Look
-    from orbweaver.erasure.scope import ErasureScope
-
-    Say = Callable[[str], None]
 
 BATCH = 100
 PASSES_MAX = 50

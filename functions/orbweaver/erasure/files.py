@@ -5,30 +5,71 @@
   means, since its invocation died too soon, is found as well.
 - Of a run that goes as a whole, files go by their names; so do all results of queries, which may
   hold anything and are made again by asking again.
-- Exports are written anew after records are gone (erasure/exports.py).
+
+Order of effects, for a day of exports with a file that holds any of it:
+
+    note      the manifests that mean such files, below `_work/forget/`
+    withdraw  those manifests, so that no reader goes by them
+    write     the files anew, or remove those of which nothing is left
+    return    the manifests, with what stands now
+    announce  them, each as after an export; then its note goes
+
+- Receivers of exports bring what they are told of: by the announcement what they have is put right
+  as well. A manifest that means nothing any more stays away, and is not announced.
+- Killed anywhere, the notes say which manifests are to come back, and what they say of a file is
+  read from the file. A note is the manifest as it was: names of files and counts.
+- An export that is under way has read records that are gone by now. It is waited for, and what it
+  wrote is read once more.
 """
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
 
-from orbweaver.erasure.exports import NOTES, ExportEraser, ExportReader, OnlyRead
-from orbweaver.exporting.manifest import PREFIX, SNAPSHOTS, WORK
+from orbweaver.erasure.scope import ErasureScope
+from orbweaver.exporting.formats import WARC, erased, outcomes
+from orbweaver.exporting.formats.erasing import Erased
+from orbweaver.exporting.manifest import (
+    MANIFESTS,
+    PREFIX,
+    SNAPSHOTS,
+    WORK,
+    File,
+    FilePlace,
+    Manifest,
+    decode_manifest,
+    encode_manifest,
+    place_of,
+)
+from orbweaver.exporting.ports import ExportEvents
+from orbweaver.exporting.requests import RUN_MS_MAX
+from orbweaver.exporting.run_state import RUN, begun_ms
 from orbweaver.frontier.body_file import PREFIX as BODIES
 from orbweaver.frontier.body_file import folder_of
+from orbweaver.frontier.retrying import all_of
+from orbweaver.frontier.warc import WarcError
+from orbweaver.model.columns import ITEMS
 from orbweaver.model.ports import Clock, Files
 
-if TYPE_CHECKING:
-    from orbweaver.erasure.exports import Say
-    from orbweaver.erasure.scope import ErasureScope
-    from orbweaver.exporting.ports import ExportEvents
-
+Say = Callable[[str], None]
+T = TypeVar("T")
+# What reading a file raises that is not what its name says.
+UNREADABLE = (WarcError, ValueError, OSError)
+# Files in memory at a time.
+AT_ONCE = 4
+NOTES = f"{PREFIX}{WORK}forget/"
 RESULTS = "athena-results/"
+# An invocation of the exporter is over by then.
+EXPORT_WAIT_S, EXPORT_LOOK_S = 960, 15
 
 
 class FileEraser:
-    """Goes through all files that may hold it."""
+    """Goes through all files; `done` counts what was done, `left` says what could not be."""
 
     def __init__(
         self,
@@ -39,56 +80,220 @@ class FileEraser:
         say: Say,
         events: ExportEvents | None = None,
     ) -> None:
-        """Take the ports, and what to erase; files that are only read need no bus."""
         self._files = files
+        self._clock = clock
         self._scope = scope
         self._say = say
-        self._reader = ExportReader(files=files, scope=scope)
-        self._exports = ExportEraser(reader=self._reader, clock=clock, say=say, events=events)
-
-    @property
-    def done(self) -> Counter[str]:
-        """What was done, by kind."""
-        return self._reader.done
-
-    @property
-    def left(self) -> list[str]:
-        """What could not be done."""
-        return self._reader.left
+        self._events = events
+        self.done: Counter[str] = Counter()
+        self.left: list[str] = []
+        # Rows that are gone and rows that were changed, by format: each format has the same ones.
+        self._counted: dict[str, Counter[str]] = {"rows": Counter(), "cells": Counter()}
 
     async def erase(self) -> None:
         """Take it out of everything."""
         await self._segments()
-        waited = await self._exports.under_way()
-        await self._exports.erase()
+        waited = await self._under_way()
+        await self.erase_exports()
         if waited:
-            await self._exports.erase()
+            await self.erase_exports()
         await self._beside()
 
     async def count(self) -> None:
         """Go through everything without a wait: over files that are only read, to count."""
         await self._segments()
-        await self._exports.erase()
+        await self.erase_exports()
         await self._beside()
+
+    # --- a file -----------------------------------------------------------------------------
+
+    async def look(self, key: str) -> Erased:
+        """Erase in a file; one that cannot be read is left, and said."""
+        body = await self._files.get(key)
+        if body is None:
+            return Erased(gone={})
+        try:
+            return await asyncio.to_thread(erased, key, body, self._scope)
+        except UNREADABLE as error:
+            said = f"{key} cannot be read ({error}): look at it, or remove it"
+            self.left += [] if said in self.left else [said]
+            return Erased(gone={})
+
+    async def remove(self, keys: Sequence[str], what: str) -> None:
+        """Remove files."""
+        if keys:
+            await self._files.delete(keys)
+            self.done[what] += len(keys)
+
+    async def _all(self, calls: Iterable[Awaitable[T]]) -> list[T]:
+        return await all_of(calls, AT_ONCE)
 
     # --- stored pages -----------------------------------------------------------------------
 
     async def _segments(self) -> None:
         if self._scope.runs:
             for run in sorted(self._scope.runs):
-                await self._reader.remove(await self._files.list(folder_of(run)), "segments")
+                await self.remove(await self._files.list(folder_of(run)), "segments")
             return
         keys = await self._files.list(BODIES)
         self._say(f"looking through {len(keys):,} files of stored pages")
-        await self._reader.all(self._segment(key) for key in keys)
+        await self._all(self._segment(key) for key in keys)
 
     async def _segment(self, key: str) -> None:
-        found = await self._reader.look(key)
-        self._reader.done["mentions"] += found.mentions
+        found = await self.look(key)
+        self.done["mentions"] += found.mentions
         if found.body is not None:
             await self._files.put(key, found.body)
-            self._reader.done.update(found.gone)
-            self._reader.done["segments"] += 1
+            self.done.update(found.gone)
+            self.done["segments"] += 1
+
+    # --- exports ----------------------------------------------------------------------------
+
+    async def _under_way(self) -> bool:
+        """Wait until no export that may have read what is gone is at work; whether one was."""
+        until_ms = self._clock.now_ms() + EXPORT_WAIT_S * 1000
+        waited = False
+        while days := await self._running():
+            said = ", ".join(sorted(days))
+            if self._clock.now_ms() >= until_ms:
+                self.left.append(f"an export of {said} has not ended: run this again when it has")
+                return True
+            self._say(f"waiting for the export of {said}")
+            waited = True
+            await self._clock.sleep(EXPORT_LOOK_S)
+        return waited
+
+    async def _running(self) -> set[str]:
+        dead_ms = self._clock.now_ms() - RUN_MS_MAX
+        days = set()
+        for key in await self._files.list(f"{PREFIX}{WORK}dt="):
+            day, *parts = key.removeprefix(f"{PREFIX}{WORK}dt=").split("/")
+            runs = [part for part in parts if RUN.fullmatch(part)]
+            if runs and begun_ms(runs[0]) > dead_ms:
+                days.add(day)
+        return days
+
+    async def erase_exports(self) -> None:
+        """Go through all exports, day by day."""
+        parts: dict[str, list[FilePlace]] = {}
+        manifests: dict[str, set[str]] = {}
+        paths = [key.removeprefix(PREFIX) for key in await self._files.list(PREFIX)]
+        for path in paths:
+            if (place := place_of(path)) is not None:
+                parts.setdefault(place.day, []).append(place)
+        noted = [key.removeprefix(NOTES) for key in await self._files.list(NOTES)]
+        for path in (*paths, *noted):
+            if path.startswith(MANIFESTS):
+                day = path.partition("dt=")[2].partition("/")[0].removesuffix(".json")
+                manifests.setdefault(day, set()).add(path)
+        for day in sorted(parts.keys() | manifests.keys()):
+            self._say(f"looking through the exports of {day}")
+            await self._day(parts.get(day, []), sorted(manifests.get(day, ())))
+
+    async def _day(self, places: list[FilePlace], paths: list[str]) -> None:
+        held = await self._all(map(self._holds, places))
+        affected = {place.path: place for place, holds in zip(places, held, strict=True) if holds}
+        touched: dict[str, Manifest] = {}
+        for path in paths:
+            noted = await self._manifest(f"{NOTES}{path}")
+            standing = await self._manifest(f"{PREFIX}{path}")
+            manifest = noted or standing
+            if manifest is not None and (noted or self._concerns(manifest, affected)):
+                touched[path] = manifest
+        for path, manifest in touched.items():
+            await self._files.put(f"{NOTES}{path}", encode_manifest(manifest))
+        await self._files.delete([f"{PREFIX}{path}" for path in touched])
+        await self._all(self._rewrite(place) for _, place in sorted(affected.items()))
+        for path, manifest in touched.items():
+            await self._return(path, manifest)
+            await self._files.delete([f"{NOTES}{path}"])
+
+    async def _holds(self, place: FilePlace) -> bool:
+        if self._scope.run(place.crawl):
+            return True
+        return (await self.look(f"{PREFIX}{place.path}")).body is not None
+
+    def _concerns(self, manifest: Manifest, affected: Mapping[str, FilePlace]) -> bool:
+        if self._scope.run(manifest.crawl) or any(map(self._scope.run, manifest.crawls)):
+            return True
+        return any(file.path in affected for file in manifest.files)
+
+    async def _rewrite(self, place: FilePlace) -> None:
+        key = f"{PREFIX}{place.path}"
+        if self._scope.run(place.crawl):
+            await self.remove([key], "export_files")
+            return
+        found = await self.look(key)
+        if found.body is None:
+            return
+        self.done["export_files"] += 1
+        if found.rows:
+            await self._files.put(key, found.body)
+        else:
+            await self._files.delete([key])
+        for kind, counted in self._counted.items():
+            counted[place.format] += found.gone.get(kind, 0)
+            self.done[kind] = max(counted.values())
+
+    async def _return(self, path: str, manifest: Manifest) -> None:
+        """Put a manifest back, with what stands now, and announce it."""
+        files = [await self._standing(file) for file in manifest.files]
+        kept = [file for file in files if file is not None]
+        crawls = {}
+        for crawl, sums in manifest.crawls.items():
+            mine = [file for file in kept if file.crawl == crawl]
+            if not mine or self._scope.run(crawl):
+                continue
+            rows = _rows(mine, sums.rows)
+            counted = await self._outcomes(mine)
+            crawls[crawl] = replace(
+                sums, rows=rows, outcomes=sums.outcomes if counted is None else counted
+            )
+        if self._scope.run(manifest.crawl) or (manifest.crawls and not crawls):
+            return  # there is nothing that it could mean
+        # Tables of items are called after their crawls: those without a file are not named.
+        tables = {file.table for file in kept}
+        columns = {
+            table: rows
+            for table, rows in manifest.columns.items()
+            if table in tables or not table.startswith(ITEMS)
+        }
+        left = replace(manifest, files=tuple(kept), crawls=crawls, columns=columns)
+        await self._files.put(f"{PREFIX}{path}", encode_manifest(left))
+        if self._events is not None:
+            await self._events.exported(left, f"{PREFIX}{path}")
+
+    async def _standing(self, file: File) -> File | None:
+        """Say what a file is by now; None if it is gone."""
+        body = await self._files.get(f"{PREFIX}{file.path}")
+        if body is None:
+            return None
+        digest = hashlib.sha256(body).hexdigest()
+        if digest == file.sha256:
+            return file
+        try:
+            found = await asyncio.to_thread(erased, file.path, body, self._scope)
+        except UNREADABLE:
+            return file  # left as it is, which was said
+        return replace(file, rows=found.rows, bytes=len(body), sha256=digest)
+
+    async def _outcomes(self, files: list[File]) -> dict[str, int] | None:
+        pages = [file for file in files if file.table == "pages" and file.format != WARC]
+        if not pages:
+            return None
+        total: Counter[str] = Counter()
+        for file in pages:
+            if file.format == pages[0].format:
+                body = await self._files.get(f"{PREFIX}{file.path}")
+                try:
+                    total.update(outcomes(file.path, body or b"") or {})
+                except UNREADABLE:
+                    return None
+        return dict(sorted(total.items()))
+
+    async def _manifest(self, key: str) -> Manifest | None:
+        body = await self._files.get(key)
+        return None if body is None else decode_manifest(body)
 
     # --- what lies beside them --------------------------------------------------------------
 
@@ -96,25 +301,51 @@ class FileEraser:
         """Erase in snapshots and unfinished exports; remove results of queries."""
         snapshots = await self._files.list(f"{PREFIX}{SNAPSHOTS}")
         whole = [key for key in snapshots if self._of_run(key)]
-        await self._reader.remove(whole, "snapshots")
-        await self._reader.all(self._snapshot(key) for key in snapshots if key not in whole)
+        await self.remove(whole, "snapshots")
+        await self._all(self._snapshot(key) for key in snapshots if key not in whole)
         work = await self._files.list(f"{PREFIX}{WORK}")
-        held = [key for key in work if not key.startswith(NOTES) and await self._holds(key)]
-        await self._reader.remove(held, "work_files")
-        await self._reader.remove(await self._files.list(RESULTS), "query_results")
+        held = [key for key in work if not key.startswith(NOTES) and await self._unfinished(key)]
+        await self.remove(held, "work_files")
+        await self.remove(await self._files.list(RESULTS), "query_results")
 
     def _of_run(self, key: str) -> bool:
         name, _, rest = key.removeprefix(f"{PREFIX}{SNAPSHOTS}").partition("/")
         return name in self._scope.names or self._scope.run(rest.partition("/")[0])
 
     async def _snapshot(self, key: str) -> None:
-        found = await self._reader.look(key)
+        found = await self.look(key)
         if found.body is not None:
             await self._files.put(key, found.body)
-            self._reader.done["snapshots"] += 1
+            self.done["snapshots"] += 1
 
-    async def _holds(self, key: str) -> bool:
+    async def _unfinished(self, key: str) -> bool:
+        """Whether a file of an unfinished export holds any of it."""
         if any(self._scope.run(part.removeprefix("crawl=")) for part in key.split("/")):
             return True
         body = await self._files.get(key)
         return body is not None and self._scope.line(body)
+
+
+def _rows(files: list[File], before: Mapping[str, int]) -> Mapping[str, int]:
+    """Count rows by table: all formats of a table have the same, but for WARC."""
+    counted: dict[str, Counter[str]] = {}
+    for file in files:
+        if file.format != WARC:
+            counted.setdefault(file.table, Counter())[file.format] += file.rows
+    if not counted:
+        return before
+    return {table: max(formats.values()) for table, formats in sorted(counted.items())}
+
+
+class OnlyRead:
+    """Files to which nothing happens."""
+
+    def __init__(self, files: Files) -> None:
+        self.get = files.get
+        self.list = files.list
+
+    async def put(self, _key: str, _body: bytes) -> None:
+        """Leave a file as it is."""
+
+    async def delete(self, _keys: Sequence[str]) -> None:
+        """Leave files where they are."""

@@ -22,10 +22,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from orbweaver.erasure.ports import JournalTrace, Lane, Traces
 from orbweaver.erasure.rules import ended, in_journal, message_left
-from orbweaver.frontier.dead_letters import UNKNOWN_CRAWL
+from orbweaver.erasure.scope import ErasureScope
+from orbweaver.exporting.ports import Catalogue, ExportEvents
+from orbweaver.frontier.dead_letters import UNKNOWN_CRAWL, DeadLetter
 from orbweaver.frontier.envelope import Newer
 from orbweaver.frontier.journal import Journal, OutgoingPack, outbox
 from orbweaver.frontier.messages import (
@@ -40,19 +42,13 @@ from orbweaver.frontier.messages import (
     encode,
 )
 from orbweaver.frontier.pack_result import PackResult
+from orbweaver.frontier.ports import Crawls, Packs, Pages
+from orbweaver.frontier.queues import DeadLetters, Queue
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.ports import Clock, Files
 from orbweaver.model.version import REMEDY
 from orbweaver.worker.apply_journal import JournalApplier
 from orbweaver.worker.seeding import result_of
-
-if TYPE_CHECKING:
-    from orbweaver.erasure.ports import JournalTrace, Lane, Traces
-    from orbweaver.erasure.scope import ErasureScope
-    from orbweaver.exporting.ports import Catalogue, ExportEvents
-    from orbweaver.frontier.dead_letters import DeadLetter
-    from orbweaver.frontier.ports import Crawls, Packs, Pages
-    from orbweaver.frontier.queues import DeadLetters, Queue
 
 # Longer than it takes to deal with all that is taken in one go.
 HOLD_S = 900

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from orbweaver.frontier.dead_letters import DeadLetter
 from orbweaver.frontier.journal import Journal
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.page_record import PageRecord
-
-if TYPE_CHECKING:
-    from orbweaver.frontier.dead_letters import DeadLetter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

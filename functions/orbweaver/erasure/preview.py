@@ -9,21 +9,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from orbweaver.erasure.messages import MessageEraser, Stores
+from orbweaver.erasure.ports import ClaimTrace
 from orbweaver.erasure.rules import definition_left, in_journal, message_left, record_left
+from orbweaver.erasure.scope import ErasureScope
 from orbweaver.exporting.manifest import MANIFESTS, PREFIX, decode_manifest
 from orbweaver.frontier.messages import Malformed, decode
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import StoredNewer
 from orbweaver.model.ports import Files
 
-if TYPE_CHECKING:
-    from orbweaver.erasure.ports import ClaimTrace
-    from orbweaver.erasure.scope import ErasureScope
-
-    Holding: TypeAlias = AsyncIterator[tuple[str, set[str]]]
+Holding: TypeAlias = AsyncIterator[tuple[str, set[str]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

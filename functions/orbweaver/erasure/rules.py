@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from orbweaver.erasure.scope import ErasureScope
 from orbweaver.frontier.envelope import Newer
 from orbweaver.frontier.journal import Journal
 from orbweaver.frontier.messages import Close, Loose, Malformed, Message, Pack, SeedsMessage
@@ -23,9 +24,6 @@ from orbweaver.model.item import Item
 from orbweaver.model.outcome import Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target
-
-if TYPE_CHECKING:
-    from orbweaver.erasure.scope import ErasureScope
 
 # How soon what is left of a pack comes back.
 AGAIN_S = 1

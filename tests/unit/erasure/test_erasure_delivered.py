@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.delivery.plan import DeliveryOrder, spelled
-from orbweaver.erasure.exports import ExportEraser, ExportReader
+from orbweaver.erasure.files import FileEraser
 from orbweaver.erasure.preview import preview
 from orbweaver.erasure.scope import ErasureScope
 from orbweaver.exporting.manifest import PREFIX, encode_manifest, manifest_path
@@ -48,10 +48,11 @@ def stage(tmp_path: Path) -> Stage:
 
 def export_eraser_of(
     world: World, scope: ErasureScope = WHOLE, gate: Gate = open_gate
-) -> ExportEraser:
+) -> FileEraser:
     """Make who says exports anew."""
-    return ExportEraser(
-        reader=ExportReader(files=MemoryFiles(world, gate), scope=scope),
+    return FileEraser(
+        files=MemoryFiles(world, gate),
+        scope=scope,
         clock=Stage().clock,
         say=lambda _: None,
         events=MemoryEvents(world, gate),
@@ -74,14 +75,14 @@ async def test_what_was_said_anew_is_announced_once(stage: Stage) -> None:
 
 async def test_what_stays_as_it_was_is_not_announced(stage: Stage) -> None:
     """Exports that hold none of it are nobody's news, nor is what was only counted."""
-    await export_eraser_of(stage.world, OTHERS).erase()
+    await export_eraser_of(stage.world, OTHERS).erase_exports()
     await forgetter_of(stage).count(WHOLE, await preview(stores_of(stage), WHOLE))
     assert stage.world.exported == []
 
 
 async def test_of_what_means_nothing_any_more_nobody_is_told(stage: Stage) -> None:
     """A day of whose exports nothing is left has no manifest, and there is nothing to bring."""
-    await export_eraser_of(stage.world, ErasureScope(runs=frozenset({ENDED.id}))).erase()
+    await export_eraser_of(stage.world, ErasureScope(runs=frozenset({ENDED.id}))).erase_exports()
     assert stage.world.exported == []
     assert not stage.world.files.keys() & set(MANIFESTS)
 
@@ -94,8 +95,8 @@ async def test_killed_anywhere_all_are_told_in_the_end(tmp_path: Path) -> None:
     while not finished:
         world = World()
         export(world, tmp_path, records)
-        finished = await survives(export_eraser_of(world, gate=kill_at(number)).erase())
-        await export_eraser_of(world).erase()
+        finished = await survives(export_eraser_of(world, gate=kill_at(number)).erase_exports())
+        await export_eraser_of(world).erase_exports()
         assert told_of(world) == {key: world.files[key] for key in MANIFESTS}, number
         number += 2
     assert number > 50

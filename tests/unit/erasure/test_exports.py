@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.erasure.exports import EXPORT_LOOK_S, EXPORT_WAIT_S, ExportEraser, ExportReader
-from orbweaver.erasure.files import FileEraser
+from orbweaver.erasure.files import EXPORT_LOOK_S, EXPORT_WAIT_S, FileEraser
 from orbweaver.erasure.scope import ErasureScope
 from orbweaver.exporting.formats import writer
 from orbweaver.exporting.formats.rows import page_row
@@ -70,14 +69,11 @@ class Stage:
             events=MemoryEvents(self.world, *given),
         )
 
-    async def erase(self, scope: ErasureScope = WHOLE) -> ExportReader:
+    async def erase(self, scope: ErasureScope = WHOLE) -> FileEraser:
         """Go through all exports; what was done and left."""
-        reader = ExportReader(files=MemoryFiles(self.world), scope=scope)
-        events = MemoryEvents(self.world)
-        await ExportEraser(
-            reader=reader, clock=self.clock, say=self.said.append, events=events
-        ).erase()
-        return reader
+        eraser = self.file_eraser(scope)
+        await eraser.erase_exports()
+        return eraser
 
     def put(self, path: str, rows: Iterable[str], folder: Path, **more: Any) -> File:
         """Write a file of pages, and say what a manifest says of it."""
@@ -191,7 +187,7 @@ async def test_a_dead_export_is_not_waited_for(stage: Stage, age_ms: int, *, wai
 
 async def test_files_are_looked_at_that_are_there(stage: Stage) -> None:
     """A file that went meanwhile is none, and no reason to stop."""
-    reader = ExportReader(files=MemoryFiles(stage.world), scope=WHOLE)
+    reader = stage.file_eraser(WHOLE)
     found = await reader.look("gone.jsonl.gz")
     assert (found.body, found.rows, reader.left) == (None, 0, [])
     await reader.remove([], "files")

@@ -57,7 +57,7 @@ ACTORS = frozenset(
         "control": (
             "crawl_control crawl_queries dead_letter_admin retry_failures scheduler webhook_sender"
         ),
-        "erasure": "erasure exports files messages preview",
+        "erasure": "erasure files messages preview",
         "api": "app context crawls pages results seeds",
     }.items()
     for name in names.split()
