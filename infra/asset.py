@@ -49,6 +49,7 @@ Libraries = Literal["runtime", "files"]
 FILES_ONLY = (
     "orbweaver/adapters/local/sftp.py",
     "orbweaver/adapters/local/sftp_connection.py",
+    "orbweaver/exporting/formats/duckdb_parquet.py",
     "orbweaver/exporting/formats/parquet.py",
 )
 

@@ -119,7 +119,7 @@ def check(table: Table, rows: list[dict[str, Any]]) -> None:
     """Write rows in all formats, and read the same values back from each."""
     expected = values(table, rows)
     for reader, found in read_back(table, rows).items():
-        left = for_csv(table, expected) if reader == "Python's csv" else expected
+        left = for_csv(table, expected) if reader == "Python's csv of csv" else expected
         assert found == left, reader
 
 

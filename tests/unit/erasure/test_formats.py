@@ -10,13 +10,14 @@ import pytest
 
 from orbweaver.erasure.scope import ErasureScope
 from orbweaver.exporting import formats
-from orbweaver.exporting.formats import NAMES, erased, outcomes, writer
+from orbweaver.exporting.formats import erased, outcomes, writer
 from orbweaver.exporting.snapshot import SnapshotEntry, bundled, entry_line
 from orbweaver.frontier import warc
 from orbweaver.model.columns import PAGES, TEXTS, Column, Type, item_table
+from tests.unit.exporting.reading import WRITERS, writing_with
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from orbweaver.model.columns import Table
@@ -88,6 +89,13 @@ ROWS: dict[str, tuple[Table, Sequence[Mapping[str, Any]]]] = {
 }
 
 
+@pytest.fixture(params=WRITERS)
+def name(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Have each writer write and erase in turn; the name of its format."""
+    with writing_with(request.param) as found:
+        yield found
+
+
 def file_of(name: str, table: Table, rows: Sequence[Mapping[str, Any]], folder: Path) -> bytes:
     """Write rows."""
     made = writer(name, table, folder)
@@ -96,7 +104,6 @@ def file_of(name: str, table: Table, rows: Sequence[Mapping[str, Any]], folder: 
     return made.close().path.read_bytes()
 
 
-@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("which", SCOPE)
 @pytest.mark.parametrize("rows", ROWS)
 def test_the_rest_is_as_it_was_written(name: str, which: str, rows: str, tmp_path: Path) -> None:
@@ -156,15 +163,14 @@ def test_other_files_are_left() -> None:
     assert outcomes("part.warc.gz", b"") is None
 
 
-@pytest.mark.parametrize("name", ["part.jsonl.gz", "part.csv", "part.parquet", "part.warc.gz"])
 @pytest.mark.parametrize("body", [b"\x1f\x8b\xff broken", b"PAR1 broken", b"\xff", b"url,a\r\nx"])
 def test_what_cannot_be_read_is_one_error(name: str, body: bytes) -> None:
     """A broken file is told from one without it, by an error that says so."""
-    with pytest.raises((warc.WarcError, ValueError, OSError)):
-        erased(name, body, SCOPE["url"])
+    for suffix in (SUFFIXES[name], ".warc.gz"):
+        with pytest.raises((warc.WarcError, ValueError, OSError)):
+            erased(f"part{suffix}", body, SCOPE["url"])
 
 
-@pytest.mark.parametrize("name", NAMES)
 def test_outcomes_of_a_file(name: str, tmp_path: Path) -> None:
     """Each format counts the same outcomes."""
     rows = [page(URL), page(OTHER, outcome="skipped"), page(f"{OTHER}b")]

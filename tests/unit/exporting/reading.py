@@ -12,6 +12,7 @@ import hashlib
 import json
 import re
 import sys
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -19,6 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+import pytest
 from pyarrow import parquet as pq
 
 from orbweaver.exporting import formats
@@ -26,7 +28,7 @@ from orbweaver.exporting.cells import Cells
 from orbweaver.model.columns import Column, Table, Type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from orbweaver.exporting.formats.hashed_file import Made
 
@@ -38,6 +40,21 @@ GUARDED = re.compile("'+[-=+@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 # What CSV leaves out.
 CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 csv.field_size_limit(sys.maxsize)
+# What a plain installation writes Parquet with, where pyarrow is not installed.
+BY_DUCKDB = "parquet by DuckDB"
+WRITERS = (*formats.NAMES, BY_DUCKDB)
+
+
+@contextmanager
+def writing_with(writer: str) -> Iterator[str]:
+    """Have one of `WRITERS` write for the length of a block; the name of its format."""
+    if writer != BY_DUCKDB:
+        yield writer
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delattr(formats, "parquet", raising=False)
+        patch.setitem(sys.modules, f"{formats.__name__}.parquet", None)
+        yield "parquet"
 
 
 def written(name: str, table: Table, rows: Iterable[Mapping[str, Any]], folder: Path) -> Made:
@@ -56,10 +73,17 @@ def written(name: str, table: Table, rows: Iterable[Mapping[str, Any]], folder: 
 
 
 def read_back(table: Table, rows: list[dict[str, Any]]) -> dict[str, Rows]:
-    """Write rows in every format and read each with its reader, Parquet with two."""
+    """Write rows by every writer and read each with its reader, Parquet with two."""
     with TemporaryDirectory() as folder:
-        made = {name: written(name, table, rows, Path(folder)) for name in formats.NAMES}
-        return {reader: read(table, made[name].path) for reader, (name, read) in READERS.items()}
+        made = {}
+        for writer in WRITERS:
+            with writing_with(writer) as name:
+                made[writer] = written(name, table, rows, Path(folder))
+        return {
+            f"{reader} of {writer}": read(table, made[writer].path)
+            for writer in WRITERS
+            for reader, read in READERS[writer].items()
+        }
 
 
 def values(table: Table, rows: Iterable[Mapping[str, Any]]) -> Rows:
@@ -138,11 +162,11 @@ def _read_duckdb(table: Table, path: Path) -> Rows:
     ]
 
 
-READERS: dict[str, tuple[str, Callable[[Table, Path], Rows]]] = {
-    "a strict JSON parser": ("jsonl", _read_jsonl),
-    "Python's csv": ("csv", _read_csv),
-    "pyarrow": ("parquet", _read_pyarrow),
-    "DuckDB": ("parquet", _read_duckdb),
+READERS: dict[str, dict[str, Callable[[Table, Path], Rows]]] = {
+    "jsonl": {"a strict JSON parser": _read_jsonl},
+    "csv": {"Python's csv": _read_csv},
+    "parquet": {"pyarrow": _read_pyarrow, "DuckDB": _read_duckdb},
+    BY_DUCKDB: {"pyarrow": _read_pyarrow},
 }
 
 

@@ -7,16 +7,18 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 from pyarrow import parquet as pq
 
 from orbweaver.exporting import formats
-from orbweaver.exporting.formats import parquet
+from orbweaver.exporting.formats import duckdb_parquet, parquet
 from orbweaver.model.columns import PAGES, Column, Table, Type
-from tests.unit.exporting.reading import written
+from tests.unit.exporting.reading import BY_DUCKDB, WRITERS, writing_with, written
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 COLUMNS = tuple(Column(name=kind.value, type=kind) for kind in Type)
@@ -32,6 +34,20 @@ ROW: dict[str, Any] = {
     "list": ["1.0", None],
 }
 NAMED = Table(name="named", columns=(Column(name="a"), Column(name="b")))
+
+
+@pytest.fixture(params=WRITERS)
+def name(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Have each writer write in turn; the name of its format."""
+    with writing_with(request.param) as found:
+        yield found
+
+
+@pytest.fixture
+def by_duckdb() -> Iterator[None]:
+    """Have DuckDB write Parquet."""
+    with writing_with(BY_DUCKDB):
+        yield
 
 
 def test_jsonl(tmp_path: Path) -> None:
@@ -144,7 +160,51 @@ def test_row_groups_end_by_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert [path.name for path in tmp_path.iterdir()] == [made.path.name]
 
 
-@pytest.mark.parametrize("name", formats.NAMES)
+def test_both_writers_of_parquet_write_one_table(tmp_path: Path) -> None:
+    """Names, types, order and cells are the same, and any cell may be empty, whoever reads them."""
+    made = {}
+    for writer in ("parquet", BY_DUCKDB):
+        with writing_with(writer) as name:
+            made[writer] = written(name, EVERY, [ROW, ROW | {"string": "b"}], tmp_path).path
+    ours, theirs = (pq.read_table(path) for path in made.values())
+    moment = ours.schema.get_field_index("moment")
+    assert theirs.schema.field(moment).type == pa.timestamp("us", tz="UTC")
+    assert theirs.schema.set(moment, ours.schema.field(moment)).equals(ours.schema)
+    assert all(field.nullable for field in theirs.schema)
+    assert theirs.cast(ours.schema).equals(ours)
+    assert theirs.schema.metadata is None
+    with duckdb.connect() as connection:
+        described = [
+            connection.execute("DESCRIBE FROM read_parquet(?)", [str(path)]).fetchall()
+            for path in made.values()
+        ]
+    assert described[0] == described[1]
+    with pq.ParquetFile(made[BY_DUCKDB]) as file:
+        group = file.metadata.row_group(0)
+        assert {group.column(n).compression for n in range(group.num_columns)} == {"ZSTD"}
+        assert group.column(1).statistics.max == -5
+        assert file.schema.column(3).physical_type == "INT64"
+
+
+@pytest.mark.usefixtures("by_duckdb")
+def test_row_groups_by_duckdb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They end by rows and by bytes, as pyarrow's; equal rows give equal bytes."""
+    monkeypatch.setattr(duckdb_parquet, "GROUP_ROWS_MAX", 2_048)
+    rows = [{"a": str(n)} for n in range(5_000)]
+    made = [written("parquet", NAMED, rows, tmp_path) for _ in range(2)]
+    assert made[0].sha256 == made[1].sha256
+    with pq.ParquetFile(made[0].path) as file:
+        groups = [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)]
+        assert groups == [2_048, 2_048, 904]
+        assert file.read().column("a").to_pylist() == [str(n) for n in range(5_000)]
+    monkeypatch.setattr(duckdb_parquet, "GROUP_BYTES_MAX", 3_000_000)
+    large = [{"a": "x" * 600_000}] * 20
+    with pq.ParquetFile(written("parquet", NAMED, large, tmp_path).path) as file:
+        groups = [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)]
+    assert sum(groups) == 20
+    assert max(groups) <= 6
+
+
 def test_an_empty_file_is_a_file(name: str, tmp_path: Path) -> None:
     """Without rows there is a file all the same, with the columns where a format names them."""
     made = written(name, PAGES, [], tmp_path)
@@ -153,7 +213,6 @@ def test_an_empty_file_is_a_file(name: str, tmp_path: Path) -> None:
         assert pq.read_schema(made.path).names == [column.name for column in PAGES.columns]
 
 
-@pytest.mark.parametrize("name", formats.NAMES)
 @pytest.mark.parametrize("rows", [0, 3, 5_000])
 def test_what_is_given_up_leaves_nothing(name: str, rows: int, tmp_path: Path) -> None:
     """A writer that is given up leaves no file; one that is closed keeps its own."""
@@ -169,7 +228,6 @@ def test_what_is_given_up_leaves_nothing(name: str, rows: int, tmp_path: Path) -
     assert list(tmp_path.iterdir()) == [made.path]
 
 
-@pytest.mark.parametrize("name", formats.NAMES)
 def test_size_is_about_what_it_comes_to(name: str, tmp_path: Path) -> None:
     """How large a file is getting is known while it is written, well enough to end it in time."""
     writer = formats.writer(name, NAMED, tmp_path)

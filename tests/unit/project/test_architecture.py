@@ -48,9 +48,9 @@ ACTORS = frozenset(
             "response_handling retracing seeding sitemap_handling"
         ),
         "exporting": (
-            "change_feed exporter file_store finalizer formats.hashed_file formats.parquet "
-            "formats.surt formats.warc planner repair "
-            "row_reader runs snapshot_store unit_worker workspace"
+            "change_feed exporter file_store finalizer formats.duckdb_parquet formats.hashed_file "
+            "formats.parquet formats.surt formats.warc planner "
+            "repair row_reader runs snapshot_store unit_worker workspace"
         ),
         "delivery": "deliverer transfer",
         "diagnostics": "explainer",

@@ -1,13 +1,14 @@
 """The formats of export files: name, suffix, and the module that writes and erases.
 
-jsonl        a line of JSON for each row, gzip
-csv          for spreadsheets
-parquet      typed columns, zstd
-warc         answers as they came, and their index
-surt         keys of that index
-rows         rows of a record
-hashed_file  a file, hashed as it is written
-erasing      what erasers are given and give back
+jsonl           a line of JSON for each row, gzip
+csv             for spreadsheets
+parquet         typed columns, zstd
+duckdb_parquet  the same, where pyarrow is not installed
+warc            answers as they came, and their index
+surt            keys of that index
+rows            rows of a record
+hashed_file     a file, hashed as it is written
+erasing         what erasers are given and give back
 
 Rules
 - A writer holds a bounded number of rows, whatever it is given; its file is in the folder that it
@@ -99,8 +100,13 @@ def _csv() -> TableFormat:
 
 
 def _parquet() -> TableFormat:
-    from orbweaver.exporting.formats import parquet
+    """Choose pyarrow, which functions have, or else DuckDB, which any installation has."""
+    try:
+        from orbweaver.exporting.formats import parquet
+    except ModuleNotFoundError:
+        from orbweaver.exporting.formats import duckdb_parquet
 
+        return duckdb_parquet
     return parquet
 
 
