@@ -21,11 +21,11 @@ below; each says at its door what it decides and in which order its modules are 
     diagnostics  what is stored, in words for a person
     control      a person's commands
     erasure      the right to erasure
-    library      functions for Python programs: `import orbweaver`
     adapters     technologies: AWS, DynamoDB, the web, this machine
     api          the HTTP API
     app          wiring: settings and adapters become actors
     cli          the command line
+    library      functions and crawls for Python programs: `import orbweaver`
 
 A module is pure (no I/O, async, clock, chance, environment, logging) unless it is on the list of
 actors in `tests/unit/project/test_architecture.py`, which holds all of this.
@@ -37,6 +37,8 @@ when one is asked for: a function of the stack that imports a room imports nothi
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from orbweaver.library.blocking import Client, Crawled, crawl
+    from orbweaver.library.client import AsyncClient, CrawlStatus
     from orbweaver.library.reading import (
         RobotsTxt,
         canonicalize,
@@ -50,15 +52,25 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "AsyncClient",
+    "Client",
+    "CrawlStatus",
+    "Crawled",
     "Item",
     "Page",
     "RobotsTxt",
     "canonicalize",
+    "crawl",
     "extract",
     "parse_page",
     "parse_robots",
     "to_markdown",
 ]
+
+_MODULES = {
+    **dict.fromkeys(("Client", "Crawled", "crawl"), "blocking"),
+    **dict.fromkeys(("AsyncClient", "CrawlStatus"), "client"),
+}
 
 if not TYPE_CHECKING:  # type checkers would take any name for one of the package
 
@@ -66,9 +78,10 @@ if not TYPE_CHECKING:  # type checkers would take any name for one of the packag
         """Import what the package offers (PEP 562)."""
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from orbweaver.library import reading
+        from importlib import import_module
 
-        found = globals()[name] = getattr(reading, name)
+        module = import_module(f"orbweaver.library.{_MODULES.get(name, 'reading')}")
+        found = globals()[name] = getattr(module, name)
         return found
 
     def __dir__() -> list[str]:

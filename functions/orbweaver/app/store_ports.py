@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from orbweaver.adapters.local.folder import FolderFiles
-    from orbweaver.adapters.local.reader import BudgetReader
     from orbweaver.adapters.local.secrets import LocalSecrets
     from orbweaver.adapters.sqlite.budgets import SqliteBudgets
     from orbweaver.adapters.sqlite.claims import SqliteFrontier
@@ -48,8 +47,10 @@ if TYPE_CHECKING:
     from orbweaver.adapters.sqlite.receiving import SqliteInbox
     from orbweaver.adapters.sqlite.schedules import SqliteSchedules
     from orbweaver.delivery.ports import Courier
+    from orbweaver.extraction.extract import Extractor
     from orbweaver.model.metrics import Service
     from orbweaver.model.ports import Clock, Fetcher, Metrics
+    from orbweaver.worker.page_reading import PageReader
 
 STORE, FILES, SECRETS = "store.db", "files", "secrets"
 
@@ -65,11 +66,14 @@ class StorePorts:
         environment: Mapping[str, str] | None = None,
         durable: bool = False,
         clock: Clock | None = None,
+        extractors: Mapping[str, Extractor] | None = None,
     ) -> None:
         """Open the store of a folder, or make it; raises PortError with what to do.
 
-        `environment` is where secrets may be; `durable` has commits outlive a power failure.
+        `environment` is where secrets may be; `durable` has commits outlive a power failure;
+        `extractors` are functions of this program that rules name.
         """
+        self._extractors = extractors
         self.folder = folder
         self.settings = replace(
             settings,
@@ -82,6 +86,7 @@ class StorePorts:
         self.random = Random()  # noqa: S311 - jitter, not secrets
         self._environment = dict(environment or {})
         self.store = SqliteStore.open(folder / STORE, durable=durable)
+        self._fetchers: list[Fetcher] = []
         # What is to be done when the ports are closed.
         self.ending = ExitStack()
         self.ending.callback(self.store.close)
@@ -251,13 +256,13 @@ class StorePorts:
         return LocalSecrets(self.folder / SECRETS, self._environment)
 
     @cached_property
-    def reader(self) -> BudgetReader:
+    def reader(self) -> PageReader:
         """What makes readings of answers."""
-        from orbweaver.adapters.local.reader import BudgetReader
+        from orbweaver.adapters.local.reader import BudgetReader, FunctionReader
 
         reader = BudgetReader(clock=self.clock, extractor=self.settings.extractor)
         self.ending.callback(reader.close)
-        return reader
+        return FunctionReader(reader, self._extractors) if self._extractors else reader
 
     @property
     def catalogue(self) -> None:
@@ -271,10 +276,18 @@ class StorePorts:
         return SqliteMetrics(self.store, service)
 
     def watched(self, fetcher: Fetcher, metrics: Metrics) -> Fetcher:
-        """Have it counted how long answers take."""
+        """Have it counted how long answers take; it is closed with the ports (`aclose`)."""
         from orbweaver.adapters.web.timing import TimedFetcher
 
+        self._fetchers.append(fetcher)
         return TimedFetcher(fetcher, metrics)
+
+    async def aclose(self) -> None:
+        """Close what is open; the connections to the web, too."""
+        with self.ending:
+            for fetcher in self._fetchers:
+                if (close := getattr(fetcher, "aclose", None)) is not None:
+                    await close()
 
     def of_crawl(self, crawl: str) -> AbstractContextManager[None]:
         """Nothing is billed here."""

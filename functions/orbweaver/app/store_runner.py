@@ -24,6 +24,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from orbweaver.adapters.sqlite.messages import QueueName
 from orbweaver.adapters.sqlite.processes import StoreProcesses
@@ -32,6 +33,9 @@ from orbweaver.app.store_ports import StorePorts
 from orbweaver.app.wiring import worker_of
 from orbweaver.model.errors import PortError
 from orbweaver.model.settings import PREFIX, Settings
+
+if TYPE_CHECKING:
+    from orbweaver.extraction.extract import Extractor
 
 _log = logging.getLogger(__name__)
 
@@ -134,11 +138,15 @@ class StoreRunner:
 
 
 @asynccontextmanager
-async def connect_store(settings: Settings, folder: Path) -> AsyncIterator[StorePorts]:
+async def connect_store(
+    settings: Settings, folder: Path, extractors: Mapping[str, Extractor] | None = None
+) -> AsyncIterator[StorePorts]:
     """Open the store of a folder, or make it; raises PortError with what to do."""
-    ports = StorePorts(settings, folder, environment=os.environ)
-    with ports.ending:
+    ports = StorePorts(settings, folder, environment=os.environ, extractors=extractors)
+    try:
         yield ports
+    finally:
+        await ports.aclose()
 
 
 @asynccontextmanager

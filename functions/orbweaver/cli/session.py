@@ -131,6 +131,10 @@ class Place(Protocol):
     def silence_ms_max(self) -> int:
         """After what silence watching is given up."""
 
+    @property
+    def billed(self) -> bool:
+        """Whether what it uses is paid for."""
+
     async def depths(self) -> Depths | None:
         """Count the messages on the queues; None if that may not be read."""
 
@@ -146,6 +150,7 @@ class StackPlace:
     settings: Settings
     environment: Mapping[str, str]
     worker: str | None = None
+    billed: bool = True
 
     @property
     def _is_local(self) -> bool:
@@ -237,7 +242,10 @@ class Session:
         depths = await self.place.depths()
         looks = (self.ports.hosts.look(host) for host in hosts_of(status.crawl))
         return StatusReading(
-            status=status, depths=depths, hosts=tuple(await asyncio.gather(*looks))
+            status=status,
+            depths=depths,
+            hosts=tuple(await asyncio.gather(*looks)),
+            billed=self.place.billed,
         )
 
 
@@ -250,14 +258,15 @@ async def opened(
 ) -> AsyncIterator[Session]:
     """Connect to a stack."""
     async with around.connect(settings, environment) as ports:
-        yield Session(
-            control=control_of(ports),
-            ports=ports,
-            settings=settings,
-            place=StackPlace(
-                machine=around.machine, settings=settings, environment=environment, worker=worker
-            ),
+        place = StackPlace(
+            machine=around.machine, settings=settings, environment=environment, worker=worker
         )
+        yield stack_session(ports, place)
+
+
+def stack_session(ports: PortSet, place: StackPlace) -> Session:
+    """Make the session of an open stack."""
+    return Session(control=control_of(ports), ports=ports, settings=place.settings, place=place)
 
 
 def store_session(ports: StorePorts, *, works: bool = False) -> Session:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import argparse
 
     from orbweaver.app.store_ports import StorePorts
+    from orbweaver.extraction.extract import Extractor
 
 STORE = Path(".orbweaver")
 POLL_S = 0.2
@@ -68,6 +69,7 @@ class StorePlace:
     works: bool = False
     poll_s: float = POLL_S
     silence_ms_max: int = SILENCE_MS_MAX
+    billed: bool = False
 
     async def depths(self) -> Depths | None:
         """See the protocol."""
@@ -99,7 +101,12 @@ def option_again(given: Path | None) -> str:
 
 @asynccontextmanager
 async def opened_store(
-    folder: Path, environment: Mapping[str, str], *, works: int = 0, extractor: str = ""
+    folder: Path,
+    environment: Mapping[str, str],
+    *,
+    works: int = 0,
+    extractor: str = "",
+    extractors: Mapping[str, Extractor] | None = None,
 ) -> AsyncIterator[StorePorts]:
     """Open a store; with `works`, so many processes work on what is queued, this one included."""
     from orbweaver.app.store_runner import (
@@ -111,7 +118,7 @@ async def opened_store(
 
     settings = store_settings(environment, extractor)
     async with AsyncExitStack() as stack:
-        ports = await stack.enter_async_context(connect_store(settings, folder))
+        ports = await stack.enter_async_context(connect_store(settings, folder, extractors))
         if works:
             stack.enter_context(further_processes(works - 1, folder, settings))
             await stack.enter_async_context(running(ports))

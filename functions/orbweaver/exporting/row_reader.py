@@ -126,6 +126,15 @@ def _stored(record: PageRecord, cut: Cut) -> bool:
     return record.body_key is not None and (record.text_offset is not None or WARC in cut.formats)
 
 
+async def text_of(record: PageRecord, files: Files) -> Mapping[str, Any] | None:
+    """Read the text of one page; None where it has none, or it is gone."""
+    offset, length = record.text_offset, record.text_length
+    if record.body_key is None or offset is None or length is None:
+        return None
+    member = await files.cut(record.body_key, offset, length)
+    return None if member is None else _document(member)
+
+
 def _document(member: bytes) -> Mapping[str, Any] | None:
     """Read a page's text; None for what is none any more."""
     try:

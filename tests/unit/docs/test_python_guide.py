@@ -5,17 +5,40 @@ from __future__ import annotations
 import doctest
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
 
 import orbweaver
+from tests.sites import graph
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 GUIDE = Path(__file__).parents[3] / "docs/python.md"
 
 
-def test_the_blocks_print_what_the_guide_says() -> None:
+SITE = {
+    "/": graph.page("Books", ["/dune", "/emma"]),
+    "/dune": graph.page("Dune", text="Spice, worms and a desert planet."),
+    "/emma": graph.page("Emma", text="Handsome, clever, and rich."),
+}
+
+
+@pytest.fixture
+def site() -> Iterator[str]:
+    """Serve the books of the guide."""
+    with graph.serve_in_background(SITE) as served:
+        yield served.url
+
+
+def test_the_blocks_print_what_the_guide_says(site: str, tmp_path: Path) -> None:
     """In the order of the page, as a person would type them."""
     text = GUIDE.read_text()
     blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    example = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, GUIDE.name, str(GUIDE), 0)
+    known = {"site": site, "folder": tmp_path / "store"}
+    typed = "\n".join(blocks)
+    example = doctest.DocTestParser().get_doctest(typed, known, GUIDE.name, str(GUIDE), 0)
     said: list[str] = []
     ran = doctest.DocTestRunner(optionflags=doctest.REPORT_NDIFF).run(example, out=said.append)
     assert ran.attempted == len(re.findall(r"^>>> ", text, re.MULTILINE)) > 10

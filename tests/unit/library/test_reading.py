@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 import typing
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ import pytest
 import orbweaver
 from orbweaver.control.definition import read as read_definition
 from orbweaver.frontier.stored_content import Keeping, harvest
-from orbweaver.library import reading
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Response
 from orbweaver.model.url import canonicalize
@@ -234,7 +234,7 @@ def test_what_is_offered_is_typed_and_documented() -> None:
     assert orbweaver.__all__ == sorted(orbweaver.__all__)
     for name in orbweaver.__all__:
         offered = getattr(orbweaver, name)
-        assert offered is getattr(reading, name)
+        assert offered is getattr(import_module(offered.__module__), name)
         assert offered.__doc__
         if not isinstance(offered, type):
             hints = typing.get_type_hints(offered)

@@ -28,11 +28,11 @@ PRODUCT = ("app.py", "functions", "infra", "localstack", "tools")
 # Inner to outer: a room imports itself and those before it.
 ROOMS = (
     *("model", "parsing", "extraction", "fetching", "politeness", "frontier", "budget", "worker"),
-    *("exporting", "delivery", "diagnostics", "control", "erasure", "library", "adapters", "api"),
-    *("app", "cli"),
+    *("exporting", "delivery", "diagnostics", "control", "erasure", "adapters", "api", "app"),
+    *("cli", "library"),
 )
-# Rooms whose modules may do anything: technologies, wiring, and the command line.
-OUTER = ("adapters", "app", "cli")
+# Rooms whose modules may do anything: technologies, wiring, the command line, Python programs.
+OUTER = ("adapters", "app", "cli", "library")
 # The modules of the other rooms that are not pure: they wait, look at the clock, log, or read the
 # environment. All others decide by their arguments alone.
 ACTORS = frozenset(
@@ -77,6 +77,7 @@ ENVIRONMENT = {
     "adapters/web/tls.py": "OpenSSL is told by it where certificate authorities are",
     "adapters/local/reader.py": "the process for costly pages gets it, without credentials",
     "cli/main.py": "a person's shell says which account and stack is meant",
+    "library/client.py": "as the command line, for a program",
     "cli/local_machine.py": "AWS clients of the command line read the environment themselves",
     "app/store_runner.py": "a further process over a store has that of the one that started it",
 }
@@ -259,7 +260,8 @@ def test_actors_know_no_technology(name: str) -> None:
 
 def test_nothing_of_the_product_needs_the_command_line_or_the_stack() -> None:
     """What runs in Lambda imports neither the CLI, nor infra, localstack or tests."""
-    paths = [path for name, path in modules().items() if not name.startswith("cli.")]
+    outer = ("cli.", "library.")
+    paths = [path for name, path in modules().items() if not name.startswith(outer)]
     for path in [*paths, *(ROOT / "functions/handlers").glob("*.py")]:
         for item in imports(path):
             outside = ("orbweaver.cli", "infra", "localstack", "tests", "tools", "aws_cdk", "rich")

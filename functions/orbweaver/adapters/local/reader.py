@@ -98,6 +98,22 @@ class InPlaceReader:
         return read(job, self._extractors)
 
 
+class FunctionReader:
+    """Calls functions of the program itself where rules name any, one page after another."""
+
+    def __init__(self, others: BudgetReader, functions: Mapping[str, Extractor]) -> None:
+        """Take what reads all other pages, and the functions by name."""
+        self._others = others
+        self._functions = functions
+        self._turn = asyncio.Lock()
+
+    async def read(self, job: ReadingJob, host: str, until_ms: int) -> Read:
+        if not any(rule.extractor is not None for rule in job.items):
+            return await self._others.read(job, host, until_ms)
+        async with self._turn:
+            return await asyncio.to_thread(read, job, self._functions)
+
+
 class BudgetReader:
     """Reads what is light in place, and the rest in a child; one a container."""
 

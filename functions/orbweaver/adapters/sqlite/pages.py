@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.model.errors import readable
@@ -92,6 +92,20 @@ class SqlitePages:
             if len(rows) < ROWS_AT_ONCE:
                 return
             behind = rows[-1][0]
+
+    def stored_after(self, behind: int, crawl: str) -> Iterator[tuple[int, PageRecord]]:
+        """Yield a crawl's records in the order of storing, behind one that was yielded before."""
+        while True:
+            rows = self._store.rows(
+                "SELECT n, k, fields FROM pages WHERE n > ? ORDER BY n LIMIT ?",
+                (behind, ROWS_AT_ONCE),
+            )
+            for behind, key, packed in rows:  # noqa: PLR1704 - the next ones come behind it
+                if key.startswith(f"{crawl}#"):
+                    with readable():
+                        yield behind, from_fields(fields_in(packed))
+            if len(rows) < ROWS_AT_ONCE:
+                return
 
     async def crawls_of(self, day: str) -> tuple[str, ...]:
         found: set[str] = set()

@@ -58,8 +58,14 @@ _PARTS: Mapping[Term, int] = {Term.READ_HALVES: 2, Term.MB_MS: 1024 * 1000}
 async def cost(arguments: Namespace, around: Surroundings) -> int:
     """Show what a crawl has used."""
     async with chosen(arguments, around) as session:
-        status = await session.control.status(arguments.which)
+        status, billed = await session.control.status(arguments.which), session.place.billed
     units, pages = units_of(status.counters.total), status.counters.total.get(Outcome.FETCHED, 0)
+    if not billed:
+        spent = charged(status.counters.total) or 0.0
+        told = {"type": "cost", "crawl": status.crawl.id, "pages": pages, "usd": 0.0}
+        said = f"{status.crawl.id}: nothing; {price(spent)} on AWS (estimate)"
+        answer(arguments, around, {**told, "aws_estimate_usd": spent}, said)
+        return OK
     if not units and not arguments.json:
         around.note(f"{status.crawl.id}: nothing has been counted")
         return FAILED

@@ -157,6 +157,8 @@ def cost(view: View) -> str:
     spent, pages = prices.spent(view.total), view.of(Outcome.FETCHED)
     if spent is None:
         return ""
+    if not view.reading.billed:
+        return f"nothing; {spending.price(spent)} on AWS (estimate)"
     said = f"{spending.price(spent)} {'in all' if view.ended else 'so far'} (estimate)"
     if not pages or status.early(view):
         return said

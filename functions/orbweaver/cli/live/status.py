@@ -41,6 +41,8 @@ class StatusReading:
     status: Status
     depths: Depths | None = None
     hosts: tuple[Host, ...] = ()
+    # Whether what it uses is paid for; a store's is not.
+    billed: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

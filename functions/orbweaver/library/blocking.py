@@ -1,0 +1,221 @@
+"""Crawls for programs without an event loop: what `library/client.py` offers, call by call.
+
+A loop of its own runs in a thread, so that this works within another loop, too: in notebooks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from orbweaver.library.client import STORE, AsyncClient, CrawlStatus
+from orbweaver.library.rows import CrawlRows, PageHook, Row
+
+T = TypeVar("T")
+
+ROWS_AT_ONCE = 500
+
+
+class Client:
+    """Crawls of one store or stack; a context manager. See `AsyncClient` for what it takes."""
+
+    def __init__(self, **options: Any) -> None:
+        """Take the options of `AsyncClient`."""
+        self._client = AsyncClient(**options)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        """Open the store or stack."""
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="orbweaver", daemon=True
+        )
+        self._thread.start()
+        try:
+            self._do(self._client.__aenter__())
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the client; again does nothing."""
+        if self._loop is None or self._thread is None:
+            return
+        try:
+            self._do(self._client.aclose())
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+            self._loop = self._thread = None
+
+    def start(
+        self,
+        seeds: str | Sequence[str] = (),
+        definition: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> str:
+        """Start a crawl; its id. See `AsyncClient.start`."""
+        return self._do(self._client.start(seeds, definition, **options))
+
+    def status(self, crawl: str | None = None) -> CrawlStatus:
+        """Read a crawl by id or name, or the newest."""
+        return self._do(self._client.status(crawl))
+
+    def wait(
+        self,
+        crawl: str | None = None,
+        *,
+        on_page: PageHook | None = None,
+        progress: Callable[[CrawlStatus], object] | None = None,
+    ) -> CrawlStatus:
+        """Wait until a crawl has ended; hooks are called in the client's thread."""
+        return self._do(self._client.wait(crawl, on_page=on_page, progress=progress))
+
+    def pause(self, crawl: str) -> CrawlStatus:
+        """Pause a crawl."""
+        return self._do(self._client.pause(crawl))
+
+    def resume(self, crawl: str) -> CrawlStatus:
+        """Have a paused crawl go on."""
+        return self._do(self._client.resume(crawl))
+
+    def cancel(self, crawl: str) -> CrawlStatus:
+        """End a crawl."""
+        return self._do(self._client.cancel(crawl))
+
+    def crawls(self) -> tuple[CrawlStatus, ...]:
+        """List all crawls, newest first."""
+        return self._do(self._client.crawls())
+
+    def pages(self, crawl: str | None = None) -> CrawlRows:
+        """Return the rows of a crawl's pages."""
+        return CrawlRows(lambda: self._each(self._client.pages(crawl).__aiter__()))
+
+    def items(self, crawl: str | None = None, rule: str | None = None) -> CrawlRows:
+        """Return the valid items of a crawl, all or those of one rule."""
+        return CrawlRows(lambda: self._each(self._client.items(crawl, rule).__aiter__()))
+
+    def texts(self, crawl: str | None = None) -> CrawlRows:
+        """Return the main texts of a crawl that keeps them."""
+        return CrawlRows(lambda: self._each(self._client.texts(crawl).__aiter__()))
+
+    def explain(self, url: str, crawl: str | None = None) -> str:
+        """Say what became of a URL, and why."""
+        return self._do(self._client.explain(url, crawl))
+
+    def export(
+        self,
+        crawl: str | None = None,
+        folder: str | Path = "out",
+        formats: Sequence[str] = ("jsonl",),
+    ) -> tuple[Path, ...]:
+        """Write a crawl's tables as files below a folder; their paths."""
+        return self._do(self._client.export(crawl, folder, formats))
+
+    def _do(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._loop is None:
+            work.close()
+            raise RuntimeError("the client is not open: use it within `with`")
+        task = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return task.result()
+        except BaseException:
+            task.cancel()  # Ctrl-C in the program's thread
+            raise
+
+    def _each(self, rows: AsyncIterator[Row]) -> Iterator[Row]:
+        async def some() -> list[Row]:
+            found: list[Row] = []
+            async for row in rows:
+                found.append(row)
+                if len(found) == ROWS_AT_ONCE:
+                    break
+            return found
+
+        while found := self._do(some()):
+            yield from found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crawled:
+    """A crawl that has ended, in a store: its status and what it found."""
+
+    store: Path
+    status: CrawlStatus
+
+    @property
+    def pages(self) -> CrawlRows:
+        """The rows of its pages."""
+        return CrawlRows(lambda: self._each(lambda client: client.pages(self.status.id)))
+
+    def items(self, rule: str | None = None) -> CrawlRows:
+        """Return its valid items, all or those of one rule."""
+        return CrawlRows(lambda: self._each(lambda client: client.items(self.status.id, rule)))
+
+    @property
+    def texts(self) -> CrawlRows:
+        """The main texts of its pages, where `text=True` had them kept."""
+        return CrawlRows(lambda: self._each(lambda client: client.texts(self.status.id)))
+
+    def _each(self, rows: Callable[[Client], CrawlRows]) -> Iterator[Row]:
+        with Client(store=self.store, workers=0) as client:
+            yield from rows(client)
+
+
+def crawl(
+    seeds: str | Sequence[str] = (),
+    definition: Mapping[str, Any] | None = None,
+    *,
+    store: str | Path = STORE,
+    workers: int | None = None,
+    on_page: PageHook | None = None,
+    extractors: Mapping[str, Callable[..., Any]] | None = None,
+    progress: bool | Callable[[CrawlStatus], object] = False,
+    **options: Any,
+) -> Crawled:
+    """Crawl from seeds to the end, in a store of this machine; what was found.
+
+    `workers` processes work on it (the cores of this machine; one where there are `extractors`).
+    `progress=True` writes a line to the standard error, anew every second. Interrupted, it pauses
+    the crawl and raises KeyboardInterrupt. For the rest see `AsyncClient.start` and `.wait`.
+    """
+    number = workers or (1 if extractors else os.cpu_count() or 1)
+    show = _Line() if progress is True else progress or None
+    with Client(store=store, workers=number, extractors=extractors or {}) as client:
+        begun = client.start(seeds, definition, **options)
+        try:
+            status = client.wait(begun, on_page=on_page, progress=show)
+        except KeyboardInterrupt:
+            client.pause(begun)
+            raise
+    if isinstance(show, _Line):
+        show.end()
+    return Crawled(store=Path(store), status=status)
+
+
+class _Line:
+    """One line of progress, written over itself."""
+
+    def __init__(self) -> None:
+        self._shown_s = -1
+
+    def __call__(self, status: CrawlStatus) -> None:
+        if status.ended or int(status.elapsed_s) != self._shown_s:
+            self._shown_s = int(status.elapsed_s)
+            print(f"\r{status}\x1b[K", end="", file=sys.stderr, flush=True)  # noqa: T201 - asked for
+
+    def end(self) -> None:
+        print(file=sys.stderr)  # noqa: T201

@@ -1,0 +1,360 @@
+"""Crawls for Python programs: in a store of this machine, or on a stack.
+
+`AsyncClient` is for programs with an event loop, `Client` (library/blocking.py) for all others,
+notebooks among them. What a call does and raises is the command's of that name, but for what is
+said here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from orbweaver.library.crawl_request import spec_of
+from orbweaver.library.rows import AsyncCrawlRows, PageHook, Row
+from orbweaver.model.columns import PAGES, Type
+from orbweaver.model.errors import Conflict
+from orbweaver.model.outcome import Outcome
+
+if TYPE_CHECKING:
+    from orbweaver.adapters.sqlite.pages import SqlitePages
+    from orbweaver.cli.session import Session
+    from orbweaver.control.crawl_control import Status
+    from orbweaver.extraction.extract import Extractor
+    from orbweaver.model.page_record import PageRecord
+
+
+STORE = ".orbweaver"
+POLL_S = 0.1
+STACK_POLL_S = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlStatus:
+    """A crawl as it was read at one moment: `outcomes` by their names, `reasons` within them.
+
+    `state` is running, paused, stopping or finished; `stop` says what a finished one ended by.
+    """
+
+    id: str
+    name: str
+    state: str
+    stop: str | None
+    claimed: int
+    done: int
+    outcomes: Mapping[str, int]
+    reasons: Mapping[str, int]
+    started_at_ms: int
+    finished_at_ms: int | None
+    elapsed_s: float
+
+    @property
+    def ended(self) -> bool:
+        """Whether the crawl is over."""
+        return self.finished_at_ms is not None
+
+    @property
+    def pages(self) -> int:
+        """How many pages were fetched."""
+        return self.outcomes.get(Outcome.FETCHED, 0)
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        urls = f"{self.done:,} of {self.claimed:,} URLs"
+        return f"{self.id} {self.state}: {self.pages:,} pages, {urls}, {self.elapsed_s:,.0f} s"
+
+
+class ClientClosedError(RuntimeError):
+    """A client was used before it was opened, or after it was closed."""
+
+
+@dataclass(slots=True, kw_only=True)
+class AsyncClient:
+    """Crawls of one store or stack; an async context manager.
+
+    - `store`: a folder, made where there is none. `workers` processes work on it, this one
+      included; 0 leaves that to others (`orbweaver serve`).
+    - `stack`: the name of a stack on AWS, with `region` and the usual environment; `port` one on
+      an emulator of this machine. Its workers are its own.
+    - `extractors`: functions that `[[items]]` name, by name. They run in this process, without the
+      bounds of a crawl's own reading, and need `workers=1`.
+    """
+
+    store: str | Path | None = None
+    stack: str | None = None
+    region: str | None = None
+    port: int | None = None
+    workers: int = 1
+    extractors: Mapping[str, Extractor] = field(default_factory=dict)
+    _opened: AsyncExitStack | None = None
+    _session: Session | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what does not go together."""
+        names_stack = self.stack is not None or self.port is not None
+        if names_stack and self.store is not None:
+            raise ValueError("store names a folder, stack and port a stack: give one of them")
+        if self.extractors and (names_stack or self.workers != 1):
+            raise ValueError(
+                "extractors are functions of this process: give them with a store and workers=1,"
+                " or a module by `orbweaver crawl --extractor FILE`"
+            )
+
+    async def __aenter__(self) -> Self:
+        """Open the store or stack; raises PortError or StackUnreachable with what to do."""
+        self._opened = AsyncExitStack()
+        try:
+            self._session = await self._opened.enter_async_context(self._connected())
+        except BaseException:
+            await self.aclose()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close it: what this process has in work is requeued first."""
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the client; again does nothing."""
+        opened, self._opened, self._session = self._opened, None, None
+        if opened is not None:
+            await opened.aclose()
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[Session]:
+        from orbweaver.cli import session
+
+        if self.stack is None and self.port is None:
+            from orbweaver.cli.store import opened_store
+
+            folder = Path(self.store or STORE)
+            opening = opened_store(
+                folder, os.environ, works=self.workers, extractors=self.extractors
+            )
+            async with opening as ports:
+                yield session.store_session(ports, works=self.workers > 0)
+            return
+        from orbweaver.cli.local_machine import ThisMachine, connect
+        from orbweaver.cli.stack import environment_of, settings_of
+        from orbweaver.model.settings import STACK
+
+        machine = ThisMachine()
+        try:
+            target = "local" if self.port is not None else None
+            environment = environment_of(target, machine, os.environ, self.region, port=self.port)
+            settings = settings_of(self.stack or STACK, machine, environment)
+            async with connect(settings, environment) as ports:
+                place = session.StackPlace(
+                    machine=machine, settings=settings, environment=environment
+                )
+                yield session.stack_session(ports, place)
+        finally:
+            machine.close()
+
+    @property
+    def _now(self) -> Session:
+        if self._session is None:
+            raise ClientClosedError("the client is not open: use it within `async with`")
+        return self._session
+
+    # --- crawls -----------------------------------------------------------------------------
+
+    async def start(
+        self,
+        seeds: str | Sequence[str] = (),
+        definition: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> str:
+        """Start a crawl; its id.
+
+        `definition` is a crawl.toml as it is decoded; `options` are those of `orbweaver crawl`,
+        with underscores (`max_pages=300`, `delay="0s"`), and come before what it says. `items` and
+        `rules` are lists of its tables. Raises ValueError with all that does not fit.
+        """
+        spec, control = spec_of(seeds, definition, options), self._now.control
+        try:
+            return (await control.start(spec)).id
+        except Conflict:  # another run of that name began within this second, which is in its id
+            await asyncio.sleep(1)
+            return (await control.start(spec)).id
+
+    async def status(self, crawl: str | None = None) -> CrawlStatus:
+        """Read a crawl by id or name, or the newest; raises UnknownCrawl."""
+        return _status_of(await self._now.control.status(crawl))
+
+    async def wait(
+        self,
+        crawl: str | None = None,
+        *,
+        on_page: PageHook | None = None,
+        progress: Callable[[CrawlStatus], object] | None = None,
+    ) -> CrawlStatus:
+        """Wait until a crawl has ended.
+
+        `on_page` is called for each page of it that is stored meanwhile, with its row as in
+        `pages`, once and in the order of storing (on a store alone); `progress` now and then.
+        """
+        found = await self._now.control.find(crawl)
+        feed = _feed_of(self._now, found.id, on_page)
+        poll_s = POLL_S if feed is not None or self.store is not None else STACK_POLL_S
+        while True:
+            status = await self.status(found.id)
+            if feed is not None:
+                await feed()
+            if progress is not None:
+                progress(status)
+            if status.ended:
+                return status
+            await asyncio.sleep(poll_s)
+
+    async def pause(self, crawl: str) -> CrawlStatus:
+        """Pause a crawl: what is in work comes to its end, then it waits."""
+        return await self._after(self._now.control.pause(crawl))
+
+    async def resume(self, crawl: str) -> CrawlStatus:
+        """Have a paused crawl go on."""
+        return await self._after(self._now.control.resume(crawl))
+
+    async def cancel(self, crawl: str) -> CrawlStatus:
+        """End a crawl."""
+        return await self._after(self._now.control.cancel(crawl))
+
+    async def _after(self, change: Awaitable[Any]) -> CrawlStatus:
+        return await self.status((await change).id)
+
+    async def crawls(self) -> tuple[CrawlStatus, ...]:
+        """List all crawls, newest first."""
+        control = self._now.control
+        found = [await control.status(crawl.id) for crawl in await control.crawls()]
+        return tuple(map(_status_of, found))
+
+    # --- what was found ---------------------------------------------------------------------
+
+    def pages(self, crawl: str | None = None) -> AsyncCrawlRows:
+        """Return the rows of a crawl's pages, with the columns of exports (docs/records.md)."""
+
+        async def read() -> AsyncIterator[Row]:
+            async for record in self._records(crawl):
+                yield _page(record)
+
+        return AsyncCrawlRows(read)
+
+    def items(self, crawl: str | None = None, rule: str | None = None) -> AsyncCrawlRows:
+        """Return the valid items of a crawl, all or those of one rule: fields and origin."""
+        return AsyncCrawlRows(lambda: self._items(crawl, rule))
+
+    def texts(self, crawl: str | None = None) -> AsyncCrawlRows:
+        """Return the main texts of a crawl that keeps them (`text=True`): text and Markdown."""
+        return AsyncCrawlRows(lambda: self._texts(crawl))
+
+    async def _items(self, crawl: str | None, rule: str | None) -> AsyncIterator[Row]:
+        from orbweaver.exporting.formats.rows import item_rows
+
+        async for record in self._records(crawl):
+            for name, row in item_rows(record):
+                if rule in (None, name):
+                    yield _timed(row if rule is not None else {"rule": name, **row})
+
+    async def _texts(self, crawl: str | None) -> AsyncIterator[Row]:
+        from orbweaver.exporting.formats.rows import text_row
+        from orbweaver.exporting.row_reader import text_of
+
+        files = self._now.ports.files
+        async for record in self._records(crawl):
+            document = await text_of(record, files)
+            if document is not None:
+                yield _timed(text_row(record, document))
+
+    async def _records(self, crawl: str | None) -> AsyncIterator[PageRecord]:
+        control = self._now.control
+        async for record in control.pages(await control.find(crawl)):
+            yield record
+
+    async def explain(self, url: str, crawl: str | None = None) -> str:
+        """Say what became of a URL, and why: a verdict, and a line for each fact."""
+        from orbweaver.app.wiring import explainer_of
+
+        session = self._now
+        _, told = await explainer_of(session.ports, session.control).explain(url, crawl)
+        return "\n".join([told.verdict, *(f"{one.about}: {one.words}" for one in told.statements)])
+
+    async def export(
+        self,
+        crawl: str | None = None,
+        folder: str | Path = "out",
+        formats: Sequence[str] = ("jsonl",),
+    ) -> tuple[Path, ...]:
+        """Write a crawl's tables as files below a folder; their paths."""
+        from orbweaver.cli.export_files import FilesWanted, export_crawl
+
+        found = await self._now.control.find(crawl)
+        wanted = FilesWanted(folder=Path(folder), formats=tuple(formats))
+        written = await export_crawl(self._now, found, wanted)
+        return tuple(path for path, _, _ in written.parts)
+
+
+def _page(record: PageRecord) -> Row:
+    from orbweaver.exporting.formats.rows import page_row
+
+    return _timed(page_row(record))
+
+
+def _timed(row: Row) -> Row:
+    """Have moments be values of the standard library, UTC."""
+    for name, value in row.items():
+        if name in _MOMENTS and value is not None:
+            row[name] = datetime.fromtimestamp(value / 1000, UTC)
+    return row
+
+
+_MOMENTS = frozenset(column.name for column in PAGES.columns if column.type is Type.MOMENT)
+
+
+def _status_of(status: Status) -> CrawlStatus:
+    crawl, total = status.crawl, status.counters.total
+    outcomes = {str(outcome): total.get(outcome, 0) for outcome in Outcome}
+    reasons = {
+        key: number
+        for key, number in total.items()
+        if "." in key and key.partition(".")[0] in outcomes
+    }
+    return CrawlStatus(
+        id=crawl.id,
+        name=crawl.name,
+        state=str(crawl.state),
+        stop=None if crawl.stop is None else str(crawl.stop),
+        claimed=status.counters.claimed,
+        done=status.counters.done,
+        outcomes=outcomes,
+        reasons=reasons,
+        started_at_ms=crawl.started_at_ms,
+        finished_at_ms=crawl.finished_at_ms,
+        elapsed_s=status.elapsed_ms / 1000,
+    )
+
+
+def _feed_of(
+    session: Session, crawl: str, hook: PageHook | None
+) -> Callable[[], Awaitable[None]] | None:
+    """Make what calls a hook for each page stored since it was called last."""
+    if hook is None:
+        return None
+    pages: Any = session.ports.pages
+    if not hasattr(pages, "stored_after"):
+        raise ValueError("on_page is called for pages of a store: those of a stack are in `pages`")
+    store: SqlitePages = pages
+    behind = 0
+
+    async def feed() -> None:
+        nonlocal behind
+        for number, record in store.stored_after(behind, crawl):
+            behind = number
+            hook(_page(record))
+
+    return feed

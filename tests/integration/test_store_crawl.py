@@ -1,0 +1,389 @@
+"""Crawls on a store by the command line and from Python: real processes, a site of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+
+import orbweaver
+from orbweaver.app.store_service import ScheduleClock, WebhookPoster
+from orbweaver.cli import main
+from tests.sites import graph
+from tests.sites.server import Answer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.sites.graph import Graph
+
+pytestmark = pytest.mark.thorough
+
+FUNCTIONS = Path(__file__).parents[2] / "functions"
+COMMAND = "import sys; from orbweaver.cli.main import main; sys.exit(main())"
+FAST = ("--delay", "0", "--format", "jsonl")
+SIZE = 120
+WAIT_S = 30
+
+
+def tree(size: int = SIZE, *, slow_s: float = 0.0) -> dict[str, Answer]:
+    """Return pages of which each links to three further ones, and the first to a missing one."""
+    return {
+        f"/{number}": graph.page(
+            f"Page {number}",
+            [f"/{link}" for link in range(3 * number + 1, 3 * number + 4) if link < size],
+            text=f"This is what page {number} has to say, and no other page says it.",
+            delay_s=slow_s,
+        )
+        for number in range(size)
+    }
+
+
+@pytest.fixture
+def site() -> Iterator[Graph]:
+    """Serve the tree."""
+    with graph.serve_in_background(tree()) as served:
+        yield served
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stand in an empty folder, with nothing of AWS in the environment."""
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    return tmp_path
+
+
+def asked(site: Graph) -> Counter[str]:
+    """Count the requests of pages."""
+    return Counter(path for path in site.log.paths() if path != "/robots.txt")
+
+
+@contextmanager
+def started(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """Run a command in a process of its own; it is killed at the end of the block."""
+    environment = {"PATH": os.defpath, "PYTHONPATH": f"{FUNCTIONS}:{FUNCTIONS.parent}"}
+    with subprocess.Popen(
+        [sys.executable, "-c", COMMAND, *words],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def result(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """Wait for a command's end; its last line, as JSON."""
+    said, _ = process.communicate(timeout=WAIT_S)
+    assert process.returncode == 0, said
+    found: dict[str, Any] = json.loads(said.splitlines()[-1])
+    return found
+
+
+def until(site: Graph, requests: int) -> None:
+    """Wait until a site has been asked so often."""
+    limit_s = time.monotonic() + WAIT_S
+    while len(asked(site)) < requests:
+        assert time.monotonic() < limit_s
+        time.sleep(0.005)
+
+
+# --- commands -----------------------------------------------------------------------------------
+
+
+def test_a_crawl_needs_nothing_but_its_folder(
+    site: Graph, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each page once, by two processes; files, and every command about it; then nothing is new."""
+    line = ["crawl", f"{site.url}/0", *FAST, "--workers", "2", "--json"]
+    assert main.main(line) == 0
+    done = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (done["state"], done["outcomes"]["fetched"]) == ("finished", SIZE)
+    assert asked(site) == Counter(dict.fromkeys(tree(), 1))
+    assert {path.name for path in folder.iterdir()} == {".orbweaver", "out"}
+    for words in (
+        ["status"],
+        ["pages", done["crawl"], "--limit", "1"],
+        ["page", f"{site.url}/7"],
+        ["page", f"{site.url}/7", "--body"],
+        ["explain", f"{site.url}/7"],
+        ["report"],
+        ["hosts"],
+        ["dlq", "list", "--json"],
+        ["cost", done["crawl"]],
+        ["forget", "--url", f"{site.url}/7", "--dry-run"],
+        ["export", "--crawl", done["crawl"], "--format", "csv", "--out", "again"],
+    ):
+        assert main.main(words) == 0, words
+        assert capsys.readouterr().out, words
+    assert main.main(line) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["nothing_new"]
+    assert asked(site).total() == SIZE
+
+
+def test_what_is_asked_of_a_store_imports_nothing_of_aws(site: Graph, folder: Path) -> None:
+    """Neither its libraries nor the emulator's, nor what makes deployments."""
+    names = "boto3 botocore aiobotocore aws_lambda_powertools aws_cdk jsii"
+    script = f"""
+import sys
+for name in {names.split()!r}:
+    sys.modules[name] = None  # importing it is an ImportError
+from orbweaver.cli.main import main
+assert main(["crawl", "{site.url}/0", "--delay", "0", "--format", "jsonl", "--workers", "1"]) == 0
+assert main(["status"]) == 0
+"""
+    environment = {"PATH": os.defpath, "PYTHONPATH": f"{FUNCTIONS}:{FUNCTIONS.parent}"}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert asked(site).total() == SIZE
+
+
+def test_a_crawl_that_is_killed_again_and_again_is_complete(folder: Path) -> None:
+    """Nothing is lost and nothing counted twice; what was in work is asked for again at most."""
+    words = ("crawl", *FAST, "--workers", "2", "--json", "--concurrency", "4")
+    with graph.serve_in_background(tree(slow_s=0.02)) as site:
+        for requests in (1, 20, 50, 80):
+            with started(folder, *words, f"{site.url}/0") as process:
+                until(site, requests)
+                process.kill()
+                process.wait()
+        with started(folder, *words, f"{site.url}/0") as process:
+            done = result(process)
+        assert set(asked(site)) == set(tree())
+    assert (done["claimed"], done["outcomes"]["fetched"]) == (SIZE, SIZE)
+    assert done["queue"] == {"waiting": 0, "in_work": 0, "delayed": 0, "dead": 0}
+
+
+def test_an_interrupted_crawl_is_paused_and_goes_on(folder: Path) -> None:
+    """Ctrl-C leaves no process behind; the same command asks for the rest alone."""
+    words = ("crawl", *FAST, "--workers", "2", "--json", "--concurrency", "4")
+    with graph.serve_in_background(tree(slow_s=0.02)) as site:
+        with started(folder, *words, f"{site.url}/0") as process:
+            until(site, 20)
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=WAIT_S)
+        assert process.returncode == 130
+        assert not list((folder / ".orbweaver" / "processes").iterdir())
+        with started(folder, *words, f"{site.url}/0") as process:
+            done = result(process)
+        assert done["outcomes"]["fetched"] == SIZE
+        assert asked(site).total() <= SIZE + 8  # those that were being asked for
+
+
+def test_one_store_is_used_by_several_at_once(folder: Path) -> None:
+    """A server with its API, and two crawls of two sites: each page once."""
+    listen = ("serve", "--workers", "1", "--listen", "127.0.0.1:0")
+    with (
+        graph.serve_in_background(tree()) as one,
+        graph.serve_in_background(tree()) as other,
+        graph.serve_in_background(tree()) as third,
+        started(folder, *listen) as server,
+    ):
+        assert server.stdout is not None
+        url = server.stdout.readline().split(" on ")[1].split(";")[0]
+        body = {"seeds": [f"{third.url}/0"], "politeness": {"delay": "0s"}}
+        asking = Request(f"{url}/crawls", json.dumps(body).encode())  # noqa: S310 - of this test
+        asking.add_header("Content-Type", "application/json")
+        with urlopen(asking) as answer:  # noqa: S310 - of this test
+            begun = json.loads(answer.read())["id"]
+        with (
+            started(folder, "crawl", f"{one.url}/0", *FAST, "--json") as first,
+            started(folder, "crawl", f"{other.url}/0", *FAST, "--json") as second,
+        ):
+            fetched = [result(process)["outcomes"]["fetched"] for process in (first, second)]
+        assert fetched == [SIZE, SIZE]
+        with orbweaver.Client(store=folder / ".orbweaver", workers=0) as client:
+            assert client.wait(begun).pages == SIZE
+        for served in (one, other, third):
+            assert asked(served) == Counter(dict.fromkeys(tree(), 1))
+        with urlopen(f"{url}/metrics") as answer:  # noqa: S310 - of this test
+            assert begun in answer.read().decode()
+        for header, status in (("Host", 421), ("Origin", 403)):
+            foreign = Request(f"{url}/crawls", headers={header: "http://evil.example"})  # noqa: S310
+            with pytest.raises(HTTPError) as refused:
+                urlopen(foreign)  # noqa: S310 - of this test
+            assert refused.value.code == status
+            refused.value.close()
+        server.send_signal(signal.SIGTERM)
+        server.communicate(timeout=WAIT_S)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("status --store elsewhere", "elsewhere holds no store"),
+        ("crawl http://127.0.0.1:9/ --store a --target local", "give one of them"),
+        ("crawl http://127.0.0.1:9/ --target aws", "works on this machine"),
+        ("crawl http://127.0.0.1:9/", "nothing was crawled"),
+    ],
+)
+def test_mistakes_say_what_to_do(
+    words: str, said: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They make no store, and ask for nothing."""
+    assert main.main(words.split()) in (1, 2)
+    assert said in capsys.readouterr().err
+    assert not (folder / ".orbweaver").exists()
+
+
+# --- from Python --------------------------------------------------------------------------------
+
+
+def test_a_program_crawls_and_reads_what_was_found(site: Graph, folder: Path) -> None:
+    """Pages, items by functions of its own, texts; a hook for each page, once."""
+    seen: list[str] = []
+    fields = {"title": {"type": "string"}}
+    rules = [{"name": "shouts", "match": "/[0-9]+$", "extractor": "shout", "fields": fields}]
+    done = orbweaver.crawl(
+        f"{site.url}/0",
+        store=folder / "store",
+        delay="0s",
+        text=True,
+        items=rules,
+        extractors={"shout": lambda page, _url: {"title": page.title.upper()}},
+        on_page=lambda page: seen.append(page["url"]),
+    )
+    assert done.status.ended
+    assert (done.status.pages, done.status.outcomes["failed"]) == (SIZE, 0)
+    assert (
+        Counter(seen)
+        == Counter(row["url"] for row in done.pages)
+        == {f"{site.url}{path}": 1 for path in tree()}
+    )
+    assert {row["title"] for row in done.items("shouts")} == {f"PAGE {n}" for n in range(SIZE)}
+    table = done.items().to_arrow()
+    assert (table.num_rows, table.schema.names[:2]) == (SIZE, ["rule", "title"])
+    texts = {row["url"]: row["text"] for row in done.texts}
+    assert "what page 7 has to say" in texts[f"{site.url}/7"]
+
+
+async def test_a_program_with_a_loop_steers_crawls(site: Graph, folder: Path) -> None:
+    """Start, wait, list, explain, export; the blocking form works within a loop as well."""
+    async with orbweaver.AsyncClient(store=folder / "store") as client:
+        begun = await client.start(f"{site.url}/0", delay="0s", max_pages=30)
+        told: list[orbweaver.CrawlStatus] = []
+        status = await client.wait(begun, progress=told.append)
+        assert (status.claimed, told[-1]) == (30, status)
+        assert [one.id for one in await client.crawls()] == [begun]
+        assert len(await client.pages().to_list()) == 30
+        assert (await client.explain(f"{site.url}/0")).startswith("fetched: ok")
+        (file, *_) = await client.export(begun, folder / "files")
+        assert file.is_file()
+        paused = await client.start(f"{site.url}/0", name="slow", delay="5s")
+        assert (await client.pause(paused)).state == "paused"
+        assert str(await client.cancel(paused)).startswith(f"{paused} ")
+        await asyncio.to_thread(str)
+    with orbweaver.Client(store=folder / "store", workers=0) as again:
+        assert again.status(begun).pages == 30
+    with pytest.raises(RuntimeError, match="not open"):
+        again.status(begun)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"max_page": 3}, TypeError, "did you mean max_pages"),
+        ({"ignore_robots": "yes"}, TypeError, "True or False"),
+        ({"max_pages": "x"}, ValueError, r"limits\.pages"),
+        ({"definition": {"seed": []}}, ValueError, "did you mean seeds"),
+        ({"workers": 2, "extractors": {"f": len}}, ValueError, "functions of this process"),
+    ],
+)
+def test_a_program_s_mistakes_say_what_to_do(
+    options: dict[str, Any], error: type[Exception], words: str, folder: Path
+) -> None:
+    """Before anything is asked for."""
+    with pytest.raises(error, match=words):
+        orbweaver.crawl("http://127.0.0.1:9/", store=folder / "store", **options)
+
+
+# --- beside the workers -------------------------------------------------------------------------
+
+
+def test_schedules_fire_once_for_each_time(folder: Path) -> None:
+    """Two servers of one store begin one run; one that was missed is made up for."""
+    from orbweaver.app.store_runner import connect_store, store_settings
+    from orbweaver.app.wiring import control_of
+    from orbweaver.control.crawl_spec import CrawlSpec
+    from orbweaver.control.scheduler import Timetable
+
+    async def go() -> list[str]:
+        settings = store_settings({})
+        async with connect_store(settings, folder) as ports, connect_store(settings, folder) as too:
+            ports.clock = too.clock = clock = _Clock()
+            timetable = Timetable(
+                schedules=ports.schedules, control=control_of(ports), clock=ports.clock
+            )
+            await timetable.put(
+                CrawlSpec(seeds=("https://example.com/",), every="1h", overlap="allow")  # type: ignore[arg-type]
+            )
+            clocks = ScheduleClock(ports), ScheduleClock(too)
+            for minutes in (0, 30, 31, 1, 125):
+                clock.ms += minutes * 60_000
+                for one in clocks:
+                    await one.look()
+            return [crawl.id for crawl in await control_of(ports).crawls()]
+
+    assert len(asyncio.run(go())) == 2
+
+
+class _Clock:
+    ms = 1_795_000_000_000
+
+    def now_ms(self) -> int:
+        return self.ms
+
+    async def sleep(self, seconds: float) -> None:
+        self.ms += round(seconds * 1000)
+
+
+def test_a_webhook_is_posted_again_and_then_put_aside(folder: Path) -> None:
+    """A receiver that fails is asked three times in all; the message lies with the dead letters."""
+    from orbweaver.adapters.sqlite.messages import QueueName
+    from orbweaver.app.store_runner import connect_store, store_settings
+    from orbweaver.app.wiring import control_of
+    from orbweaver.control.crawl_spec import CrawlSpec
+
+    async def go(url: str) -> int:
+        secrets = folder / "secrets"
+        secrets.mkdir()
+        (secrets / "key").write_text("k" * 40)
+        settings = store_settings({"ORBWEAVER_WEBHOOK_SECRET": "key"})
+        async with connect_store(settings, folder) as ports:
+            ports.clock = clock = _Clock()
+            crawl = await control_of(ports).start(CrawlSpec(seeds=(url,), webhook=f"{url}/hook"))
+            await ports.events.completed(crawl, {})
+            poster = WebhookPoster(ports)
+            for seconds in (0, 61, 301, 601):
+                clock.ms += seconds * 1000
+                await poster.look()
+            return ports.inbox(QueueName.DEAD_LETTERS).depth().waiting
+
+    with graph.serve_in_background({"/hook": Answer(status=503)}) as receiver:
+        assert asyncio.run(go(receiver.url)) == 1
+        assert asked(receiver)["/hook"] == 3
