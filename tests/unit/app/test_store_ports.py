@@ -68,27 +68,18 @@ async def test_a_crawl_is_complete_and_exported(machine: Machine) -> None:
     assert await ports.files.get(f"exports/manifests/dt={DAY}.json") is not None
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("requests", [16, 40])
-async def test_workers_that_are_killed_lose_and_repeat_nothing(
-    machine: Machine, requests: int
-) -> None:
-    """Each is killed at a request, with messages in work; the last one finishes the crawl."""
-    await machine.start()
-    killed = 0
-    while True:
-        now_ms = NOW_MS + killed * 600_000
-        words = ["-m", "tests.unit.app.store_machine", machine.folder, now_ms, requests]
-        environment = {"PYTHONPATH": f"{ROOT / 'functions'}:{ROOT}"}
-        worker = await asyncio.create_subprocess_exec(
-            sys.executable, *map(str, words), cwd=ROOT, env=environment
-        )
-        ended = await worker.wait()
-        if ended != -signal.SIGKILL:
-            assert ended == 0
-            break
-        killed += 1
-    assert killed >= PAGES // requests
+async def worker(machine: Machine, now_ms: int, requests: int = 10**9) -> int:
+    """Run a worker in a process of its own, killed at a request; its exit code."""
+    words = ["-m", "tests.unit.app.store_machine", machine.folder, now_ms, requests]
+    environment = {"PYTHONPATH": f"{ROOT / 'functions'}:{ROOT}"}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *map(str, words), cwd=ROOT, env=environment
+    )
+    return await process.wait()
+
+
+async def check(machine: Machine) -> None:
+    """Every page is claimed, counted and recorded once, and nothing is left over."""
     ports = machine.open()
     crawl = await ports.crawls.get(CRAWL.id)
     assert crawl is not None
@@ -102,3 +93,26 @@ async def test_workers_that_are_killed_lose_and_repeat_nothing(
     ]
     assert sorted(records) == sorted(f"{SITE}/{number}" for number in range(PAGES))
     assert await ports.dead_letters.take(10, HOLD_S) == ()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("requests", [16, 40])
+async def test_workers_that_are_killed_lose_and_repeat_nothing(
+    machine: Machine, requests: int
+) -> None:
+    """Each is killed at a request, with messages in work; the last one finishes the crawl."""
+    await machine.start()
+    killed = 0
+    while (ended := await worker(machine, NOW_MS + killed * 600_000, requests)) == -signal.SIGKILL:
+        killed += 1
+    assert ended == 0
+    assert killed >= PAGES // requests
+    await check(machine)
+
+
+@pytest.mark.thorough
+async def test_workers_beside_each_other_repeat_nothing(machine: Machine) -> None:
+    """Their clocks run ahead of each other, so each takes what is still in another one's work."""
+    await machine.start()
+    assert await asyncio.gather(*(worker(machine, NOW_MS) for _ in range(3))) == [0, 0, 0]
+    await check(machine)

@@ -82,7 +82,7 @@ class SqliteHosts:
         with self._store.writing() as db:
             state = after_failure(_host(db, host), now_ms, chance, probe=probe)
             _put(db, state, now_ms)
-        return state
+            return replace(state, robots=self._robots_of(db, host))
 
     async def recover(self, host: str) -> None:
         failed = "SELECT 1 FROM hosts WHERE host = ? AND failures > 0"
