@@ -21,7 +21,7 @@ below; each says at its door what it decides and in which order its modules are 
     diagnostics  what is stored, in words for a person
     control      a person's commands
     erasure      the right to erasure
-    adapters     technologies: AWS, DynamoDB, the web, this machine
+    adapters     technologies: AWS, DynamoDB, SQLite, the web, this machine
     api          the HTTP API
     app          wiring: settings and adapters become actors
     cli          the command line

@@ -11,7 +11,7 @@ import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from orbweaver.adapters.sqlite.messages import QueueName
 from orbweaver.adapters.sqlite.receiving import deliveries_of
@@ -23,6 +23,7 @@ from tests.memory import ManualClock
 from tests.unit.stage import CRAWL, NOW_MS, SITE, SmallWeb, html
 
 if TYPE_CHECKING:
+    from orbweaver.app.ports import PortSet
     from orbweaver.model.http_exchange import Request
     from orbweaver.model.ports import Fetcher
 
@@ -87,7 +88,8 @@ def main(folder: str, now_ms: str, requests: str) -> None:
         if len(machine.web.asked) >= int(requests):
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def web(_ports: Any) -> Fetcher:
+    def web(ports: PortSet) -> Fetcher:
+        del ports
         return machine.web
 
     machine.web.before = dies
