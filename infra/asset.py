@@ -19,17 +19,14 @@ import hashlib
 import json
 import os
 import shutil
-import sys
 import tempfile
 import zipfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 from infra import pruning, wheels
-from infra.config import Config
 from infra.custom import MODULE as EXTRACTOR
-from infra.keys import ConfigError
 from infra.wheels import AssetError
 
 if TYPE_CHECKING:
@@ -206,20 +203,3 @@ def _digest(parts: list[bytes]) -> str:
     for part in parts:
         digest.update(len(part).to_bytes(8, "big") + part)
     return digest.hexdigest()[:32]
-
-
-def main() -> int:
-    """Build both assets for `key=value` context given as arguments, and say what they weigh."""
-    try:
-        config = Config.from_context(dict(word.split("=", 1) for word in sys.argv[1:]))
-        assets = [build(config.functions_run_on, libraries) for libraries in get_args(Libraries)]
-    except (AssetError, ConfigError) as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
-    for asset in assets:
-        sys.stdout.write(f"{asset}\n{asset.folder}\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
