@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class BusEvents:
     """The event bus."""
 
-    def __init__(self, client: Any, *, bus: str, stack: str, bucket: str = "") -> None:
+    def __init__(self, client: Any, *, bus: str, stack: str, bucket: str) -> None:
         """Take the client, the bus, the stack, and the bucket that exports lie in."""
         self._client = client
         self._stack = stack

@@ -239,7 +239,7 @@ class Child:
         self._socket = ours
         self._received = bytearray()
         self.timed_out = False
-        self.reading = PageReading(left=ReadingStage.LINKS)
+        self.reading = PageReading()
 
     async def serve(self, job: ReadingJob) -> ReadingEnd | None:
         """Have an answer read; None where the child has died."""
