@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from orbweaver.adapters.dynamodb.hosts import HOST_KEPT_S
 from orbweaver.politeness.host_schedule import FAILURES_MAX, HORIZON_MS, Host, RobotsEntry
 from tests.memory import MemoryHosts
 from tests.memory import World as MemoryState
 
 if TYPE_CHECKING:
-    from tests.contract.worlds import World
+    from tests.contract.worlds import AwsWorld, World
 
 HOST = "https://example.com:8443"
 SPACING_MS = 1_050
@@ -244,10 +245,21 @@ async def test_a_block_keeps_slots_and_robots(world: World) -> None:
 async def test_robots_are_read_as_kept(world: World, entry: RobotsEntry) -> None:
     """What was fetched as robots.txt is the same in every container."""
     hosts = world.container().hosts
+    await hosts.look(HOST)
     await hosts.keep_robots(HOST, entry)
     assert (await hosts.look(HOST)).robots == entry
     assert (await world.container().hosts.look(HOST)).robots == entry
     assert (await hosts.look("https://other.example")).robots is None
+
+
+async def test_a_host_is_kept_for_a_while(moto_world: AwsWorld) -> None:
+    """Its item expires so long after the last slot that was taken."""
+    now_ms = moto_world.clock.now_ms()
+    await moto_world.container().hosts.reserve(HOST, 1, 1_000, now_ms, now_ms + 60_000)
+    found = await moto_world.clients["dynamodb"].get_item(
+        TableName=moto_world.table("hosts"), Key={"host": {"S": HOST}}
+    )
+    assert found["Item"]["expires_at"]["N"] == str(now_ms // 1000 + HOST_KEPT_S)
 
 
 async def test_newer_robots_replace_older_ones(world: World) -> None:

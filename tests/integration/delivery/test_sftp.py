@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from orbweaver.adapters.local import sftp_connection
 from orbweaver.adapters.local.sftp import WINDOW_BYTES
 from orbweaver.delivery.plan import ledger_path
 from orbweaver.exporting.manifest import PREFIX, encode_manifest
@@ -25,8 +26,10 @@ OVERHEAD = 1.02
 HELLO_BYTES = 16 * 1024
 
 
-async def test_an_export_comes_whole(way: Way) -> None:
+async def test_an_export_comes_whole(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files, ledger and manifest lie there as they lie in the bucket, and nothing else does."""
+    # Its connection is closed by us, or would be waited for without end.
+    monkeypatch.setattr(sftp_connection, "CLOSE_S", None)
     bodies = {"c": [big(2.5), b"", b"small"], "d": [big(1, 2)]}
     manifest = exported(way.world.files, bodies, formats=("jsonl", "parquet"))
     assert await deliverer(way).run(taken(), FOREVER_MS) == ()

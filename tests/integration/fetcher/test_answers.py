@@ -385,10 +385,13 @@ async def test_errors_that_may_keep_us_out_are_kept_to_be_looked_at(status: str)
     """Of a page that may say why, the beginning is there; a broken one is no failure."""
     body = gzip.compress(b"<title>Just a moment...</title>", mtime=0)
     lines = ("Content-Type: text/html", "Content-Encoding: gzip")
-    async with serving([answer(body, *lines, status=status)]) as origin, fetching() as fetcher:
-        result = await fetcher.fetch(request(origin.url()))
-    assert isinstance(result, Response)
-    assert result.body == b"<title>Just a moment...</title>"
+    head = f"HTTP/1.1 {status}\r\n{lines[0]}\r\nTransfer-Encoding: gzip, chunked\r\n\r\n".encode()
+    chunked = head + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+    for whole in (answer(body, *lines, status=status), chunked):
+        async with serving([whole]) as origin, fetching() as fetcher:
+            result = await fetcher.fetch(request(origin.url()))
+        assert isinstance(result, Response)
+        assert result.body == b"<title>Just a moment...</title>"
     said = answer(b"no gzip at all", *lines, status=status)[:-3]
     async with serving([said, Act.CLOSE]) as origin, fetching() as fetcher:
         result = await fetcher.fetch(request(origin.url()))

@@ -26,6 +26,12 @@ ADD = {
     "ExpressionAttributeNames": {"#n": "n"},
     "ExpressionAttributeValues": {":n": {"N": "1"}},
 }
+REMOVE = {
+    "TableName": "Stack-urls",
+    "Key": {"k": {"S": "a"}},
+    "UpdateExpression": "REMOVE #was",
+    "ExpressionAttributeNames": {"#was": "was"},
+}
 INSERT = {
     "Statement": "INSERT INTO \"Stack-urls\" VALUE {'k': ?, 'long': ?}",
     "Parameters": [{"S": "a"}, {"B": b"x" * 1_500}],
@@ -59,6 +65,7 @@ ACTIONS = {"TransactItems": [{"Put": PUT}, {"Update": ADD}]}
         ),
         ("UpdateItem", ADD, {}, {"write.reserve": 1}),
         ("UpdateItem", ADD, {"Attributes": LARGE}, {"write.reserve": 9}),
+        ("UpdateItem", REMOVE, {}, {"write.claim": 1}),
         ("UpdateItem", {**ADD, "TableName": "Stack-packs"}, {}, {"write.sent": 1}),
         ("PutItem", {"TableName": "Stack-hosts", "Item": HOST}, {}, {"write.host": 1}),
         ("PutItem", {"TableName": "Stack-hosts", "Item": ROBOTS}, {}, {"write.robots": 1}),

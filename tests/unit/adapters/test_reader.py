@@ -67,6 +67,7 @@ def spin(page, url):
 def count(page, url): return {"title": str(sum(range(10**12)))}
 def abort(page, url): os.abort()
 def leave(page, url): os._exit(3)
+def end(page, url): os.kill(os.getpid(), 15)
 def wait(page, url): select.select([], [], [])
 def secret(page, url): return {"title": os.environ.get("AWS_SECRET_ACCESS_KEY", "none")}
 """
@@ -295,6 +296,7 @@ async def test_items_that_cost_too_much_are_left_out(reader: BudgetReader) -> No
         ("count", "more than 0.7 s of CPU"),
         ("abort", "ended by SIGABRT (it may use 160 MB)"),
         ("leave", "ended with status 3"),
+        ("end", "ended by SIGTERM"),
     ],
 )
 async def test_a_child_that_dies_of_a_page_is_started_anew(

@@ -98,12 +98,12 @@ def test_nothing_is_guessed_while_nothing_ends() -> None:
     ("host", "standing", "bound_s", "said"),
     [
         (Host(name=SHOP), HostStanding.OPEN, 10.5, "now"),
-        (Host(name=SHOP, tat_ms=NOW_MS + 61_000), HostStanding.OPEN, 10.5, "now"),
+        (Host(name=SHOP, tat_ms=NOW_MS + 61_999), HostStanding.OPEN, 10.5, "now"),
         (
-            Host(name=SHOP, line_ms=NOW_MS + 90_000),
+            Host(name=SHOP, line_ms=NOW_MS + 62_000),
             HostStanding.OPEN,
             10.5,
-            "now; planned 30 s ahead",
+            "now; planned 2 s ahead",
         ),
         (
             Host(name=SHOP, blocked_until_ms=NOW_MS + 160_000, strikes=2),

@@ -157,6 +157,8 @@ def test_all_tables_are_listed(desk: Desk) -> None:
     assert desk.run("query --list --format json") == 0
     [listed] = [row for row in desk.objects() if row.get("table") == "items_books_example_books"]
     assert (listed["rows"], listed["columns"]["price"]) == (2, "decimal")
+    queries = {row["query"]: row["sql"] for row in desk.objects() if "query" in row}
+    assert queries == {name: query.sql for name, query in saved().items()}
     assert {row["name"] for row in desk.rows("SHOW TABLES")} >= {"pages", "changes"}
 
 
@@ -279,6 +281,14 @@ def test_json_is_ascii(desk: Desk) -> None:
     assert desk.run("query \"SELECT 'ü\x1b' AS t\" --format json") == 0
     assert json.loads(desk.said) == {"t": "ü\x1b"}
     assert desk.said.isascii()
+
+
+def test_memory_is_bounded(desk: Desk) -> None:
+    """What does not fit goes to a folder, which goes with the query."""
+    sql = "SELECT current_setting('memory_limit') AS m, current_setting('temp_directory') AS t"
+    [found] = desk.rows(sql)
+    assert found["m"] == "953.6 MiB"
+    assert found["t"].endswith("/spill")
 
 
 # --- interrupted --------------------------------------------------------------------------------

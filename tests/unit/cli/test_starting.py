@@ -37,6 +37,17 @@ def test_start_prints_the_id(stage: Stage) -> None:
     assert crawl.state is State.RUNNING
 
 
+def test_pages_that_lack_a_body_are_asked_for_again(stage: Stage) -> None:
+    """The run's id is said, and of how many pages; or that none lacks anything."""
+    stage.machine.up_already = True
+    stage.site = [Row("/", title="Home")]
+    stage.run(f"crawl {SITE} --out first --bodies off")
+    assert stage.run(f"start {SITE} --refetch missing") == 0
+    assert (stage.said, stage.noted) == (f"{RUN}-retry1\n", "asked again: 1 page\n")
+    assert stage.run(f"start {SITE} --bodies off --refetch missing") == 0
+    assert "there is nothing to ask for" in stage.noted
+
+
 def test_start_waits_when_told_to(stage: Stage) -> None:
     """With --wait the progress follows, and the exit code is the crawl's."""
     stage.machine.up_already = True

@@ -247,6 +247,38 @@ async def test_a_worker_that_stands_still_before_it_puts_a_file_mends_it() -> No
     assert world.files == clean.files
 
 
+async def test_a_run_that_is_overtaken_at_any_moment_leaves_the_later_one() -> None:
+    """Its manifest comes only if that happens between its last look and the put, and goes again."""
+    clean = world_of(pages_of(range(2), title="now"))
+    await exported(clean, **OPTIONS)
+    moments, overtaken = 0, True
+    stale: set[int] = set()
+    while overtaken:
+        world, left, overtaken = world_of(pages_of(range(2), title="then")), moments, False
+
+        async def gate(
+            _name: str, _moment: Moment, world: World = world, at: int = moments
+        ) -> None:
+            nonlocal left, overtaken
+            if overtaken and world.files.get(MANIFEST) not in (None, clean.files[MANIFEST]):
+                stale.add(at)
+            left -= 1
+            if left == 0:
+                overtaken = True
+                store(world, pages_of(range(2), title="now"))
+                await exported(world, "two", **OPTIONS)
+
+        left += 1
+        exporter = exporter_of(world, gate=gate, **OPTIONS)
+        await exporter.begin({"day": DAY}, "one")
+        await drained(world, exporter)
+        await drained(world, exporter_of(world, **OPTIONS))
+        assert not overtaken or world.files == clean.files, moments
+        moments += 1
+    assert moments > 10
+    assert len(stale) <= 2
+
+
 def _working(world: World) -> bool:
     """Whether a unit is being worked on, with the old manifest withdrawn for it."""
     return MANIFEST not in world.files

@@ -68,6 +68,7 @@ def test_no_table_has_a_column_of_the_day() -> None:
 def test_a_table_that_says_all_of_it_is_left_alone() -> None:
     """Whatever a catalogue has added to it."""
     wanted = glue_table("pages", PAGES, ROOT)
+    assert (wanted["TableType"], wanted["Parameters"]["EXTERNAL"]) == ("EXTERNAL_TABLE", "TRUE")
     standing = {
         **wanted,
         "CreateTime": 1,

@@ -18,6 +18,7 @@ from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target
 from orbweaver.parsing.page import parse
+from orbweaver.parsing.pii_redaction import JUDGED_MAX
 from orbweaver.worker.pack_context import page_record
 
 if TYPE_CHECKING:
@@ -92,6 +93,15 @@ def test_all_is_redacted_before_it_is_kept() -> None:
     assert found.document["title"] == "Ask [email]"
     assert found.document["text"].startswith("Hi\n\n[email] ")
     assert "jo@example.com" not in found.document["markdown"]
+
+
+def test_redaction_that_gives_up_is_counted() -> None:
+    """Of a page as of other bodies."""
+    body = b"<p>" + b"a@b.de " * (JUDGED_MAX + 1)
+    answer = Response(status=200, headers={}, body=body)
+    for page in (parse(body, URL, "text/html"), None):
+        found = harvest(Keeping(bodies=Bodies.ALL, redacted=BOTH), answer, page)
+        assert dict(found.cut)["redaction"] == 1
 
 
 def test_one_kind_is_redacted_alone() -> None:

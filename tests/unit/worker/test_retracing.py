@@ -7,6 +7,7 @@ from typing import Any
 
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.frontier.messages import Past, SeedsMessage, decode, encode, past_of
+from orbweaver.frontier.refetch import wants_more
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.crawl_settings import Bodies, Scope
 from orbweaver.worker.link_dedup import LEFT_MAX
@@ -169,3 +170,6 @@ async def test_what_was_left_out_for_its_type_is_asked_for_when_all_bodies_are_w
     stage.clock.at_ms += 60_000
     (run,) = await control_of(stage).refetch(replace(PLAN, bodies=Bodies.ALL))
     assert run.seeds == (f"{SITE}/file",)
+    bare = replace(run, bodies=Bodies.OFF)
+    assert wants_more(replace(bare, bodies=Bodies.HTML), bare)
+    assert not wants_more(bare, bare)
