@@ -20,7 +20,7 @@ from orbweaver.model.errors import ControlError, StoredNewer, UnknownCrawl
 from orbweaver.model.outcome import Outcome
 from orbweaver.model.page_record import PageRecord, shard_of
 from orbweaver.model.settings import Settings
-from orbweaver.model.url import canonicalize, redacted, url_hash
+from orbweaver.model.url import canonicalize, redacted, resolved, url_hash
 
 if TYPE_CHECKING:
     from orbweaver.frontier.ports import Crawls, Pages
@@ -163,9 +163,8 @@ class Lookout:
 
     async def _look_up(self, url: str, day: str, crawls: Sequence[Crawl]) -> list[PageRecord]:
         async def one(crawl: Crawl) -> PageRecord | None:
-            try:
-                wanted = canonicalize(url, tracking=crawl.stripped)
-            except ValueError:  # too long with all its parameters
+            wanted = resolved(url, tracking=crawl.stripped)
+            if wanted is None:  # too long with all its parameters
                 return None
             digest = url_hash(wanted)
             shard = shard_of(digest, self._pages.shards)

@@ -22,7 +22,7 @@ from orbweaver.model.page_record import PageRecord
 from orbweaver.model.ports import Clock
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Prior
-from orbweaver.model.url import canonicalize, host_of, redacted
+from orbweaver.model.url import host_of, redacted, resolved
 from orbweaver.politeness.host_schedule import RobotsEntry
 
 if TYPE_CHECKING:
@@ -79,9 +79,8 @@ class Explainer:
             bounds=settings.bounds,
             allowed=settings.allowed,
         )
-        try:
-            url = canonicalize(reference, tracking=crawl.stripped)
-        except ValueError:
+        url = resolved(reference, tracking=crawl.stripped)
+        if url is None:
             return facts, explain(facts)
         facts = await self._collect(facts, url)
         if facts.robots is None and ask is not None and crawl.obey_robots:
@@ -106,11 +105,8 @@ class Explainer:
         return crawls[0], "the newest; it lies in the scope of none"
 
     async def _claim_in(self, crawl: Crawl, reference: str) -> StandingClaim | None:
-        try:
-            url = canonicalize(reference, tracking=crawl.stripped)
-        except ValueError:
-            return None
-        return await self.frontier.standing(crawl.name, url)
+        url = resolved(reference, tracking=crawl.stripped)
+        return None if url is None else await self.frontier.standing(crawl.name, url)
 
     async def _collect(self, facts: Facts, url: str) -> Facts:
         crawl = facts.crawl

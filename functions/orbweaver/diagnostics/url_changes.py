@@ -13,6 +13,7 @@ from orbweaver.model.url import (
     host_of,
     hostname_of,
     is_tracking,
+    resolved,
 )
 
 _REFERENCE = re.compile(
@@ -103,17 +104,10 @@ def suggested(reference: str) -> str | None:
     scheme, sign, rest = reference.partition("://")
     if sign:
         near = difflib.get_close_matches(scheme.lower(), ("https", "http"), n=1, cutoff=0.7)
-        return _canonical(f"{near[0]}://{rest}") if near else None
+        return resolved(f"{near[0]}://{rest}") if near else None
     host = re.split(r"[/?#]", reference, maxsplit=1)[0]
     if re.match(r"(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$", host):
-        return _canonical(f"http://{reference}")
+        return resolved(f"http://{reference}")
     if "." in host and "@" not in host:
-        return _canonical(f"https://{reference}")
+        return resolved(f"https://{reference}")
     return None
-
-
-def _canonical(reference: str) -> str | None:
-    try:
-        return canonicalize(reference)
-    except ValueError:
-        return None

@@ -24,7 +24,7 @@ from orbweaver.model.outcome import Reason, Refusal
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.redacted_names import origins_of
 from orbweaver.model.target import Target
-from orbweaver.model.url import canonicalize, host_of
+from orbweaver.model.url import host_of, resolved
 from orbweaver.model.url_limits import DEFAULT_BOUNDS, Bounds
 from orbweaver.model.url_patterns import first_match
 from orbweaver.model.url_rules import deciding, said_of
@@ -105,19 +105,12 @@ def choose(crawls: Sequence[Crawl], reference: str) -> tuple[Crawl, str] | None:
     """
     for crawl in crawls:
         seeds = crawl.anchors or crawl.references
-        url = _canonical(reference, crawl)
+        url = resolved(reference, tracking=crawl.stripped)
         if url is not None and crawl.scope is not Scope.ANY and belongs(crawl, url, seeds):
             return crawl, "the newest whose scope it lies in"
     anywhere = (crawl for crawl in crawls if crawl.scope is Scope.ANY)
     found = next(anywhere, None)
     return None if found is None else (found, "the newest that takes every host")
-
-
-def _canonical(reference: str, crawl: Crawl) -> str | None:
-    try:
-        return canonicalize(reference, tracking=crawl.stripped)
-    except ValueError:
-        return None
 
 
 def url_status_of(facts: Facts, url: str) -> UrlStatus:

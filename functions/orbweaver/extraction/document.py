@@ -14,7 +14,7 @@ from orbweaver.extraction.convert import Base
 from orbweaver.extraction.css import Extent, found, weight_of
 from orbweaver.extraction.json_ld import JsonLdObjects
 from orbweaver.extraction.work import UNITS_MAX, WRITTEN_A_UNIT, TooMuchError, Work
-from orbweaver.model.url import canonicalize
+from orbweaver.model.url import resolved
 from orbweaver.parsing.html_scan import text_of
 
 if TYPE_CHECKING:
@@ -60,13 +60,8 @@ class Document:
         """What references on it are resolved against: the first `base` that has one."""
         node = self.tree.css_first("base[href]")
         reference = None if node is None else node.attributes.get("href")
-        url = self.url
-        if reference:
-            try:
-                url = canonicalize(reference, self.url, tracking=frozenset())
-            except ValueError:
-                url = self.url
-        return Base(url=url, tracking=self._tracking)
+        url = resolved(reference, self.url, tracking=frozenset()) if reference else None
+        return Base(url=url or self.url, tracking=self._tracking)
 
     @cached_property
     def json_ld(self) -> JsonLdObjects:

@@ -30,7 +30,7 @@ from orbweaver.frontier.messages import (
     decode,
     seeds_of,
 )
-from orbweaver.model.url import canonicalize, host_of, hostname_of, redacted
+from orbweaver.model.url import host_of, hostname_of, redacted, resolved
 from orbweaver.model.version import NEWER
 
 CAUSE_CHARS_MAX = 100
@@ -113,7 +113,7 @@ class Case:
             case Malformed():
                 return True
             case Loose(references=references):
-                return not any(_canonical(reference) for reference in references)
+                return not any(map(resolved, references))
             case _:
                 return False
 
@@ -133,7 +133,7 @@ class Case:
     def hosts(self) -> frozenset[str]:
         """Write the hosts of its URLs: by name, with the port, and with the scheme."""
         found: set[str] = set()
-        for url in filter(None, map(_canonical, self.references)):
+        for url in filter(None, map(resolved, self.references)):
             origin = host_of(url)
             found |= {hostname_of(url), origin, origin.partition("://")[2]}
         return frozenset(found)
@@ -166,13 +166,6 @@ def _cause(letter: DeadLetter, message: Message) -> str:
         if reason.startswith(start):
             return cause
     return reason[:CAUSE_CHARS_MAX]
-
-
-def _canonical(reference: str) -> str | None:
-    try:
-        return canonicalize(reference)
-    except ValueError:
-        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,6 +79,19 @@ def canonicalize(
     return _parsed(reference, base, tracking) if plainest is None else plainest
 
 
+def resolved(
+    reference: str,
+    base: str | None = None,
+    *,
+    tracking: frozenset[str] = TRACKING_PARAMETERS,
+) -> str | None:
+    """Return the canonical URL that a reference means, seen from `base`; None if none."""
+    try:
+        return canonicalize(reference, base, tracking=tracking)
+    except ValueError:
+        return None
+
+
 def _parsed(reference: str, base: str | None, tracking: frozenset[str]) -> str:
     text, hash_sign, _ = reference.partition("#")
     if len(text) > REFERENCE_CHARS_MAX:
@@ -113,12 +126,7 @@ def is_canonical(url: str) -> bool:
     short = len(url) <= HOST_CHARS_MAX and "/." not in url and "xn--" not in url
     if short and _PLAIN_URL.fullmatch(url):
         return True
-    if len(url) > URL_CHARS_MAX:
-        return False
-    try:
-        return canonicalize(url, tracking=_NO_PARAMETERS) == url
-    except ValueError:
-        return False
+    return len(url) <= URL_CHARS_MAX and resolved(url, tracking=_NO_PARAMETERS) == url
 
 
 def is_base(url: str) -> bool:

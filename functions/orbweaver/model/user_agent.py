@@ -26,7 +26,7 @@ from hashlib import blake2b
 
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.http_exchange import Headers, HostHeaders
-from orbweaver.model.url import canonicalize, host_of, hostname_of, redacted
+from orbweaver.model.url import canonicalize, host_of, hostname_of, redacted, resolved
 
 AGENTS_MAX = 100
 AGENT_CHARS_MAX = 500
@@ -108,10 +108,7 @@ def origins_of(hosts: HostHeaders, seeds: tuple[str, ...]) -> HostHeaders:
 
 def origin_of(text: str, seeds: tuple[str, ...]) -> str:
     """Return the origin that a host of a definition is; raises IdentityError."""
-    try:
-        url = canonicalize(text if "://" in text else f"https://{text}/")
-    except ValueError:
-        url = ""
+    url = resolved(text if "://" in text else f"https://{text}/") or ""
     origin = host_of(url)
     if not url or url != f"{origin}/" or "@" in text:
         fix = "give a host like example.org, or an origin like https://example.org:8443"

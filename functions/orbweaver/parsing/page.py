@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
 from orbweaver.model.cuts import Cuts, beyond, counted
-from orbweaver.model.url import TRACKING_PARAMETERS, canonicalize, is_base
+from orbweaver.model.url import TRACKING_PARAMETERS, is_base, resolved
 from orbweaver.parsing import charset as charsets
 from orbweaver.parsing.html_scan import is_small, outline_of, text_of
 from orbweaver.parsing.links import Links
@@ -150,7 +150,7 @@ def parse(  # noqa: PLR0913 - what an answer says of itself, and what its crawl 
     found = _look(whole or _tree(ready.outline or b""), addressees)
     wishes = found.wishes | wishes_of(robots_tag or "", addressees)
     here = url if is_base(url) else None
-    base = here if found.base is None else _resolved(found.base, here) or here
+    base = here if found.base is None else resolved(found.base, here, tracking=frozenset()) or here
     nofollow = not _NOFOLLOW.isdisjoint(wishes)
     onward = (refresh_of(refresh) if refresh else None) or found.refresh
     if onward and onward.reference and not onward.redirects:
@@ -160,7 +160,7 @@ def parse(  # noqa: PLR0913 - what an answer says of itself, and what its crawl 
     kept = links.kept()
     title, description = _line(found.title), _line(found.description)
     language = (found.language or "").strip()
-    canonical = _resolved(found.canonical, base, tracking) if found.canonical else None
+    canonical = resolved(found.canonical, base, tracking=tracking) if found.canonical else None
     no_canonical = int(bool(found.canonical) and canonical is None)
     return Page(
         title=title[:TEXT_CHARS_MAX].strip() or None,
@@ -255,23 +255,14 @@ def _look_at_meta(found: _TreeValues, attributes: _Attributes) -> None:
         found.description = found.description or attributes["content"]
 
 
-def _resolved(
-    reference: str, base: str | None, tracking: frozenset[str] = frozenset()
-) -> str | None:
-    try:
-        return canonicalize(reference, base, tracking=tracking)
-    except ValueError:
-        return None
-
-
 def _elsewhere(
     refresh: Refresh, here: str | None, base: str | None, tracking: frozenset[str]
 ) -> str | None:
     """Where a refresh redirects to, if that is another page than this one."""
     if not refresh.redirects or refresh.reference is None:
         return None
-    url = _resolved(refresh.reference, base, tracking)
-    return url if here is None or url != _resolved(here, None) else None
+    url = resolved(refresh.reference, base, tracking=tracking)
+    return url if here is None or url != resolved(here, tracking=frozenset()) else None
 
 
 def _words(text: str | None) -> set[str]:
