@@ -26,7 +26,7 @@ from orbweaver.parsing import charset, pii_redaction, sitemap
 from orbweaver.parsing.main_text import main_text
 from orbweaver.parsing.media_type import parse as parse_type
 from orbweaver.parsing.page import parse as parse_page
-from orbweaver.parsing.parse_guard import WildPageError
+from orbweaver.parsing.parse_guard import UnsafePageError
 from orbweaver.parsing.refresh import refresh_of
 from orbweaver.parsing.sniffing import kind_of
 from orbweaver.politeness import robots_txt
@@ -331,7 +331,7 @@ TARGETS = {
         Target(
             name="selector",
             run=_selector,
-            raises=(WildPageError,),
+            raises=(UnsafePageError,),
             bytes_max=5 * _MB,
             start=b"div > p ~ a, li b\n",
             fragments=(b"<div><p>", b"<p><a>", b"<li><b>", b"<div>", b"<p>", b"<a>"),

@@ -44,7 +44,7 @@ class Document:
 
     @cached_property
     def tree(self) -> LexborHTMLParser:
-        """The whole tree; raises WildPageError."""
+        """The whole tree; raises UnsafePageError."""
         return self.page.tree
 
     @cached_property

@@ -42,7 +42,7 @@ from orbweaver.model.item_rules import (
 )
 from orbweaver.model.url import TRACKING_PARAMETERS
 from orbweaver.model.url_patterns import places
-from orbweaver.parsing.parse_guard import WildPageError
+from orbweaver.parsing.parse_guard import UnsafePageError
 
 if TYPE_CHECKING:
     from orbweaver.parsing.page import Page
@@ -166,7 +166,7 @@ def _items(document: Document, rule: ItemRule, custom: Mapping[str, Extractor]) 
         document.items_cut += max(1, len(spots) - place)
         left = f": {len(spots) - place:,} of {len(spots):,} items are left out" if spots else ""
         yield _invalid(rule, place, f"{error}{left}")
-    except (WildPageError, UnfitValue) as error:
+    except (UnsafePageError, UnfitValue) as error:
         yield _invalid(rule, place, str(error))
 
 

@@ -23,7 +23,7 @@ from orbweaver.model.url import TRACKING_PARAMETERS, is_base, resolved
 from orbweaver.parsing import charset as charsets
 from orbweaver.parsing.html_scan import is_small, outline_of, text_of
 from orbweaver.parsing.links import Links
-from orbweaver.parsing.parse_guard import WildPageError, why_wild
+from orbweaver.parsing.parse_guard import UnsafePageError, why_unsafe
 from orbweaver.parsing.refresh import Refresh, refresh_of
 
 if TYPE_CHECKING:
@@ -76,11 +76,11 @@ class Page:
 
     @property
     def tree(self) -> LexborHTMLParser:
-        """The whole tree, built now where the outline was enough; raises WildPageError."""
+        """The whole tree, built now where the outline was enough; raises UnsafePageError."""
         if self.whole is not None:
             return self.whole
-        if (why := why_wild(self.html)) is not None:
-            raise WildPageError(why)
+        if (why := why_unsafe(self.html)) is not None:
+            raise UnsafePageError(why)
         return _tree(self.html)
 
     @property

@@ -55,7 +55,7 @@ _LONG_TAG_BYTES = 512
 ORDERLY_DEPTH_MAX, ORDERLY_COPIES_MAX, ORDERLY_ATTRIBUTES_MAX = 64, 5, 256
 
 
-class WildPageError(ValueError):
+class UnsafePageError(ValueError):
     """A page may not be parsed into a tree; the text says why."""
 
 
@@ -111,7 +111,7 @@ _PATTERNS = {
 }
 
 
-def why_wild(html: bytes) -> str | None:
+def why_unsafe(html: bytes) -> str | None:
     """Say why a page may not be parsed into a tree, or None."""
     if len(html) <= SMALL_BYTES_MAX and html.count(b"<") <= SMALL_TAGS_MAX:
         return None
@@ -130,7 +130,7 @@ def why_wild(html: bytes) -> str | None:
 def is_orderly(html: bytes) -> bool:  # noqa: C901, PLR0911, PLR0912 - calls would double its time
     """Whether a page ends what it begins, so that its tree is made in linear time; in doubt not.
 
-    A page that is orderly is not wild.
+    A page that is orderly is not unsafe.
     """
     tags = html.count(b"<")
     if tags > TAGS_MAX:

@@ -47,7 +47,7 @@ class RobotsRule(NamedTuple):
     number: int
 
 
-class _Wild(NamedTuple):
+class _WildcardRule(NamedTuple):
     """A rule with `*` before other characters: what a path needs at least for it to match."""
 
     strength: int
@@ -73,27 +73,27 @@ class AgentRules:
         self.delay_s = delay_s
         self._plain: dict[str, RobotsRule] = {}
         self._whole: dict[str, RobotsRule] = {}
-        self._wild: dict[str, list[_Wild]] = {}
+        self._wildcards: dict[str, list[_WildcardRule]] = {}
         # By head: the other rules with that head, by a part of their keys.
-        self._parts: dict[str, dict[str, list[_Wild]]] = {}
+        self._parts: dict[str, dict[str, list[_WildcardRule]]] = {}
         self._verdicts: dict[str, RobotsRule | None] = {}
-        wild: dict[str, RobotsRule] = {}
+        wildcards: dict[str, RobotsRule] = {}
         for pattern, allow, number in lines:
             strength = ((len(pattern) * 2 + allow) << _LINES_BITS) - number
             rule = RobotsRule(strength, allow, pattern, number)
             if "*" in pattern.rstrip("*"):
-                _strongest(wild, pattern, rule)
+                _strongest(wildcards, pattern, rule)
             elif pattern.endswith("$"):
                 _strongest(self._whole, pattern[:-1], rule)
             else:
                 _strongest(self._plain, pattern.rstrip("*"), rule)
-        self._index(wild)
-        self.slow = len(wild) >= SLOW_MIN
-        self._sizes = sorted({len(head) for head in (*self._plain, *self._wild)})
+        self._index(wildcards)
+        self.slow = len(wildcards) >= SLOW_MIN
+        self._sizes = sorted({len(head) for head in (*self._plain, *self._wildcards)})
 
-    def _index(self, wild: dict[str, RobotsRule]) -> None:
-        heads: defaultdict[str, list[_Wild]] = defaultdict(list)
-        for rule in sorted(wild.values(), reverse=True):
+    def _index(self, wildcards: dict[str, RobotsRule]) -> None:
+        heads: defaultdict[str, list[_WildcardRule]] = defaultdict(list)
+        for rule in sorted(wildcards.values(), reverse=True):
             to_end = rule.pattern.endswith("$")
             head, *rest = rule.pattern.removesuffix("$").split("*")
             pieces = tuple(filter(None, rest))
@@ -101,13 +101,13 @@ class AgentRules:
                 to_end = False
             key = max(pieces, key=len, default="")[-KEY_CHARS_MAX:]
             chars_min = len(head) + sum(map(len, pieces))
-            heads[head].append(_Wild(rule.strength, chars_min, key, pieces, to_end, rule))
+            heads[head].append(_WildcardRule(rule.strength, chars_min, key, pieces, to_end, rule))
         for head, rules in heads.items():
             if len(rules) >= INDEXED_MIN:
                 self._parts[head] = _by_part(rules)
-                self._wild[head] = [rule for rule in rules if len(rule.key) < PART_CHARS]
+                self._wildcards[head] = [rule for rule in rules if len(rule.key) < PART_CHARS]
             else:
-                self._wild[head] = rules
+                self._wildcards[head] = rules
 
     def deciding(self, path: str) -> RobotsRule | None:
         """Return the rule that decides on a path, if any does; `UNDECIDED` if that is too much."""
@@ -129,7 +129,7 @@ class AgentRules:
             rule = self._plain.get(head)
             if rule is not None and (best is None or rule.strength > best.strength):
                 best = rule
-            if head in self._wild:
+            if head in self._wildcards:
                 heads.append(head)
         steps = STEPS_MAX
         for head in reversed(heads):
@@ -142,7 +142,7 @@ class AgentRules:
         self, path: str, head: str, best: RobotsRule | None, steps: int
     ) -> tuple[RobotsRule | None, int]:
         """Compare the wildcards behind a head; what is the best then, and the steps left."""
-        found = [self._wild[head]]
+        found = [self._wildcards[head]]
         by_part = self._parts.get(head)
         if by_part:
             last = len(path) - PART_CHARS + 1
@@ -157,7 +157,7 @@ class AgentRules:
 
 
 def _compare(
-    path: str, at: int, rules: list[_Wild], best: RobotsRule | None, steps: int
+    path: str, at: int, rules: list[_WildcardRule], best: RobotsRule | None, steps: int
 ) -> tuple[RobotsRule | None, int]:
     least = best.strength if best is not None else 0
     chars = len(path)
@@ -177,9 +177,9 @@ def _compare(
     return best, steps
 
 
-def _by_part(rules: Iterable[_Wild]) -> dict[str, list[_Wild]]:
+def _by_part(rules: Iterable[_WildcardRule]) -> dict[str, list[_WildcardRule]]:
     """Index rules by the beginning, middle or end of their keys, whichever fewer others have."""
-    by_part: defaultdict[str, list[_Wild]] = defaultdict(list)
+    by_part: defaultdict[str, list[_WildcardRule]] = defaultdict(list)
     for rule in rules:
         last = len(rule.key) - PART_CHARS
         if last >= 0:

@@ -14,10 +14,10 @@ from orbweaver.parsing.page import parse
 from orbweaver.parsing.parse_guard import (
     DEPTH_MAX,
     TAGS_MAX,
-    WildPageError,
+    UnsafePageError,
     _Walk,
     is_orderly,
-    why_wild,
+    why_unsafe,
 )
 from tests.costs import within
 
@@ -31,7 +31,7 @@ def many(text: str, number: int) -> bytes:
     return b"".join(text.replace("#", str(at)).encode() for at in range(number))
 
 
-WILD = [
+UNSAFE = [
     (many("<div>", 5_000), DEEP),
     (many("<p><font x=#>", 8_000), DEEP),
     (many("<b x=#><table><td></b></table>", 8_000), DEEP),
@@ -89,7 +89,7 @@ HIDDEN = [
 # Its elements end as they begin: a walk that goes on as if within would count them all.
 ENDED = [b"<svg/>", b"<svg></p>", b"<svg><g></br>", b"<svg><b></b>", b"<math><font color=x></font>"]
 SCRIPT = "<script>if (a<b) { s += '<div><div><div>' } </script><!-- <div> --><svg><path/></svg>"
-TAME = [
+SAFE = [
     many("<p>x", 5_000),
     b"<ul>" + many("<li><a href=/#>x</a>", 5_000),
     b"<table>" + many("<tr><td>x<td><b>y</b>", 3_000),
@@ -110,19 +110,19 @@ TAME = [
 ]
 
 
-@pytest.mark.parametrize(("html", "why"), WILD)
+@pytest.mark.parametrize(("html", "why"), UNSAFE)
 def test_wild_pages_are_told(html: bytes, why: str) -> None:
     """By what their tree would come to; rules that need it are told, and links are read as ever."""
-    assert why_wild(html) == why
+    assert why_unsafe(html) == why
     page = parse(html + b"<title>t</title>", "https://a.example/", "text/html")
-    with pytest.raises(WildPageError, match=why):
+    with pytest.raises(UnsafePageError, match=why):
         _ = page.tree
 
 
-@pytest.mark.parametrize("html", TAME)
+@pytest.mark.parametrize("html", SAFE)
 def test_ordinary_pages_are_tame(html: bytes) -> None:
     """However large: what is left open as usual, markup in scripts, drawings, tables."""
-    assert why_wild(html) is None
+    assert why_unsafe(html) is None
     began_s = time.process_time()
     tree = LexborHTMLParser(html)
     assert time.process_time() - began_s < 2
@@ -133,14 +133,14 @@ def test_ordinary_pages_are_tame(html: bytes) -> None:
 @pytest.mark.parametrize("html", HIDDEN)
 def test_no_tag_is_hidden_from_the_walk(html: bytes) -> None:
     """By raw text, CDATA, quotes or end tags that are none where they stand."""
-    assert why_wild(html + b"x" * 70_000) == DEEP
+    assert why_unsafe(html + b"x" * 70_000) == DEEP
 
 
 @pytest.mark.parametrize("beginning", ENDED)
 def test_foreign_content_ends(beginning: bytes) -> None:
     """By itself, by some end tags and by most HTML: what follows is no longer foreign."""
-    assert why_wild(beginning + b"<x/>" * 5_000) == DEEP
-    assert why_wild(beginning + b"<style>" + b"<div>" * 5_000) is None
+    assert why_unsafe(beginning + b"<x/>" * 5_000) == DEEP
+    assert why_unsafe(beginning + b"<style>" + b"<div>" * 5_000) is None
 
 
 ICON = '<svg viewBox=\'0\'><path d="M 0 0" fill="none" /><g><path></path></g></svg>'
@@ -305,4 +305,4 @@ def bold(value: int) -> bytes:
 )
 def test_judging_a_page_takes_no_longer_than_its_size(html: bytes) -> None:
     """Attributes are read once, framesets counted once, too many tags told by their number."""
-    assert within(0.5 if len(html) > 1_000_000 else 0.25, lambda: why_wild(html))
+    assert within(0.5 if len(html) > 1_000_000 else 0.25, lambda: why_unsafe(html))

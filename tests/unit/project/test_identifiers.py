@@ -27,6 +27,7 @@ INSTEAD = {
     "sealer": "finalizer",
     "fate fates": "URL status",
     "meant": "scope",
+    "tame wild": "safe, unsafe",
     "survey": "preview",
     "sweep sweeper blot blotter restate restater": "erase, eraser",
 }
