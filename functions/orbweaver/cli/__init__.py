@@ -18,9 +18,6 @@ interrupted, 141 nothing reads the output any more (`| head`).
     crawl_end         the end of watching one
     export_files      where exports go
     crawl_template    a definition to begin with
-    item_text         items in words
-    dead_letter_text  dead letters in words
-    stored            what is stored of a page
     ruling            robots.txt for one command
     gauges            what is shown to Prometheus
     text              words for people, safe for terminals

@@ -11,15 +11,17 @@ from __future__ import annotations
 import json
 import os
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from orbweaver.cli import option_types
+from orbweaver.cli.exit_codes import UsageError
 from orbweaver.cli.session import Surroundings
 from orbweaver.cli.stack import PORT
+from orbweaver.cli.text import clean
 from orbweaver.exporting.formats import FORMATS
 from orbweaver.model.settings import STACK
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     # Adds an option, or some, to a parser or a group of one.
     Add: TypeAlias = Callable[[Any], object]
     Shared: TypeAlias = Callable[[], ArgumentParser]
+    Body: TypeAlias = Mapping[str, Any]
 
 PORT_HELP = f"where the emulator listens, and which of several it is ({PORT})"
 
@@ -177,7 +180,18 @@ def newest() -> Add:
 
 
 def answer(
-    arguments: Namespace, around: Surroundings, body: Mapping[str, Any], *lines: str
+    arguments: Namespace, around: Surroundings, body: Body | Iterable[Body], *lines: str
 ) -> None:
-    """Write a result: as an object for a program, in lines for a person."""
-    around.write(*((json.dumps(body),) if arguments.json else lines))
+    """Write a result: an object or several for a program, clean lines for a person."""
+    bodies = (body,) if isinstance(body, Mapping) else body
+    around.write(*(map(json.dumps, bodies) if arguments.json else map(clean, lines)))
+
+
+def confirmed(
+    around: Surroundings, name: str, question: str, *notes: str, fix: str = "--yes"
+) -> bool:
+    """Ask whether a command may go on, where there is a terminal to ask at; raises UsageError."""
+    if not around.stdin.isatty():
+        raise UsageError(f"orbweaver {name}: there is no terminal to ask at: give {fix}")
+    around.note(*notes)
+    return around.confirmed(question)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from orbweaver.cli import item_text, text
+from orbweaver.cli import text
 from orbweaver.cli.export_files import Written
 from orbweaver.cli.live import status as progress
-from orbweaver.cli.live.lines import STOPS, cost, counted, left_out, reasons
+from orbweaver.cli.live.lines import STOPS, cost, counted, items, left_out, reasons
 from orbweaver.cli.live.status import View
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.cuts import COUNTER, PAGES
@@ -29,20 +29,13 @@ def lines(view: View, written: Written | None = None, before: str = "") -> list[
     ended += f" ({why}): " if why else ": "
     fetched = text.plural(view.of(Outcome.FETCHED), "page")
     fetched += f", {text.rate(progress.mean_per_s(view))} a second, {text.size(view.of('bytes'))}"
-    found = [ended + fetched, "", *outcomes(view)]
-    if len(view.hosts) > 1:
-        found += ["", *hosts(view)]
-    if cut := incomplete(view):
-        found += ["", cut]
-    if items := item_text.found(view.total):
-        found += ["", f"items  {items}"]
-    if spent := cost(view):
-        found += ["", f"cost  {spent}"]
+    blocks = [[ended + fetched], outcomes(view), hosts(view)]
+    said = {"cut": incomplete(view), "items": items(view), "cost": cost(view)}
+    blocks += [[f"{label}  {words}"] for label, words in said.items() if words]
     if written is not None:
-        found += ["", *files(written)]
-        if asks := query(written):
-            found += ["", f"next  {asks}"]
-    return [text.clean(line) for line in found]
+        asks = query(written)
+        blocks += [files(written), [f"next  {asks}"] if asks else []]
+    return [text.clean(line) for block in blocks if block for line in ("", *block)][1:]
 
 
 def outcomes(view: View) -> list[str]:
@@ -65,7 +58,7 @@ def incomplete(view: View) -> str:
     if not pages:
         return ""
     number, which = text.plural(pages, "page"), f"orbweaver report {view.crawl.id}"
-    return f"cut  of {number}: {counted(parts)} (column `cut`; {which})"
+    return f"of {number}: {counted(parts)} (column `cut`; {which})"
 
 
 def hosts(view: View) -> list[str]:
@@ -76,7 +69,7 @@ def hosts(view: View) -> list[str]:
         for row in view.hosts
         if row.done is not None and row.failed is not None
     ]
-    return text.table(rows, right=(1, 2)) if len(rows) > 1 else []
+    return text.table(rows, right=(1, 2)) if len(rows) > 1 < len(view.hosts) else []
 
 
 def files(written: Written) -> list[str]:

@@ -8,8 +8,8 @@ Source: the OpenMetrics specification, 1.0 (prometheus.io/docs/specs/om).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -28,29 +28,77 @@ from orbweaver.model.outcome import Outcome
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
+    Samples: TypeAlias = Iterable[tuple[tuple[str, ...], float]]
+    Read: TypeAlias = Callable[[Counts], Samples]
+
 CRAWLS_MAX = 50
-# What is counted once a crawl: key of its counters, name, unit, meaning.
-_PLAIN = (
-    ("claimed", "orbweaver_urls_claimed", "", "URLs that belong to the crawl"),
-    ("retries", "orbweaver_retries", "", "Attempts that are repeated"),
-    ("deferrals", "orbweaver_deferrals", "", "URLs that came back for a slot"),
-    ("bytes", "orbweaver_page", "bytes", "Bytes of pages, decoded"),
+CUT = "Pages of which a part is cut or withheld"
+
+
+def _one(key: str) -> Read:
+    return lambda total: (((), total.get(key, 0)),)
+
+
+def _within(group: str) -> Read:
+    """Read the counts of a group by what follows its name."""
+    prefix = f"{group}."
+    return lambda total: (
+        ((key.removeprefix(prefix),), total[key]) for key in sorted(total) if key.startswith(prefix)
+    )
+
+
+def _ended(total: Counts) -> Samples:
+    for outcome in Outcome:
+        for labels, number in _within(outcome)(total):
+            yield (outcome, *labels), number
+
+
+def _items(total: Counts) -> Samples:
+    found, invalid = total.get("items", 0), total.get("items_invalid", 0)
+    return ((("true",), found - invalid), (("false",), invalid)) if found else ()
+
+
+def _cost(total: Counts) -> Samples:
+    return (((), charged(total) or 0.0),)
+
+
+def _units(total: Counts) -> Samples:
+    return (((term,), used) for term, used in units_of(total).by_term.items())
+
+
+def _metered(total: Counts) -> Samples:
+    terms = units_of(total).by_term.items()
+    return (((term,), dollars({term: used})) for term, used in terms)
+
+
+# What is counted of a crawl: name, unit, meaning, labels beside its id; and what reads the values
+# of those labels, and a number for each, from all its counters.
+_COUNTERS: tuple[tuple[str, str, str, tuple[str, ...], Read], ...] = (
+    ("urls_claimed", "", "URLs that belong to the crawl", (), _one("claimed")),
+    ("retries", "", "Attempts that are repeated", (), _one("retries")),
+    ("deferrals", "", "URLs that came back for a slot", (), _one("deferrals")),
+    ("page", "bytes", "Bytes of pages, decoded", (), _one("bytes")),
+    ("urls_ended", "", "URLs that have an outcome, and why", ("outcome", "reason"), _ended),
+    ("links_refused", "", "Links that never became URLs", ("reason",), _within("refused")),
+    ("pages_incomplete", "", CUT, ("part",), _within(COUNTER)),
+    ("items", "", "Items that rules found, and whether they fit", ("valid",), _items),
+    ("cost", "dollars", "The estimate that a crawl's budget counts", (), _cost),
+    ("units", "", "What AWS bills, as metered", ("term",), _units),
+    ("metered", "dollars", "What that costs by list prices", ("term",), _metered),
 )
 
 
 def families(statuses: Sequence[Status], depths: Depths | None) -> Iterator[Metric]:
     """Make all metrics of crawls and of the queue; the queue's only where it may be read."""
     yield from _standing(statuses)
-    for key, name, unit, meaning in _PLAIN:
-        plain = CounterMetricFamily(name, meaning, labels=("crawl",), unit=unit)
+    for name, unit, meaning, labels, samples in _COUNTERS:
+        family = CounterMetricFamily(
+            f"orbweaver_{name}", meaning, labels=("crawl", *labels), unit=unit
+        )
         for status in statuses:
-            plain.add_metric((status.crawl.id,), status.counters.total.get(key, 0))
-        yield plain
-    yield _ended(statuses)
-    yield _refused(statuses)
-    yield _incomplete(statuses)
-    yield _items(statuses)
-    yield from _spent(statuses)
+            for values, number in samples(status.counters.total):
+                family.add_metric((status.crawl.id, *values), number)
+        yield family
     if depths is not None:
         yield from _queue(depths)
 
@@ -69,71 +117,6 @@ def _standing(statuses: Sequence[Status]) -> Iterator[Metric]:
     yield from (states, begun)
 
 
-def _ended(statuses: Sequence[Status]) -> Metric:
-    labels = ("crawl", "outcome", "reason")
-    ended = CounterMetricFamily(
-        "orbweaver_urls_ended", "URLs that have an outcome, and why", labels=labels
-    )
-    for status in statuses:
-        for outcome in Outcome:
-            for reason, number in _within(status.counters.total, outcome):
-                ended.add_metric((status.crawl.id, outcome, reason), number)
-    return ended
-
-
-def _refused(statuses: Sequence[Status]) -> Metric:
-    refused = CounterMetricFamily(
-        "orbweaver_links_refused", "Links that never became URLs", labels=("crawl", "reason")
-    )
-    for status in statuses:
-        for reason, number in _within(status.counters.total, "refused"):
-            refused.add_metric((status.crawl.id, reason), number)
-    return refused
-
-
-def _incomplete(statuses: Sequence[Status]) -> Metric:
-    name, help_ = "orbweaver_pages_incomplete", "Pages of which a part is cut or withheld"
-    incomplete = CounterMetricFamily(name, help_, labels=("crawl", "part"))
-    for status in statuses:
-        for part, number in _within(status.counters.total, COUNTER):
-            incomplete.add_metric((status.crawl.id, part), number)
-    return incomplete
-
-
-def _items(statuses: Sequence[Status]) -> Metric:
-    items = CounterMetricFamily(
-        "orbweaver_items", "Items that rules found, and whether they fit", labels=("crawl", "valid")
-    )
-    for status in statuses:
-        total = status.counters.total
-        found, invalid = total.get("items", 0), total.get("items_invalid", 0)
-        if found:
-            items.add_metric((status.crawl.id, "true"), found - invalid)
-            items.add_metric((status.crawl.id, "false"), invalid)
-    return items
-
-
-def _spent(statuses: Sequence[Status]) -> Iterator[Metric]:
-    estimate = CounterMetricFamily(
-        "orbweaver_cost",
-        "The estimate that a crawl's budget counts",
-        labels=("crawl",),
-        unit="dollars",
-    )
-    labels = ("crawl", "term")
-    units = CounterMetricFamily("orbweaver_units", "What AWS bills, as metered", labels=labels)
-    metered = CounterMetricFamily(
-        "orbweaver_metered", "What that costs by list prices", labels=labels, unit="dollars"
-    )
-    for status in statuses:
-        crawl, total = status.crawl.id, status.counters.total
-        estimate.add_metric((crawl,), charged(total) or 0.0)
-        for term, number in units_of(total).by_term.items():
-            units.add_metric((crawl, term), number)
-            metered.add_metric((crawl, term), dollars({term: number}))
-    yield from (estimate, units, metered)
-
-
 def _queue(depths: Depths) -> Iterator[Metric]:
     waiting = GaugeMetricFamily(
         "orbweaver_queue_messages", "Messages of all crawls, about", labels=("state",)
@@ -143,10 +126,3 @@ def _queue(depths: Depths) -> Iterator[Metric]:
     dead = GaugeMetricFamily("orbweaver_dead_letters", "Messages that could not be processed")
     dead.add_metric((), depths.dead)
     yield from (waiting, dead)
-
-
-def _within(total: Counts, group: str) -> Iterator[tuple[str, int]]:
-    """List the counts of a group by what follows its name."""
-    prefix = f"{group}."
-    for key in sorted(key for key in total if key.startswith(prefix)):
-        yield key.removeprefix(prefix), total[key]

@@ -1,9 +1,4 @@
-"""The command line: what a person types becomes calls of `control`, and their results lines.
-
-Exit codes: 0 done, 1 the crawl fetched nothing or failed above the asked threshold (or there is no
-such record, or its files cannot be written), 2 usage, 3 the stack cannot be reached, 130
-interrupted, 141 nothing reads the output any more (`| head`).
-"""
+"""The command line's frame: from words to an exit code (those of `cli/__init__.py`)."""
 
 from __future__ import annotations
 
@@ -26,6 +21,7 @@ from orbweaver.cli.export_files import Unwritten
 from orbweaver.cli.session import Surroundings
 from orbweaver.cli.stack import LOCAL_CONTEXT, StackUnreachable
 from orbweaver.control.crawl_control import ControlError
+from orbweaver.model.address_policy import Allowed, parse_allowed
 from orbweaver.model.errors import PortError, StoredNewer
 from orbweaver.model.ports import Fetcher
 from orbweaver.model.version import REMEDY
@@ -66,7 +62,9 @@ def _drain(stream: TextIO) -> None:
 def run(words: Sequence[str], around: Surroundings) -> int:
     """Run one command in these surroundings; its exit code."""
     try:
-        return _dispatch(words, around)
+        arguments = parse(words)
+        result = load(arguments.command).run(arguments, around)
+        return result if isinstance(result, int) else asyncio.run(result)
     except SystemExit as end:  # --help, --version
         return int(end.code or 0)
     except (UsageError, ControlError) as error:
@@ -79,22 +77,14 @@ def run(words: Sequence[str], around: Surroundings) -> int:
         around.note(f"{error}; {REMEDY} (docs/upgrade.md)")
         return UNREACHABLE
     except PortError as error:
-        code, said = (
-            UNREACHABLE,
-            f"cannot reach the stack: {error}; is it up? See `orbweaver local status`",
-        )
+        code = UNREACHABLE
+        said = f"cannot reach the stack: {error}; is it up? See `orbweaver local status`"
     except KeyboardInterrupt:
         code, said = exit_codes.INTERRUPTED, "interrupted"
     around.note(said)
     if code == UNREACHABLE:
         around.note(*around.machine.lost())
     return code
-
-
-def _dispatch(words: Sequence[str], around: Surroundings) -> int:
-    arguments = parse(words)
-    result = load(arguments.command).run(arguments, around)
-    return result if isinstance(result, int) else asyncio.run(result)
 
 
 def _surroundings(this: local_machine.ThisMachine) -> Surroundings:
@@ -113,26 +103,25 @@ def _surroundings(this: local_machine.ThisMachine) -> Surroundings:
     )
 
 
+def _allowed(this: local_machine.ThisMachine) -> Allowed:
+    """A person may ask about servers of this machine, but not about its emulators."""
+    return parse_allowed(LOCAL_CONTEXT["allow_addresses"], this.ports())
+
+
 async def _reach(this: local_machine.ThisMachine, url: str) -> str | None:
     """Try to connect to a server that a person named, as a worker on this machine would."""
     from orbweaver.adapters.web.reach import trouble_at
-    from orbweaver.model.address_policy import parse_allowed
 
-    return await trouble_at(url, parse_allowed(LOCAL_CONTEXT["allow_addresses"], this.ports()))
+    return await trouble_at(url, _allowed(this))
 
 
 @contextlib.asynccontextmanager
 async def _web(this: local_machine.ThisMachine) -> AsyncIterator[Fetcher]:
-    """Open the web for a question or two; a person may ask about servers of this machine."""
+    """Open the web for a question or two."""
     from orbweaver.adapters.web.client import HttpFetcher
-    from orbweaver.model.address_policy import parse_allowed
 
-    allowed = parse_allowed(LOCAL_CONTEXT["allow_addresses"], this.ports())
-    fetcher = HttpFetcher(allowed=allowed)
-    try:
+    async with contextlib.aclosing(HttpFetcher(allowed=_allowed(this))) as fetcher:
         yield fetcher
-    finally:
-        await fetcher.aclose()
 
 
 def _interrupt(_number: int, frame: FrameType | None) -> None:

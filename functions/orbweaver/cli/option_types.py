@@ -7,10 +7,12 @@ import difflib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
-from orbweaver.exporting.manifest import ExportEventError, check_day, formats_in
+from orbweaver.exporting.manifest import check_day, formats_in
 from orbweaver.model import amounts, durations
 
+T = TypeVar("T")
 THRESHOLD = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)(%?)")
 
 
@@ -26,31 +28,29 @@ class Threshold:
         return failed * 100 > self.number * done if self.percent else failed > self.number
 
 
-def duration_ms(text: str) -> int:
-    """Read a duration as milliseconds."""
-    return _amount(durations.duration_ms, text)
+def _reader(read: Callable[[str], T]) -> Callable[[str], T]:
+    """Have what does not fit said as argparse wants it."""
+
+    def reading(text: str) -> T:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return reading
 
 
-def duration_s(text: str) -> int:
-    """Read a duration as whole seconds, rounded up."""
-    return _amount(durations.duration_s, text)
-
-
-def size_bytes(text: str) -> int:
-    """Read a size: `500MB`, `10GB`."""
-    return _amount(amounts.size_bytes, text)
-
-
-def nanodollars(text: str) -> int:
-    """Read dollars as 1e-9 of them."""
-    return _amount(amounts.nanodollars, text)
-
-
-def _amount(read: Callable[[str], int], text: str) -> int:
-    try:
-        return read(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
+duration_ms = _reader(durations.duration_ms)
+# Rounded up.
+duration_s = _reader(durations.duration_s)
+# `500MB`, `10GB`.
+size_bytes = _reader(amounts.size_bytes)
+# Dollars, as 1e-9 of them.
+nanodollars = _reader(amounts.nanodollars)
+# A UTC day.
+day = _reader(check_day)
+# Formats of exports, separated by commas.
+formats = _reader(formats_in)
 
 
 def count(text: str) -> int:
@@ -69,22 +69,6 @@ def threshold(text: str) -> Threshold:
             f"{text!r} is neither a number of failures nor a share: give 0, 10 or 2.5%"
         )
     return Threshold(number=float(match[1]), percent=bool(match[2]))
-
-
-def day(text: str) -> str:
-    """Read a UTC day."""
-    try:
-        return check_day(text)
-    except ExportEventError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def formats(text: str) -> tuple[str, ...]:
-    """Read formats of exports, separated by commas."""
-    try:
-        return formats_in(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def one_of(words: Sequence[str]) -> Callable[[str], str]:

@@ -10,6 +10,9 @@ from orbweaver.model.settings import Settings
 from orbweaver.politeness.host_schedule import Host, RobotsEntry, Slots, grant
 from orbweaver.politeness.robots_cache import RobotsKeeper, Ruling
 
+# How long its redirects may take.
+ROBOTS_MS_MAX = 60_000
+
 
 class HostsOfOneCommand:
     """Hosts that nothing is known of but what this command has asked them for."""
@@ -47,15 +50,14 @@ class HostsOfOneCommand:
 async def ruling_of(
     host: str,
     crawl: Crawl,
-    *,
     fetcher: Fetcher,
     clock: Clock,
     settings: Settings,
-    named: frozenset[str],
-    wait_ms: int,
+    named: frozenset[str] | None = None,
 ) -> tuple[Ruling, RobotsEntry | None]:
-    """Say what a host's robots.txt allows, and what was fetched; `wait_ms` bounds a redirect."""
+    """Say what a host's robots.txt allows, and what was fetched; `named` may be asked as well."""
     hosts = HostsOfOneCommand()
     keeper = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=clock, settings=settings)
-    ruling = await keeper.of(host, crawl, clock.now_ms() + wait_ms, named=named)
+    until_ms = clock.now_ms() + ROBOTS_MS_MAX
+    ruling = await keeper.of(host, crawl, until_ms, named=named or frozenset({host}))
     return ruling, (await hosts.look(host)).robots

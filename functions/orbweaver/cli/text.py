@@ -117,9 +117,13 @@ def labelled(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 def table(
     rows: Sequence[Sequence[str]], *, right: Sequence[int] = (), indent: int = 0
 ) -> list[str]:
-    """Set rows out in columns, two spaces apart; `right` names the columns of numbers."""
+    """Set rows out in columns, two spaces apart; `right` names the columns of numbers.
+
+    Cells are cleaned.
+    """
     if not rows:
         return []
+    rows = [[*map(clean, row)] for row in rows]
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     return [
         " " * indent

@@ -93,7 +93,7 @@ def main(folder: str, now_ms: str, requests: str) -> None:
         return machine.web
 
     machine.web.before = dies
-    wiring.fetcher_of = web  # type: ignore[assignment]
+    wiring.fetcher_of = web
     asyncio.run(machine.work())
 
 

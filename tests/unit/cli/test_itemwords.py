@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from orbweaver.cli import item_text
+from orbweaver.cli.commands.init_check import item_rules
+from orbweaver.cli.live import lines
 from orbweaver.model.item_rules import Field, ItemRule, ValueKind, ValueSource
-from tests.unit.cli.views import CRAWL
+from tests.unit.cli.views import CRAWL, view_of
 
 RULE = ItemRule(
     name="books",
@@ -33,7 +34,7 @@ RULE = ItemRule(
 )
 def test_a_rule_is_told_in_a_line(rule: ItemRule, what: str) -> None:
     """Where it holds, what becomes an item, its fields; then the tables with all their columns."""
-    assert [*item_text.rules(replace(CRAWL, items=(rule,)))] == [
+    assert [*item_rules(replace(CRAWL, items=(rule,)))] == [
         (
             "items",
             f"books: where /book/ is found, {what}: title!, price (price), tags of many",
@@ -44,19 +45,17 @@ def test_a_rule_is_told_in_a_line(rule: ItemRule, what: str) -> None:
 
 def test_nothing_is_said_without_rules() -> None:
     """No rules, no lines."""
-    assert [*item_text.rules(CRAWL)] == []
+    assert [*item_rules(CRAWL)] == []
 
 
 @pytest.mark.parametrize(
     ("total", "said"),
     [
-        ({}, None),
+        ({}, ""),
         ({"items": 1}, "1 item, 0 invalid"),
         ({"items": 2_000, "items_invalid": 25}, "2,000 items, 25 invalid (1.2 %)"),
     ],
 )
-def test_items_are_counted_with_the_share_of_invalid_ones(
-    total: dict[str, int], said: str | None
-) -> None:
+def test_items_are_counted_with_the_share_of_invalid_ones(total: dict[str, int], said: str) -> None:
     """None found is nothing said; none invalid has no share."""
-    assert item_text.found(total) == said
+    assert lines.items(view_of(total)) == said

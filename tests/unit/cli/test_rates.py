@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orbweaver.cli.live.rates import BARS_MAX, GAP_MS, RateHistory, Rates
-from orbweaver.cli.live.sparkline import sparkline
+from orbweaver.cli.live.screen import sparkline
 
 START_MS = 1_795_251_600_000
 

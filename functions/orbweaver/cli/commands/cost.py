@@ -101,8 +101,8 @@ def estimated(arguments: Namespace, around: Surroundings) -> int:
         body,
         *(f"{crawl.name} · an estimate; nothing has been asked for", ""),
         *(*lines(found.units, pages), "", "assumed"),
-        *(f"  {text.clean(one)}" for one in assumptions),
-        *("", *map(text.clean, _limits(crawl, found.units, found.least_s))),
+        *(f"  {one}" for one in assumptions),
+        *("", *_limits(crawl, found.units, found.least_s)),
     )
     return OK
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from argparse import Namespace
 
-from orbweaver.cli.command import command, option
+from orbweaver.cli.command import answer, command, option
 from orbweaver.cli.exit_codes import FAILED, OK, UsageError
 from orbweaver.cli.session import Session, Surroundings, chosen
 from orbweaver.delivery.plan import DeliveryOrder, spelled
@@ -24,15 +23,16 @@ async def deliver(arguments: Namespace, around: Surroundings) -> int:
         if not session.settings.delivery_queue_url:
             raise UsageError(f"orbweaver deliver: {_NOBODY}")
         orders = await _orders(arguments, around, session)
-        standing = [order for order in orders if await _stands(session, order)]
+        files = session.ports.files
+        standing = [one for one in orders if await files.get(PREFIX + one.path) is not None]
         for order in standing:
             await session.ports.deliveries.send(spelled(order))
-    if arguments.json:
-        for order in standing:
-            said = {"type": "delivery", "day": order.day, "crawl": order.crawl}
-            around.write(json.dumps({**said, "manifest": PREFIX + order.path}))
-    elif standing:
-        around.write(*(f"to be delivered: {PREFIX}{order.path}" for order in standing))
+    bodies = (
+        {"type": "delivery", "day": one.day, "crawl": one.crawl, "manifest": PREFIX + one.path}
+        for one in standing
+    )
+    lines = (f"to be delivered: {PREFIX}{order.path}" for order in standing)
+    answer(arguments, around, bodies, *lines)
     if not standing:
         around.note(f"no export stands at {', '.join(PREFIX + order.path for order in orders)}")
         return FAILED
@@ -53,10 +53,6 @@ async def _orders(
         else days_between(crawl.started_at_ms, crawl.finished_at_ms or now_ms)
     )
     return [DeliveryOrder(day=day, crawl=crawl.id, again=True) for day in days]
-
-
-async def _stands(session: Session, order: DeliveryOrder) -> bool:
-    return await session.ports.files.get(PREFIX + order.path) is not None
 
 
 COMMANDS = (

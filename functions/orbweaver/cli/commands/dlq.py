@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import json
 from argparse import Namespace
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
-from orbweaver.cli import dead_letter_text, text
-from orbweaver.cli.command import STACK_JSON, actions, answer, command, option, together
+from orbweaver.cli import text
+from orbweaver.cli.command import STACK_JSON, actions, answer, command, confirmed, option, together
 from orbweaver.cli.exit_codes import FAILED, OK
 from orbweaver.cli.session import Session, Surroundings, chosen
 from orbweaver.control.crawl_control import ControlError
@@ -23,14 +24,19 @@ from orbweaver.frontier.dead_letters import (
     UNKNOWN_CRAWL,
     DeadLetterSelection,
     grouped,
+    outline,
 )
+from orbweaver.model.url import redacted
 
 if TYPE_CHECKING:
-    from orbweaver.control.dead_letter_admin import Undertaker
+    from orbweaver.control.dead_letter_admin import Found, Undertaker
+    from orbweaver.frontier.dead_letters import Case, DeadLetterGroup
 
 LIMIT = 10_000
 RATE_PER_S = 50
 SAY_MS = 3_000
+URLS_SHOWN, SAMPLE_CHARS = 25, 100
+HEAD = ("letters", "cause", "oldest", "newest", "for example")
 _STAY = {
     HOPELESS: "can never succeed; --malformed sends them all the same",
     UNKNOWN_CRAWL: "of a crawl that does not exist",
@@ -70,20 +76,22 @@ def _undertaker(session: Session) -> Undertaker:
     )
 
 
+async def _find(
+    selection: DeadLetterSelection, arguments: Namespace, around: Surroundings
+) -> Found:
+    async with chosen(arguments, around) as session:
+        return await _undertaker(session).find(selection, limit=arguments.limit)
+
+
 # --- list and show ------------------------------------------------------------------------------
 
 
 async def _list(arguments: Namespace, around: Surroundings) -> int:
-    async with chosen(arguments, around) as session:
-        found = await _undertaker(session).find(_selection(arguments), limit=arguments.limit)
+    found = await _find(_selection(arguments), arguments, around)
     groups = grouped(found.cases)
-    if arguments.json:
-        around.write(*(json.dumps(dead_letter_text.group_json(group)) for group in groups))
-        counts = {"letters": len(found.cases), "causes": len(groups), "cut": found.cut}
-        around.write(json.dumps({"type": "result", **counts}))
-    elif groups:
-        rows = [dead_letter_text.HEAD, *(dead_letter_text.group_row(group) for group in groups)]
-        around.write(*text.table(rows, right=(0,)))
+    counts = {"letters": len(found.cases), "causes": len(groups), "cut": found.cut}
+    lines = text.table([HEAD, *map(_row, groups)] if groups else [], right=(0,))
+    answer(arguments, around, (*map(_cause, groups), {"type": "result", **counts}), *lines)
     if not arguments.json:
         count = text.plural(len(found.cases), "dead letter")
         around.note(f"{count}: `orbweaver dlq show ID` says more of one" if groups else count)
@@ -98,24 +106,19 @@ def _say_cut(cut: bool, arguments: Namespace, around: Surroundings) -> None:
 
 
 async def _show(arguments: Namespace, around: Surroundings) -> int:
-    async with chosen(arguments, around) as session:
-        found = await _undertaker(session).find(EVERYTHING, limit=arguments.limit)
+    found = await _find(EVERYTHING, arguments, around)
     wanted = arguments.letter
-    cases = [
-        case for case in found.cases if wanted in (case.letter.id, dead_letter_text.own_id(case))
-    ]
+    cases = [case for case in found.cases if wanted in (case.letter.id, _own_id(case))]
     cases = cases or [case for case in found.cases if case.letter.id.startswith(wanted)]
     for place, case in enumerate(cases):
-        told = dead_letter_text.told(case)
-        if arguments.json:
-            around.write(json.dumps({"type": "letter", **told}))
-            continue
-        urls = told.pop("urls")
-        rows = [(key, text.clean(str(cell))) for key, cell in told.items() if cell is not None]
-        rows += [("" if place else "urls", text.clean(url)) for place, url in enumerate(urls)]
-        more = len(case.references) - len(urls)
-        rows += [("", f"and {more:,} more")] if more else []
-        around.write(*([""] if place else []), *text.table(rows))
+        told = _told(case)
+        more = len(case.references) - len(told["urls"])
+        cells = {**told, "urls": None}.items()
+        rows = [(key, str(cell)) for key, cell in cells if cell is not None]
+        rows += [("urls", url) for url in told["urls"]]
+        rows += [("urls", f"and {more:,} more")] if more else []
+        lines = ([""] if place else []) + text.table(text.labelled(rows))
+        answer(arguments, around, {"type": "letter", **told}, *lines)
     if not cases:
         around.note(f"there is no dead letter {text.cut(wanted, 80)!r}")
     _say_cut(found.cut and not cases, arguments, around)
@@ -165,8 +168,12 @@ def _purge(arguments: Namespace, around: Surroundings) -> int:
     selection = _selection(arguments)
     only: frozenset[str] | None = None
     if not arguments.yes:
-        only = asyncio.run(_ids(selection, arguments, around))
-        if only and not _confirmed(len(only), around):
+        found = asyncio.run(_find(selection, arguments, around))
+        _say_cut(found.cut, arguments, around)
+        only = frozenset(case.letter.id for case in found.cases)
+        question = f"throw {text.plural(len(only), 'dead letter')} away?"
+        warned = "a crawl whose URLs are among them will never be finished"
+        if only and not confirmed(around, "dlq purge", question, warned):
             around.note("nothing was thrown away")
             return FAILED
 
@@ -182,20 +189,71 @@ def _purge(arguments: Namespace, around: Surroundings) -> int:
     return OK
 
 
-async def _ids(
-    selection: DeadLetterSelection, arguments: Namespace, around: Surroundings
-) -> frozenset[str]:
-    async with chosen(arguments, around) as session:
-        found = await _undertaker(session).find(selection, limit=arguments.limit)
-    _say_cut(found.cut, arguments, around)
-    return frozenset(case.letter.id for case in found.cases)
+# --- words --------------------------------------------------------------------------------------
 
 
-def _confirmed(count: int, around: Surroundings) -> bool:
-    if not around.stdin.isatty():
-        raise ControlError("orbweaver dlq purge: no terminal to ask at: give --yes")
-    around.note("a crawl whose URLs are among them will never be finished")
-    return around.confirmed(f"throw {text.plural(count, 'dead letter')} away?")
+def _row(group: DeadLetterGroup) -> tuple[str, ...]:
+    """Say what a cause came to, as the cells of a row."""
+    sample = group.sample
+    parts = (sample.letter.id, sample.crawl or "", _first_url(sample) or outline(sample))
+    words = text.cut(" ".join(filter(None, parts)), SAMPLE_CHARS)
+    times = (_moment(group.oldest_ms), _moment(group.newest_ms))
+    return (f"{group.count:,}", group.cause, *times, words)
+
+
+def _cause(group: DeadLetterGroup) -> dict[str, Any]:
+    """Say the same for a machine."""
+    sample = group.sample
+    return {
+        "type": "cause",
+        "cause": group.cause,
+        "letters": group.count,
+        "kinds": dict(group.kinds),
+        "oldest": _moment(group.oldest_ms),
+        "newest": _moment(group.newest_ms),
+        "sample": {
+            "id": sample.letter.id,
+            "crawl": sample.crawl,
+            "url": _first_url(sample),
+            "body": None if sample.references else outline(sample),
+        },
+    }
+
+
+def _first_url(case: Case) -> str | None:
+    return redacted(case.references[0]) if case.references else None
+
+
+def _moment(at_ms: int) -> str:
+    """Write a moment to the second, UTC; what a body says of time may be anything."""
+    try:
+        return datetime.fromtimestamp(at_ms // 1000, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return "unknown"
+
+
+def _own_id(case: Case) -> str | None:
+    """Name the pack or the seeds that a dead letter holds, as logs and tables do."""
+    return getattr(case.message, "id", None)
+
+
+def _told(case: Case) -> dict[str, Any]:
+    """Say everything of one dead letter; of its URLs the first."""
+    letter = case.letter
+    return {
+        "id": letter.id,
+        "kind": case.kind,
+        "message": _own_id(case),
+        "crawl": case.crawl,
+        "cause": case.cause,
+        "reason": letter.reason,
+        "receives": letter.receives,
+        "failures": case.failures,
+        "first_seen": _moment(case.first_seen_ms),
+        "last_seen": _moment(case.last_seen_ms),
+        "body": None if case.references else outline(case),
+        "urls": [redacted(url) for url in case.references[:URLS_SHOWN]],
+    }
 
 
 _LIMIT = option("--limit N", f"look at no more letters than this ({LIMIT:,})", default=LIMIT)

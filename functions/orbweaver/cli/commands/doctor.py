@@ -12,15 +12,22 @@ import asyncio
 import json
 from argparse import Namespace
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.cli.command import command, context, json_option, option, shared, stack_options
+from orbweaver.cli.command import (
+    answer,
+    command,
+    context,
+    json_option,
+    option,
+    shared,
+    stack_options,
+)
 from orbweaver.cli.commands.crawl import checked
 from orbweaver.cli.commands.steer import context_of
 from orbweaver.cli.exit_codes import FAILED, OK, UsageError
 from orbweaver.cli.export_files import Unwritten
-from orbweaver.cli.live.status import View
+from orbweaver.cli.live.display import Display
 from orbweaver.cli.session import Stalled, Surroundings, environment_in, opened
 from orbweaver.cli.stack import ENDPOINT, REGIONS, StackUnreachable, settings_from
 from orbweaver.control.crawl_control import ControlError
@@ -58,12 +65,13 @@ def doctor(arguments: Namespace, around: Surroundings) -> int:
             around.write(_line(check, finding))
 
     found = examine.examine(wanted, say=around.note, show=show)
-    if arguments.json:
-        around.write(json.dumps(found.report))
-    else:
-        around.write(*_summary(found.report, found.advice))
+    answer(arguments, around, found.report, *_summary(found.report, found.advice))
     if arguments.out is not None:
-        _save(around.folder / arguments.out, found.report)
+        file = around.folder / arguments.out
+        try:
+            file.write_text(json.dumps(found.report, indent=2) + "\n")
+        except OSError as error:
+            raise Unwritten(f"{file} cannot be written ({error.strerror})") from error
         around.note(f"the report is in {arguments.out}; it has no secrets")
     if not found.reached:
         raise StackUnreachable("AWS does not accept the credentials: log in, or name a profile")
@@ -86,24 +94,13 @@ def _line(check: Check, finding: Finding) -> str:
 
 
 def _summary(report: Mapping[str, Any], advice: tuple[tuple[str, str], ...]) -> list[str]:
-    counts = {
-        result: sum(one["result"] == result for one in report["checks"])
-        for result in ("passed", "failed", "skipped")
-    }
-    lines = ["", ", ".join(f"{number} {result}" for result, number in counts.items())]
-    lines += [f"{name}: {do}" for name, do in advice]
-    if not report["full"]:
-        probes = sum(one.get("why") == "it needs --full" for one in report["checks"])
-        if probes:
-            lines.append(f"{probes} of them need --full: a stack of its own, for minutes")
+    results = [one["result"] for one in report["checks"]]
+    counts = (f"{results.count(word)} {word}" for word in ("passed", "failed", "skipped"))
+    lines = ["", ", ".join(counts), *(f"{name}: {do}" for name, do in advice)]
+    probes = sum(one.get("why") == "it needs --full" for one in report["checks"])
+    if probes and not report["full"]:
+        lines.append(f"{probes} of them need --full: a stack of its own, for minutes")
     return lines
-
-
-def _save(file: Path, report: Mapping[str, Any]) -> None:
-    try:
-        file.write_text(json.dumps(report, indent=2) + "\n")
-    except OSError as error:
-        raise Unwritten(f"{file} cannot be written ({error.strerror})") from error
 
 
 def _plan(url: str, *, delay_ms: int) -> CrawlSpec:
@@ -111,10 +108,7 @@ def _plan(url: str, *, delay_ms: int) -> CrawlSpec:
 
 
 async def _crawl(
-    url: str,
-    outputs: Mapping[str, str],
-    environment: Mapping[str, str],
-    around: Surroundings,
+    url: str, outputs: Mapping[str, str], environment: Mapping[str, str], around: Surroundings
 ) -> tuple[int, int]:
     """Crawl a few pages by a stack; how many were fetched, and how many failed."""
     from localstack.errors import LocalStackError
@@ -125,25 +119,12 @@ async def _crawl(
         async with opened(around, settings, environment) as session:
             begun = await session.control.start(plan)
             async with asyncio.timeout(CRAWL_S_MAX):
-                view = await session.watch(begun.id, _Silent())
+                view = await session.watch(begun.id, Display())
     except (ControlError, PortError, Stalled, TimeoutError, StackUnreachable) as error:
         around.note(f"the crawl did not end: {error}")
         raise LocalStackError(str(error)) from error
     total = view.reading.status.counters.total
     return total.get(Outcome.FETCHED, 0), total.get(Outcome.FAILED, 0)
-
-
-class _Silent:
-    """A display that shows nothing."""
-
-    def say(self, said: str) -> None:
-        """Tell nothing."""
-
-    def show(self, view: View) -> None:
-        """Show nothing."""
-
-    def close(self) -> None:
-        """Leave all as it is."""
 
 
 _FULL = "deploy a small stack of its own, try its queues, tables, bucket and functions, remove it"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from orbweaver.cli import crawl_options, text
 from orbweaver.cli.command import answer, command, group, option, repeated, which
-from orbweaver.cli.commands.init_check import document_in
+from orbweaver.cli.commands.init_check import document_in, unfit
 from orbweaver.cli.crawl_end import Ended, conclude, timed, without_pages
 from orbweaver.cli.exit_codes import OK, UsageError
 from orbweaver.cli.session import Surroundings, chosen
@@ -20,9 +21,6 @@ from orbweaver.model.crawl import Crawl
 
 # Workers read a crawl anew after so long.
 HOLDS = "it takes hold within 5 s, for what is asked and found from then on"
-
-
-# --- edit ---------------------------------------------------------------------------------------
 
 
 async def edit(arguments: Namespace, around: Surroundings) -> int:
@@ -46,7 +44,7 @@ async def edit(arguments: Namespace, around: Surroundings) -> int:
             raise _unfit(error.problems, parts) from error
     said = differences(was, crawl)
     told = {key: {"was": old, "is": new} for key, old, new in said}
-    rows = [(key, text.clean(f"{_word(old)} -> {_word(new)}")) for key, old, new in said]
+    rows = [(key, f"{_word(old)} -> {_word(new)}") for key, old, new in said]
     body = {"type": "result", "crawl": crawl.id, "changed": told}
     answer(arguments, around, body, *text.table(rows))
     if not arguments.json:
@@ -59,20 +57,14 @@ def _unfit(problems: Sequence[DefinitionProblem], parts: dict[str, Any]) -> Usag
     named = {
         PATHS[part]: crawl_options.OPTIONS[part] for part in parts if part in crawl_options.OPTIONS
     }
-    lines = [
-        f"  {text.clean(str(DefinitionProblem(path=named.get(one.path, one.path), text=one.text)))}"
-        for one in problems
-    ]
-    return UsageError("\n".join([f"orbweaver edit: {text.plural(len(lines), 'problem')}", *lines]))
+    renamed = (replace(one, path=named.get(one.path, one.path)) for one in problems)
+    return unfit("orbweaver edit", map(str, renamed))
 
 
 def _word(value: Any) -> str:
     if value is None:
         return "none"
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value)
-
-
-# --- retry --------------------------------------------------------------------------------------
 
 
 def retry(arguments: Namespace, around: Surroundings) -> int:
@@ -100,15 +92,15 @@ def retry(arguments: Namespace, around: Surroundings) -> int:
 def _say_begun(
     crawl: Crawl, runs: Sequence[Crawl], arguments: Namespace, around: Surroundings
 ) -> None:
+    of = {"retry_of": crawl.id}
+    begun = [
+        {"type": "started", "crawl": run.id, "name": run.name, **of, "urls": len(run.references)}
+        for run in runs
+    ]
+    none = {"type": "result", "crawl": crawl.id, "runs": []}
+    answer(arguments, around, begun or none, *(run.id for run in runs))
     if arguments.json:
-        for run in runs:
-            begun = {"type": "started", "crawl": run.id, "name": run.name}
-            urls = len(run.references)
-            around.write(json.dumps({**begun, "retry_of": crawl.id, "urls": urls}))
-        if not runs:
-            around.write(json.dumps({"type": "result", "crawl": crawl.id, "runs": []}))
         return
-    around.write(*(run.id for run in runs))
     if runs:
         urls = sum(len(run.references) for run in runs)
         words = f"{text.plural(urls, 'URL')} of {crawl.id} in {text.plural(len(runs), 'run')}"

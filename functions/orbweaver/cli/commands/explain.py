@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from functools import partial
 from typing import Any
 
 from orbweaver.app.wiring import explainer_of
@@ -18,23 +19,16 @@ from orbweaver.model.page_record import to_fields
 from orbweaver.politeness.host_schedule import RobotsEntry
 from orbweaver.politeness.robots_cache import RobotsUnreachable
 
-ROBOTS_MS_MAX = 60_000
-
 
 async def explain(arguments: Namespace, around: Surroundings) -> int:
     """Say what became of a URL, and why."""
     async with chosen(arguments, around) as session:
         explainer = explainer_of(session.ports, session.control)
 
-        async def ask(host: str, crawl: Crawl) -> RobotsEntry | None:
-            return await _robots(host, crawl, session, around)
-
-        facts, told = await explainer.explain(
-            arguments.url, arguments.crawl, ask if arguments.fetch else None
-        )
-    rows = text.labelled((one.about, text.clean(one.words)) for one in told.statements)
-    said = (text.clean(told.verdict), *text.table(rows, indent=2))
-    answer(arguments, around, _body(facts, told), *said)
+        ask = partial(_robots, session, around) if arguments.fetch else None
+        facts, told = await explainer.explain(arguments.url, arguments.crawl, ask)
+    rows = text.labelled((one.about, one.words) for one in told.statements)
+    answer(arguments, around, _body(facts, told), told.verdict, *text.table(rows, indent=2))
     return OK
 
 
@@ -52,19 +46,11 @@ def _body(facts: Facts, told: Explanation) -> dict[str, Any]:
 
 
 async def _robots(
-    host: str, crawl: Crawl, session: Session, around: Surroundings
+    session: Session, around: Surroundings, host: str, crawl: Crawl
 ) -> RobotsEntry | None:
     """Fetch a robots.txt as the crawl would, and keep it nowhere."""
     async with around.web() as fetcher:
-        ruling, entry = await ruling_of(
-            host,
-            crawl,
-            fetcher=fetcher,
-            clock=around.clock,
-            settings=session.settings,
-            named=frozenset({host}),
-            wait_ms=ROBOTS_MS_MAX,
-        )
+        ruling, entry = await ruling_of(host, crawl, fetcher, around.clock, session.settings)
     if isinstance(ruling, RobotsUnreachable):
         at_ms = around.clock.now_ms()
         return RobotsEntry(fetched_at_ms=at_ms, verdict="unreachable", detail=ruling.detail)

@@ -13,14 +13,13 @@ import json
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from orbweaver.cli import text
-from orbweaver.cli.command import command, json_option, option
+from orbweaver.cli.command import answer, command, json_option, option
 from orbweaver.cli.commands.crawl import checked
 from orbweaver.cli.commands.custom import EXTRACTOR_HELP, functions
 from orbweaver.cli.commands.init_check import plan_in
-from orbweaver.cli.commands.robots_url import ROBOTS_S_MAX, canonical
+from orbweaver.cli.commands.robots_url import canonical
 from orbweaver.cli.crawl_options import DEFINITION
 from orbweaver.cli.exit_codes import FAILED, OK, UsageError
 from orbweaver.cli.ruling import ruling_of
@@ -65,15 +64,10 @@ async def extract(arguments: Namespace, around: Surroundings) -> int:
     page = parse(got.body, got.url, got.content_type, tracking=crawl.stripped)
     items = extracted(page, got.url, crawl.items, tracking=crawl.stripped, custom=custom)
     rules = rules_for(crawl.items, got.url)
-    if arguments.json:
-        for item in items:
-            around.write(json.dumps({"url": got.url, "rule": item.table, **_row(item)}))
-    else:
-        around.write(*(text.clean(line) for line in _lines(got.url, crawl.items, rules, items)))
+    rows = (asdict(item) for item in items)
+    bodies = ({"url": got.url, "rule": row.pop("table"), **row} for row in rows)
+    answer(arguments, around, bodies, *_lines(got.url, crawl.items, rules, items))
     return OK if rules and all(item.valid for item in items) else FAILED
-
-
-# --- the page -----------------------------------------------------------------------------------
 
 
 async def _got(arguments: Namespace, around: Surroundings, crawl: Crawl) -> Got:
@@ -108,11 +102,11 @@ async def _fetched(url: str, around: Surroundings, crawl: Crawl, fetcher: Fetche
             total_s=settings.fetch_total_s,
             named=named,
         )
-        answer = await fetcher.fetch(request)
-        verdict = judge(answer, attempt=1, now_ms=around.clock.now_ms())
+        response = await fetcher.fetch(request)
+        verdict = judge(response, attempt=1, now_ms=around.clock.now_ms())
         match verdict:
             case Read(body=body):
-                headers = answer.headers if isinstance(answer, Response) else {}
+                headers = response.headers if isinstance(response, Response) else {}
                 return Got(url=url, body=body, content_type=headers.get("content-type"))
             case Lead(location=location):
                 url = canonicalize(location, url, tracking=crawl.stripped)
@@ -131,30 +125,13 @@ async def _allowed(
     if not crawl.obey_robots:
         return
     settings = Settings()
-    ruling, _ = await ruling_of(
-        host_of(url),
-        crawl,
-        fetcher=fetcher,
-        clock=around.clock,
-        settings=settings,
-        named=named,
-        wait_ms=round(ROBOTS_S_MAX * 1000),
-    )
+    ruling, _ = await ruling_of(host_of(url), crawl, fetcher, around.clock, settings, named)
     token = identity_of(crawl, host_of(url), settings.user_agent).token
     fix = "save the page and give the file, or set politeness.robots on a site of your own"
     if isinstance(ruling, RobotsUnreachable):
         raise UsageError(f"robots.txt of {redacted(url)} cannot be read: {ruling.detail}: {fix}")
     if isinstance(ruling, Robots) and not ruling.decide(token, url).allowed:
         raise UsageError(f"robots.txt forbids {redacted(url)}: {fix}")
-
-
-# --- words --------------------------------------------------------------------------------------
-
-
-def _row(item: Item) -> dict[str, Any]:
-    row = asdict(item)
-    del row["table"]
-    return row
 
 
 def _lines(
@@ -171,7 +148,7 @@ def _lines(
         for item in found[:ITEMS_SHOWN_MAX]:
             rows = [("!", problem) for problem in item.problems]
             rows += [(name, _word(value)) for name, value in item.fields.items()]
-            lines += [f"  [{item.place}]", *(f"    {line}" for line in text.table(rows))]
+            lines += [f"  [{item.place}]", *text.table(rows, indent=4)]
         if len(found) > ITEMS_SHOWN_MAX:
             lines.append(f"  and {len(found) - ITEMS_SHOWN_MAX:,} more: --json shows all")
     return lines

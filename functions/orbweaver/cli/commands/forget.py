@@ -6,14 +6,13 @@ The person who runs it needs rights that no function of the stack has (docs/priv
 from __future__ import annotations
 
 import asyncio
-import json
 from argparse import Namespace
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from orbweaver.app.wiring import stores_of
 from orbweaver.cli import text
-from orbweaver.cli.command import command, either, option
+from orbweaver.cli.command import answer, command, confirmed, either, option
 from orbweaver.cli.exit_codes import FAILED, OK
 from orbweaver.cli.session import Session, Surroundings, chosen
 from orbweaver.control.crawl_control import ControlError
@@ -62,11 +61,10 @@ AGAIN = "a crawl that finds it takes it in again: `exclude` in its definition ke
 
 def forget(arguments: Namespace, around: Surroundings) -> int:
     """Have it forgotten, after a question."""
-    if arguments.dry_run:
-        return asyncio.run(_count(arguments, around))
-    if not arguments.yes:
-        found = asyncio.run(_look(arguments, around))
-        if not _confirmed(found, around):
+    if not arguments.yes and not arguments.dry_run:
+        found = _counted(asyncio.run(_look(arguments, around)))
+        warned = (*found, "and whatever lies in messages and files; nothing brings it back")
+        if not confirmed(around, "forget", "forget it?", *warned, fix="--yes, or --dry-run"):
             around.note("nothing was forgotten")
             return FAILED
     return asyncio.run(_forget(arguments, around))
@@ -78,29 +76,27 @@ async def _look(arguments: Namespace, around: Surroundings) -> Mapping[str, int]
     return look.found
 
 
-async def _count(arguments: Namespace, around: Surroundings) -> int:
-    from orbweaver.erasure.erasure import Forgetter
-
-    async with chosen(arguments, around) as session:
-        stores, scope, look = await _preview(arguments, session, around)
-        counted = await Forgetter(stores, around.note).count(scope, look)
-    _show(counted, "would go", arguments, around)
-    return OK
-
-
 async def _forget(arguments: Namespace, around: Surroundings) -> int:
     from orbweaver.erasure.erasure import Forgetter
 
     async with chosen(arguments, around) as session:
         stores, scope, look = await _preview(arguments, session, around)
-        done = await Forgetter(stores, around.note).forget(scope, look)
-        schedules = await _schedules(session, scope)
-    _show(done, "gone", arguments, around)
+        forgetter = Forgetter(stores, around.note)
+        act = forgetter.count if arguments.dry_run else forgetter.forget
+        done = await act(scope, look)
+        # Those whose crawls begin with it.
+        found = await session.ports.schedules.list() if not arguments.dry_run else ()
+        schedules = [one.name for one in found if scope.text(one.told)]
+    _show(done, "would go" if arguments.dry_run else "gone", arguments, around)
+    if arguments.dry_run:
+        return OK
     if not arguments.json:
         around.note("", "what is not in reach:", *text.table(list(ELSEWHERE.items())))
         if arguments.crawl is None:
             around.note(AGAIN)
-        around.note(*(f"the schedule {text.clean(name)} starts it again" for name in schedules))
+        around.note(
+            *(f"the schedule {name} starts it again" for name in map(text.clean, schedules))
+        )
     return FAILED if done.left else OK
 
 
@@ -134,37 +130,24 @@ async def _scope(arguments: Namespace, stores: Stores) -> ErasureScope:
     return scope_of_crawl(arguments.crawl, crawls, await exported(stores.files))
 
 
-async def _schedules(session: Session, scope: ErasureScope) -> list[str]:
-    """Name the schedules whose crawls begin with it."""
-    found = await session.ports.schedules.list()
-    return [one.name for one in found if scope.text(one.told)]
-
-
 def _show(done: Forgotten, word: str, arguments: Namespace, around: Surroundings) -> None:
+    said = _counted(done.done)
+    body = {"type": "result", "dry_run": arguments.dry_run, "forgotten": dict(done.done)}
+    body |= {"left": list(done.left), "elsewhere": ELSEWHERE}
+    title = f"{word}:" if said else f"nothing {word}: there is none of it"
+    answer(arguments, around, body, title, *said)
     if arguments.json:
-        counts = dict(done.done)
-        body = {"forgotten": counts, "left": list(done.left), "elsewhere": ELSEWHERE}
-        around.write(json.dumps({"type": "result", "dry_run": arguments.dry_run, **body}))
         return
-    rows = [(f"{done.done[kind]:,}", words) for kind, words in WORDS.items() if done.done.get(kind)]
-    said = text.table(rows, right=(0,))
-    around.write(f"{word}:" if rows else f"nothing {word}: there is none of it", *said)
     if others := done.done.get("mentions", 0):
         what = text.plural(others, "record")
         around.note(f"stored bodies and texts of other pages mention it ({what}) and stay")
         around.note("--mentions takes them, too")
-    around.note(*(f"left: {text.clean(line)}" for line in done.left))
+    around.note(*(f"left: {line}" for line in map(text.clean, done.left)))
 
 
-def _confirmed(found: Mapping[str, int], around: Surroundings) -> bool:
-    if not around.stdin.isatty():
-        raise ControlError("orbweaver forget: no terminal to ask at: give --yes, or --dry-run")
-    rows = [(f"{found[kind]:,}", words) for kind, words in WORDS.items() if found.get(kind)]
-    around.note(
-        *text.table(rows, right=(0,)),
-        "and whatever lies in messages and files; nothing brings it back",
-    )
-    return around.confirmed("forget it?")
+def _counted(counts: Mapping[str, int]) -> list[str]:
+    rows = [(f"{counts[kind]:,}", words) for kind, words in WORDS.items() if counts.get(kind)]
+    return text.table(rows, right=(0,))
 
 
 _HOST = "all URLs of a host: example.org, example.org:8080 or https://example.org"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from argparse import Namespace
 from dataclasses import asdict
 from typing import Any
@@ -26,22 +25,15 @@ TITLES = {
 }
 
 
-# --- hosts --------------------------------------------------------------------------------------
-
-
 async def hosts(arguments: Namespace, around: Surroundings) -> int:
     """Show how a crawl does at its hosts."""
     async with chosen(arguments, around) as session:
         crawl = await session.control.find(arguments.which)
         views = await session.control.hosts(crawl.id, arguments.host)
-    if arguments.json:
-        around.write(
-            *(json.dumps({"type": "host", "crawl": crawl.id, **asdict(view)}) for view in views)
-        )
-        return OK
-    now_ms = around.clock.now_ms()
-    around.write(*text.table([HEAD, *(_row(view, now_ms) for view in views)], right=range(1, 6)))
-    if any(view.claimed is None for view in views):
+    rows = [HEAD, *(_row(view, around.clock.now_ms()) for view in views)]
+    bodies = ({"type": "host", "crawl": crawl.id, **asdict(view)} for view in views)
+    answer(arguments, around, bodies, *text.table(rows, right=range(1, 6)))
+    if any(view.claimed is None for view in views) and not arguments.json:
         around.note(f"{UNKNOWN}: {crawl.id} counts the first hosts that it began at")
     return OK
 
@@ -49,7 +41,7 @@ async def hosts(arguments: Namespace, around: Surroundings) -> int:
 def _row(view: HostView, now_ms: int) -> tuple[str, ...]:
     counts = (view.claimed, view.done, view.failed, view.queued)
     return (
-        text.clean(view.host),
+        view.host,
         *(UNKNOWN if count is None else f"{count:,}" for count in counts),
         text.pace(view.delay_ms),
         view.robots,
@@ -66,9 +58,6 @@ def _next(view: HostView, now_ms: int) -> str:
     return f"now{silent}"
 
 
-# --- report -------------------------------------------------------------------------------------
-
-
 async def report(arguments: Namespace, around: Surroundings) -> int:
     """Show what a crawl left out, and why, with examples."""
     async with chosen(arguments, around) as session:
@@ -76,7 +65,7 @@ async def report(arguments: Namespace, around: Surroundings) -> int:
     body: dict[str, Any] = {"type": "report", "crawl": found.crawl.id}
     body["skipped"] = [asdict(line) for line in found.skipped]
     body["nothing_new"] = found.nothing_new
-    answer(arguments, around, body, *map(text.clean, _lines(found)))
+    answer(arguments, around, body, *_lines(found))
     return OK
 
 

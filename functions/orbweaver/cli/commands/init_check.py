@@ -11,12 +11,12 @@ import json
 import tomllib
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from orbweaver.cli import item_text, text
+from orbweaver.cli import text
 from orbweaver.cli.command import answer, command, file, json_option, option
 from orbweaver.cli.commands import custom
 from orbweaver.cli.crawl_options import DEFINITION, OPTIONS, given
@@ -25,6 +25,7 @@ from orbweaver.cli.exit_codes import OK, UsageError
 from orbweaver.cli.session import Surroundings
 from orbweaver.control import definition
 from orbweaver.control.crawl_spec import SEEDS_FILE, CrawlSpec, Overlap
+from orbweaver.control.definition import DefinitionProblem
 from orbweaver.control.definition_keys import PATHS
 from orbweaver.control.definition_lines import line_of, lines_of_keys
 from orbweaver.control.schedule import recurrence_in
@@ -34,10 +35,12 @@ from orbweaver.diagnostics.rule_texts import kept_words, rule_words
 from orbweaver.model.amounts import dollars_text, size_text
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import Scope
+from orbweaver.model.item_rules import ItemRule, ValueKind, ValueSource, columns_of
 from orbweaver.model.url import canonicalize
 from orbweaver.model.user_agent import OPEN_HEADERS
 from orbweaver.politeness.host_schedule import spacing_ms
 
+Problems: TypeAlias = tuple[DefinitionProblem, ...]
 STANDARD_INPUT = "-"
 FILE_BYTES_MAX = 16 * 1024 * 1024
 SHOWN_MAX = 5
@@ -71,44 +74,33 @@ def plan_in(file: Path, around: Surroundings) -> CrawlSpec:
     return plan
 
 
-def _unfit(
-    plan: CrawlSpec, parts: dict[str, Any], known: tuple[definition.DefinitionProblem, ...]
-) -> Iterator[definition.DefinitionProblem]:
+def _unfit(plan: CrawlSpec, parts: dict[str, Any], known: Problems) -> Iterator[DefinitionProblem]:
     """Find what does not fit in a plan, named as it was given."""
-    yield from (one for one in definition.check(plan, known) if one.path not in _paths(parts))
+    paths = {PATHS.get(part, part) for part in parts}
+    yield from (one for one in definition.check(plan, known) if one.path not in paths)
     for error in problems_of(plan):
         if error.field in parts:
-            yield definition.DefinitionProblem(
-                path=OPTIONS.get(error.field, error.field), text=str(error)
-            )
-
-
-def _paths(parts: dict[str, Any]) -> set[str]:
-    return {PATHS.get(part, part) for part in parts}
+            named = OPTIONS.get(error.field, error.field)
+            yield DefinitionProblem(path=named, text=str(error))
 
 
 # --- files --------------------------------------------------------------------------------------
 
 
-def _read(
-    file: Path, around: Surroundings
-) -> tuple[CrawlSpec, tuple[definition.DefinitionProblem, ...]]:
+def _read(file: Path, around: Surroundings) -> tuple[CrawlSpec, Problems]:
     """Read a definition and the seeds beside it; UsageError if it cannot even be decoded."""
     document, lines, missing = document_in(file, around)
     plan, problems = definition.read(document, lines)
     return plan, (*problems, *missing)
 
 
-def document_in(
-    file: Path, around: Surroundings
-) -> tuple[object, str, tuple[definition.DefinitionProblem, ...]]:
+def document_in(file: Path, around: Surroundings) -> tuple[object, str, Problems]:
     """Decode a definition, and read what the file holds that it names for its seeds."""
     path = around.folder / file
     if not path.exists():
         raise UsageError(f"there is no {file}: `orbweaver init {file}` writes one to begin with")
     document = _decoded(file, _text(path, file))
     lines = ""
-    missing: tuple[definition.DefinitionProblem, ...] = ()
     name = definition.seeds_file_of(document)
     if name == STANDARD_INPUT:
         lines = _input(around)
@@ -116,8 +108,8 @@ def document_in(
         try:
             lines = _text(path.parent / name, name)
         except UsageError as error:
-            missing = (definition.DefinitionProblem(path=SEEDS_FILE, text=str(error)),)
-    return document, lines, missing
+            return document, lines, (DefinitionProblem(path=SEEDS_FILE, text=str(error)),)
+    return document, lines, ()
 
 
 def _text(path: Path, name: object) -> str:
@@ -131,13 +123,12 @@ def _text(path: Path, name: object) -> str:
             )
         return data.decode("utf-8-sig")
     except OSError as error:
-        raise UsageError(f"{shown} cannot be read: {error.strerror}") from error
+        why = f"cannot be read: {error.strerror}"
     except UnicodeDecodeError as error:
-        raise UsageError(
-            f"{shown} is not UTF-8 text (byte {error.start}): save it as such"
-        ) from error
-    except ValueError as error:
-        raise UsageError(f"{shown} is no name of a file") from error
+        why = f"is not UTF-8 text (byte {error.start}): save it as such"
+    except ValueError:
+        why = "is no name of a file"
+    raise UsageError(f"{shown} {why}")
 
 
 def _input(around: Surroundings) -> str:
@@ -148,34 +139,29 @@ def _input(around: Surroundings) -> str:
 
 
 def _decoded(file: Path, content: str) -> object:
-    kind = "JSON" if _is_json(file) else "TOML"
     try:
-        return json.loads(content) if kind == "JSON" else tomllib.loads(content)
+        return json.loads(content) if _is_json(file) else tomllib.loads(content)
     except RecursionError as error:
         raise UsageError(f"{file} is nested too deeply") from error
     except ValueError as error:
+        kind = "JSON" if _is_json(file) else "TOML"
         raise UsageError(f"{file} is not {kind}: {text.cut(str(error), 200)}") from error
 
 
-def _refuse(
-    file: Path, problems: Sequence[definition.DefinitionProblem], around: Surroundings
-) -> None:
-    if problems:
-        said = [f"  {text.clean(line)}" for line in _placed(file, problems, around)]
-        number = text.plural(len(problems), "problem")
-        raise UsageError("\n".join([f"{file}: {number}", *said]))
+def _refuse(file: Path, problems: Problems, around: Surroundings) -> None:
+    """Say all that is wrong, with the lines of the keys where the file is TOML."""
+    if not problems:
+        return
+    lines = {} if _is_json(file) else lines_of_keys(_text(around.folder / file, file))
+    placed = ((line_of(problem.path, lines), problem) for problem in problems)
+    said = (str(one) if line is None else f"line {line}: {one}" for line, one in placed)
+    raise unfit(str(file), said)
 
 
-def _placed(
-    file: Path, problems: Sequence[definition.DefinitionProblem], around: Surroundings
-) -> Iterator[str]:
-    """Write problems, with the lines of their keys where the file is TOML."""
-    lines: dict[str, int] = {}
-    if not _is_json(file):
-        lines = lines_of_keys(_text(around.folder / file, file))
-    for problem in problems:
-        line = line_of(problem.path, lines)
-        yield str(problem) if line is None else f"line {line}: {problem}"
+def unfit(title: str, problems: Iterable[str]) -> UsageError:
+    """Make an error of several problems, a line each."""
+    lines = [f"  {text.clean(problem)}" for problem in problems]
+    return UsageError("\n".join([f"{title}: {text.plural(len(lines), 'problem')}", *lines]))
 
 
 def _is_json(file: Path) -> bool:
@@ -221,7 +207,10 @@ def explained(crawl: Crawl, plan: CrawlSpec) -> Iterator[tuple[str, str]]:
     """Say what a crawl would do, and what it would not; sentences under a word each."""
     yield "name", f"{crawl.name}: runs of this name share what they have seen"
     yield "begins", f"at {_some(crawl.seeds)}" if crawl.seeds else "at sitemaps alone"
-    yield from (("begins", words) for words in _repeated(crawl, plan))
+    # In whichever form they are given.
+    named = Counter(canonicalize(seed, tracking=crawl.stripped) for seed in plan.seeds)
+    if twice := tuple(seed for seed, times in named.items() if times > 1):
+        yield "begins", f"once at each seed, although more often is named {_some(twice)}"
     if crawl.sitemap_urls:
         yield "begins", f"with what is listed in {_some(crawl.sitemap_urls)}"
     if crawl.sitemaps:
@@ -231,9 +220,12 @@ def explained(crawl: Crawl, plan: CrawlSpec) -> Iterator[tuple[str, str]]:
         yield "follows", f"of these only URLs in which one is found of {_some(crawl.include)}"
     if crawl.exclude:
         yield "follows", f"never a URL in which one is found of {_some(crawl.exclude)}"
-    yield from (*_rules(crawl), *item_text.rules(crawl))
+    for place, rule in enumerate(crawl.rules):
+        yield "rules", f"[{place}] where {text.cut(rule.match, 200)} is found: {rule_words(rule)}"
+    yield from item_rules(crawl)
     yield from _manners(crawl)
-    yield "skips", _window(crawl.window_s)
+    skipped = f"what a run of this name has seen within {text.span(crawl.window_s)}"
+    yield "skips", skipped if crawl.window_s else "nothing: every URL is asked for again, once"
     yield "ends", f"when nothing is left, or after {text.span(crawl.duration_max_s)}"
     most = "exactly" if plan.pages_max else "by default"
     yield "ends", f"at {crawl.pages_max:,} URLs at most ({most})"
@@ -245,34 +237,46 @@ def explained(crawl: Crawl, plan: CrawlSpec) -> Iterator[tuple[str, str]]:
         yield "never", "records pages that ask not to be indexed"
     if crawl.canonical_only:
         yield "never", "records pages that name another one as canonical"
+    yield from _afterwards(crawl, plan)
+
+
+def _afterwards(crawl: Crawl, plan: CrawlSpec) -> Iterator[tuple[str, str]]:
     if (recurrence := recurrence_in(plan)) is not None:
         yield "recurs", f"by {recurrence.expression}, once `orbweaver schedule put` has said so"
         if recurrence.timezone is not None:
             yield "recurs", f"on the clocks of {recurrence.timezone}"
-        passed = plan.overlap is Overlap.SKIP
-        how = "not while an earlier run" if passed else "even while an earlier run"
-        yield "recurs", f"{how} of its name has not ended"
+        how = "not" if plan.overlap is Overlap.SKIP else "even"
+        yield "recurs", f"{how} while an earlier run of its name has not ended"
     if crawl.webhook is not None:
-        yield from (("tells", words) for words in _told(crawl.webhook))
+        yield "tells", f"{shown(crawl.webhook)} when it has ended"
+        if crawl.webhook.startswith("http:"):
+            yield "tells", "it by http: for a stack on this machine, others refuse the crawl"
 
 
-def _repeated(crawl: Crawl, plan: CrawlSpec) -> Iterator[str]:
-    """Name the seeds that are given more than once, in whichever form."""
-    named = Counter(canonicalize(seed, tracking=crawl.stripped) for seed in plan.seeds)
-    twice = tuple(seed for seed, times in named.items() if times > 1)
-    if twice:
-        yield f"once at each seed, although more often is named {_some(twice)}"
+def item_rules(crawl: Crawl) -> Iterator[tuple[str, str]]:
+    """Say what is taken from pages, a line a rule."""
+    for rule in crawl.items:
+        fields = ", ".join(
+            f"{field.name}{'' if field.type is ValueKind.STRING else f' ({field.type})'}"
+            f"{' of many' if field.many else ''}{'!' if field.required else ''}"
+            for field in rule.fields
+        )
+        where = f"where {text.cut(rule.match, 200)} is found"
+        yield "items", f"{rule.name}: {where}, {_taken(rule)}: {text.cut(fields, 400)}"
+    if crawl.items:
+        tables = ", ".join(f"items/{crawl.name}/{rule.name}" for rule in crawl.items)
+        number = sum(len(columns_of(rule)) for rule in crawl.items)
+        yield "exports", f"{tables}: {text.plural(number, 'column')} in all; ! is required"
 
 
-def _told(webhook: str) -> Iterator[str]:
-    yield f"{shown(webhook)} when it has ended"
-    if webhook.startswith("http:"):
-        yield "it by http: for a stack on this machine, others refuse the crawl"
-
-
-def _rules(crawl: Crawl) -> Iterator[tuple[str, str]]:
-    for place, rule in enumerate(crawl.rules):
-        yield "rules", f"[{place}] where {text.cut(rule.match, 200)} is found: {rule_words(rule)}"
+def _taken(rule: ItemRule) -> str:
+    if rule.extractor is not None:
+        return f"what the function {rule.extractor} yields"
+    if rule.each is not None:
+        return f"one for each {text.cut(rule.each, 100)}"
+    if rule.source in (ValueSource.JSONLD, ValueSource.MICRODATA):
+        return f"one for each {rule.of} in {rule.source}"
+    return "one a page" if rule.source is ValueSource.CSS else f"one a page, of {rule.source}"
 
 
 def _budgets(crawl: Crawl) -> Iterator[tuple[str, str]]:
@@ -303,10 +307,8 @@ def _manners(crawl: Crawl) -> Iterator[tuple[str, str]]:
         yield "asks", f"so at best {text.plural(hourly, 'page')} an hour of one host"
     else:
         yield "asks", f"a host as fast as it answers, {at_once} at a time: for sites of your own"
-    robots = (
-        "obeys robots.txt" if crawl.obey_robots else "IGNORES robots.txt: for sites of your own"
-    )
-    yield "asks", robots
+    ignored = "IGNORES robots.txt: for sites of your own"
+    yield "asks", "obeys robots.txt" if crawl.obey_robots else ignored
     if crawl.user_agents:
         yield "asks", f"as {_some(crawl.user_agents)}"
     if crawl.headers:
@@ -324,12 +326,6 @@ def _manners(crawl: Crawl) -> Iterator[tuple[str, str]]:
         yield "asks", "past the stack's proxies"
     if crawl.express:
         yield "asks", "before other crawls"
-
-
-def _window(window_s: int) -> str:
-    if not window_s:
-        return "nothing: every URL is asked for again, once"
-    return f"what a run of this name has seen within {text.span(window_s)}"
 
 
 def _some(items: tuple[str, ...]) -> str:

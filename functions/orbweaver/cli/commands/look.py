@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import replace
 
-from orbweaver.cli import crawl_summary, export_files, stored, text
+from orbweaver.cli import crawl_summary, export_files, text
 from orbweaver.cli.command import (
     STACK_JSON,
     add_formats,
@@ -25,14 +26,20 @@ from orbweaver.cli.live.display import JsonDisplay
 from orbweaver.cli.live.lines import heading, rows
 from orbweaver.cli.live.status import ProgressMeter, as_json
 from orbweaver.cli.session import Session, Surroundings, chosen
+from orbweaver.exporting.cells import iso
 from orbweaver.exporting.manifest import page_as_json
+from orbweaver.frontier import warc
 from orbweaver.frontier.retrying import closing
 from orbweaver.model.crawl import Crawl
+from orbweaver.model.cuts import parts_of, told, written
 from orbweaver.model.outcome import Outcome
 from orbweaver.model.page_record import PageRecord, day_of
+from orbweaver.model.ports import Files
 from orbweaver.model.version import NEWER, REMEDY
 
 CRAWLS_SHOWN = 10
+# What of a page's `cut` is said of its text, and of its body.
+OF = {"text": ("body", "unread", "text", "layout", "text_chars"), "body": ("body", "headers")}
 
 
 # --- status -------------------------------------------------------------------------------------
@@ -57,8 +64,7 @@ def status(arguments: Namespace, around: Surroundings) -> int:
             off = None if view.ended else await session.place.idle_workers()
             if off is not None:
                 around.note(off)
-            said = [(label, text.clean(words)) for label, words in rows(view)]
-            lines = (text.clean(heading(view)), *text.table(said, indent=2))
+            lines = (heading(view), *text.table(rows(view), indent=2))
             answer(arguments, around, {"type": "status", **as_json(view)}, *lines)
             if arguments.which is None and not arguments.json:
                 await _others(session, view.reading.status.crawl, around)
@@ -91,7 +97,7 @@ async def pages(arguments: Namespace, around: Surroundings) -> int:
         async with closing(found) as records:
             async for record in records:
                 number += 1
-                around.write(_json(record) if arguments.json else _line(record))
+                answer(arguments, around, page_as_json(record), _line(record))
         if not arguments.json:
             what = text.plural(number, f"{outcome} page" if outcome else "page")
             around.note(f"{what} of {crawl.id}")
@@ -116,33 +122,51 @@ async def page(arguments: Namespace, around: Surroundings) -> int:
         # Each crawl has parameters of its own that its URLs do without.
         records = await session.control.page(arguments.url, crawl)
         if records and (arguments.body or arguments.text):
-            return await stored.show(session.ports.files, records, around, texts=arguments.text)
+            return await _pour(session.ports.files, records, around, texts=arguments.text)
     if not records:
         where = f"in {crawl.id}" if crawl else "in any crawl"
         around.note(f"there is no record of {url} {where}")
         return FAILED
     for place, record in enumerate(records):
-        if arguments.json:
-            around.write(_json(record))
-            continue
-        cells = json.loads(_json(record))
-        known = [(key, text.clean(str(cell))) for key, cell in cells.items() if cell is not None]
-        around.write(*([""] if place else []), *text.table(known))
+        cells = json.loads(json.dumps(page_as_json(record)))
+        known = [(key, str(cell)) for key, cell in cells.items() if cell is not None]
+        answer(arguments, around, cells, *([""] if place else []), *text.table(known))
     return OK
 
 
-def _json(record: PageRecord) -> str:
-    """Spell a record as exports do, in ASCII."""
-    return json.dumps(page_as_json(record))
+async def _pour(
+    files: Files, records: Sequence[PageRecord], around: Surroundings, *, texts: bool
+) -> int:
+    """Write the body of the newest record that has one, or its main text as Markdown."""
+    what = "text" if texts else "body"
+    for record in records:
+        offset = record.text_offset if texts else record.body_offset
+        length = record.text_length if texts else record.body_length
+        if record.body_key is None or offset is None or length is None:
+            continue
+        member = await files.cut(record.body_key, offset, length)
+        stored = None if member is None else warc.read(member)
+        if stored is None or warc.is_tombstone(stored):
+            gone = "was forgotten" if stored else "is past its retention"
+            around.note(f"the {what} of {record.crawl}, {iso(record.fetched_at)}, {gone}")
+            continue
+        lost = [(name, number) for name, number in parts_of(record.cut) if name in OF[what]]
+        if lost:
+            around.note(f"the {what} is cut: {told(written(tuple(lost)))}")
+        if texts:
+            around.write(text.clean_lines(json.loads(stored.payload)["markdown"]))
+        else:
+            around.pour(stored.body())
+        return OK
+    crawls = ", ".join(dict.fromkeys(record.crawl for record in records))
+    why = "`records.text` of the definition asks for it" if texts else "see `records.bodies`"
+    around.note(f"no {what} of it is stored (in {crawls}): {why}")
+    return FAILED
 
 
 def _line(record: PageRecord) -> str:
-    parts = (
-        f"{record.outcome:<10} {record.reason:<18} {record.status or '':>3} ",
-        text.clean(record.url),
-        text.clean(record.title or record.error or ""),
-    )
-    return " ".join(parts).rstrip()
+    ended = f"{record.outcome:<10} {record.reason:<18} {record.status or '':>3}"
+    return text.clean(f"{ended}  {record.url} {record.title or record.error or ''}").rstrip()
 
 
 # --- export -------------------------------------------------------------------------------------

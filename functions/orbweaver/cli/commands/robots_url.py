@@ -33,11 +33,6 @@ from orbweaver.model.user_agent import identity_of, token_of
 from orbweaver.politeness.robots_cache import RobotsUnreachable, Ruling
 from orbweaver.politeness.robots_txt import Robots
 
-ROBOTS_S_MAX = 60.0
-
-
-# --- url ----------------------------------------------------------------------------------------
-
 
 def url(arguments: Namespace, around: Surroundings) -> int:
     """Show what a reference means, and whether a crawl would follow it as a link."""
@@ -93,9 +88,6 @@ def _allowed(arguments: Namespace, around: Surroundings) -> Allowed | None:
     return settings_of(arguments.stack, around.machine, environment, around.note).allowed
 
 
-# --- robots -------------------------------------------------------------------------------------
-
-
 async def robots(arguments: Namespace, around: Surroundings) -> int:
     """Fetch a URL's robots.txt as a crawl would, and say what it allows."""
     target = canonical(arguments.url)
@@ -103,15 +95,7 @@ async def robots(arguments: Namespace, around: Surroundings) -> int:
     agent = arguments.user_agent or Settings().user_agent
     crawl = Crawl(id="robots", name="robots", started_at_ms=0, delay_ms=0, user_agent=agent)
     async with around.web() as fetcher:
-        ruling, entry = await ruling_of(
-            host,
-            crawl,
-            fetcher=fetcher,
-            clock=around.clock,
-            settings=Settings(),
-            named=frozenset({host}),
-            wait_ms=round(ROBOTS_S_MAX * 1000),
-        )
+        ruling, entry = await ruling_of(host, crawl, fetcher, around.clock, Settings())
     body = {
         "url": target,
         "robots": f"{host}/robots.txt",
@@ -145,9 +129,6 @@ def _decision(ruling: Ruling, target: str, agent: str) -> dict[str, Any]:
             return {"allowed": False, "why": "the host lets no crawler in for now"}
 
 
-# --- words --------------------------------------------------------------------------------------
-
-
 def canonical(reference: str, base: str | None = None) -> str:
     """Return the canonical URL of what was typed; UsageError if there is none."""
     try:
@@ -158,7 +139,7 @@ def canonical(reference: str, base: str | None = None) -> str:
 
 def _lines(body: dict[str, Any], indent: int = 0) -> list[str]:
     known = (
-        (key, text.clean(_word(one)))
+        (key, _word(one))
         for key, value in body.items()
         for one in (value if isinstance(value, tuple) else (value,))
     )

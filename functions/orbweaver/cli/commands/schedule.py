@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from argparse import Namespace
 from datetime import UTC, datetime
 from typing import Any
@@ -49,11 +48,9 @@ async def _put(arguments: Namespace, around: Surroundings) -> int:
 async def _list(arguments: Namespace, around: Surroundings) -> int:
     async with chosen(arguments, around) as session:
         found = await _timetable(session).list()
-    if arguments.json:
-        around.write(*(json.dumps(_told(coming)) for coming in found))
-    elif found:
-        around.write(*text.table([_HEAD, *(_row(coming) for coming in found)]))
-    else:
+    lines = text.table([_HEAD, *map(_row, found)] if found else [])
+    answer(arguments, around, map(_told, found), *lines)
+    if not found and not arguments.json:
         around.note("nothing recurs: `orbweaver schedule put --config FILE` has a crawl recur")
     return OK
 
@@ -62,7 +59,7 @@ async def _remove(arguments: Namespace, around: Surroundings) -> int:
     async with chosen(arguments, around) as session:
         await _timetable(session).remove(arguments.name)
     body = {"type": "removed", "name": arguments.name}
-    answer(arguments, around, body, f"{text.clean(arguments.name)} recurs no more")
+    answer(arguments, around, body, f"{arguments.name} recurs no more")
     return OK
 
 
@@ -70,7 +67,7 @@ def _row(coming: Coming) -> tuple[str, ...]:
     scheduled = coming.scheduled
     cells = (scheduled.name, scheduled.expression, scheduled.timezone or "UTC")
     following = (_written(at_ms, scheduled.timezone) for at_ms in coming.next_ms)
-    return (*map(text.clean, cells), next(following, "-"))
+    return (*cells, next(following, "-"))
 
 
 def _told(coming: Coming) -> dict[str, Any]:

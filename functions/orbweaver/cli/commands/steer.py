@@ -12,6 +12,7 @@ from orbweaver.cli.command import (
     actions,
     answer,
     command,
+    confirmed,
     context,
     option,
     shared,
@@ -75,10 +76,13 @@ def local(arguments: Namespace, around: Surroundings) -> int:
 
 def deploy(arguments: Namespace, around: Surroundings) -> int:
     """Deploy the stack, or bring it up to date."""
-    environment = environment_in(arguments, around)
-    context = _named_context(arguments, around)
-    name = context.get("stack_name") or around.machine.usual_stack()
-    _check_name(name, environment, arguments, around)
+    environment, context, name = _meant(arguments, around)
+    names = [] if arguments.new else around.machine.stacks(environment)
+    if names and name not in names:  # it may be mistyped
+        raise UsageError(
+            f"there is no stack {name!r} yet, but there is {', '.join(names)}: name it by --stack,"
+            f" or add --new to make {name!r} beside it"
+        )
     around.note(f"deploying the stack {name!r} {_whereabouts(environment)}")
     outputs = around.machine.deploy(
         environment, context, reset=arguments.reset_context, yes=arguments.yes, say=around.note
@@ -89,12 +93,13 @@ def deploy(arguments: Namespace, around: Surroundings) -> int:
 
 def destroy(arguments: Namespace, around: Surroundings) -> int:
     """Remove the stack."""
-    environment = environment_in(arguments, around)
-    context = _named_context(arguments, around)
-    name = context.get("stack_name") or around.machine.usual_stack()
+    environment, context, name = _meant(arguments, around)
     around.note(f"removing the stack {name!r} {_whereabouts(environment)}")
     # On AWS it is CDK that asks.
-    if environment.get(ENDPOINT) and not arguments.yes and not _confirmed(around):
+    asked = environment.get(ENDPOINT) and not arguments.yes
+    if asked and not confirmed(
+        around, "destroy", "its tables and its bucket go with it: remove it?"
+    ):
         around.note("nothing was removed")
         return FAILED
     around.machine.destroy(environment, context, yes=arguments.yes, say=around.note)
@@ -111,24 +116,6 @@ def _whereabouts(environment: Mapping[str, str]) -> str:
     return f"in the AWS account of these credentials, region {environment[REGIONS[0]]}"
 
 
-def _confirmed(around: Surroundings) -> bool:
-    if not around.stdin.isatty():
-        raise UsageError("orbweaver destroy: there is no terminal to ask at: give --yes")
-    return around.confirmed("its tables and its bucket go with it: remove it?")
-
-
-def _check_name(
-    name: str, environment: Mapping[str, str], arguments: Namespace, around: Surroundings
-) -> None:
-    """Refuse to make a second stack for a name that may be mistyped; raises UsageError."""
-    names = [] if arguments.new else around.machine.stacks(environment)
-    if names and name not in names:
-        raise UsageError(
-            f"there is no stack {name!r} yet, but there is {', '.join(names)}: name it by --stack,"
-            f" or add --new to make {name!r} beside it"
-        )
-
-
 def context_of(arguments: Namespace, around: Surroundings) -> dict[str, str]:
     """Read what is given for the stack; files are named from where the command is typed."""
     context = dict(arguments.context)
@@ -137,9 +124,11 @@ def context_of(arguments: Namespace, around: Surroundings) -> dict[str, str]:
     return context
 
 
-def _named_context(arguments: Namespace, around: Surroundings) -> dict[str, str]:
-    """Read what is given for the stack; --stack and -c stack_name are the same."""
-    context = context_of(arguments, around)
+def _meant(
+    arguments: Namespace, around: Surroundings
+) -> tuple[Mapping[str, str], dict[str, str], str]:
+    """Say which stack is meant, and what is given for it; --stack is the same as -c stack_name."""
+    environment, context = environment_in(arguments, around), context_of(arguments, around)
     if arguments.stack != STACK:
         if context.get("stack_name", arguments.stack) != arguments.stack:
             raise UsageError(
@@ -147,7 +136,7 @@ def _named_context(arguments: Namespace, around: Surroundings) -> dict[str, str]
                 " stacks: give one of them"
             )
         context["stack_name"] = arguments.stack
-    return context
+    return environment, context, context.get("stack_name") or around.machine.usual_stack()
 
 
 _PORT = option("--port PORT", PORT_HELP, type=option_types.count, default=PORT)

@@ -7,7 +7,6 @@ spending   its budgets, and what it costs
 hosts      its hosts
 glide      numbers that move evenly
 lines      all of that in words
-sparkline  numbers as a row of bars
-screen     as a picture of a terminal's size
+screen     as a picture of a terminal's size, with rates as bars
 display    how it is shown
 """

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from orbweaver.cli import text
 from orbweaver.cli.live import lines as words
@@ -24,12 +24,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.live import Live
 
-PLAIN_MS = 3_000
-JSON_MS = 2_000
 
-
-class Display(Protocol):
-    """Where a command tells how it goes."""
+class Display:
+    """Where a command tells how it goes; this one shows nothing."""
 
     def say(self, said: str) -> None:
         """Tell what is being done."""
@@ -41,61 +38,53 @@ class Display(Protocol):
         """Leave the terminal as a reader wants it."""
 
 
-class Lines:
+class Lines(Display):
     """A line for each step, and one for the progress every few seconds."""
+
+    every_ms = 3_000
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
-        self._shown_ms = -PLAIN_MS
+        self._shown_ms = -self.every_ms
+
+    def _due(self, view: View) -> bool:
+        """Whether there is a reading, or none for long, and the last one shown is old enough."""
+        news = not view.age_ms or view.stale
+        return news and view.now_ms - self._shown_ms >= self.every_ms
 
     def say(self, said: str) -> None:
-        """See the protocol."""
+        """See the base."""
         shown = text.visible(said) if self._out.isatty() else said
         print(shown, file=self._out, flush=True)
 
     def show(self, view: View) -> None:
-        """See the protocol."""
-        at_ms = view.now_ms
-        if view.ended or (_news(view) and at_ms - self._shown_ms >= PLAIN_MS):
-            self._shown_ms = at_ms
+        """See the base."""
+        if view.ended or self._due(view):
+            self._shown_ms = view.now_ms
             self.say(words.line(view))
 
-    def close(self) -> None:
-        """See the protocol."""
 
-
-class JsonDisplay:
+class JsonDisplay(Lines):
     """A JSON object for each step, and one for the progress every few seconds."""
 
-    def __init__(self, out: TextIO) -> None:
-        self._out = out
-        self._shown_ms = -JSON_MS
+    every_ms = 2_000
 
     def say(self, said: str) -> None:
-        """See the protocol."""
+        """See the base."""
         self.put({"type": "step", "text": said})
 
     def show(self, view: View) -> None:
-        """See the protocol."""
-        at_ms = view.now_ms
-        if _news(view) and at_ms - self._shown_ms >= JSON_MS:
-            self._shown_ms = at_ms
+        """See the base."""
+        if self._due(view):
+            self._shown_ms = view.now_ms
             self.put({"type": "progress", **status.as_json(view)})
 
     def put(self, body: Mapping[str, Any]) -> None:
         """Write one object; ASCII, so that no byte of it steers a terminal."""
         print(json.dumps(body, ensure_ascii=True), file=self._out, flush=True)
 
-    def close(self) -> None:
-        """See the protocol."""
 
-
-def _news(view: View) -> bool:
-    """Whether this is a reading, or that there has been none for long: a clock needs no line."""
-    return not view.age_ms or view.stale
-
-
-class Panel:
+class Panel(Display):
     """A screen that is drawn anew in its place; `footer` says what Ctrl-C does."""
 
     def __init__(self, out: TextIO, environment: Mapping[str, str], footer: str = "") -> None:
@@ -111,14 +100,14 @@ class Panel:
         self._glide = Glide()
 
     def say(self, said: str) -> None:
-        """See the protocol."""
+        """See the base."""
         from rich.text import Text
 
         self.close()
         self._console.print(Text(text.clean(said), style="dim"))
 
     def show(self, view: View) -> None:
-        """See the protocol."""
+        """See the base."""
         from rich.live import Live
         from rich.text import Text
 
@@ -135,12 +124,11 @@ class Panel:
             self._live.start()
         self._view = view
         size = self._console.size
-        shown = self._glide.show(view)
-        lines = screen.draw(shown, size.width, size.height, self._footer)
+        lines = screen.draw(self._glide.show(view), size.width, size.height, self._footer)
         self._live.update(Text("\n").join(lines), refresh=True)
 
     def close(self) -> None:
-        """See the protocol."""
+        """See the base."""
         if self._live is None:
             return
         self._live.stop()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from orbweaver.budget import prices
-from orbweaver.cli import item_text, text
+from orbweaver.cli import text
 from orbweaver.cli.live import spending, status
 from orbweaver.cli.live.status import View
 from orbweaver.model.crawl import Crawl, State, Stop
@@ -42,22 +42,25 @@ def state(view: View) -> str:
 
 def rows(view: View) -> list[tuple[str, str]]:
     """Say everything that is worth knowing of a view: label and words."""
-    found = [("pages", pages(view)), ("time", _time(view))]
-    if not view.ended:
-        found.append(("left", left(view)))
-    found.append(("ended", ended(view)))
-    found += [(label, reasons(view, label)) for label in ("failed", "skipped")]
-    found.append(("left out", left_out(view)))
-    found += [
-        ("items", item_text.found(view.total) or ""),
+    elapsed = text.clock(view.elapsed_s)
+    found = [
+        ("pages", pages(view)),
+        ("time", f"{elapsed} {'from start to end' if view.ended else 'so far'}"),
+        ("left", "" if view.ended else left(view)),
+        ("ended", ended(view)),
+        *((label, reasons(view, label)) for label in ("failed", "skipped")),
+        ("left out", left_out(view)),
+        ("items", items(view)),
         ("again", again(view)),
         ("cost", cost(view)),
         ("units", "" if status.early(view) else spending.per_million(view.total)),
         ("limits", limits(view)),
         ("goes on", sequel(view)),
+        *(("waiting", f"{row.site}: {row.words}") for row in view.hosts if row.waits),
+        ("queue", queue(view)),
+        ("dead", dead(view)),
+        *notices(view),
     ]
-    found += [("waiting", f"{row.site}: {row.words}") for row in view.hosts if row.waits]
-    found += [("queue", queue(view)), ("dead", dead(view)), *notices(view)]
     return [(label, words) for label, words in found if words]
 
 
@@ -133,6 +136,13 @@ def reasons(view: View, outcome: str) -> str:
         why = ", ".join(map(_cause, causes))
         named[f"{reason} ({why})" if why else reason] = number
     return counted(named)
+
+
+def items(view: View) -> str:
+    """Say how many items there are, and which share of them is invalid."""
+    number, invalid = view.of("items"), view.of("items_invalid")
+    share = f" ({100 * invalid / number:.1f} %)" if number and invalid else ""
+    return f"{text.plural(number, 'item')}, {invalid:,} invalid{share}" if number else ""
 
 
 def left_out(view: View) -> str:
@@ -246,8 +256,3 @@ def _held(view: View) -> str:
     at = datetime.fromtimestamp(back_ms / 1000, tz=UTC)
     held = text.plural(depths.in_work, "message")
     return f"; {held} in work: one whose worker died comes back at {at:%H:%M:%S} UTC, or so"
-
-
-def _time(view: View) -> str:
-    elapsed = text.clock(view.elapsed_s)
-    return f"{elapsed} from start to end" if view.ended else f"{elapsed} so far"

@@ -17,11 +17,10 @@ from typing import TypeAlias
 
 from rich.text import Text
 
-from orbweaver.cli import item_text, text
+from orbweaver.cli import text
 from orbweaver.cli.live import lines as words
 from orbweaver.cli.live.hosts import HostRow, HostStanding
 from orbweaver.cli.live.rates import BAR_MS
-from orbweaver.cli.live.sparkline import sparkline
 from orbweaver.cli.live.status import View
 from orbweaver.model.crawl import State
 from orbweaver.model.outcome import Outcome
@@ -29,6 +28,8 @@ from orbweaver.model.outcome import Outcome
 # Beyond this a line is hard to follow with the eye.
 COLUMNS_MAX = 140
 LABEL_COLUMNS = 10
+# Bars, and what was not seen.
+EIGHTHS, STEPS, UNSEEN = " ▁▂▃▄▅▆▇█", 8, "·"
 HOST_COLUMNS_MIN, HOST_COLUMNS_MAX = 18, 48
 # Where words may be broken: behind a semicolon, before a dot in the middle.
 PARTS = re.compile("(?<=;) | (?=· )")
@@ -48,6 +49,9 @@ OUTCOMES = {
 STANDINGS = {HostStanding.OPEN: "", HostStanding.BLOCKED: "yellow", HostStanding.DOWN: "red"}
 
 
+# From when on a budget is nearly used up.
+NEARLY = 0.9
+HEAD = ("host", "done", "queued", "failed", "paced at", "next request")
 # A rank, and lines.
 Size: TypeAlias = tuple[int, tuple[Text, ...]]
 
@@ -116,7 +120,7 @@ def _blocks(view: View, columns: int, footer: str) -> list[Block]:
         _rate(view, columns),
         _gap(93),
         _row(52, "read", Text(words.read(view)), columns),
-        _row(51, "items", Text(item_text.found(view.total) or ""), columns),
+        _row(51, "items", Text(words.items(view)), columns),
         _row(40, "cost", Text(words.cost(view)), columns),
         _row(45, "limits", _limits(view), columns),
         _gap(88),
@@ -203,12 +207,11 @@ def _bar(view: View, columns: int) -> Text:
 
 
 def _outcomes(view: View) -> Text:
-    found = Text()
-    for outcome in Outcome:
-        if outcome is Outcome.FETCHED or view.of(outcome):
-            found.append(" · " if found else "")
-            found.append(f"{view.of(outcome):,} {outcome}", OUTCOMES[outcome])
-    return found
+    return Text(" · ").join(
+        Text(f"{view.of(outcome):,} {outcome}", OUTCOMES[outcome])
+        for outcome in Outcome
+        if outcome is Outcome.FETCHED or view.of(outcome)
+    )
 
 
 def _rate(view: View, columns: int) -> Block:
@@ -232,15 +235,9 @@ def _rate(view: View, columns: int) -> Block:
 
 
 def _limits(view: View) -> Text:
-    found = Text()
-    for budget in view.budgets:
-        found.append(" · " if found else "")
-        style = "yellow" if budget.share >= 0.9 else ""  # noqa: PLR2004 - nearly used up
-        found.append(budget.said, style)
-    return found
-
-
-# --- hosts --------------------------------------------------------------------------------------
+    return Text(" · ").join(
+        Text(budget.said, "yellow" if budget.share >= NEARLY else "") for budget in view.budgets
+    )
 
 
 def _hosts(view: View, columns: int) -> Block:
@@ -261,24 +258,16 @@ def _hosts(view: View, columns: int) -> Block:
 
 
 def _table(rows: Sequence[HostRow], columns: int, *, asked: bool) -> list[Text]:
-    head = ("host", "done", "queued", "failed", "paced at", "next request")
-    cells = [head, *(_cells(row, asked=asked) for row in rows)]
-    numbers = [max(len(line[place]) for line in cells) for place in range(1, 5)]
-    last = max(len(line[5]) for line in cells)
-    fixed = sum(numbers) + 2 * len(numbers) + 2
+    cells = [HEAD, *(_cells(row, asked=asked) for row in rows)]
+    beside = max(map(len, text.table([line[1:] for line in cells], right=range(4)))) + 2
     longest = max(len(line[0]) for line in cells)
-    room = columns - fixed
-    first = min(longest, HOST_COLUMNS_MAX, max(HOST_COLUMNS_MIN, room - last))
-    drawn = []
-    for place, line in enumerate(cells):
-        name = text.cut(line[0], first).ljust(first)
-        middle = "".join(
-            f"  {cell:>{width}}" for cell, width in zip(line[1:5], numbers, strict=True)
-        )
-        style = "cyan" if place == 0 else ""
-        last_style = style if place == 0 else STANDINGS[rows[place - 1].standing]
-        drawn.append(Text.assemble((name + middle, style), "  ", (text.clean(line[5]), last_style)))
-    return drawn
+    first = min(longest, HOST_COLUMNS_MAX, max(HOST_COLUMNS_MIN, columns - beside))
+    shown = [(text.cut(line[0], first), *line[1:]) for line in cells]
+    head, *drawn = map(Text, text.table(shown, right=range(1, 5)))
+    for row, line, (*_, last) in zip(rows, drawn, shown[1:], strict=True):
+        line.stylize(STANDINGS[row.standing], len(line) - len(last))
+    head.stylize("cyan")
+    return [head, *drawn]
 
 
 def _cells(row: HostRow, *, asked: bool) -> tuple[str, ...]:
@@ -286,4 +275,36 @@ def _cells(row: HostRow, *, asked: bool) -> tuple[str, ...]:
         "?" if number is None else f"{number:,}" for number in (row.done, row.queued, row.failed)
     )
     said = row.words if row.waits or (asked and row.queued != 0) else "-"
-    return (text.clean(row.site), *counts, text.pace(row.delay_ms) if row.delay_ms else "-", said)
+    return (row.site, *counts, text.pace(row.delay_ms) if row.delay_ms else "-", text.clean(said))
+
+
+# --- bars ---------------------------------------------------------------------------------------
+
+
+def sparkline(numbers: Sequence[float | None], columns: int, lines: int = 1) -> list[str]:
+    """Draw the last of some numbers, one a column, the newest at the right; top line first.
+
+    The highest fills the height. Zero is the lowest bar, and all that is more stands above it; what
+    was not measured is a dot on the ground: neither a zero nor a guess.
+    """
+    shown = list(numbers)[-columns:] if columns > 0 else []
+    highest = max((number for number in shown if number is not None), default=0.0)
+    heights = [_eighths(number, highest, lines * STEPS) for number in shown]
+    return [
+        "".join(_cell(height, line) for height in heights)
+        for line in reversed(range(max(0, lines)))
+    ]
+
+
+def _eighths(number: float | None, highest: float, most: int) -> int | None:
+    if number is None:
+        return None
+    if number <= 0 or highest <= 0:
+        return 1
+    return min(most, 2 + round((most - 2) * number / highest))
+
+
+def _cell(height: int | None, line: int) -> str:
+    if height is None:
+        return " " if line else UNSEEN
+    return EIGHTHS[min(STEPS, max(0, height - line * STEPS))]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from orbweaver.budget.billing_units import Term, units_of
 from orbweaver.budget.budget_rules import COUNTED
@@ -56,35 +57,35 @@ def budgets_of(status: Status, rows: Sequence[HostRow]) -> tuple[Budget, ...]:
     if crawl.continuous:
         return ()
     of_a_host = max((row.claimed or 0 for row in rows), default=0)
-    listed = (
-        _budget(
-            "pages",
-            status.counters.claimed + crawl.pages_carried,
-            crawl.pages_max,
-            "{:,.0f}".format,
-            beside=f"found, {status.counters.done:,} done",
-        ),
-        _budget("pages of a host", of_a_host, crawl.host_pages_max, "{:,.0f}".format),
-        _budget(
-            "bytes",
-            _received(total),
-            crawl.bytes_max,
-            lambda number: text.size(round(number)),
-        ),
-        _budget(
-            "dollars",
-            charged(total) or 0.0,
-            crawl.nanodollars_max and in_dollars(crawl.nanodollars_max),
-            price,
-        ),
-        _budget("duration", status.elapsed_ms / 1000, crawl.duration_max_s, text.clock),
+    most = crawl.nanodollars_max
+    dollars_max = None if most is None else in_dollars(most)
+    # As they came over the wire, and not only of pages.
+    received = total.get(COUNTED[LimitPart.BYTES], total.get("bytes", 0))
+    found = status.counters.claimed + crawl.pages_carried
+    listed: tuple[tuple[str, float, float | None, Callable[[Any], str]], ...] = (
+        ("pages", found, crawl.pages_max, "{:,.0f}".format),
+        ("pages of a host", of_a_host, crawl.host_pages_max, "{:,.0f}".format),
+        ("bytes", received, crawl.bytes_max, text.size),
+        ("dollars", charged(total) or 0.0, dollars_max, price),
+        ("duration", status.elapsed_ms / 1000, crawl.duration_max_s, text.clock),
+    )
+    beside = {"pages": f"found, {status.counters.done:,} done"}
+    budgets = (
+        Budget(
+            name=name,
+            used=used,
+            limit=limit,
+            words=f"{words(used)} of {words(limit)}",
+            beside=beside.get(name, ""),
+        )
+        for name, used, limit, words in listed
+        if limit is not None
     )
     usual = {"pages": PAGES_MAX_DEFAULT, "duration": WEEK_S}
     return tuple(
         budget
-        for budget in listed
-        if budget is not None
-        and (budget.limit != usual.get(budget.name) or budget.share >= MENTIONED_FROM)
+        for budget in budgets
+        if budget.limit != usual.get(budget.name) or budget.share >= MENTIONED_FROM
     )
 
 
@@ -111,21 +112,3 @@ def per_million(total: Mapping[str, int]) -> str:
         f"${used / pages * MILLION:,.2f} per million pages"
         f" · {writes:.2f} writes and {reads:.2f} reads a page"
     )
-
-
-def _received(total: Mapping[str, int]) -> int:
-    """Count the bytes that a budget counts: as they came over the wire, and not only of pages."""
-    return total.get(COUNTED[LimitPart.BYTES], total.get("bytes", 0))
-
-
-def _budget(
-    name: str,
-    used: float,
-    limit: float | None,
-    words: Callable[[float], str],
-    beside: str = "",
-) -> Budget | None:
-    if limit is None:
-        return None
-    said = f"{words(used)} of {words(limit)}"
-    return Budget(name=name, used=used, limit=limit, words=said, beside=beside)

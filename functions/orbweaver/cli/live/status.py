@@ -99,17 +99,12 @@ class View:
 
     def reasons(self, group: str) -> dict[str, int]:
         """Count the reasons of an outcome (or `refused`), most frequent first."""
-        prefix = f"{group}."
         found = {
-            key.removeprefix(prefix): number
+            key.removeprefix(f"{group}."): number
             for key, number in self.total.items()
-            if key.startswith(prefix) and number
+            if key.startswith(f"{group}.") and number
         }
         return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
-
-    def waiting(self) -> dict[str, str]:
-        """Say which hosts let us wait, and for how long."""
-        return {row.name: row.words for row in self.hosts if row.waits}
 
 
 class ProgressMeter:
@@ -117,10 +112,8 @@ class ProgressMeter:
 
     def __init__(self) -> None:
         self._history = RateHistory()
-        # Since when the queues are empty, and how many URLs had ended then.
-        self._idle: tuple[int, int] | None = None
-        # Since when so many have ended.
-        self._quiet: tuple[int, int] | None = None
+        # Since when the queues are empty, or no URL has ended; and how many had ended then.
+        self._since: dict[str, tuple[int, int]] = {}
 
     def see(self, reading: StatusReading) -> View:
         """Take one more reading in."""
@@ -132,36 +125,28 @@ class ProgressMeter:
             elapsed_ms=status.elapsed_ms,
         )
         hosts = hostrows.rows_of(status, reading.hosts)
+        working = status.crawl.state in WORKING
+        empty = working and reading.depths is not None and reading.depths.idle
         return View(
             reading=reading,
             rates=rates,
             forecast=forecast.forecast(status, rates.now, hosts),
             hosts=hosts,
             budgets=spending.budgets_of(status, hosts),
-            idle_ms=self._idle_ms(reading),
-            quiet_ms=self._quiet_ms(reading),
+            idle_ms=self._still_ms("idle", status, holds=empty),
+            quiet_ms=self._still_ms("quiet", status, holds=working),
         )
 
-    def _idle_ms(self, reading: StatusReading) -> int:
-        """How long nothing has been queued, and nothing done, of a crawl that runs."""
-        depths, at_ms = reading.depths, reading.status.at_ms
-        done = reading.status.counters.done
-        if depths is None or reading.status.crawl.state not in WORKING or not depths.idle:
-            self._idle = None
+    def _still_ms(self, what: str, status: Status, *, holds: bool) -> int:
+        """How long something has held while no URL has ended."""
+        at_ms, done = status.at_ms, status.counters.done
+        if not holds:
+            self._since.pop(what, None)
             return 0
-        if self._idle is None or self._idle[1] != done:
-            self._idle = (at_ms, done)
-        return max(0, at_ms - self._idle[0])
-
-    def _quiet_ms(self, reading: StatusReading) -> int:
-        status = reading.status
-        done = status.counters.done
-        if status.crawl.state not in WORKING:
-            self._quiet = None
-            return 0
-        if self._quiet is None or self._quiet[1] != done:
-            self._quiet = (status.at_ms, done)
-        return max(0, status.at_ms - self._quiet[0])
+        since = self._since.get(what)
+        if since is None or since[1] != done:
+            since = self._since[what] = (at_ms, done)
+        return max(0, at_ms - since[0])
 
 
 def stalled(view: View) -> bool:
@@ -201,7 +186,7 @@ def as_json(view: View) -> dict[str, Any]:
     """Write a view for machines: names stay, and new ones may be added."""
     status = view.reading.status
     crawl, depths = status.crawl, view.reading.depths
-    left_s = view.forecast.left_s
+    left_s, total = view.forecast.left_s, view.total
     body: dict[str, Any] = {
         "crawl": crawl.id,
         "name": crawl.name,
@@ -226,24 +211,21 @@ def as_json(view: View) -> dict[str, Any]:
         "left_s": None if left_s is None else round(left_s, 1),
         "left_basis": str(view.forecast.basis),
         "left_text": view.forecast.words,
-        "cost_dollars": prices.charged(view.total),
+        "cost_dollars": prices.charged(total),
         # What AWS bills, by term, as far as it was counted; and what that costs.
-        "units": units_of(view.total).by_term,
-        "units_dollars": prices.metered(view.total),
+        "units": units_of(total).by_term,
+        "units_dollars": prices.metered(total),
         "budgets": [
             {"name": budget.name, "used": budget.used, "limit": budget.limit}
             for budget in view.budgets
         ],
         "hosts": [_host(row) for row in view.hosts],
-        "waiting": view.waiting(),
+        # Which hosts let us wait, and for how long.
+        "waiting": {row.name: row.words for row in view.hosts if row.waits},
     }
     if depths is not None:
-        body["queue"] = {
-            "waiting": depths.waiting,
-            "in_work": depths.in_work,
-            "delayed": depths.delayed,
-            "dead": depths.dead,
-        }
+        numbers = ("waiting", "in_work", "delayed", "dead")
+        body["queue"] = {name: getattr(depths, name) for name in numbers}
     return body
 
 

@@ -13,23 +13,22 @@ import itertools
 import json
 import math
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, TextIO
+from types import SimpleNamespace
+from typing import Any
 
 from orbweaver.cli import text
 from orbweaver.cli.command import command, option, stack_options
 from orbweaver.cli.exit_codes import OK, UsageError
 from orbweaver.cli.query import duckdb, tables
+from orbweaver.cli.query.duckdb import Answer
 from orbweaver.cli.query.saved import saved
+from orbweaver.cli.query.tables import Sheet
 from orbweaver.cli.session import Surroundings, chosen, shown
-
-if TYPE_CHECKING:
-    from orbweaver.cli.query.duckdb import Answer
-    from orbweaver.cli.query.tables import Sheet
 
 FORMATS = ("table", "csv", "json")
 OUT = Path("out")
@@ -45,7 +44,7 @@ def query(arguments: Namespace, around: Surroundings) -> int:
     if arguments.target and arguments.source:
         raise UsageError("--from: a folder is no stack: leave out --target")
     if sql is not None:
-        duckdb.check_installed()  # before it is said that there is no Parquet, for the same reason
+        duckdb.engine()  # before it is said that there is no Parquet, for the same reason
     with TemporaryDirectory(prefix="orbweaver-") as folder:
         place = Path(folder)
         known, taken = _tables(arguments, around, sql, place / "files")
@@ -108,20 +107,21 @@ def _list(sheets: dict[str, Sheet], form: str, around: Surroundings) -> None:
         (sheet.name, f"{sheet.rows:,}", text.cut(", ".join(sheet.columns), CELL_CHARS_MAX))
         for sheet in sheets.values()
     ]
-    around.write("tables, their rows and columns (each has dt, too)")
-    around.write(*text.table(rows, right=[1], indent=2))
-    around.write("", "saved queries")
     titles = [(query.name, query.title) for query in saved().values()]
+    around.write("tables, their rows and columns (each has dt, too)")
+    around.write(*text.table(rows, right=[1], indent=2), "", "saved queries")
     around.write(*text.table(titles, indent=2))
 
 
 def _show(answer: Answer, arguments: Namespace, around: Surroundings) -> None:
     match arguments.format:
         case "csv":
-            writer = csv.writer(_Shown(around.out), lineterminator="\n")
+            # Not even of CSV does a terminal get control characters.
+            out: Any = SimpleNamespace(write=lambda line: around.out.write(shown(line, around.out)))
+            writer = csv.writer(out, lineterminator="\n")
             writer.writerow(answer.columns)
             for row in itertools.islice(answer.rows, arguments.limit):
-                writer.writerow([_spelled(value) for value in row])
+                writer.writerow(map(_spelled, row))
         case "json":
             names = list(_distinct(answer.columns))
             for row in itertools.islice(answer.rows, arguments.limit):
@@ -131,25 +131,11 @@ def _show(answer: Answer, arguments: Namespace, around: Surroundings) -> None:
             _show_table(answer, arguments.limit or ROWS_SHOWN, around)
 
 
-class _Shown:
-    """A stream for a writer of CSV, which never puts control characters on a terminal."""
-
-    def __init__(self, out: TextIO) -> None:
-        self._out = out
-
-    def write(self, line: str) -> int:
-        """Write a line."""
-        return self._out.write(shown(line, self._out))
-
-
 def _show_table(answer: Answer, limit: int, around: Surroundings) -> None:
     rows = list(itertools.islice(answer.rows, limit))
     more = next(answer.rows, None) is not None
-    numbers = [
-        place
-        for place in range(len(answer.columns))
-        if all(value is None or _is_number(value) for value in (row[place] for row in rows))
-    ]
+    columns = zip(*rows, strict=True) if rows else [()] * len(answer.columns)
+    numbers = [place for place, values in enumerate(columns) if all(map(_is_number, values))]
     heads = [text.cut(name, CELL_CHARS_MAX) for name in answer.columns]
     cells = [[text.cut(_spelled(value), CELL_CHARS_MAX) for value in row] for row in rows]
     around.write(*text.table([heads, *cells], right=numbers))
@@ -158,7 +144,7 @@ def _show_table(answer: Answer, limit: int, around: Surroundings) -> None:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, NUMBERS) and not isinstance(value, bool)
+    return value is None or (isinstance(value, NUMBERS) and not isinstance(value, bool))
 
 
 def _spelled(value: Any) -> str:
@@ -190,10 +176,6 @@ def _moment(value: datetime) -> str:
     return value.isoformat(timespec=unit).removesuffix("+00:00") + "Z"
 
 
-def _list_of(value: Iterable[Any]) -> list[Any]:
-    return [_as_json(one) for one in value]
-
-
 # A datetime is a date as well.
 SPELLINGS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (float, lambda value: value if math.isfinite(value) else str(value)),
@@ -201,25 +183,17 @@ SPELLINGS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (date, date.isoformat),
     (bytes, bytes.hex),
     (dict, lambda value: {str(name): _as_json(one) for name, one in value.items()}),
-    (list | tuple, _list_of),
+    (list | tuple, lambda value: [*map(_as_json, value)]),
 )
 
 
 def _distinct(names: Sequence[str]) -> Iterable[str]:
     """Name columns by names that are each its own."""
-
-    def numbered() -> Iterator[str]:
-        seen: set[str] = set()
-        for name in names:
-            tried = name
-            for number in itertools.count(2):
-                if tried not in seen:
-                    break
-                tried = f"{name}_{number}"
-            seen.add(tried)
-            yield tried
-
-    return numbered()
+    seen: dict[str, None] = {}
+    for name in names:
+        tries = itertools.chain((name,), (f"{name}_{number}" for number in itertools.count(2)))
+        seen[next(tried for tried in tries if tried not in seen)] = None
+    return seen
 
 
 _FROM = option(

@@ -68,7 +68,7 @@ def referred(sql: str, sheets: Mapping[str, Sheet]) -> dict[str, Sheet]:
 
     Whatever the number of tables and files, those in question are opened, or fetched.
     """
-    duckdb = _duckdb()
+    duckdb = engine()
     # To find them it binds the query, which may name files and addresses.
     with duckdb.connect(config={"enable_external_access": "false"}) as connection:
         try:
@@ -87,7 +87,7 @@ def referred(sql: str, sheets: Mapping[str, Sheet]) -> dict[str, Sheet]:
 @contextmanager
 def answering(sql: str, sheets: Mapping[str, Sheet], folder: Path) -> Iterator[Answer]:
     """Ask; raises UsageError for what cannot be. `folder` is for what does not fit into memory."""
-    duckdb = _duckdb()
+    duckdb = engine()
     config = {"memory_limit": MEMORY, "temp_directory": str(folder)}
     with duckdb.connect(config=config) as opened, ThreadPoolExecutor(1) as pool:
         try:
@@ -97,11 +97,6 @@ def answering(sql: str, sheets: Mapping[str, Sheet], folder: Path) -> Iterator[A
             yield Answer(columns=columns, rows=_rows(pool, opened))
         except duckdb.Error as error:
             raise UsageError(_words(str(error), sheets)) from error
-
-
-def check_installed() -> None:
-    """Refuse to ask without DuckDB; raises UsageError that says how to get it."""
-    _duckdb()
 
 
 def _interruptible(pool: ThreadPoolExecutor, connection: Any, act: Callable[[], T]) -> T:
@@ -117,7 +112,8 @@ def _interruptible(pool: ThreadPoolExecutor, connection: Any, act: Callable[[], 
         raise
 
 
-def _duckdb() -> Any:
+def engine() -> Any:
+    """Import DuckDB; raises UsageError that says how to get it."""
     try:
         import duckdb
     except ImportError as error:

@@ -68,11 +68,6 @@ class Sheet:
         """How many rows it has."""
         return sum(file.rows for piece in self.pieces for file in piece.files)
 
-    @property
-    def bytes(self) -> int:
-        """How large its files are together."""
-        return sum(file.bytes for piece in self.pieces for file in piece.files)
-
 
 def sheets_of(exports: Sequence[Export]) -> dict[str, Sheet]:
     """Put tables together, by name; of equal rows those of the later export count."""
@@ -110,7 +105,7 @@ def _wanted(manifest: Manifest) -> Iterable[File]:
 
 def exports_in(folder: Path, shown: Path, day: str | None) -> list[Export]:
     """Find the exports in a folder or the folders in it, the last made last; raises UsageError."""
-    roots = [folder, *sorted(path for path in _listed(folder) if path.is_dir())]
+    roots = [folder, *sorted(path for path in folder.glob("*") if path.is_dir())]
     found = []
     for root in roots:
         for file in sorted((root / MANIFESTS).rglob("*.json")):
@@ -133,10 +128,6 @@ def exports_in(folder: Path, shown: Path, day: str | None) -> list[Export]:
                     f"{path} is not the file that was exported: export {export.manifest.day} again"
                 )
     return exports
-
-
-def _listed(folder: Path) -> list[Path]:
-    return list(folder.iterdir()) if folder.is_dir() else []
 
 
 def _check_format(exports: Sequence[Export], where: str) -> None:
