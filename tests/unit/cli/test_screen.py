@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.text import Text
 
@@ -228,6 +228,7 @@ CHANGES = st.fixed_dictionaries(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a machine may be busy
 @given(
     readings=st.lists(st.tuples(COUNTS_OF_HOSTS, CHANGES), min_size=1, max_size=4),
     columns=st.integers(0, 220),
