@@ -97,7 +97,7 @@ async def pages(arguments: Namespace, around: Surroundings) -> int:
         async with closing(found) as records:
             async for record in records:
                 number += 1
-                answer(arguments, around, page_as_json(record), _line(record))
+                around.write(json.dumps(page_as_json(record)) if arguments.json else _line(record))
         if not arguments.json:
             what = text.plural(number, f"{outcome} page" if outcome else "page")
             around.note(f"{what} of {crawl.id}")

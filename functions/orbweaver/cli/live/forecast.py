@@ -73,14 +73,9 @@ def forecast(status: Status, per_s: float, hosts: Sequence[HostRow]) -> Forecast
     deadline_s = crawl.duration_max_s - status.elapsed_ms / 1000
     if crawl.continuous or found.left_s is None or found.left_s <= deadline_s:
         return found
-    words = (
-        f"at most {text.roughly(deadline_s)}: its duration ends then, and {_known(left)} would take"
-    )
-    return Forecast(
-        left_s=max(0.0, deadline_s),
-        basis=Basis.DURATION,
-        words=f"{words} {text.roughly(found.left_s)}",
-    )
+    words = f"at most {text.roughly(deadline_s)}: its duration ends then, and {_known(left)}"
+    words += f" would take {text.roughly(found.left_s)}"
+    return Forecast(left_s=max(0.0, deadline_s), basis=Basis.DURATION, words=words)
 
 
 def hosts_begun_at(crawl: Crawl) -> int:

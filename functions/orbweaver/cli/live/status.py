@@ -230,13 +230,10 @@ def as_json(view: View) -> dict[str, Any]:
 
 
 def _host(row: HostRow) -> dict[str, Any]:
+    numbers = ("claimed", "done", "queued", "failed", "delay_ms")
     return {
         "host": row.name,
-        "claimed": row.claimed,
-        "done": row.done,
-        "queued": row.queued,
-        "failed": row.failed,
-        "delay_ms": row.delay_ms,
+        **{name: getattr(row, name) for name in numbers},
         "standing": str(row.standing),
         "wait_ms": row.wait_ms,
         "why": row.why or None,

@@ -71,12 +71,12 @@ class Sheet:
 
 def sheets_of(exports: Sequence[Export]) -> dict[str, Sheet]:
     """Put tables together, by name; of equal rows those of the later export count."""
-    owners: dict[tuple[str, str, str], int] = {}
-    for place, export in enumerate(exports):
-        for file in _wanted(export.manifest):
-            owners[file.table, export.manifest.day, file.crawl] = place
-    found = {file.table for export in exports for file in _wanted(export.manifest)}
-    names = query_names({*found, *(table.name for table in TABLES)})
+    owners = {
+        (file.table, export.manifest.day, file.crawl): place
+        for place, export in enumerate(exports)
+        for file in _wanted(export.manifest)
+    }
+    names = query_names({*(name for name, _, _ in owners), *(table.name for table in TABLES)})
     sheets = {table: Sheet(name=name) for name, table in names.items()}
     for table in TABLES:
         sheets[table.name].columns = {column.name: column for column in table.columns}
