@@ -26,6 +26,7 @@ from tests.memory import ManualClock
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
+    from types import ModuleType
 
     from tests.contract.worlds import Opener
 
@@ -37,6 +38,8 @@ OF_TABLES = {
         *("packs", "pages", "parked", "samples", "starts", "traces"),
     )
 }
+# Those of them that send, too.
+SENDING = {"test_costs", "test_starts", "test_traces"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -120,7 +123,7 @@ def opener(
             monkeypatch.setenv(f"{layout.ENDPOINT}_DYNAMODB", request.getfixturevalue("aws_tables"))
         async with Aws(session, validates=True) as aws:
             played = AwsWorld(clock=clock, aws=aws)
-            await played.open()
+            await played.open(queues=_suite(request.module) not in OF_TABLES - SENDING)
             lacking = {"moto": WithInserts, LOCAL: WithItems}.get(name)
             if lacking is not None:
                 played.clients["dynamodb"] = lacking(played.clients["dynamodb"])
@@ -129,9 +132,13 @@ def opener(
     return opened
 
 
+def _suite(module: ModuleType) -> str:
+    return module.__name__.rpartition(".")[2]
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Have the suites of tables run on AWS's own, too."""
-    tables = metafunc.module.__name__.rpartition(".")[2] in OF_TABLES
+    tables = _suite(metafunc.module) in OF_TABLES
     aws = [*AWS_WORLDS, *([pytest.param(LOCAL, marks=pytest.mark.emulator)] if tables else [])]
     for name, worlds in (("world", ["memory", "sqlite", *aws]), ("aws_world", aws)):
         if name in metafunc.fixturenames:

@@ -6,7 +6,9 @@ two warm Lambda functions have them. Its clock is set by the test; `sleep` moves
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -248,31 +250,54 @@ class SqliteWorld:
 
 @dataclass(slots=True, kw_only=True)
 class AwsWorld:
-    """AWS, played by a program on this machine: tables and queues of its own for every test."""
+    """AWS, played by a program on this machine: tables and queues of its own for every test.
+
+    A table or the bucket is made by the first request that names it: most tests need one or two.
+    """
 
     clock: ManualClock
     aws: Aws
     name: str = field(default_factory=lambda: uuid4().hex[:12])
     urls: dict[str, str] = field(default_factory=dict)
     clients: dict[str, Any] = field(default_factory=dict)
+    _made: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
-    async def open(self) -> None:
-        """Make tables, queues and a bucket."""
+    async def open(self, *, queues: bool = True) -> None:
+        """Make clients and, unless only tables are wanted, queues."""
         for service in ("dynamodb", "sqs", "s3", "events"):
-            self.clients[service] = await self.aws.client(service)
-        for table, keys in KEYS.items():
-            await self.clients["dynamodb"].create_table(
-                TableName=self.table(table),
-                KeySchema=[{"AttributeName": name, "KeyType": kind} for name, kind in keys],
-                AttributeDefinitions=[
-                    {"AttributeName": name, "AttributeType": "S"} for name, _ in keys
-                ],
-                BillingMode="PAY_PER_REQUEST",
-            )
+            self.clients[service] = client = await self.aws.client(service)
+            if service in ("dynamodb", "s3"):
+                client.meta.events.register("provide-client-params", self._named)
         for lane in (*LANES, "events"):
-            answer = await self.clients["sqs"].create_queue(QueueName=f"{self.name}-{lane}")
-            self.urls[lane] = answer["QueueUrl"]
-        await self.clients["s3"].create_bucket(Bucket=self.name)
+            self.urls[lane] = f"https://none.invalid/{lane}"
+            if queues:
+                answer = await self.clients["sqs"].create_queue(QueueName=f"{self.name}-{lane}")
+                self.urls[lane] = answer["QueueUrl"]
+
+    async def _named(self, params: dict[str, Any], model: Any, **_: Any) -> None:
+        """Make what a request names and is not there yet."""
+        if model.name in ("CreateTable", "CreateBucket"):
+            return
+        if "Bucket" in params:
+            wanted = {""} if params["Bucket"] == self.name else set()
+        else:
+            wanted = set(re.findall(rf"{self.name}-(\w+)", repr(params)))
+        for name in wanted & {"", *KEYS}:
+            if name not in self._made:
+                self._made[name] = asyncio.create_task(self._make(name))
+            await self._made[name]
+
+    async def _make(self, name: str) -> None:
+        if not name:
+            await self.clients["s3"].create_bucket(Bucket=self.name)
+            return
+        keys = KEYS[name]
+        await self.clients["dynamodb"].create_table(
+            TableName=self.table(name),
+            KeySchema=[{"AttributeName": key, "KeyType": kind} for key, kind in keys],
+            AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key, _ in keys],
+            BillingMode="PAY_PER_REQUEST",
+        )
 
     def table(self, name: str) -> str:
         """Name a table of this world."""
