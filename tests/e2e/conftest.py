@@ -19,8 +19,3 @@ def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
     """Deploy the stack to an emulator on a free port, as the command line would."""
     with enforced.standing(tmp_path_factory.mktemp("stand")) as stood:
         yield stood
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest, so that no process is left waiting for it at the end."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
