@@ -6,11 +6,16 @@ PY     := .venv/bin/python
 ARGS   ?=
 # Where each stack of the end-to-end tests leaves what its functions needed of AWS.
 BOOKS  := $(CURDIR)/.local/books
+# What those tests say, while others run beside them.
+SAID   := $(CURDIR)/.local/end-to-end.log
+# The tests that only compute: they start neither an emulator nor Node.
+COMPUTING := tests/unit tests/property tests/simulation
 
 SHELL         := /bin/sh
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-long check lint format typecheck pytest unit simulate mutants chaos fairness bench \
-        fuzz scale export-scale hostile-site deployed arm64 setup venv up down status wheel lock clean python
+        serving computing waiting fuzz scale export-scale hostile-site deployed arm64 \
+        setup venv up down status wheel lock clean python
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,7 +23,8 @@ help: ## list the targets
 demo: setup ## crawl a small site on this machine and show what came of it
 	@$(PY) -m tests.demo $(ARGS)
 
-test: lint typecheck pytest ## everything: format, lint, types and all tests; before a merge
+test: setup lint ## everything: format, lint, types and all tests; before a merge
+	@$(MAKE) --no-print-directory -j 3 typecheck pytest
 
 check: lint typecheck ## format, lint, types and the tests that take a minute; before every commit
 	@$(PY) -m pytest -q -n 2 --dist worksteal -m "not thorough and not slow and not long and not emulator and not infra" \
@@ -34,13 +40,23 @@ format: venv ## reformat, and fix what can be fixed safely
 typecheck: venv ## strict types
 	@$(PY) -m mypy
 
-# The end-to-end tests of a process share a deployed stack. They mostly wait, so two go at once.
-pytest: setup ## all tests; ARGS="-k robots -x" runs the ones asked for
-	@if [ -n "$(ARGS)" ]; then $(PY) -m pytest $(ARGS); else \
-	    $(PY) -m pytest -n 3 --dist worksteal -m "not e2e and not long" && \
-	    rm -rf $(BOOKS) && \
-	    ORBWEAVER_BOOKS=$(BOOKS) $(PY) -m pytest -n 2 --dist loadfile -m "e2e and not chaos and not long" && \
-	    $(PY) -m tests.iam $(BOOKS); fi
+# First the tests that start servers, and keep to times by the clock. Then those that only compute fill
+# the time in which the end-to-end tests wait, whose words are shown at their end.
+pytest: setup $(if $(ARGS),,computing waiting) ## all tests; ARGS="-k robots -x" runs the ones asked for
+	@$(if $(ARGS),$(PY) -m pytest $(ARGS),:)
+
+serving: setup
+	@$(PY) -m pytest -n 3 --dist worksteal -m "not e2e and not long" $(COMPUTING:%=--ignore=%)
+
+computing: serving
+	@nice -n 5 $(PY) -m pytest -n 2 --dist worksteal -m "not long" $(COMPUTING)
+
+# The end-to-end tests of a process share a deployed stack.
+waiting: serving
+	@rm -rf $(BOOKS)
+	@ORBWEAVER_BOOKS=$(BOOKS) $(PY) -m pytest -n 2 --dist loadfile -m "e2e and not chaos and not long" \
+	    tests/e2e >$(SAID) 2>&1; code=$$?; cat $(SAID); exit $$code
+	@$(PY) -m tests.iam $(BOOKS)
 
 test-long: setup ## the end-to-end tests that take minutes, which `make test` leaves out
 	@rm -rf $(BOOKS)
