@@ -87,13 +87,12 @@ def ensure_emulator(say: Say) -> None:
 
 
 def ensure_cdk(say: Say) -> None:
-    """Have the CDK command line; raises LocalStackError where its library or Node is missing."""
+    """Have the CDK command line; raises ExtraMissing where its library or Node is missing."""
     if layout.CHECKOUT:
         return
     if not extras.has_cdk():
-        raise LocalStackError(
-            "This changes the stack's template, which needs CDK: "
-            f"{extras.install_words(extras.DEPLOY)}"
+        raise extras.ExtraMissing(
+            f"this deploys by CDK, which is not installed: {extras.install_words(extras.DEPLOY)}"
         )
     ensure_project()
     folder = layout.node_directory()

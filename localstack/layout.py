@@ -54,9 +54,10 @@ def node_directory() -> Path:
     """Return the folder that holds the `node` that CDK runs on (infra/node.py)."""
     found = node.folder()
     if found is None:
-        fix = "run `make setup`" if CHECKOUT else extras.install_words(extras.NODE)
-        needed = f"Node {node.VERSION_MIN} or newer, with npm"
-        raise LocalStackError(f"CDK needs {needed}, and there is none: {fix}")
+        lacking = f"CDK needs Node {node.VERSION_MIN} or newer, with npm, and there is none"
+        if CHECKOUT:
+            raise LocalStackError(f"{lacking}: run `make setup`")
+        raise extras.ExtraMissing(f"{lacking}: {extras.install_words(extras.NODE)}")
     return found
 
 

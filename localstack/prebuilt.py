@@ -7,8 +7,8 @@ Rules
   context changes the template, which needs CDK.
 - Three things depend on the machine and are filled in: the functions' Python, their architecture,
   and where their code is. The code is built here, of the libraries that requirements/ pins.
-- Without pyarrow here, the stack exports no Parquet, and its functions are not given pyarrow: that
-  is 165 MB less to fetch and to unpack.
+- Functions of a stack that exports no Parquet (`-c export_formats=jsonl`) are not given pyarrow,
+  which is 165 MB less to fetch and to unpack.
 - The result is a cloud assembly as far as `assembly` and `amend` read one.
 """
 
@@ -46,12 +46,6 @@ FAILED = ("CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILE
 def is_used(environment: Mapping[str, str]) -> bool:
     """Tell whether a stack is deployed by this module."""
     return bool(environment.get(layout.ENDPOINT)) and not extras.has_cdk()
-
-
-def defaults(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the context that follows from what is installed here."""
-    lacking = is_used(environment) and not extras.has_parquet()
-    return {FORMATS: "jsonl"} if lacking else {}
 
 
 def contexts(common: Mapping[str, str]) -> dict[str, dict[str, str]]:
@@ -165,8 +159,8 @@ def _template(context: Mapping[str, str]) -> dict[str, Any]:
             return template
     usual = set(shipped[0]["context"].items()) if shipped else set()
     given = ", ".join(f"{key}={value}" for key, value in wanted.items() - usual if key != KEY)
-    raise LocalStackError(
-        f"{given or 'This'} changes the stack's template, which needs CDK:"
+    raise extras.ExtraMissing(
+        f"{given or 'this'} changes the stack's template, which needs CDK:"
         f" {extras.install_words(extras.DEPLOY)}"
     )
 

@@ -23,7 +23,6 @@ from localstack import (
     installed,
     layout,
     lending,
-    prebuilt,
 )
 from localstack.errors import LocalStackError
 
@@ -127,7 +126,7 @@ def bring_up_to_date(
     # One deployment at a time: the second finds it done.
     with guard.locked(running.directory / "deploy"), cdk.client("ssm", environment) as ssm:
         given = dict(context or {})
-        usual = {**CONTEXT, **prebuilt.defaults(environment), **(defaults or {})}
+        usual = {**CONTEXT, **(defaults or {})}
         planned = deployment.plan(given, environment, defaults=usual, reset=reset, root=root)
         if planned.off and working:
             raise LocalStackError(

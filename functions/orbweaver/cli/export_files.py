@@ -8,9 +8,9 @@ is found out before anything is crawled.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
@@ -28,19 +28,12 @@ if TYPE_CHECKING:
     from orbweaver.exporting.run_state import UnitProgress
 
 OUT = Path("out")
-PARQUET = "parquet"
-FORMATS = ("jsonl", PARQUET)
+# Of an export that is told none.
+FORMATS = ("jsonl", "parquet")
 RUN_SUFFIX_CHARS = len("-20261121-235959")
 
 
 PROBE_BYTES = 64 * 1024
-
-
-def usual_formats() -> tuple[str, ...]:
-    """Return the formats of an export that is told none: Parquet only where it can be written."""
-    from localstack import extras
-
-    return tuple(name for name in FORMATS if name != PARQUET or extras.has_parquet())
 
 
 class Unwritten(Exception):
@@ -52,7 +45,7 @@ class FilesWanted:
     """What is to be written where, and who is told how far it is."""
 
     folder: Path
-    formats: tuple[str, ...] = field(default_factory=usual_formats)
+    formats: tuple[str, ...] = FORMATS
     say: Callable[[str], None] | None = None
 
 
@@ -76,15 +69,6 @@ class Written:
             for manifest in self.manifests
             for file in manifest.files
         ]
-
-
-def check_formats(formats: Iterable[str]) -> None:
-    """Refuse Parquet where it cannot be written; raises UsageError."""
-    from localstack import extras
-
-    if PARQUET in formats and not extras.has_parquet():
-        fix = f"{extras.install_words(extras.QUERY)}, or leave it out: --format jsonl"
-        raise UsageError(f"--format: Parquet is written by pyarrow, which is not installed: {fix}")
 
 
 def check_folder(folder: Path, name: str | None, crawl_id: str | None = None) -> None:
@@ -142,11 +126,6 @@ async def export_crawl(session: Session, crawl: Crawl, wanted: FilesWanted) -> W
     alone = _alone(session, wanted)
     with _writing(wanted.folder):
         manifests = await alone.export_between(crawl.started_at_ms, last_ms, crawl=crawl.id)
-    if wanted.say is not None and wanted.formats != FORMATS and wanted.formats == usual_formats():
-        from localstack import extras
-
-        lacking = "no Parquet was written, which `orbweaver query` reads"
-        wanted.say(f"{lacking}: {extras.install_words(extras.QUERY)} for both")
     return Written(folder=wanted.folder, manifests=manifests)
 
 

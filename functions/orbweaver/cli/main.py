@@ -69,6 +69,8 @@ def run(words: Sequence[str], around: Surroundings) -> int:
         return int(end.code or 0)
     except (UsageError, ControlError) as error:
         code, said = USAGE, str(error)
+    except ModuleNotFoundError as error:
+        code, said = USAGE, _lacking(error)
     except Unwritten as error:
         code, said = exit_codes.FAILED, f"{error}: make room, or give another --out, and repeat it"
     except StackUnreachable as error:
@@ -85,6 +87,16 @@ def run(words: Sequence[str], around: Surroundings) -> int:
     if code == UNREACHABLE:
         around.note(*around.machine.lost())
     return code
+
+
+def _lacking(error: ModuleNotFoundError) -> str:
+    """Say which extra a command needs that is not installed; raises the error if it is none."""
+    from localstack import extras
+
+    said = extras.told(error)
+    if said is None:
+        raise error
+    return said
 
 
 def _surroundings(this: local_machine.ThisMachine) -> Surroundings:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import builtins
 import io
-from typing import Any
 
 import pytest
 
@@ -134,16 +132,3 @@ def test_what_is_no_manifest_is_passed_over(desk: Desk) -> None:
     """Another version's, for one."""
     (desk.folder / "out" / CRAWL / "manifests" / "dt=2026-11-20.json").write_text("{}")
     assert desk.rows("SELECT count(*) AS n FROM pages") == [{"n": 3}]
-
-
-def test_without_duckdb_it_says_how_to_get_it(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is an extra."""
-    real = builtins.__import__
-
-    def without(name: str, *rest: Any, **more: Any) -> Any:
-        if name == "duckdb":
-            raise ImportError(name)
-        return real(name, *rest, **more)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    assert "pip install 'orbweaver-crawler[query]'" in desk.refused("SELECT 1")

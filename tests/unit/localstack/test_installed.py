@@ -121,13 +121,13 @@ def test_without_pip_and_uv_it_says_what_is_missing(
 def test_what_needs_cdk_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its library by one extra; Node by another, unless the machine has one."""
     monkeypatch.setattr(extras, "has_cdk", lambda: False)
-    with pytest.raises(LocalStackError, match=r"pip install 'orbweaver-crawler\[deploy\]'"):
+    with pytest.raises(extras.ExtraMissing, match=r"pip install 'orbweaver-crawler\[deploy\]'"):
         installed.ensure_cdk(pytest.fail)
     monkeypatch.setattr(extras, "has_cdk", lambda: True)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     monkeypatch.setattr(shutil, "which", lambda _: None)
     monkeypatch.setattr(installed, "ensure_project", lambda: None)
-    with pytest.raises(LocalStackError, match=r"pip install 'orbweaver-crawler\[node\]'"):
+    with pytest.raises(extras.ExtraMissing, match=r"pip install 'orbweaver-crawler\[node\]'"):
         installed.ensure_cdk(pytest.fail)
 
 
@@ -136,19 +136,6 @@ def test_the_folder_of_an_installed_package(tmp_path: Path) -> None:
     assert layout.data_folder({"ORBWEAVER_HOME": str(tmp_path)}) == tmp_path
     assert layout.data_folder({"XDG_DATA_HOME": str(tmp_path)}) == tmp_path / "orbweaver"
     assert layout.data_folder({}).parts[-3:] == (".local", "share", "orbweaver")
-
-
-@pytest.mark.parametrize("parquet", [True, False])
-def test_a_stack_exports_what_can_be_written(
-    monkeypatch: pytest.MonkeyPatch, *, parquet: bool
-) -> None:
-    """Without pyarrow no Parquet; where CDK is installed, it deploys, and nothing is assumed."""
-    here = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}
-    monkeypatch.setattr(extras, "has_parquet", lambda: parquet)
-    assert prebuilt.defaults(here) == {}
-    monkeypatch.setattr(extras, "has_cdk", lambda: False)
-    assert prebuilt.defaults(here) == ({} if parquet else {"export_formats": "jsonl"})
-    assert prebuilt.defaults({}) == {}
 
 
 class Played:

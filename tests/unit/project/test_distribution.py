@@ -56,7 +56,7 @@ def test_nothing_else_is_ever_told_to_be_installed() -> None:
 def test_every_extra_that_is_named_exists() -> None:
     """In messages and pages; and the page says what each costs."""
     known = set(PROJECT["project"]["optional-dependencies"])
-    assert known == {extras.QUERY, extras.DEPLOY, extras.NODE}
+    assert known == {extras.AWS, extras.DEPLOY, extras.NODE}
     for path in TEXTS:
         for found in re.finditer(r"orbweaver-crawler\[([a-z,]+)\]", path.read_text()):
             assert set(found[1].split(",")) <= known, path
@@ -66,12 +66,25 @@ def test_every_extra_that_is_named_exists() -> None:
 
 
 def test_the_least_has_what_functions_need_and_no_tools() -> None:
-    """The group of the code asset is part of it, in the same versions; CDK and DuckDB are not."""
+    """The group of the code asset, in the same versions, but for AWS: that is an extra."""
     needed = names(PROJECT["project"]["dependencies"])
-    assert names(PROJECT["dependency-groups"]["runtime"]) <= needed
+    runtime = names(PROJECT["dependency-groups"]["runtime"])
+    aws = names(PROJECT["project"]["optional-dependencies"][extras.AWS])
+    assert runtime <= needed | aws
+    assert not needed & aws
     words = " ".join(needed)
-    for heavy in ("aws-cdk", "node", "duckdb", "pyarrow", "mypy", "moto", "ministack"):
+    for heavy in ("aws", "boto", "node", "pyarrow", "mypy", "moto", "ministack"):
         assert heavy not in words
+    speaks_to_a_stack = {
+        package for package, (extra, _) in extras.PACKAGES.items() if extra == extras.AWS
+    }
+    assert {re.split(r"[<>=]", one)[0].replace("-", "_") for one in aws} <= speaks_to_a_stack
+
+
+def test_what_deploys_speaks_to_a_stack() -> None:
+    """Installing the one extra installs the other."""
+    deploy = PROJECT["project"]["optional-dependencies"][extras.DEPLOY]
+    assert f"{extras.DISTRIBUTION}[{extras.AWS}]" in deploy
 
 
 @pytest.mark.thorough
@@ -102,7 +115,7 @@ def test_the_wheel_has_what_a_crawl_needs(tmp_path: Path) -> None:
         metadata = Parser().parsestr(wheel.read(about).decode())
         assert "orbweaver = orbweaver.cli.main:main" in wheel.read(entry).decode()
     assert metadata["Name"] == extras.DISTRIBUTION
-    assert set(metadata.get_all("Provides-Extra", [])) == {"query", "deploy", "node"}
+    assert set(metadata.get_all("Provides-Extra", [])) == {"aws", "deploy", "node"}
     for part in (
         "orbweaver/cli/query/queries/",
         "handlers/worker.py",

@@ -167,8 +167,7 @@ def _checked(
 ) -> tuple[Crawl, dict[str, str]]:
     """Look at all that can be wrong before anything is started; the crawl, and its stack's keys."""
     wanted = checked(plan, around)
-    arguments.format = arguments.format or export_files.usual_formats()
-    export_files.check_formats(arguments.format)
+    arguments.format = arguments.format or export_files.FORMATS
     if "warc" in arguments.format and wanted.bodies is Bodies.OFF:
         raise UsageError("--format: warc holds bodies, and this crawl stores none (bodies: off)")
     context = custom.context_of(arguments.extractor, around, wanted.items)

@@ -174,8 +174,7 @@ def _line(record: PageRecord) -> str:
 
 async def export(arguments: Namespace, around: Surroundings) -> int:
     """Write page records into files: of a crawl, of a day, or of a crawl's day."""
-    formats = arguments.format or export_files.usual_formats()
-    export_files.check_formats(formats)
+    formats = arguments.format or export_files.FORMATS
     async with chosen(arguments, around) as session:
         crawl = await session.control.find(arguments.crawl) if arguments.crawl else None
         folder = arguments.out or (export_files.OUT / crawl.id if crawl else export_files.OUT)

@@ -43,8 +43,6 @@ def query(arguments: Namespace, around: Surroundings) -> int:
     sql = _sql(arguments, around)
     if arguments.target and arguments.source:
         raise UsageError("--from: a folder is no stack: leave out --target")
-    if sql is not None:
-        duckdb.engine()  # before it is said that there is no Parquet, for the same reason
     with TemporaryDirectory(prefix="orbweaver-") as folder:
         place = Path(folder)
         known, taken = _tables(arguments, around, sql, place / "files")

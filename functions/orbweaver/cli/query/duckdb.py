@@ -68,7 +68,8 @@ def referred(sql: str, sheets: Mapping[str, Sheet]) -> dict[str, Sheet]:
 
     Whatever the number of tables and files, those in question are opened, or fetched.
     """
-    duckdb = engine()
+    import duckdb
+
     # To find them it binds the query, which may name files and addresses.
     with duckdb.connect(config={"enable_external_access": "false"}) as connection:
         try:
@@ -87,8 +88,9 @@ def referred(sql: str, sheets: Mapping[str, Sheet]) -> dict[str, Sheet]:
 @contextmanager
 def answering(sql: str, sheets: Mapping[str, Sheet], folder: Path) -> Iterator[Answer]:
     """Ask; raises UsageError for what cannot be. `folder` is for what does not fit into memory."""
-    duckdb = engine()
-    config = {"memory_limit": MEMORY, "temp_directory": str(folder)}
+    import duckdb
+
+    config: dict[str, Any] = {"memory_limit": MEMORY, "temp_directory": str(folder)}
     with duckdb.connect(config=config) as opened, ThreadPoolExecutor(1) as pool:
         try:
             _close_up(opened, sheets)
@@ -110,18 +112,6 @@ def _interruptible(pool: ThreadPoolExecutor, connection: Any, act: Callable[[], 
             connection.interrupt()
             wait([work], INTERRUPTED_EVERY_S)
         raise
-
-
-def engine() -> Any:
-    """Import DuckDB; raises UsageError that says how to get it."""
-    try:
-        import duckdb
-    except ImportError as error:
-        from localstack import extras
-
-        fix = extras.install_words(extras.QUERY)
-        raise UsageError(f"queries need DuckDB, which is not installed: {fix}") from error
-    return duckdb
 
 
 def _check(duckdb: Any, connection: Any, sql: str) -> None:

