@@ -15,7 +15,7 @@ AWS, DEPLOY, NODE = "aws", "deploy", "node"
 # The extra of each package that a command may lack, and what needs it.
 A_STACK = "a stack, on AWS or on an emulator,"
 PACKAGES = {
-    **dict.fromkeys(("aiobotocore", "aws_lambda_powertools", "boto3", "botocore"), (AWS, A_STACK)),
+    **dict.fromkeys(("aiobotocore", "boto3", "botocore"), (AWS, A_STACK)),
     **dict.fromkeys(("aws_cdk", "cdk_nag", "constructs"), (DEPLOY, "a stack's template")),
 }
 

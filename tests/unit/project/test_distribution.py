@@ -73,7 +73,7 @@ def test_the_least_has_what_functions_need_and_no_tools() -> None:
     assert runtime <= needed | aws
     assert not needed & aws
     words = " ".join(needed)
-    for heavy in ("aws", "boto", "node", "pyarrow", "mypy", "moto", "ministack"):
+    for heavy in ("boto", "node", "pyarrow", "mypy", "moto", "ministack"):
         assert heavy not in words
     speaks_to_a_stack = {
         package for package, (extra, _) in extras.PACKAGES.items() if extra == extras.AWS

@@ -76,7 +76,7 @@ def local(arguments: Namespace, around: Surroundings) -> int:
 
 def deploy(arguments: Namespace, around: Surroundings) -> int:
     """Deploy the stack, or bring it up to date."""
-    environment, context, name = _meant(arguments, around)
+    environment, context, name = _stack_of(arguments, around)
     names = [] if arguments.new else around.machine.stacks(environment)
     if names and name not in names:  # it may be mistyped
         raise UsageError(
@@ -93,7 +93,7 @@ def deploy(arguments: Namespace, around: Surroundings) -> int:
 
 def destroy(arguments: Namespace, around: Surroundings) -> int:
     """Remove the stack."""
-    environment, context, name = _meant(arguments, around)
+    environment, context, name = _stack_of(arguments, around)
     around.note(f"removing the stack {name!r} {_whereabouts(environment)}")
     # On AWS it is CDK that asks.
     asked = environment.get(ENDPOINT) and not arguments.yes
@@ -124,7 +124,7 @@ def context_of(arguments: Namespace, around: Surroundings) -> dict[str, str]:
     return context
 
 
-def _meant(
+def _stack_of(
     arguments: Namespace, around: Surroundings
 ) -> tuple[Mapping[str, str], dict[str, str], str]:
     """Say which stack is meant, and what is given for it; --stack is the same as -c stack_name."""
