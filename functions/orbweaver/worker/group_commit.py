@@ -34,6 +34,8 @@ TOGETHER_MAX = 50
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
+    """What is to be committed together."""
+
     crawl: Crawl
     commits: list[tuple[Ledger, Counts]] = field(default_factory=list)
 

@@ -45,6 +45,8 @@ NEXT_PART_S = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kept:
+    """An answer, and when it was asked for."""
+
     got: Read
     answer: Response | Failure
     at_ms: int
