@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from orbweaver.exporting import formats
 from orbweaver.exporting.cells import MOMENT_MAX, MOMENT_MIN
-from orbweaver.exporting.formats.rows import invalid_rows, item_rows, page_row, text_row
+from orbweaver.exporting.chunk import invalid_row, item_row, page_row, text_row
 from orbweaver.model.columns import (
     INVALID_ITEMS,
     ORIGIN,
@@ -146,7 +146,8 @@ def test_items_read_back(found: tuple[tuple[Column, ...], list[dict[str, Any]]])
     columns, fields = found
     table = item_table("shop", "book", columns)
     items = tuple(Item(table="book", place=n, fields=each) for n, each in enumerate(fields))
-    rows = [row for _, row in item_rows(record_of(items))]
+    record = record_of(items)
+    rows = [item_row(record, item) for item in items if item.valid]
     check(table, rows)
     for read, each in zip(values(table, rows), fields, strict=True):
         for column, value in zip(columns, read[len(ORIGIN) :], strict=True):
@@ -178,7 +179,8 @@ def test_invalid_items_and_texts_read_back(
         Item(table=name, place=place % 2**63, fields={"a": name}, problems=(*problems, "missing"))
         for name, place, problems, _ in found
     )
-    check(INVALID_ITEMS, list(invalid_rows(record_of(items))))
+    record = record_of(items)
+    check(INVALID_ITEMS, [invalid_row(record, item) for item in items if not item.valid])
     documents = [{"title": name, "text": "".join(problems)} for name, _, problems, _ in found]
     check(TEXTS, [text_row(record_of(()), document) for document in documents])
 

@@ -22,7 +22,7 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.exporting.formats.rows import page_row
+from orbweaver.exporting.chunk import page_row
 from tests.simulation.tables import line_of
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from pyarrow import parquet as pq
 
 from orbweaver.erasure.erasure import Forgetter
 from orbweaver.erasure.messages import Stores
+from orbweaver.exporting.chunk import page_row, text_row
 from orbweaver.exporting.formats import archive as warc_writer
 from orbweaver.exporting.formats import writer
-from orbweaver.exporting.formats.rows import page_row, text_row
 from orbweaver.exporting.manifest import PREFIX, File, Manifest, Sums, encode_manifest, path_of
 from orbweaver.exporting.snapshot import SnapshotEntry, bundled, entry_line
 from orbweaver.frontier import warc

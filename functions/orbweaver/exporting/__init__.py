@@ -5,10 +5,9 @@ export.
 
     requests          which days are asked for
     manifest          where files lie, and which of them count
-    planner           which units a day has
     run_state         orders to workers, and what they leave for each other
     runs              which run of a day counts
-    exporter          put together; one order worked through
+    exporter          which units a day has; one order worked through
     unit_worker       one unit
     row_reader        its rows
     chunk             a stretch of them in all formats
@@ -22,5 +21,5 @@ export.
     snapshot_store    read and written
     change_feed       what a run has changed
     glue_schema       names and types for SQL
-    ports             orders, the bus, the catalogue, the feed
+    ports             orders, the bus, the catalogue
 """

@@ -15,7 +15,6 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
@@ -35,24 +34,14 @@ MOMENT_MIN = (datetime(1, 1, 1, tzinfo=UTC) - EPOCH) // MILLISECOND
 MOMENT_MAX = (datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC) - EPOCH) // MILLISECOND
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cells:
-    """Takes rows of a table apart."""
+def cells_of(table: Table) -> Callable[[Mapping[str, Any]], list[Any]]:
+    """Return what takes rows of a table apart: into values, in the order of its columns."""
+    columns = tuple(
+        (column.name, column.type is Type.STRING and not column.many, _fit_of(column))
+        for column in table.columns
+    )
 
-    _columns: tuple[tuple[str, bool, Fit], ...]
-
-    @classmethod
-    def of(cls, table: Table) -> Cells:
-        """Return what takes rows of a table apart."""
-        return cls(
-            _columns=tuple(
-                (column.name, column.type is Type.STRING and not column.many, _fit_of(column))
-                for column in table.columns
-            )
-        )
-
-    def of_row(self, row: Mapping[str, Any]) -> list[Any]:
-        """Return the values of a row in the order of its columns."""
+    def of_row(row: Mapping[str, Any]) -> list[Any]:
         found = row.get
         return [
             value
@@ -60,8 +49,10 @@ class Cells:
             if (value := found(name)) is None
             or (text and value.__class__ is str and value.isascii())
             else fit(value)
-            for name, text, fit in self._columns
+            for name, text, fit in columns
         ]
+
+    return of_row
 
 
 def iso(at_ms: int) -> str:

@@ -176,14 +176,7 @@ def _page(run: EndedRun, before: SnapshotEntry | None, record: PageRecord) -> Ru
 
 
 def _entry(run: EndedRun, record: PageRecord, *, page: bool, sha256: str | None) -> SnapshotEntry:
-    return SnapshotEntry(
-        url=record.url,
-        page=page,
-        sha256=sha256,
-        crawl=run.id,
-        asked_ms=record.fetched_at,
-        referrer=record.referrer,
-    )
+    return SnapshotEntry(record.url, page, sha256, run.id, record.fetched_at, record.referrer)
 
 
 def deleted(run: EndedRun, before: SnapshotEntry | None, at_ms: int) -> list[Any] | None:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.exporting.formats import ARCHIVE, WARC, Writer
 from orbweaver.exporting.formats.hashed_file import Made
-from orbweaver.exporting.formats.rows import invalid_rows, item_rows, page_row, text_row
 from orbweaver.exporting.formats.warc import WarcWriter
 from orbweaver.exporting.manifest import File, path_of
 from orbweaver.exporting.run_state import Cut, Unit, UnitProgress
@@ -35,7 +34,8 @@ from orbweaver.model.columns import (
     item_table,
 )
 from orbweaver.model.crawl import Crawl
-from orbweaver.model.page_record import PageRecord
+from orbweaver.model.item import Item
+from orbweaver.model.page_record import COLUMNS, PageRecord
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 TOGETHER = 4
 UNTYPED = (Column(name="item"),)
 COLUMNS_OF_ORIGIN = tuple(column.name for column in ORIGIN)
+DOCUMENT = tuple(column.name for column in TEXTS.columns if column not in ORIGIN)
 # What a crawl's id has behind its name.
 RUN_CHARS = len("-20261121-235959")
 
@@ -53,7 +54,10 @@ class ChunkTables:
 
     def __init__(self, crawl_id: str, crawl: Crawl | None) -> None:
         self.name = crawl_id[:-RUN_CHARS] if crawl is None else crawl.name
-        self._items = {} if crawl is None else _tables_of(crawl)
+        self._items = {
+            rule.name: item_table(self.name, rule.name, columns_of(rule))
+            for rule in (() if crawl is None else crawl.items)
+        }
         self._untyped: dict[str, Table] = {}
 
     def items(self, rule: str) -> Table | None:
@@ -98,14 +102,15 @@ class Chunk:
         """Append a page, its items and its text, in all formats."""
         record = row.record
         self._put(PAGES, page_row(record), cut)
-        for rule, cells in item_rows(record):
-            table = self._tables.items(rule)
-            if table is None:
-                self._put(self._tables.untyped(rule), _untyped(cells), cut)
+        for item in sorted(record.extracted, key=lambda item: not item.valid):
+            table = self._tables.items(item.table)
+            if not item.valid:
+                self._put(INVALID_ITEMS, invalid_row(record, item), cut)
+            elif table is None:
+                untyped = _untyped(item_row(record, item))
+                self._put(self._tables.untyped(item.table), untyped, cut)
             else:
-                self._put(table, cells, cut)
-        for cells in invalid_rows(record):
-            self._put(INVALID_ITEMS, cells, cut)
+                self._put(table, item_row(record, item), cut)
         if row.text is not None:
             self._put(TEXTS, text_row(record, row.text), cut)
         if row.answer is not None:
@@ -194,12 +199,41 @@ class Chunk:
         )
 
 
-def _tables_of(crawl: Crawl) -> dict[str, Table]:
-    return {rule.name: item_table(crawl.name, rule.name, columns_of(rule)) for rule in crawl.items}
-
-
 def _untyped(cells: Mapping[str, Any]) -> dict[str, Any]:
     """Put what was found into one cell."""
     found = {name: value for name, value in cells.items() if name not in COLUMNS_OF_ORIGIN}
     item = json.dumps(found, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return {name: cells[name] for name in COLUMNS_OF_ORIGIN} | {"item": item}
+
+
+# --- rows of a record ---------------------------------------------------------------------------
+
+
+def page_row(record: PageRecord) -> dict[str, Any]:
+    """Return the row of a record in the table of pages."""
+    return {name: getattr(record, name) for name in COLUMNS}
+
+
+def text_row(record: PageRecord, document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the row of a record's text, as its `conversion` holds it."""
+    return _origin(record) | {name: document.get(name) for name in DOCUMENT}
+
+
+def item_row(record: PageRecord, item: Item) -> dict[str, Any]:
+    """Return the row of a valid item in its rule's table."""
+    return {**item.fields, **_origin(record), "place": item.place}
+
+
+def invalid_row(record: PageRecord, item: Item) -> dict[str, Any]:
+    """Return the row of an item that is not what its rule asks for."""
+    return {
+        **_origin(record),
+        "place": item.place,
+        "rule": item.table,
+        "problems": list(item.problems),
+        "item": json.dumps(dict(item.fields), ensure_ascii=False, separators=(",", ":")),
+    }
+
+
+def _origin(record: PageRecord) -> dict[str, Any]:
+    return {"crawl": record.crawl, "url": record.url, "fetched_at": record.fetched_at}

@@ -11,12 +11,9 @@ and after a death. All that they know of each other lies in files (exporting/run
 - A request that comes in later begins a run of its own, which takes the place of the one before:
   what was stored when it came in is in its export. The same request twice is one run.
 - A unit has one worker in the end, by its tickets, however many orders there are. One that goes on
-  in another turn is ordered under a higher ticket, and copies stop at their next chunk. So copies
-  never become more.
-- Runs that saw different records could mix their files, if one stands still between looking whether
-  it counts and putting a file. So it looks again afterwards, and a worker that is late sees to it
-  that what stands is true (repair.py). The last one to seal reads what stands after it
-  (finalizer.py).
+  in another turn is ordered under a higher ticket, and copies stop at their next chunk.
+- Runs that saw different records could mix their files. A worker that is late sees to it that what
+  stands is true (repair.py), and the last one to seal reads what stands after it (finalizer.py).
 - Time: a unit does at least a chunk a turn, so that a day ends. Memory: the rows of a chunk are in
   files, and what is read ahead is bounded (row_reader.py); the state of a run goes with its files.
 
@@ -34,21 +31,27 @@ from hashlib import blake2b
 from random import Random
 from typing import Any
 
+from orbweaver.exporting.change_feed import ChangeFeed
 from orbweaver.exporting.file_store import Store
 from orbweaver.exporting.finalizer import Finalizer
-from orbweaver.exporting.manifest import (
-    PREFIX,
-    Manifest,
-    check_day,
-    days_between,
-    decode_manifest,
-)
-from orbweaver.exporting.planner import Planner
-from orbweaver.exporting.ports import Catalogue, ExportEvents, Feed, Orders
+from orbweaver.exporting.manifest import PREFIX, Manifest, check_day, days_between, decode_manifest
+from orbweaver.exporting.ports import Catalogue, ExportEvents, Orders
 from orbweaver.exporting.repair import Repairer
-from orbweaver.exporting.requests import identity_of, jobs_of
+from orbweaver.exporting.requests import RUN_MS_MAX, identity_of, jobs_of
 from orbweaver.exporting.row_reader import READ_AHEAD_ROWS, RowReader
-from orbweaver.exporting.run_state import Cut, ExportScope, OrderKind, UnitProgress, decode_order
+from orbweaver.exporting.run_state import (
+    FIRST,
+    Cut,
+    ExportScope,
+    OrderKind,
+    RunPlan,
+    Unit,
+    UnitProgress,
+    begun_ms,
+    changes_of,
+    decode_order,
+    groups_of,
+)
 from orbweaver.exporting.runs import ExportRuns
 from orbweaver.exporting.unit_worker import UnitWorker
 from orbweaver.exporting.workspace import FolderWorkspace, Workspace
@@ -61,6 +64,82 @@ UNIT_PARTS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Planner:
+    """Begins runs; a unit has about `unit_rows_max` rows, None: it is never cut.
+
+    Order of effects: note that the run has begun, keep its plan, order its units. A request that
+    comes twice goes on where it stopped the first time.
+
+    The number of units of a crawl follows from its records in the day's first shard, so the same
+    records are cut the same way. Its counters would not do: they grow while it runs, and count
+    other days too.
+    """
+
+    pages: Pages
+    store: Store
+    runs: ExportRuns
+    feed: ChangeFeed | None
+    cut: Cut
+    unit_rows_max: int | None
+
+    async def begin(self, scope: ExportScope, token: str, *, gives_way: bool = False) -> str | None:
+        """Begin a run, and have it worked on; None where another one does what is asked for."""
+        if gives_way and await self._going_on(scope, token):
+            return None
+        run = await self.runs.begin(scope, token, self.store.clock.now_ms())
+        if run is None:
+            return None
+        plan = await self.runs.plan(scope, run)
+        if plan is None:
+            plan = RunPlan(cut=self.cut, units=await self._units(scope))
+            await self.runs.keep_plan(scope, run, plan)
+            left = [(unit, FIRST) for unit in plan.units]
+        else:
+            unfinished = await self.runs.unfinished(scope, run, plan)
+            states = await self.runs.all_progress(scope, run, unfinished)
+            left = [(unit, progress.ticket) for unit, progress in states]
+        if left:
+            await self.runs.order_units(scope, run, left)
+        else:
+            await self.runs.order(OrderKind.SEAL, scope, run)
+        return run
+
+    async def _going_on(self, scope: ExportScope, token: str) -> bool:
+        """Whether a run that another request began is under way."""
+        current = await self.runs.current(scope)
+        if current is None or current.endswith(f"-{token}"):
+            return False
+        return self.store.clock.now_ms() - begun_ms(current) < RUN_MS_MAX
+
+    async def _units(self, scope: ExportScope) -> tuple[Unit, ...]:
+        if scope.crawl is None:
+            crawls = await self.store.tried(lambda: self.pages.crawls_of(scope.day))
+        else:
+            crawls = (scope.crawl,)
+        counts = await self._counts(scope, crawls)
+        units = [
+            Unit(crawl=crawl, group=group, groups=groups)
+            for crawl, groups in zip(crawls, counts, strict=True)
+            for group in range(groups)
+        ]
+        ended = () if self.feed is None else await self.feed.ended_on(scope.day)
+        units += [changes_of(crawl.id) for crawl in ended if scope.crawl in (None, crawl.id)]
+        return tuple(units)
+
+    async def _counts(self, scope: ExportScope, crawls: tuple[str, ...]) -> list[int]:
+        """Say into how many groups each crawl is cut."""
+        most, shards = self.unit_rows_max, self.pages.shards
+        if most is None or shards == 1:
+            return [1] * len(crawls)
+        day = scope.day
+        rows = await self.store.each(
+            (lambda crawl=crawl: self.pages.count(day, 0, crawl, most))  # type: ignore[misc]
+            for crawl in crawls
+        )
+        return [groups_of(number, shards, most) for number in rows]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Exporter:
     """Begins runs, and works on them."""
 
@@ -68,13 +147,12 @@ class Exporter:
     planner: Planner
     worker: UnitWorker
     finalizer: Finalizer
-    clock: Clock
     span: str = "day"
 
     async def begin(self, event: Mapping[str, Any], identity: str) -> tuple[str, ...]:
         """Begin what an event asks for: the days; `identity` tells it from others without time."""
         event = dict(event)
-        jobs = jobs_of(event, self.clock.now_ms(), self.span)
+        jobs = jobs_of(event, self.store.clock.now_ms(), self.span)
         begun = []
         for job in jobs:
             token = token_of(f"{identity_of(event, identity)}/{job.day}")
@@ -123,7 +201,7 @@ class Assembly:
     # Where bodies and texts of pages are, if it is not where the export goes.
     bodies: Files | None = None
     events: ExportEvents | None = None
-    feed: Feed | None = None
+    feed: ChangeFeed | None = None
     catalogue: Catalogue | None = None
     workspace: Workspace = field(default_factory=FolderWorkspace)
     prefix: str = PREFIX
@@ -151,7 +229,6 @@ class Assembly:
                 store=store,
                 runs=runs,
                 feed=self.feed,
-                clock=self.clock,
                 cut=cut,
                 unit_rows_max=UNIT_PARTS * self.part_rows_max if self.cuts_crawls else None,
             ),
@@ -168,7 +245,6 @@ class Assembly:
                 crawls=self.crawls,
                 feed=self.feed,
                 workspace=self.workspace,
-                clock=self.clock,
                 reserve_ms=self.reserve_ms,
                 tell=self.tell,
             ),
@@ -179,7 +255,6 @@ class Assembly:
                 events=self.events,
                 catalogue=self.catalogue,
             ),
-            clock=self.clock,
             span=self.span,
         )
 
@@ -191,7 +266,6 @@ class WaitingExport:
     """The queue of an exporter that is alone."""
 
     def __init__(self) -> None:
-        """Begin with nothing to do."""
         self.bodies: deque[str] = deque()
 
     async def send(self, bodies: Sequence[tuple[str, str]]) -> None:

@@ -94,8 +94,11 @@ class Finalizer:
     ) -> bool:
         """Put a manifest and look at what stands; whether it is what the run has come to."""
         scope, body = order.scope, encode_manifest(manifest)
-        if not await self._put(order, body):
+        standing = await self.store.get(scope.manifest)
+        if not await self._counts(order):
             return False
+        if standing != body:
+            await self.store.put(scope.manifest, body)
         await self.repairer.clear(scope, None, manifest.files)
         damaged = await self.store.damaged(manifest.files)
         if not await self._counts(order):
@@ -105,16 +108,6 @@ class Finalizer:
         if damaged:
             await self._again(order, states, damaged)
         return not damaged
-
-    async def _put(self, order: ExportOrder, body: bytes) -> bool:
-        """Put the manifest; False if the run does not count any more."""
-        path = order.scope.manifest
-        standing = await self.store.get(path)
-        if not await self._counts(order):
-            return False
-        if standing != body:
-            await self.store.put(path, body)
-        return True
 
     async def _remove(self, order: ExportOrder) -> None:
         await self.runs.remove(order.scope, order.run)

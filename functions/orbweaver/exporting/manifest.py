@@ -23,12 +23,12 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import date
 from hashlib import sha256
 from typing import Any
 
-from orbweaver.exporting.cells import Cells, iso
+from orbweaver.exporting.cells import cells_of, iso
 from orbweaver.exporting.formats import FORMATS, WARC
 from orbweaver.model.columns import PAGES, SCHEMA, Column, Type
 from orbweaver.model.page_record import DAY_MS, PageRecord, day_of
@@ -59,7 +59,7 @@ def formats_in(text: str) -> tuple[str, ...]:
 # --- layout -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class FilePlace:
     """What a file's path says of it."""
 
@@ -90,17 +90,8 @@ def path_of(
     table: str, file_format: str, day: str, crawl: str, group: int, chunk: int, suffix: str
 ) -> str:
     """Say where a file lies, below the prefix."""
-    place = FilePlace(
-        table=table,
-        format=file_format,
-        day=day,
-        crawl=crawl,
-        group=group,
-        chunk=chunk,
-        suffix=suffix,
-        stem=f"{crawl}-{day}" if file_format == WARC else "part",
-    )
-    return place.path
+    stem = f"{crawl}-{day}" if file_format == WARC else "part"
+    return FilePlace(table, file_format, day, crawl, group, chunk, suffix, stem).path
 
 
 def place_of(path: str) -> FilePlace | None:
@@ -188,7 +179,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
         "crawl": manifest.crawl,
         "rows": manifest.rows,
         "crawls": {crawl: _sums(sums) for crawl, sums in sorted(manifest.crawls.items())},
-        "files": [file_as_json(file) for file in manifest.files],
+        "files": [*map(asdict, manifest.files)],
         "columns": {
             table: columns_as_json(columns) for table, columns in sorted(manifest.columns.items())
         },
@@ -228,19 +219,6 @@ def decode_manifest(body: bytes) -> Manifest | None:
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
-
-
-def file_as_json(file: File) -> dict[str, Any]:
-    """Render a file as JSON has it."""
-    return {
-        "path": file.path,
-        "table": file.table,
-        "format": file.format,
-        "crawl": file.crawl,
-        "rows": file.rows,
-        "bytes": file.bytes,
-        "sha256": file.sha256,
-    }
 
 
 def columns_as_json(columns: Iterable[Column]) -> list[list[Any]]:
@@ -288,8 +266,8 @@ def days_between(first_ms: int, last_ms: int) -> tuple[str, ...]:
 def page_as_json(record: PageRecord) -> dict[str, Any]:
     """Render a record as JSON has it: as a line of an export."""
     row = {column.name: getattr(record, column.name) for column in PAGES.columns}
-    found = dict(zip(row, _PAGE.of_row(row), strict=True))
+    found = dict(zip(row, _PAGE(row), strict=True))
     return found | {"fetched_at": iso(record.fetched_at)}
 
 
-_PAGE = Cells.of(PAGES)
+_PAGE = cells_of(PAGES)

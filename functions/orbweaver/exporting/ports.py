@@ -1,13 +1,12 @@
-"""Ports of exporters: orders, the bus, tables for queries, the change feed."""
+"""Ports of exporters: orders among themselves, the bus, and tables for queries."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
 from orbweaver.exporting.manifest import Manifest
 from orbweaver.model.columns import Table
-from orbweaver.model.crawl import Crawl
 
 
 class ExportEvents(Protocol):
@@ -38,16 +37,3 @@ class Orders(Protocol):
 
     async def send(self, bodies: Sequence[tuple[str, str]]) -> None:
         """Send messages, each with whose work it is; returns once all of them are accepted."""
-
-
-class Feed(Protocol):
-    """How the pages of a run differ from those of the run before it: `change_feed.ChangeFeed`."""
-
-    async def ended_on(self, day: str) -> tuple[Crawl, ...]:
-        """Name the crawls whose feed belongs to a day."""
-
-    async def make(self, crawl: Crawl, deadline_ms: int | None = None) -> bool:
-        """Make the feed of a crawl, if it is not there; False if time was short."""
-
-    def rows(self, crawl: Crawl) -> AsyncIterator[Mapping[str, Any]]:
-        """Read the rows of a feed that was made, in a fixed order."""

@@ -17,7 +17,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -30,7 +30,6 @@ from orbweaver.exporting.manifest import (
     check_day,
     columns_as_json,
     columns_of_json,
-    file_as_json,
     manifest_path,
 )
 from orbweaver.model.columns import Column
@@ -68,7 +67,7 @@ class ExportScope:
         return f"{self.work}runs/"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Unit:
     """Some of the shards of a crawl, group `group` of `groups`; or, with none, its changes."""
 
@@ -142,7 +141,7 @@ class RunPlan:
 
 def encode_plan(plan: RunPlan) -> bytes:
     """Render a plan."""
-    units = [[unit.crawl, unit.group, unit.groups] for unit in plan.units]
+    units = [*map(astuple, plan.units)]
     return json.dumps({"v": VERSION, "cut": asdict(plan.cut), "units": units}).encode()
 
 
@@ -154,10 +153,7 @@ def decode_plan(body: bytes) -> RunPlan:
             raise ValueError(f"a plan of version {raw['v']}")
         return RunPlan(
             cut=Cut(**raw["cut"] | {"formats": tuple(raw["cut"]["formats"])}),
-            units=tuple(
-                Unit(crawl=crawl, group=group, groups=groups)
-                for crawl, group, groups in raw["units"]
-            ),
+            units=tuple(Unit(crawl, group, groups) for crawl, group, groups in raw["units"]),
         )
     except (KeyError, TypeError) as error:
         raise ValueError(f"no plan: {error}") from error
@@ -185,10 +181,6 @@ class UnitProgress:
     files: tuple[File, ...] = ()
     columns: Mapping[str, tuple[Column, ...]] = field(default_factory=dict)
 
-    def held_by(self, ticket: Ticket) -> UnitProgress:
-        """Let the worker that has this ticket go on."""
-        return replace(self, ticket=ticket)
-
     def past(self, chunk: UnitProgress) -> UnitProgress:
         """Come further by one chunk, which says where it ended."""
         return replace(
@@ -206,20 +198,8 @@ class UnitProgress:
 
 def encode_progress(progress: UnitProgress) -> bytes:
     """Render a unit's state."""
-    body = {
-        "v": VERSION,
-        "ticket": progress.ticket,
-        "done": progress.done,
-        "name": progress.name,
-        "shard": progress.shard,
-        "after": progress.after,
-        "chunk": progress.chunk,
-        "rows": progress.rows,
-        "outcomes": progress.outcomes,
-        "files": [file_as_json(file) for file in progress.files],
-        "columns": {table: columns_as_json(some) for table, some in progress.columns.items()},
-    }
-    return json.dumps(body).encode()
+    columns = {table: columns_as_json(some) for table, some in progress.columns.items()}
+    return json.dumps({"v": VERSION} | asdict(progress) | {"columns": columns}).encode()
 
 
 def decode_progress(body: bytes | None) -> UnitProgress:
@@ -293,8 +273,7 @@ def encode_order(order: ExportOrder) -> str:
         "run": order.run,
     }
     if order.unit is not None:
-        body["unit"] = [order.unit.crawl, order.unit.group, order.unit.groups]
-        body["ticket"] = list(order.ticket)
+        body |= {"unit": astuple(order.unit), "ticket": order.ticket}
     return json.dumps(body)
 
 
@@ -306,7 +285,7 @@ def decode_order(body: str) -> ExportOrder:
         unit, ticket = None, FIRST
         if kind is OrderKind.UNIT:
             crawl, group, groups = raw["unit"]
-            unit = Unit(crawl=crawl, group=group, groups=groups)
+            unit = Unit(crawl, group, groups)
             turn, chance = raw["ticket"]
             ticket = (turn, chance)
         scope = ExportScope(day=check_day(raw["day"]), crawl=raw["crawl"])

@@ -111,7 +111,7 @@ class ExportRuns:
 
     async def again(self, scope: ExportScope, run: str, unit: Unit, ticket: Ticket) -> None:
         """Let a unit begin anew, whatever its progress; its worker goes by this ticket."""
-        await self.keep(scope, run, unit, decode_progress(None).held_by(ticket))
+        await self.keep(scope, run, unit, UnitProgress(ticket=ticket))
         await self.store.delete([f"{scope.work}{run}/done/{unit.name}"])
 
     async def unfinished(self, scope: ExportScope, run: str, plan: RunPlan) -> list[Unit]:
@@ -130,15 +130,10 @@ class ExportRuns:
         self, scope: ExportScope, run: str, units: Iterable[tuple[Unit, Ticket]]
     ) -> None:
         """Have units worked on, each after any worker with a lower ticket has stopped."""
+        kind = OrderKind.UNIT
         orders = [
-            ExportOrder(
-                kind=OrderKind.UNIT,
-                scope=scope,
-                run=run,
-                unit=unit,
-                ticket=self.ticket(ticket[0] + 1),
-            )
-            for unit, ticket in units
+            ExportOrder(kind=kind, scope=scope, run=run, unit=unit, ticket=self.ticket(turn + 1))
+            for unit, (turn, _) in units
         ]
         await self._send(orders)
 

@@ -19,10 +19,10 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
+from orbweaver.exporting.change_feed import ChangeFeed
 from orbweaver.exporting.chunk import Chunk, ChunkTables, Row
 from orbweaver.exporting.file_store import Store
 from orbweaver.exporting.manifest import File
-from orbweaver.exporting.ports import Feed
 from orbweaver.exporting.repair import Repairer
 from orbweaver.exporting.row_reader import RowReader
 from orbweaver.exporting.run_state import Cut, ExportOrder, OrderKind, RunPlan, Unit, UnitProgress
@@ -30,7 +30,6 @@ from orbweaver.exporting.runs import ExportRuns
 from orbweaver.exporting.workspace import Workspace
 from orbweaver.frontier.ports import Crawls
 from orbweaver.model.crawl import Crawl
-from orbweaver.model.ports import Clock
 
 
 class Hold(Enum):
@@ -50,9 +49,8 @@ class UnitWorker:
     repairer: Repairer
     reader: RowReader
     crawls: Crawls
-    feed: Feed | None
+    feed: ChangeFeed | None
     workspace: Workspace
-    clock: Clock
     reserve_ms: int
     # Who is told how far a unit is, after each of its chunks.
     tell: Callable[[UnitProgress], None] | None = None
@@ -73,7 +71,7 @@ class UnitWorker:
         if progress.ticket > order.ticket:
             return
         if progress.ticket != order.ticket:
-            progress = progress.held_by(order.ticket)
+            progress = replace(progress, ticket=order.ticket)
             await self.runs.keep(scope, run, unit, progress)
         whole = await self._turn(order, unit, plan.cut, progress, deadline_ms)
         if whole is not None:
@@ -131,7 +129,9 @@ class UnitWorker:
         await self.runs.order_units(order.scope, order.run, [(unit, order.ticket)])
 
     def _short(self, deadline_ms: int | None) -> bool:
-        return deadline_ms is not None and self.clock.now_ms() + self.reserve_ms >= deadline_ms
+        return (
+            deadline_ms is not None and self.store.clock.now_ms() + self.reserve_ms >= deadline_ms
+        )
 
     # --- a chunk ----------------------------------------------------------------------------
 

@@ -42,19 +42,17 @@ class FolderWorkspace:
     def opened(self) -> Iterator[ChunkWorkspace]:
         """See `Workspace`."""
         with TemporaryDirectory(dir=self.folder, prefix="orbweaver-") as folder:
-            yield FolderChunkWorkspace(folder=Path(folder))
+            yield _ChunkFolder(Path(folder))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FolderChunkWorkspace:
+@dataclass(frozen=True, slots=True)
+class _ChunkFolder:
     """A temporary folder for the files of one chunk."""
 
     folder: Path
 
     def writer(self, name: str, table: Table) -> Writer:
-        """See `ChunkWorkspace`."""
         return formats.writer(name, table, self.folder)
 
     def archive(self, name: str) -> WarcWriter:
-        """See `ChunkWorkspace`."""
         return formats.archive(self.folder, name)

@@ -254,15 +254,16 @@ class AsyncClient:
         return AsyncCrawlRows(lambda: self._texts(crawl))
 
     async def _items(self, crawl: str | None, rule: str | None) -> AsyncIterator[Row]:
-        from orbweaver.exporting.formats.rows import item_rows
+        from orbweaver.exporting.chunk import item_row
 
         async for record in self._records(crawl):
-            for name, row in item_rows(record):
-                if rule in (None, name):
-                    yield _timed(row if rule is not None else {"rule": name, **row})
+            for item in record.extracted:
+                if item.valid and rule in (None, item.table):
+                    row = item_row(record, item)
+                    yield _timed(row if rule is not None else {"rule": item.table, **row})
 
     async def _texts(self, crawl: str | None) -> AsyncIterator[Row]:
-        from orbweaver.exporting.formats.rows import text_row
+        from orbweaver.exporting.chunk import text_row
         from orbweaver.exporting.row_reader import text_of
 
         files = self._now.ports.files
@@ -300,7 +301,7 @@ class AsyncClient:
 
 
 def _page(record: PageRecord) -> Row:
-    from orbweaver.exporting.formats.rows import page_row
+    from orbweaver.exporting.chunk import page_row
 
     return _timed(page_row(record))
 

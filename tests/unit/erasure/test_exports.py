@@ -9,8 +9,8 @@ import pytest
 
 from orbweaver.erasure.files import EXPORT_LOOK_S, EXPORT_WAIT_S, FileEraser
 from orbweaver.erasure.scope import ErasureScope
+from orbweaver.exporting.chunk import page_row
 from orbweaver.exporting.formats import writer
-from orbweaver.exporting.formats.rows import page_row
 from orbweaver.exporting.manifest import (
     PREFIX,
     WORK,

@@ -24,7 +24,7 @@ import pytest
 from pyarrow import parquet as pq
 
 from orbweaver.exporting import formats
-from orbweaver.exporting.cells import Cells
+from orbweaver.exporting.cells import cells_of
 from orbweaver.model.columns import Column, Table, Type
 
 if TYPE_CHECKING:
@@ -88,11 +88,11 @@ def read_back(table: Table, rows: list[dict[str, Any]]) -> dict[str, Rows]:
 
 def values(table: Table, rows: Iterable[Mapping[str, Any]]) -> Rows:
     """Tell what every reader is to find."""
-    cells = Cells.of(table)
+    cells = cells_of(table)
     return [
         [
             _each(column, value, _comparable)
-            for column, value in zip(table.columns, cells.of_row(row), strict=True)
+            for column, value in zip(table.columns, cells(row), strict=True)
         ]
         for row in rows
     ]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orbweaver.exporting.cells import MOMENT_MAX, MOMENT_MIN, Cells, iso
+from orbweaver.exporting.cells import MOMENT_MAX, MOMENT_MIN, cells_of, iso
 from orbweaver.model.columns import ORIGIN, PAGES, Column, Table, Type, item_table
 
 S, I, N, D, B, DAY, M = Type  # noqa: E741 - the types in order
@@ -91,20 +91,18 @@ VALUES: list[tuple[Type, Any, Any]] = [
 @pytest.mark.parametrize(("kind", "found", "stands"), VALUES)
 def test_values(kind: Type, found: Any, stands: Any) -> None:
     """A value stands as its type has it, and where it means nothing there, nothing does."""
-    (value,) = Cells.of(Table(name="t", columns=(Column(name="a", type=kind),))).of_row(
-        {"a": found}
-    )
+    (value,) = cells_of(Table(name="t", columns=(Column(name="a", type=kind),)))({"a": found})
     assert (value, type(value)) == (stands, type(stands))
-    many = Cells.of(Table(name="t", columns=(Column(name="a", type=kind, many=True),)))
+    many = cells_of(Table(name="t", columns=(Column(name="a", type=kind, many=True),)))
     if not isinstance(found, list):
-        assert many.of_row({"a": found}) == [[stands]]
-        assert many.of_row({"a": [found, None, found]}) == [[stands, None, stands]]
+        assert many({"a": found}) == [[stands]]
+        assert many({"a": [found, None, found]}) == [[stands, None, stands]]
 
 
 def test_rows_are_taken_apart_by_name() -> None:
     """Columns come in their order; what is lacking is empty, what is unknown is passed over."""
     table = Table(name="t", columns=(Column(name="a"), Column(name="b", type=I), Column(name="c")))
-    assert Cells.of(table).of_row({"c": "x", "d": 1, "b": 2}) == [None, 2, "x"]
+    assert cells_of(table)({"c": "x", "d": 1, "b": 2}) == [None, 2, "x"]
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def _done(crawl: str, rows: int, path: str) -> UnitProgress:
 
 def test_progress_adds_up() -> None:
     """Chunk by chunk: rows, outcomes and files are added, and the ticket stays."""
-    held = UnitProgress().held_by((3, "x"))
+    held = UnitProgress(ticket=(3, "x"))
     two = held.past(_done("a", 2, "p1")).past(_done("a", 5, "p2"))
     assert (two.ticket, two.chunk, two.rows) == ((3, "x"), 2, {"pages": 7})
     assert [file.path for file in two.files] == ["p1", "p2"]

@@ -6,7 +6,6 @@ parquet         typed columns, zstd
 duckdb_parquet  the same, where pyarrow is not installed
 warc            answers as they came, and their index
 surt            keys of that index
-rows            rows of a record
 hashed_file     a file, hashed as it is written
 erasing         what erasers are given and give back
 

@@ -26,7 +26,7 @@ from typing import Any
 from orbweaver.exporting.cells import iso
 from orbweaver.exporting.formats.erasing import Erased, ErasureFilter, lines_left
 from orbweaver.exporting.formats.hashed_file import HashedFile, TextWriter
-from orbweaver.exporting.formats.jsonl import boolean, safe, text_of
+from orbweaver.exporting.formats.jsonl import TEXTS, safe, text_of
 from orbweaver.model.columns import Column, Table, Type
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -75,15 +75,7 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"' if QUOTED.search(text) else text or '""'
 
 
-_TEXTS: dict[Type, Callable[[Any], str]] = {
-    Type.STRING: _cell,
-    Type.INTEGER: int.__repr__,
-    Type.NUMBER: float.__repr__,
-    Type.DECIMAL: str.__str__,
-    Type.BOOLEAN: boolean,
-    Type.DATE: str.__str__,
-    Type.MOMENT: iso,
-}
+_TEXTS = TEXTS | {Type.STRING: _cell, Type.DATE: str.__str__, Type.MOMENT: iso}
 
 
 writer = CsvWriter

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from orbweaver.exporting.cells import Cells
+from orbweaver.exporting.cells import cells_of
 from orbweaver.model.columns import Column, Table
 
 
@@ -81,7 +81,7 @@ class TextWriter(ABC):
     def __init__(
         self, table: Table, sink: HashedFile, text_of: Callable[[Column], Callable[[Any], str]]
     ) -> None:
-        self._cells = Cells.of(table)
+        self._cells = cells_of(table)
         self._texts = tuple(map(text_of, table.columns))
         self._sink = sink
         self.rows = 0
@@ -93,7 +93,7 @@ class TextWriter(ABC):
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Append a row."""
-        found = self._cells.of_row(row)
+        found = self._cells(row)
         self._write(
             [
                 self.EMPTY if value is None else text(value)

@@ -56,7 +56,7 @@ class JsonlWriter(TextWriter):
 
 def text_of(column: Column) -> Callable[[Any], str]:
     """Return what writes the values of a column as JSON."""
-    text = _TEXTS[column.type]
+    text = TEXTS[column.type]
     if not column.many:
         return text
 
@@ -75,8 +75,7 @@ def _escaped(match: re.Match[str]) -> str:
     return f"\\u{ord(match[0]):04x}"
 
 
-def boolean(value: bool) -> str:
-    """Spell a truth value."""
+def _boolean(value: bool) -> str:
     return "true" if value else "false"
 
 
@@ -84,12 +83,12 @@ def _moment(at_ms: int) -> str:
     return f'"{iso(at_ms)}"'
 
 
-_TEXTS: dict[Type, Callable[[Any], str]] = {
+TEXTS: dict[Type, Callable[[Any], str]] = {
     Type.STRING: encode_basestring,
     Type.INTEGER: int.__repr__,
     Type.NUMBER: float.__repr__,
     Type.DECIMAL: str.__str__,
-    Type.BOOLEAN: boolean,
+    Type.BOOLEAN: _boolean,
     Type.DATE: encode_basestring,
     Type.MOMENT: _moment,
 }

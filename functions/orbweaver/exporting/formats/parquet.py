@@ -31,7 +31,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet as pq
 
-from orbweaver.exporting.cells import Cells
+from orbweaver.exporting.cells import cells_of
 from orbweaver.exporting.formats.erasing import Erased, ErasureFilter
 from orbweaver.exporting.formats.hashed_file import HashedFile, Made
 from orbweaver.model.columns import Column, Table, Type
@@ -77,7 +77,7 @@ class ParquetWriter:
     """Writes rows as columns."""
 
     def __init__(self, table: Table, sink: HashedFile) -> None:
-        self._cells = Cells.of(table)
+        self._cells = cells_of(table)
         self._columns = table.columns
         self._schema = schema_of(table)
         self._sink = sink
@@ -99,7 +99,7 @@ class ParquetWriter:
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Append a row."""
-        found = self._cells.of_row(row)
+        found = self._cells(row)
         self._waiting.append(found)
         self._waiting_chars += sum([len(value) for value in found if value.__class__ is str])
         self.rows += 1
