@@ -58,7 +58,6 @@ class Forgetter:
     """Erases, with the rights of the person who runs it."""
 
     def __init__(self, stores: Stores, say: Say = lambda _: None) -> None:
-        """Take all that is stored; `say` is told what is being done."""
         self._stores = stores
         self._traces = stores.traces
         self._crawls = stores.crawls

@@ -61,7 +61,6 @@ class MessageEraser:
     """Goes through messages and journals; `done` counts what it did, `left` says what it left."""
 
     def __init__(self, stores: Stores, scope: ErasureScope) -> None:
-        """Take all that is stored, and what is meant."""
         self._traces = stores.traces
         self._lanes = stores.lanes
         self._dead_letters = stores.dead_letters

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from orbweaver.erasure.messages import MessageEraser, Stores
 from orbweaver.erasure.ports import ClaimTrace
@@ -20,8 +19,6 @@ from orbweaver.frontier.messages import Malformed, decode
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import StoredNewer
 from orbweaver.model.ports import Files
-
-Holding: TypeAlias = AsyncIterator[tuple[str, set[str]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +54,9 @@ async def preview(stores: Stores, scope: ErasureScope) -> Look:
         raise StoredNewer(other.said)
     found: Counter[str] = Counter()
     owners: set[str] = set(scope.runs)
-    for kind, of in _KINDS.items():
-        async for name, who in of(stores, scope):
-            found[name or kind] += 1
-            owners.update(who)
+    async for kind, who in _holding(stores, scope):
+        found[kind] += 1
+        owners.update(who)
     crawls = await stores.crawls.list()
     for crawl in crawls:
         if not scope.runs and definition_left(crawl, scope) != crawl:
@@ -69,50 +65,28 @@ async def preview(stores: Stores, scope: ErasureScope) -> Look:
     return Look(found=found, crawls=tuple(one for one in crawls if one.id in owners))
 
 
-# Each names what holds any of it, by its own name if it has one, and its crawl.
-
-
-async def _claims(stores: Stores, scope: ErasureScope) -> Holding:
-    async for claim in stores.traces.claims():
+async def _holding(stores: Stores, scope: ErasureScope) -> AsyncIterator[tuple[str, set[str]]]:
+    """Name the kind of each thing that holds any of it, and whose it is."""
+    traces = stores.traces
+    async for claim in traces.claims():
         if is_claimed(claim, scope):
-            yield "", {claim.crawl, claim.was}
-
-
-async def _records(stores: Stores, scope: ErasureScope) -> Holding:
-    async for trace in stores.traces.records():
-        left = record_left(trace.record, scope)
-        if left is not trace.record:
-            yield "" if left is None else "mentions_in_records", {trace.record.crawl}
-
-
-async def _journals(stores: Stores, scope: ErasureScope) -> Holding:
-    async for trace in stores.traces.journals():
-        journal = trace.journal
+            yield "claims", {claim.crawl, claim.was}
+    async for trace in traces.records():
+        record, left = trace.record, record_left(trace.record, scope)
+        if left is not record:
+            yield "records" if left is None else "mentions_in_records", {record.crawl}
+    async for one in traces.journals():
+        journal = one.journal
         if journal is not None and in_journal(journal, scope):
-            yield "", {journal.crawl, *(record.crawl for record in journal.records)}
-
-
-async def _parked(stores: Stores, scope: ErasureScope) -> Holding:
-    async for trace in stores.traces.parked():
-        message = decode(trace.body)
-        if message_left(message, trace.body, scope) is not message:
-            yield "", {trace.crawl}
-
-
-async def _dead_letters(stores: Stores, scope: ErasureScope) -> Holding:
+            yield "journals", {journal.crawl, *(record.crawl for record in journal.records)}
+    async for parked in traces.parked():
+        message = decode(parked.body)
+        if message_left(message, parked.body, scope) is not message:
+            yield "parked", {parked.crawl}
     for letter in await MessageEraser(stores, scope).dead_letters():
         message = decode(letter.body, letter.source)
         crawl = None if isinstance(message, Malformed) else message.crawl
-        yield "", set() if crawl is None else {crawl}
-
-
-_KINDS = {
-    "claims": _claims,
-    "records": _records,
-    "journals": _journals,
-    "parked": _parked,
-    "dead_letters": _dead_letters,
-}
+        yield "dead_letters", set() if crawl is None else {crawl}
 
 
 def is_claimed(claim: ClaimTrace, scope: ErasureScope) -> bool:
