@@ -8,6 +8,10 @@
   that do not know a suffix say so.
 - A server that says `X-Content-Type-Options: nosniff` is taken at its word, and what is to be
   saved (`Content-Disposition: attachment`) is not a page.
+
+Not `xtractmime` (0.2.1): it reads no parameters, so 52 of the 74 vectors of the Web Platform Tests
+fail, and of the 286 cases in `tests/unit/parsing/test_sniffing.py` 115. It raises IndexError for a
+body of three tabs, and takes 0.4 ms for a plain text instead of 2 µs.
 """
 
 from __future__ import annotations
