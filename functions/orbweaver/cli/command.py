@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from orbweaver.cli import option_types
 from orbweaver.cli.exit_codes import UsageError
@@ -25,13 +25,11 @@ from orbweaver.cli.text import clean
 from orbweaver.exporting.formats import FORMATS
 from orbweaver.model.settings import STACK
 
-if TYPE_CHECKING:
-    Run: TypeAlias = Callable[[Namespace, Surroundings], int | Coroutine[Any, Any, int]]
-    # Adds an option, or some, to a parser or a group of one.
-    Add: TypeAlias = Callable[[Any], object]
-    Shared: TypeAlias = Callable[[], ArgumentParser]
-    Body: TypeAlias = Mapping[str, Any]
-
+Run: TypeAlias = Callable[[Namespace, Surroundings], int | Coroutine[Any, Any, int]]
+# Adds an option, or some, to a parser or a group of one.
+Add: TypeAlias = Callable[[Any], object]
+Shared: TypeAlias = Callable[[], ArgumentParser]
+Body: TypeAlias = Mapping[str, Any]
 PORT_HELP = f"where the emulator listens, and which of several it is ({PORT})"
 
 

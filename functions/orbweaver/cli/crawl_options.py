@@ -6,19 +6,17 @@ defaults, stand. A switch can only be turned one way: what a definition has set 
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.cli import option_types
 from orbweaver.control.crawl_spec import SETTINGS
 from orbweaver.frontier.refetch import MISSING
 from orbweaver.model.crawl_settings import Setting
 from orbweaver.parsing.pii_redaction import KINDS
-
-if TYPE_CHECKING:
-    import argparse
 
 DEFINITION = Path("crawl.toml")
 # What is estimated of a crawl whose definition does not limit its pages.
@@ -77,7 +75,7 @@ class _Option:
         kind = self.setting.kind
         add(self.name, type=reads or _TYPES.get(kind), metavar=self.metavar or None, **more)
 
-    def part(self, arguments: argparse.Namespace) -> Any:
+    def part(self, arguments: Namespace) -> Any:
         """Return what was given of a plan; None for nothing."""
         value = getattr(arguments, self.name.lstrip("-").replace("-", "_"), None)
         match value:
@@ -106,7 +104,7 @@ OPTIONS = {"seeds": "URL", "id": "--id", "idempotency_key": "--idempotency-key"}
 }
 
 
-def given(arguments: argparse.Namespace) -> dict[str, Any]:
+def given(arguments: Namespace) -> dict[str, Any]:
     """Return the parts of a plan that were given as options, of those that a command takes."""
     parts = {"seeds": tuple(getattr(arguments, "seeds", ())), "id": getattr(arguments, "id", None)}
     parts |= {part: option.part(arguments) for part, option in _BY_NAME.items()}

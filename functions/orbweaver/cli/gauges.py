@@ -9,11 +9,12 @@ Source: the OpenMetrics specification, 1.0 (prometheus.io/docs/specs/om).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
+    Metric,
     StateSetMetricFamily,
 )
 
@@ -25,11 +26,8 @@ from orbweaver.model.crawl import Counts, State
 from orbweaver.model.cuts import COUNTER
 from orbweaver.model.outcome import Outcome
 
-if TYPE_CHECKING:
-    from prometheus_client.core import Metric
-
-    Samples: TypeAlias = Iterable[tuple[tuple[str, ...], float]]
-    Read: TypeAlias = Callable[[Counts], Samples]
+Samples: TypeAlias = Iterable[tuple[tuple[str, ...], float]]
+Read: TypeAlias = Callable[[Counts], Samples]
 
 CRAWLS_MAX = 50
 CUT = "Pages of which a part is cut or withheld"

@@ -22,6 +22,8 @@ from orbweaver.frontier.dead_letters import (
     HOPELESS,
     NEW,
     UNKNOWN_CRAWL,
+    Case,
+    DeadLetterGroup,
     DeadLetterSelection,
     grouped,
     outline,
@@ -30,7 +32,6 @@ from orbweaver.model.url import redacted
 
 if TYPE_CHECKING:
     from orbweaver.control.dead_letter_admin import Found, Undertaker
-    from orbweaver.frontier.dead_letters import Case, DeadLetterGroup
 
 LIMIT = 10_000
 RATE_PER_S = 50

@@ -18,18 +18,14 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 from orbweaver.cli import text
 from orbweaver.cli.exit_codes import UsageError
-from orbweaver.cli.query.tables import Sheet
+from orbweaver.cli.query.tables import Piece, Sheet
 from orbweaver.exporting.glue_schema import DAY
 from orbweaver.model.columns import Column, Type
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from orbweaver.cli.query.tables import Piece
 
 MEMORY = "1GB"
 SPILL = "20GB"

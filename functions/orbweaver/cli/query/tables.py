@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from orbweaver.adapters.local.folder import FolderFiles
 from orbweaver.cli import text
@@ -24,9 +24,6 @@ from orbweaver.exporting.manifest import MANIFESTS, PREFIX, File, Manifest, deco
 from orbweaver.frontier.retrying import all_of
 from orbweaver.model.columns import Column
 from orbweaver.model.ports import Files
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 AT_ONCE = 4
 FETCH_BYTES_MAX = 10_000_000_000
