@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from orbweaver.exporting.cells import Cells
+from orbweaver.exporting.cells import cells_of
 from orbweaver.exporting.formats.erasing import Erased
 from orbweaver.exporting.formats.hashed_file import HashedFile
 from orbweaver.model.columns import Column, Table, Type
@@ -74,7 +74,7 @@ class DuckdbParquetWriter:
     """Writes rows as columns."""
 
     def __init__(self, table: Table, sink: HashedFile) -> None:
-        self._cells = Cells.of(table)
+        self._cells = cells_of(table)
         self._columns = table.columns
         self._keys = [f"c{place}" for place in range(len(table.columns))]
         self._sink = sink
@@ -94,7 +94,7 @@ class DuckdbParquetWriter:
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Append a row."""
-        cells = zip(self._keys, self._cells.of_row(row), strict=True)
+        cells = zip(self._keys, self._cells(row), strict=True)
         line = f"{_line(dict(cells))}\n".encode()
         self._lines.write(line)
         self._longest = max(self._longest, len(line))
