@@ -1,0 +1,56 @@
+"""docs/grow.md: its table has the numbers that the code has."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from infra.frontier import VISIBILITY_TIMEOUTS
+from orbweaver.app import store_runner, store_service
+from orbweaver.app.store_ports import StorePorts
+from orbweaver.app.store_runner import store_settings
+from orbweaver.model.errors import Permanent
+from orbweaver.model.settings import Settings
+
+GUIDE = Path(__file__).parents[3] / "docs/grow.md"
+STORE, STACK = store_settings({}), Settings()
+ROWS = {
+    "workers": (store_runner.BATCHES,),
+    "a worker that dies: its messages come back": (store_runner.TEND_S,),
+    "single URLs that were in work when workers died are given up after": (
+        STORE.strikes_max,
+        STACK.strikes_max,
+    ),
+    "a message that fails is tried": (
+        STORE.receive_max,
+        store_runner.RETRY_S,
+        STACK.receive_max,
+    ),
+    "bodies of one batch wait for each other": (STORE.segment_wait_s, STACK.segment_wait_s),
+    "schedules": (store_service.LATE_MS / 60_000,),
+    "webhooks": store_service.WEBHOOK_WAITS_S,
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_numbers_of_the_table_are_those_of_the_code(name: str) -> None:
+    """In the order of the row."""
+    row = next(line for line in GUIDE.read_text().splitlines() if line.startswith(f"| {name} |"))
+    numbers = re.findall(r"(?<![\w.])\d+(?:\.\d+)?", row.removeprefix(f"| {name} |"))
+    assert [float(number) for number in numbers] == [float(number) for number in ROWS[name]]
+
+
+async def test_a_store_has_no_catalogue_and_fills_no_bucket(tmp_path: Path) -> None:
+    """As the table says of results and deliveries; this machine's own servers may be named."""
+    ports = StorePorts(STORE, tmp_path)
+    try:
+        assert ports.catalogue is None
+        with pytest.raises(Permanent, match="stack on AWS"):
+            await ports.bucket_courier()
+    finally:
+        await ports.aclose()
+    assert STORE.allowed.networks
+    assert not STACK.allowed.networks
+    assert VISIBILITY_TIMEOUTS > 1
