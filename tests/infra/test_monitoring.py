@@ -148,8 +148,12 @@ def test_alarms_name_a_command(synthesize: Callable[..., Synthesized]) -> None:
 
 def test_alarms_that_cost(synthesize: Callable[..., Synthesized]) -> None:
     """They are there where they are asked for, on $0.40 of metrics; an emulator has none."""
-    made = synthesize(alarms="all", yield_drop_percent="40", export_missing_h="30")
+    made = synthesize(
+        alarms="all", yield_drop_percent="40", export_missing_h="30", worker_concurrency_max="600"
+    )
     found = made.properties("AWS::CloudWatch::Alarm")
+    late = text(found["MonitoringCrawlAge"]["AlarmDescription"])
+    assert "worker_concurrency_max=1000" in late
     paid = {
         name.removeprefix("Monitoring"): alarm
         for name, alarm in found.items()
@@ -224,6 +228,9 @@ def test_dashboard(aws: Synthesized) -> None:
     (alarms,) = (widget["properties"]["alarms"] for widget in body if widget["type"] == "alarm")
     assert len(alarms) == len(ALARMS)
     graphs = [widget["properties"] for widget in body if widget["type"] == "metric"]
+    lines = {graph["title"]: graph.get("annotations", {}).get("horizontal") for graph in graphs}
+    assert [line["value"] for line in lines.pop("Failed")] == [10]
+    assert not any(lines.values())
     shown = json.dumps([graph["metrics"] for graph in graphs])
     for part in ("FrontierDeadLetters.QueueName", "FrontierCrawl.QueueName"):
         assert f"<{part}>" in shown
