@@ -46,9 +46,10 @@ Libraries = Literal["runtime", "files"]
 FILES_ONLY = (
     "orbweaver/adapters/local/sftp.py",
     "orbweaver/adapters/local/sftp_connection.py",
-    "orbweaver/exporting/formats/duckdb_parquet.py",
     "orbweaver/exporting/formats/parquet.py",
 )
+# And those that import what neither has.
+NOWHERE = ("orbweaver/exporting/formats/duckdb_parquet.py",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +153,8 @@ def own_files(functions: Path, libraries: Libraries = "runtime") -> Iterator[Pat
         path = file.relative_to(functions)
         if file.is_file() and "__pycache__" not in path.parts and path.suffix != ".pyc":
             if path.parts[0] == "orbweaver" and Path(path.parts[1]).stem == "cli":
+                continue
+            if path.as_posix() in NOWHERE:
                 continue
             if libraries == "files" or path.as_posix() not in FILES_ONLY:
                 yield path
