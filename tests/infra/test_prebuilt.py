@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from infra.runtime import host_runtime
-from localstack import prebuilt, ship
-from localstack.errors import LocalStackError
+from localstack import extras, prebuilt, ship
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,7 +81,7 @@ def test_the_wheel_carries_the_contexts_of_a_local_stack(
     for context in (usual, {**usual, "export_formats": "jsonl"}, {**usual, "worker_enabled": "no"}):
         assert prebuilt._template(context)["Outputs"] == local.template["Outputs"]
     changed = {**usual, "contact": "me", prebuilt.KEY: '{"contact": "me"}'}
-    with pytest.raises(LocalStackError) as raised:
+    with pytest.raises(extras.ExtraMissing) as raised:
         prebuilt._template(changed)
     assert str(raised.value) == (
         "contact=me changes the stack's template, which needs CDK:"
