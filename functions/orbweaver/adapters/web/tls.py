@@ -2,7 +2,7 @@
 
 Rules
 - The web and AWS share one context: the system's authorities (OpenSSL's `SSL_CERT_FILE` and
-  `SSL_CERT_DIR` may name others), botocore's where the system has none; a name must be among the
+  `SSL_CERT_DIR` may name others), a library's where the system has none; a name must be among the
   alternative names; TLS 1.2 or newer; HTTP/1.1. Reading 140 authorities is 30 ms of CPU, each time.
 - aiohttp reads them twice while it is imported, for two contexts that are never used here: every
   connector is given its own. Imported `without_authorities`, it takes 60 ms less, and those two
@@ -29,15 +29,23 @@ def context() -> ssl.SSLContext:
 def _context(_authorities: ssl.DefaultVerifyPaths) -> ssl.SSLContext:
     made = ssl.create_default_context()
     if not made.cert_store_stats()["x509_ca"]:
-        from botocore.httpsession import where
-
-        made.load_verify_locations(where())
+        made.load_verify_locations(_of_a_library())
     made.hostname_checks_common_name = False
     # CPython's own builds ask for this; Debian's leave it to OpenSSL, which offers TLS 1.0 and then
     # ends the handshake itself, in words of its own.
     made.minimum_version = ssl.TLSVersion.TLSv1_2
     made.set_alpn_protocols(["http/1.1"])
     return made
+
+
+def _of_a_library() -> str:
+    """Find the file of authorities that botocore has, or an installation without botocore."""
+    try:
+        from botocore.httpsession import where
+    except ModuleNotFoundError:
+        from certifi import where
+    found: str = where()
+    return found
 
 
 @contextmanager

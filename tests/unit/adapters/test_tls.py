@@ -1,0 +1,22 @@
+"""Authorities over TLS, where the system has none."""
+
+from __future__ import annotations
+
+import ssl
+import sys
+
+import pytest
+
+from orbweaver.adapters.web import tls
+
+
+@pytest.mark.parametrize("absent", ["certifi", "botocore"])
+def test_a_system_without_authorities(absent: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function finds those of botocore, an installation without it those of certifi."""
+    monkeypatch.setitem(sys.modules, absent, None)
+    if absent == "botocore":
+        monkeypatch.setitem(sys.modules, "botocore.httpsession", None)
+    empty = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    monkeypatch.setattr(ssl, "create_default_context", lambda: empty)
+    monkeypatch.setattr(ssl, "get_default_verify_paths", lambda: (absent,))  # a new answer
+    assert tls.context().cert_store_stats()["x509_ca"] > 50
