@@ -1,4 +1,4 @@
-"""The stack that all tests of the session share, with IAM enforced."""
+"""The stack that all tests of the session share, with IAM enforced; and a store beside it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.e2e import enforced
+from tests.e2e.stand import store_stand
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.e2e.stand import Stand
+    from tests.e2e.stand import CommandStand, Stand
 
 
 @pytest.fixture(scope="session")
@@ -19,3 +20,15 @@ def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
     """Deploy the stack to an emulator on a free port, as the command line would."""
     with enforced.standing(tmp_path_factory.mktemp("stand")) as stood:
         yield stood
+
+
+@pytest.fixture(scope="session", params=["stack", "store"])
+def anywhere(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[CommandStand]:
+    """Crawl in either: what is not about a deployment is the same in both."""
+    if request.param == "stack":
+        yield request.getfixturevalue("stand")
+        return
+    with store_stand(tmp_path_factory.mktemp("store")) as served:
+        yield served

@@ -1,4 +1,4 @@
-"""A deployed stack as tests use it: the command line, AWS's APIs, and what can be read back.
+"""A deployed stack, or a store, as tests use it: commands, AWS's APIs, and what can be read back.
 
 Nothing here waits for a fixed time: `until` asks until a condition holds, or its time is over.
 """
@@ -9,6 +9,8 @@ import contextlib
 import gzip
 import hashlib
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -67,21 +69,21 @@ class Crawled:
         )
 
 
-class Stand:
-    """A stack that stands for the session; `folder` takes what its commands write."""
+class CommandStand:
+    """A place to crawl in, by the command line; `folder` takes what its commands write.
 
-    def __init__(self, stack: Stack, folder: Path) -> None:
-        self.outputs = stack.outputs
-        self.environment = stack.environment()
-        self.emulator = stack.emulator
+    `where` are the options by which `orbweaver crawl` finds it.
+    """
+
+    def __init__(self, folder: Path, environment: dict[str, str], *where: str) -> None:
+        self.environment = environment
+        self.where = where
         self._folder = folder
         self._crawls = 0
 
-    def client(self, service: str) -> AbstractContextManager[Any]:
-        """Lend a boto3 client."""
-        return cdk.client(service, self.environment)
-
-    # --- the command line -----------------------------------------------------------------------
+    def log(self) -> str:
+        """Return its last words, to explain a failure."""
+        return ""
 
     def orbweaver(self, *words: str, code: int | None = 0, folder: Path | None = None) -> Ran:
         """Run a command as a user does; None takes any exit code."""
@@ -103,8 +105,8 @@ class Stand:
         """Crawl by `orbweaver crawl`, to its end; no part of it may become a dead letter."""
         self._crawls += 1
         out = self._folder / f"out-{self._crawls}"
-        port = str(self.emulator.port)
-        ran = self.orbweaver("crawl", url, *options, "--port", port, "--out", str(out), "--json")
+        words = ("crawl", url, *options, *self.where, "--out", str(out), "--json")
+        ran = self.orbweaver(*words)
         return self._crawled(ran, out)
 
     def start(self, url: str, *options: str) -> Crawled:
@@ -127,6 +129,36 @@ class Stand:
         counted["skipped"] += sum(result["reasons"]["skipped"].get(limit, 0) for limit in LIMITS)
         assert {outcome: counted[outcome] for outcome in OUTCOMES} == result["outcomes"]
         return crawled
+
+
+@contextlib.contextmanager
+def store_stand(folder: Path) -> Iterator[CommandStand]:
+    """Have a store in a folder, and a process that serves it."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    words = [str(PROGRAM), "serve", "--workers", "1", "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(
+        words, cwd=folder, env=kept, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as serving:
+        assert serving.stdout is not None
+        assert "serving" in serving.stdout.readline()
+        try:
+            yield CommandStand(folder, kept)
+        finally:
+            serving.send_signal(signal.SIGTERM)
+            serving.communicate(timeout=COMMAND_S_MAX)
+
+
+class Stand(CommandStand):
+    """A stack that stands for the session; `folder` takes what its commands write."""
+
+    def __init__(self, stack: Stack, folder: Path) -> None:
+        super().__init__(folder, stack.environment(), "--port", str(stack.emulator.port))
+        self.outputs = stack.outputs
+        self.emulator = stack.emulator
+
+    def client(self, service: str) -> AbstractContextManager[Any]:
+        """Lend a boto3 client."""
+        return cdk.client(service, self.environment)
 
     @contextlib.contextmanager
     def reconfigured(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from tests.e2e.oracle import Manual
-    from tests.e2e.stand import Crawled, Stand
+    from tests.e2e.stand import CommandStand, Crawled
     from tests.sites.child import Child
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
@@ -43,14 +43,16 @@ def walks() -> Iterator[Mapping[str, Future[frozenset[str]]]]:
 
 @pytest.fixture(scope="module", params=oracle.MANUALS, ids=lambda manual: manual.package)
 def done(
-    walks: Mapping[str, Future[frozenset[str]]], stand: Stand, request: pytest.FixtureRequest
+    walks: Mapping[str, Future[frozenset[str]]],
+    anywhere: CommandStand,
+    request: pytest.FixtureRequest,
 ) -> Iterator[Done]:
     """Crawl a manual, once for all tests of it."""
     manual: Manual = request.param
     if manual.absent:
         pytest.skip(f"needs the Debian package {manual.package}")
     with child.start("static", str(manual.folder)) as site:
-        crawled = stand.crawl(site.url + "/", *OPTIONS)
+        crawled = anywhere.crawl(site.url + "/", *OPTIONS)
         yield Done(site=site, crawled=crawled, expected=walks[manual.package].result())
 
 
@@ -64,12 +66,11 @@ def test_every_page_of_a_manual_is_fetched_once(done: Done) -> None:
     assert len(asked) == len(set(asked)), "a page was asked for twice"
 
 
-def test_the_same_crawl_again_fetches_nothing(done: Done, stand: Stand) -> None:
+def test_the_same_crawl_again_fetches_nothing(done: Done, anywhere: CommandStand) -> None:
     """Within its window a crawl that is repeated asks for nothing, ends well, and says why."""
-    port = str(stand.emulator.port)
     before = len(done.site.log())
 
-    again = stand.orbweaver("crawl", done.site.url + "/", *OPTIONS, "--port", port)
+    again = anywhere.orbweaver("crawl", done.site.url + "/", *OPTIONS, *anywhere.where)
 
     assert "nothing new" in again.out
     assert "--window 0s" in again.out
@@ -77,8 +78,8 @@ def test_the_same_crawl_again_fetches_nothing(done: Done, stand: Stand) -> None:
 
 
 @pytest.mark.parametrize("done", [oracle.PYTHON], indirect=True, ids=lambda manual: manual.package)
-def test_a_window_of_zero_fetches_all_again(done: Done, stand: Stand) -> None:
+def test_a_window_of_zero_fetches_all_again(done: Done, anywhere: CommandStand) -> None:
     """`--window 0s` asks for every page once more, whoever saw it before."""
-    again = stand.crawl(done.site.url + "/", *OPTIONS, "--window", "0s")
+    again = anywhere.crawl(done.site.url + "/", *OPTIONS, "--window", "0s")
 
     assert again.urls("fetched") == done.crawled.urls("fetched")

@@ -10,7 +10,7 @@ import pytest
 from tests.sites import graph
 
 if TYPE_CHECKING:
-    from tests.e2e.stand import Stand
+    from tests.e2e.stand import CommandStand
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -22,15 +22,15 @@ SCRIPTS: dict[str, graph.Script] = {
 }
 
 
-def test_urls_of_different_statuses_are_explained(stand: Stand) -> None:
+def test_urls_of_different_statuses_are_explained(anywhere: CommandStand) -> None:
     """Fetched, redirected, forbidden, failed, out of scope and never seen: each by its facts."""
     with graph.serve_in_background(SCRIPTS) as site:
-        crawled = stand.crawl(f"{site.url}/", "--name", "explain", "--delay", "0")
+        crawled = anywhere.crawl(f"{site.url}/", "--name", "explain", "--delay", "0")
         asked = len(site.log.paths())
 
         def explain(reference: str) -> dict[str, Any]:
             run = crawled.result["crawl"]
-            return stand.orbweaver("explain", reference, "--crawl", run, "--json").result
+            return anywhere.orbweaver("explain", reference, "--crawl", run, "--json").result
 
         paths = (*SCRIPTS, "/private/x", "/gone")
         others = ("http://elsewhere.invalid/", f"{site.url}/never?utm_source=mail")
@@ -39,7 +39,7 @@ def test_urls_of_different_statuses_are_explained(stand: Stand) -> None:
                 explain, (*(site.url + path for path in paths), *others)
             )
         told = dict(zip(paths, bodies, strict=True))
-        chosen = stand.orbweaver("explain", f"{site.url}/private/x").out
+        chosen = anywhere.orbweaver("explain", f"{site.url}/private/x").out
         assert len(site.log.paths()) == asked  # nothing is fetched to explain
 
     words = {

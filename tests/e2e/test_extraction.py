@@ -16,7 +16,7 @@ from tests.sites import child
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tests.e2e.stand import Stand
+    from tests.e2e.stand import CommandStand
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -51,9 +51,11 @@ def rows(folder: Path, table: str) -> list[dict[str, Any]]:
     ]
 
 
-def crawled(stand: Stand, shop: child.Child, config: Path, name: str, out: Path) -> dict[str, Any]:
+def crawled(
+    anywhere: CommandStand, shop: child.Child, config: Path, name: str, out: Path
+) -> dict[str, Any]:
     """Crawl the shop by a definition, and export it."""
-    ran = stand.orbweaver(
+    ran = anywhere.orbweaver(
         "start",
         f"{shop.url}/",
         "--config",
@@ -64,14 +66,14 @@ def crawled(stand: Stand, shop: child.Child, config: Path, name: str, out: Path)
         "--wait",
         "--json",
     )
-    stand.orbweaver("export", "--crawl", ran.result["crawl"], "--out", str(out))
+    anywhere.orbweaver("export", "--crawl", ran.result["crawl"], "--out", str(out))
     return ran.result
 
 
-def test_a_broken_template_shows(stand: Stand, tmp_path: Path) -> None:
+def test_a_broken_template_shows(anywhere: CommandStand, tmp_path: Path) -> None:
     """Of 5 % of the books exactly those are invalid, with reasons; the others add up."""
     with child.start("bookshop", "--books", str(BOOKS), "--broken", "0.05") as shop:
-        result = crawled(stand, shop, SHOP / "crawl.toml", "broken", tmp_path)
+        result = crawled(anywhere, shop, SHOP / "crawl.toml", "broken", tmp_path)
         broken: Mapping[str, str] = shop.control("broken.json")
         truth = {str(book["url"]): book for book in shop.control("books.json")}
     invalid = [row for row in rows(tmp_path, "invalid_items") if row["rule"] == "books"]

@@ -10,7 +10,7 @@ from tests.e2e.stand import names
 from tests.sites import graph
 
 if TYPE_CHECKING:
-    from tests.e2e.stand import Stand
+    from tests.e2e.stand import CommandStand
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -29,10 +29,10 @@ def tree(text: str = "") -> dict[str, graph.Script]:
 
 
 @pytest.mark.parametrize("concurrency", [1, 16])
-def test_a_page_budget_is_exact(stand: Stand, concurrency: int) -> None:
+def test_a_page_budget_is_exact(anywhere: CommandStand, concurrency: int) -> None:
     """`--max-pages 100` claims 100 URLs, records 100 and asks for 100, not one more or less."""
     with graph.serve_in_background(tree()) as site:
-        crawled = stand.crawl(
+        crawled = anywhere.crawl(
             f"{site.url}/0",
             *("--name", f"budget-{concurrency}", "--delay", "0"),
             *("--max-pages", "100", "--concurrency", str(concurrency)),
@@ -45,7 +45,7 @@ def test_a_page_budget_is_exact(stand: Stand, concurrency: int) -> None:
     assert sorted(asked) == names([row["url"] for row in crawled.rows], site.url)
 
 
-def test_a_depth_of_one_is_the_page_and_its_links(stand: Stand) -> None:
+def test_a_depth_of_one_is_the_page_and_its_links(anywhere: CommandStand) -> None:
     """`--max-depth 1` asks for the start page and what it links to, and for nothing behind that."""
     scripts = {
         "/": graph.page("Home", ["/one", "/two", "/gone", "http://elsewhere.invalid/"]),
@@ -54,7 +54,9 @@ def test_a_depth_of_one_is_the_page_and_its_links(stand: Stand) -> None:
         "/behind": graph.page("Behind"),
     }
     with graph.serve_in_background(scripts) as site:
-        crawled = stand.crawl(f"{site.url}/", "--name", "depth", "--delay", "0", "--max-depth", "1")
+        crawled = anywhere.crawl(
+            f"{site.url}/", "--name", "depth", "--delay", "0", "--max-depth", "1"
+        )
 
     assert names(crawled.urls("fetched"), site.url) == ["/", "/one", "/two"]
     assert names(crawled.urls("failed"), site.url) == ["/gone"]
@@ -66,10 +68,10 @@ def test_a_depth_of_one_is_the_page_and_its_links(stand: Stand) -> None:
     assert "/behind" not in site.log.paths()
 
 
-def test_bytes_are_not_overshot(stand: Stand) -> None:
+def test_bytes_are_not_overshot(anywhere: CommandStand) -> None:
     """`--max-bytes 200KB` receives no more than that, says so, and got most of it."""
     with graph.serve_in_background(tree("x" * 5_000)) as site:
-        crawled = stand.crawl(
+        crawled = anywhere.crawl(
             f"{site.url}/0",
             *("--name", "bytes", "--delay", "0", "--concurrency", "4"),
             *("--max-bytes", "200KB", "--ignore-robots"),
@@ -84,10 +86,10 @@ def test_bytes_are_not_overshot(stand: Stand) -> None:
     assert crawled.result["reasons"]["skipped"] == {"bytes": left}
 
 
-def test_a_host_is_asked_for_no_more_pages(stand: Stand) -> None:
+def test_a_host_is_asked_for_no_more_pages(anywhere: CommandStand) -> None:
     """`--max-host-pages 30` asks for 30 URLs of the host, and the crawl ends for itself."""
     with graph.serve_in_background(tree()) as site:
-        crawled = stand.crawl(
+        crawled = anywhere.crawl(
             f"{site.url}/0",
             *("--name", "host-pages", "--delay", "0", "--concurrency", "4"),
             *("--max-host-pages", "30"),

@@ -12,7 +12,7 @@ import pytest
 from tests.sites import graph
 
 if TYPE_CHECKING:
-    from tests.e2e.stand import Crawled, Row, Stand
+    from tests.e2e.stand import CommandStand, Crawled, Row
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -23,7 +23,7 @@ PAGES = 20
 FANOUT = 3
 
 
-def test_two_crawls_at_once_keep_one_hosts_delay(stand: Stand) -> None:
+def test_two_crawls_at_once_keep_one_hosts_delay(anywhere: CommandStand) -> None:
     """Every request of two crawls, robots.txt too, arrives a delay after the one before it.
 
     A request is sent in its slot and logged when it arrives, so one that was held up on its way (a
@@ -33,17 +33,18 @@ def test_two_crawls_at_once_keep_one_hosts_delay(stand: Stand) -> None:
     """
     scripts = {
         f"/{n}": graph.page(f"Page {n}", [f"/{FANOUT * n + step}" for step in range(1, FANOUT + 1)])
-        for n in range(PAGES * 2)
+        for n in range(PAGES * FANOUT * 2)
     }
 
     def crawl(name: str) -> Crawled:
         words = ("--name", name, "--delay", "0.3", "--max-pages", str(PAGES))
-        return stand.start(f"{site.url}/0", *words)
+        return anywhere.start(f"{site.url}/0", *words)
 
     with graph.serve_in_background(scripts) as site, ThreadPoolExecutor() as both:
         crawls = list(both.map(crawl, ("polite-one", "polite-other")))
 
-    assert [len(crawled.urls("fetched")) for crawled in crawls] == [PAGES, PAGES]
+    fetched = [len(crawled.urls("fetched")) for crawled in crawls]
+    assert fetched == [PAGES, PAGES]
     spans = [[sent_ms(row) for row in crawled.rows] for crawled in crawls]
     assert max(map(min, spans)) < min(map(max, spans)), "the crawls did not run at once"
     sent = iter(sorted((row for crawled in crawls for row in crawled.rows), key=sent_ms))

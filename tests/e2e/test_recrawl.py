@@ -10,17 +10,17 @@ from tests.e2e.stand import names
 from tests.sites import child
 
 if TYPE_CHECKING:
-    from tests.e2e.stand import Stand
+    from tests.e2e.stand import CommandStand
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
 
 
-def test_unchanged_pages_are_not_got_again(stand: Stand) -> None:
+def test_unchanged_pages_are_not_got_again(anywhere: CommandStand) -> None:
     """Pages whose links are not needed come back as 304, and keep what was known of them."""
     options = ("--name", "recrawl", "--delay", "0", "--max-depth", "1", "--window", "0s")
     with child.start("bookshop", "--books", "60") as shop:
-        first = stand.start(shop.url + "/", *options)
-        second = stand.start(shop.url + "/", *options)
+        first = anywhere.start(shop.url + "/", *options)
+        second = anywhere.start(shop.url + "/", *options)
         log = shop.log()
 
     assert first.result["claimed"] == second.result["claimed"]

@@ -11,12 +11,12 @@ from tests.sites import child
 from tests.sites.bookshop import Expected
 
 if TYPE_CHECKING:
-    from tests.e2e.stand import Stand
+    from tests.e2e.stand import CommandStand
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
-def test_every_url_of_a_shop_ends_as_it_must(stand: Stand) -> None:
+def test_every_url_of_a_shop_ends_as_it_must(anywhere: CommandStand) -> None:
     """Pages once each, redirects, loops, dead links, downloads; what is forbidden is not asked for.
 
     Pages that ask not to be indexed are fetched and recorded: whether to use them is the reader's
@@ -25,7 +25,7 @@ def test_every_url_of_a_shop_ends_as_it_must(stand: Stand) -> None:
     with child.start("bookshop", "--books", "200", "--slow-s", "0.3") as shop:
         expected = Expected.from_json(shop.control("expected.json"))
         options = ("--delay", "0", "--max-depth", "200", "--no-sitemaps")
-        crawled = stand.start(shop.url + "/", *options)
+        crawled = anywhere.start(shop.url + "/", *options)
         log = shop.log()
 
     forbidden = frozenset(url for url in expected.failed if url.endswith("/dead/10"))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.e2e.stand import Stand
+    from tests.e2e.stand import CommandStand
     from tests.sites.child import Child
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(400)]
@@ -50,9 +50,9 @@ def _xml(root: str, item: str, base_url: str, paths: list[str]) -> bytes:
     return f'<?xml version="1.0"?><{root} xmlns="{space}">{items}</{root}>'.encode()
 
 
-def test_pages_are_found_by_sitemaps_alone(site: Child, stand: Stand) -> None:
+def test_pages_are_found_by_sitemaps_alone(site: Child, anywhere: CommandStand) -> None:
     """An index, XML, gzip and text lead to every page; each URL is asked for once and counted."""
-    crawled = stand.crawl(site.url + "/", "--delay", "0", "--name", "mapped")
+    crawled = anywhere.crawl(site.url + "/", "--delay", "0", "--name", "mapped")
 
     pages = [site.url + path for path in ["/", *PLAIN, *ZIPPED, *TEXT]]
     assert crawled.urls("fetched", "ok") == sorted(pages)
@@ -61,16 +61,16 @@ def test_pages_are_found_by_sitemaps_alone(site: Child, stand: Stand) -> None:
     assert len(asked) == len(set(asked)) == len(pages) + len(SITEMAPS)
 
 
-def test_they_can_be_passed_over(site: Child, stand: Stand) -> None:
+def test_they_can_be_passed_over(site: Child, anywhere: CommandStand) -> None:
     """With --no-sitemaps there is nothing but the start page."""
-    crawled = stand.crawl(site.url + "/", "--delay", "0", "--no-sitemaps", "--name", "unmapped")
+    crawled = anywhere.crawl(site.url + "/", "--delay", "0", "--no-sitemaps", "--name", "unmapped")
 
     assert crawled.urls("fetched") == [site.url + "/"]
 
 
-def test_a_crawl_may_begin_with_a_sitemap(site: Child, stand: Stand) -> None:
+def test_a_crawl_may_begin_with_a_sitemap(site: Child, anywhere: CommandStand) -> None:
     """With --sitemap alone that one sitemap is what the crawl begins with."""
-    crawled = stand.crawl(
+    crawled = anywhere.crawl(
         "--sitemap", f"{site.url}/text.txt", "--delay", "0", "--no-sitemaps", "--name", "alone"
     )
 
