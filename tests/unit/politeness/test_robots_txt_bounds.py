@@ -60,6 +60,13 @@ def test_the_end_of_a_long_line_is_ignored() -> None:
     assert allows(text, path[:-1])
 
 
+def test_rules_that_differ_at_their_ends_are_told_apart() -> None:
+    """Of many patterns that begin alike each one is found."""
+    rules = b"".join(b"Disallow: /*%s%04d$\n" % (b"a" * 20, number) for number in range(100))
+    refused = [not allows(b"User-agent: *\n" + rules, f"/{'a' * 20}{n:04}") for n in range(101)]
+    assert refused == [True] * 100 + [False]
+
+
 AGENT_LINE = b"User-agent: orbweaver\n"
 
 
