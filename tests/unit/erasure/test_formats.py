@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -169,6 +170,14 @@ def test_what_cannot_be_read_is_one_error(name: str, body: bytes) -> None:
     for suffix in (SUFFIXES[name], ".warc.gz"):
         with pytest.raises((warc.WarcError, ValueError, OSError)):
             erased(f"part{suffix}", body, SCOPE["url"])
+
+
+def test_a_quote_that_never_ends_costs_one_look() -> None:
+    """A torn CSV file is read once, not from each of its quotes on."""
+    began_s = time.process_time()
+    with pytest.raises(ValueError, match="no CSV from byte 5 on"):
+        erased("part.csv", b"url\r\n" + b'"' * 400_001, SCOPE["url"])
+    assert time.process_time() - began_s < 5
 
 
 def test_outcomes_of_a_file(name: str, tmp_path: Path) -> None:
