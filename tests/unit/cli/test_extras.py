@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
@@ -71,6 +73,41 @@ def test_what_works_alone_works(tmp_path: Path) -> None:
     commands = ["init", "check", "url /a --base https://example.org/", "estimate --pages 10"]
     for command, (code, out, err) in zip(commands, ran(tmp_path, *commands), strict=True):
         assert (code, bool(out)) == (0, True), (command, out, err)
+
+
+class Page(BaseHTTPRequestHandler):
+    """A site of one page."""
+
+    def do_GET(self) -> None:
+        """Answer with the page."""
+        self.send_response(200 if self.path == "/" else 404)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<title>One</title>")
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.mark.thorough
+def test_a_crawl_on_a_store_needs_no_extra(tmp_path: Path) -> None:
+    """From a URL to rows: crawl, export and query, with Parquet written by DuckDB."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/"
+        commands = (
+            f"crawl {url} --delay 0 --workers 1 --out files",
+            "query --from files --format csv --saved outcomes",
+            f"explain {url}",
+            "status --json",
+        )
+        crawled, asked, *others = ran(tmp_path, *commands)
+        server.shutdown()
+    assert crawled[0] == 0, crawled
+    assert (asked[0], asked[2]) == (0, ""), asked
+    assert ",fetched,ok,1," in asked[1]
+    assert list((tmp_path / "files").rglob("*.parquet"))
+    assert all(code == 0 for code, _, _ in others), others
 
 
 NEEDS_AWS = (
