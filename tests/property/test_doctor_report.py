@@ -6,6 +6,7 @@ import json
 import string
 import urllib.request
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 import botocore.session
@@ -41,14 +42,18 @@ FORMS = (
 )
 
 
+@cache
+def operations(service: str) -> dict[str, Any]:
+    """Read what a service can be asked, by the names of a client's methods: it takes a while."""
+    model = botocore.session.Session().get_service_model(service)
+    return {xform_name(name): model.operation_model(name) for name in model.operation_names}
+
+
 class Forged:
     """A client of which every answer is made of one secret, in the shape of the real one."""
 
     def __init__(self, service: str, secret: str, *, refusing: bool) -> None:
-        model = botocore.session.Session().get_service_model(service)
-        self._operations = {
-            xform_name(name): model.operation_model(name) for name in model.operation_names
-        }
+        self._operations = operations(service)
         self._secret, self._refusing = secret, refusing
         self.exceptions = type("Exceptions", (), {"ClientError": ClientError})
 
