@@ -9,16 +9,14 @@ page may become a tree.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Response
 from orbweaver.model.item_rules import Field, ItemRule, ValueSource
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 BYTES_MAX = 5 * 1024 * 1024
 TITLE = Field(name="name", source=ValueSource.JSONLD, where="name")

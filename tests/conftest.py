@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import gc
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import Generator
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
 
 
 def pytest_configure() -> None:

@@ -10,11 +10,9 @@ from __future__ import annotations
 import math
 import time
 import tracemalloc
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 Size = TypeVar("Size")
 

@@ -18,31 +18,32 @@ import signal
 import sys
 import time
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from types import FrameType
+from typing import Any
 
 from localstack import cdk, layout, stack
 from localstack.errors import LocalStackError
+from localstack.stack import Stack
 from orbweaver.cli import main as cli_main
 from orbweaver.cli import text
 from orbweaver.cli.local_machine import ThisMachine, connect
 from orbweaver.cli.stack import LOCAL_CONTEXT, settings_from
-from orbweaver.control.crawl_control import Control
-from orbweaver.exporting.manifest import PREFIX, days_between, decode_manifest, manifest_path
+from orbweaver.control.crawl_control import Control, Status
+from orbweaver.exporting.manifest import (
+    PREFIX,
+    Manifest,
+    days_between,
+    decode_manifest,
+    manifest_path,
+)
 from orbweaver.model.outcome import Outcome, Reason
 from tests.sites import child
 from tests.sites.bookshop import BOOKS, Expected
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-    from types import FrameType
-
-    from localstack.stack import Stack
-    from orbweaver.control.crawl_control import Status
-    from orbweaver.exporting.manifest import Manifest
 
 FOLDER = layout.LOCAL / "demo"
 NAME = "demo"

@@ -7,17 +7,14 @@ import json
 import secrets
 import signal
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from types import FrameType
 
 from localstack.errors import LocalStackError
 from tests.chaos import verdict
 from tests.chaos.run import run
 from tests.chaos.scale import FULL, SMALL
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import FrameType
 
 SMALL_PAGES_MAX = 500
 INTERRUPTED = 130

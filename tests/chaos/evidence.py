@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tests.chaos.faults import Fault
-    from tests.chaos.gaps import Gaps
+from tests.chaos.faults import Fault
+from tests.chaos.gaps import Gaps
 
 OUTCOMES = ("fetched", "unchanged", "redirected", "skipped", "failed")
 

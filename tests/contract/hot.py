@@ -6,12 +6,9 @@ refused in three ways.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tests.contract.faults import THROTTLED, cancelled
-
-if TYPE_CHECKING:
-    from tests.contract.faults import Answer, Call, Fault
+from tests.contract.faults import THROTTLED, Answer, Call, Fault, cancelled
 
 CODE = "ProvisionedThroughputExceeded"
 

@@ -10,20 +10,22 @@ from __future__ import annotations
 import json
 import zlib
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from orbweaver.adapters.dynamodb import journal as dynamodb_journal
 from orbweaver.adapters.dynamodb import ledger as dynamodb_ledger
-from orbweaver.adapters.dynamodb.table import from_item
+from orbweaver.adapters.dynamodb.table import Dynamo, Item, from_item
 from orbweaver.adapters.local.reader import InPlaceReader
 from orbweaver.budget.reservation import BudgetKeeper
 from orbweaver.frontier import journal_codec, messages
 from orbweaver.frontier.journal import Journal, Ledger
+from orbweaver.frontier.messages import Message, MessageSource
 from orbweaver.model import crawl_codec
 from orbweaver.model.compression import decompress
 from orbweaver.model.errors import Transient
@@ -36,17 +38,10 @@ from orbweaver.worker.crawl_cache import RecentCrawls
 from orbweaver.worker.fetch_pack import PackFetcher
 from orbweaver.worker.pack import Delivery, PackProcessor
 from orbweaver.worker.seeding import Seeder
-from tests.memory import MemoryEvents, MemoryMetrics, MemoryQueue, outside
+from tests.contract.worlds import AwsWorld, Container
+from tests.memory import ManualClock, MemoryEvents, MemoryMetrics, MemoryQueue, outside
 from tests.memory import World as MemoryState
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from orbweaver.adapters.dynamodb.table import Dynamo, Item
-    from orbweaver.frontier.messages import Message, MessageSource
-    from tests.contract.worlds import AwsWorld, Container
-    from tests.memory import ManualClock
-    from tests.unit.stage import SmallWeb
+from tests.unit.stage import SmallWeb
 
 MAGIC = b"\x04\x22\x4d\x18"
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.frontier.journal import Journal, Ledger, OutgoingPack
 from orbweaver.frontier.messages import Pack, child_id
-from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl import Counts, Crawl
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from orbweaver.model.crawl import Counts
 
 NOW_MS = 1_768_478_400_000
 """2026-01-15T12:00:00Z: the middle of a day, so that no test straddles two."""

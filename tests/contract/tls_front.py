@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import base64
 import zlib
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import aiohttp
 from aiohttp import web
 from yarl import URL
 
 from tests.integration.fetcher.authority import Leaf, authority, server_context
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-    from pathlib import Path
 
 HOST = "127.0.0.1"
 BYTES_MAX = 64 * 1024 * 1024

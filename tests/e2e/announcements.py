@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.e2e.stand import Stand
+from tests.e2e.stand import Stand
 
 PATTERN = {"source": ["orbweaver"], "detail-type": ["CrawlCompleted"]}
 

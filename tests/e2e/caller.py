@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import http.client
 import json
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from botocore.auth import SigV4Auth
@@ -14,12 +15,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from tests.e2e import strict
-from tests.e2e.stand import until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from tests.e2e.stand import Stand
+from tests.e2e.stand import Stand, until
 
 JSON = {"Content-Type": "application/json"}
 

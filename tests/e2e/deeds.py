@@ -13,9 +13,10 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from orbweaver.adapters.dynamodb.table import to_item
 from orbweaver.extraction.extract import Field, ItemRule, ValueKind
@@ -28,13 +29,9 @@ from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord, day_of, page_key
 from orbweaver.model.page_record import to_fields as stored_fields
 from orbweaver.model.target import Prior, Target
+from tests.e2e.stand import Stand
+from tests.sites.graph import Graph
 from tests.sites.receiver import receiving
-
-if TYPE_CHECKING:
-    from contextlib import ExitStack
-
-    from tests.e2e.stand import Stand
-    from tests.sites.graph import Graph
 
 # Ways into the past and the future: a crawl that began earlier, and one that begins now.
 EARLIER_MS = 60_000

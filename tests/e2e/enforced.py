@@ -11,21 +11,17 @@ import json
 import os
 import signal
 import urllib.request
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from localstack import stack
+from localstack.emulator import Emulator
 from orbweaver.cli.stack import LOCAL_CONTEXT
 from tests.e2e.grants import Roles
 from tests.e2e.stand import Stand, until
 from tests.iam import book
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from localstack.emulator import Emulator
 
 ENFORCING = Path(__file__).with_name("enforcing")
 DENIED = "AccessDenied"

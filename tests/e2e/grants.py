@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from tests.e2e.stand import Stand
+from tests.e2e.stand import Stand
 
 ROLE = re.compile(
     r"(Worker|Exporter|Api|Starter|Notifier|Delivery)(Program|Schedule|Firing)Role[0-9A-F]{8}"

@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import multiprocessing
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.sites import walk
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 BASE = "http://manual.invalid/"
 

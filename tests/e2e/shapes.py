@@ -9,17 +9,14 @@ budget or a person ends a crawl only what must hold of it is expected, not which
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeAlias
+from random import Random
+from typing import TypeAlias
 
 from tests.sites import graph
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from random import Random
-
-    from tests.sites.server import Answer
+from tests.sites.server import Answer
 
 # A page of a site: which of the shape's hosts, and the path there.
 Place: TypeAlias = tuple[int, str]

@@ -11,18 +11,15 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from contextlib import ExitStack, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
 
 from localstack import amend, cdk, emulator, layout
 from localstack.stack import CONTEXT, Stack
 from orbweaver.cli.stack import LOCAL_CONTEXT
 from tests.e2e.stand import Stand
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from contextlib import AbstractContextManager
-    from pathlib import Path
 
 NAME = "Orbweaver"
 BUCKET = f"cdk-hnb659fds-assets-{layout.ACCOUNT}-{layout.REGION}"  # where the template says

@@ -5,18 +5,13 @@ from __future__ import annotations
 import hashlib
 import io
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from tests.e2e.stand import PROGRAM
+from tests.e2e.stand import PROGRAM, Row, Stand
 from tests.sites import child
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.e2e.stand import Row, Stand
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(200)]
 CHECK = PROGRAM.with_name("warcio")

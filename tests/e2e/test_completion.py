@@ -8,29 +8,22 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
 from orbweaver.control.crawl_spec import CrawlSpec
-from orbweaver.model.crawl import Stop
+from orbweaver.model.crawl import Crawl, Stop
 from orbweaver.model.crawl_settings import Scope
 from tests.e2e.announcements import listening
-from tests.e2e.people import at_work, until
-from tests.e2e.shapes import CRAWLS, Shape, Steering, Walked, scripts, shapes, walk
+from tests.e2e.people import Heard, Office, at_work, until
+from tests.e2e.shapes import CRAWLS, Place, Shape, Steering, Walked, scripts, shapes, walk
+from tests.e2e.stand import Stand
 from tests.sites import graph
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from orbweaver.model.crawl import Crawl
-    from tests.e2e.people import Heard, Office
-    from tests.e2e.shapes import Place
-    from tests.e2e.stand import Stand
-    from tests.sites.graph import Graph
+from tests.sites.graph import Graph
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -8,25 +8,19 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import asyncssh
 import pytest
 
 from orbweaver.adapters.aws.clients import Aws
 from orbweaver.adapters.aws.event_bus import BusEvents
-from orbweaver.exporting.manifest import PREFIX, decode_manifest, manifest_path
+from orbweaver.exporting.manifest import PREFIX, Manifest, decode_manifest, manifest_path
 from tests.e2e import enforced
-from tests.e2e.stand import until
+from tests.e2e.stand import Stand, until
 from tests.sites import graph, sshd
+from tests.sites.sshd import Sshd
 from tests.unit.delivering import exported, lies
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from orbweaver.exporting.manifest import Manifest
-    from tests.e2e.stand import Stand
-    from tests.sites.sshd import Sshd
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(400)]
 

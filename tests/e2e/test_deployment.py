@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from localstack import processes
+from tests.e2e.stand import Stand
 from tests.sites import graph
-
-if TYPE_CHECKING:
-    from tests.e2e.stand import Stand
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 

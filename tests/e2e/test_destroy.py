@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,10 +12,6 @@ from localstack import stack
 from orbweaver.cli.stack import LOCAL_CONTEXT
 from tests.e2e.stand import Stand
 from tests.sites import graph
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 

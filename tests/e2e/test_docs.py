@@ -13,22 +13,18 @@ import stat
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from localstack import launch, layout
 from tests import docs
+from tests.e2e.stand import Stand
 from tests.sites import child, graph
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from tests.e2e.stand import Stand
-    from tests.sites.child import Child
+from tests.sites.child import Child
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.e2e.announcements import listening
-from tests.e2e.stand import until
+from tests.e2e.stand import Stand, until
 from tests.sites import graph
-
-if TYPE_CHECKING:
-    from tests.e2e.stand import Stand
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 

@@ -6,22 +6,18 @@ import csv
 import gzip
 import io
 import json
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from localstack.processes import identify
 from tests.chaos import processes
-from tests.e2e.stand import until
+from tests.e2e.stand import Crawled, Stand, until
 from tests.sites import graph
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from tests.e2e.stand import Crawled, Stand
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -21,15 +22,9 @@ from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import default_crawl
 from tests.e2e import strict
 from tests.e2e.grants import Roles
-from tests.e2e.stand import until
+from tests.e2e.stand import Stand, until
 from tests.sites import graph
-from tests.unit.forged import Forger, Victim
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from tests.e2e.stand import Stand
-    from tests.unit.forged import Forged
+from tests.unit.forged import Forged, Forger, Victim
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
 

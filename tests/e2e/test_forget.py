@@ -6,18 +6,14 @@ import gzip
 import io
 import json
 import zlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from pyarrow import parquet as pq
 
-from tests.e2e.stand import until
+from tests.e2e.stand import Stand, until
 from tests.sites import graph
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.e2e.stand import Stand
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
 

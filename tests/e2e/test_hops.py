@@ -8,21 +8,16 @@ MiniStack (1.5.33) counts direct invocations only; here it is taught the rest (`
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.e2e import enforced, strict
 from tests.e2e.grants import Roles
-from tests.e2e.stand import names, until
+from tests.e2e.stand import Stand, names, until
 from tests.sites import graph
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.e2e.stand import Stand
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
 

@@ -9,30 +9,25 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from tests.e2e.stand import until
+from tests.e2e.stand import Crawled, Stand, until
 from tests.sites.hostile import links, traps
 from tests.sites.hostile.expected import PLACES
 from tests.sites.hostile.inward import CANARY
 from tests.sites.hostile.robots import DELAYS
-from tests.sites.hostile.site import Hostile, trusted
+from tests.sites.hostile.site import Due, Hostile, trusted
 from tests.sites.hostile.statuses import PATIENCE, REST_S
 from tests.sites.server import HOST
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.e2e.stand import Crawled, Stand
-    from tests.sites.hostile.site import Due
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from orbweaver.api.decoding import BODY_BYTES_MAX
 from orbweaver.api.seeds import URLS_MAX
-from tests.e2e.caller import JSON, Caller, undisturbed
-from tests.e2e.stand import names, until
+from tests.e2e.caller import JSON, Caller, Reply, undisturbed
+from tests.e2e.stand import Stand, names, until
 from tests.sites import graph
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.e2e.caller import Reply
-    from tests.e2e.stand import Stand
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 

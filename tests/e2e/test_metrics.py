@@ -6,20 +6,15 @@ import contextlib
 import json
 import re
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from orbweaver.model.metrics import Metric
-from tests.e2e.stand import OUTCOMES, PROGRAM, until
+from tests.e2e.stand import OUTCOMES, PROGRAM, Stand, until
 from tests.integration.prometheus import NEEDED, prometheus
 from tests.sites import graph
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.e2e.stand import Stand
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 

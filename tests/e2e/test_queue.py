@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.stand import names, until
+from tests.e2e.stand import Stand, names, until
 from tests.sites import graph
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.e2e.stand import Stand
-    from tests.sites.graph import Graph
+from tests.sites.graph import Graph
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 

@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 import time
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from orbweaver.control.schedule import DUE
-from tests.e2e.stand import until
+from tests.e2e.stand import Stand, until
 from tests.sites import graph
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.e2e.stand import Stand
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
 

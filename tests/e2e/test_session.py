@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.e2e.stand import until
+from tests.e2e.stand import Stand, until
 from tests.sites import child
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.e2e.stand import Stand
-    from tests.sites.child import Child
+from tests.sites.child import Child
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(400)]
 

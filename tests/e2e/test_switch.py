@@ -6,7 +6,8 @@ The stack is one of its own: it is switched off while it crawls.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,6 @@ from localstack import deployed, stack
 from orbweaver.cli.stack import LOCAL_CONTEXT
 from tests.e2e.stand import Stand, until
 from tests.sites import graph
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(400)]
 

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from orbweaver.control.webhook import signature_of
-from tests.e2e.stand import until
+from tests.e2e.stand import Stand, until
 from tests.sites import graph
-from tests.sites.receiver import receiving
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.e2e.stand import Stand
-    from tests.sites.receiver import Posted, Receiver
+from tests.sites.receiver import Posted, Receiver, receiving
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
 

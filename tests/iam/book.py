@@ -7,13 +7,10 @@ table/crawls`. What is granted may have wildcards in its resource.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from orbweaver.exporting.manifest import PREFIX
-from tests.iam.account import THEIRS
+from orbweaver.exporting.manifest import PREFIX, Manifest
+from tests.e2e.deeds import Act, Answer
+from tests.iam.account import THEIRS, Here
 from tests.unit.delivering import exported
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from orbweaver.exporting.manifest import Manifest
-    from tests.e2e.deeds import Act, Answer
-    from tests.iam.account import Here
 
 TIME_MS = 900_000
 ROLE = "delivery"

@@ -8,16 +8,14 @@ import os
 import shutil
 import socket
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 PROGRAM = shutil.which("prometheus", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/bin")
 NEEDED = pytest.mark.skipif(

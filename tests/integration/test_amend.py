@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from localstack import amend, cdk, emulator, layout
+from localstack.emulator import Emulator
 from localstack.errors import LocalStackError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from localstack.emulator import Emulator
 
 pytestmark = pytest.mark.emulator
 

@@ -11,9 +11,10 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -23,9 +24,6 @@ from localstack import adoption, assembly, cdk, emulator, layout, processes, rem
 from localstack.errors import LocalStackError
 from localstack.removal import Resource
 from orbweaver.cli.main import main
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 EMULATOR = layout.client_environment("http://127.0.0.1:1")
 

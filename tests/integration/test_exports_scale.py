@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from bench.exports_scale.__main__ import run
 from bench.exports_scale.reading import ITEMS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(400)]
 LIMIT_MB = 256

@@ -6,16 +6,13 @@ Deploying the real app is for the e2e tests.
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
 from localstack import cdk, layout, processes, stack
 from localstack.errors import LocalStackError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 pytestmark = pytest.mark.emulator
 

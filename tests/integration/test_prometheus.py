@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +12,6 @@ from tests.e2e.stand import until
 from tests.integration.prometheus import NEEDED, prometheus
 from tests.unit.cli.scraping import serving
 from tests.unit.cli.test_exposing import COUNTS, CRAWL, stage_with
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [NEEDED, pytest.mark.slow]
 

@@ -10,20 +10,21 @@ import heapq
 import time
 from random import Random
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pytest
 
 from orbweaver.adapters.local.reader import InPlaceReader
 from orbweaver.adapters.web.client import HttpFetcher, Limits
 from orbweaver.app import wiring
-from orbweaver.app.aws_ports import meter_of
+from orbweaver.app.aws_ports import Ports, meter_of
 from orbweaver.app.wiring import control_of, worker_of
 from orbweaver.control.crawl_control import ControlError
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.frontier.messages import Loose, encode
 from orbweaver.model.crawl_settings import Bodies, Scope
 from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import PageRecord
 from orbweaver.model.settings import Settings
 from orbweaver.worker.pack import Delivery
 from tests import memory
@@ -31,10 +32,6 @@ from tests.integration.fetcher.origin import Names
 from tests.memory import ManualClock
 from tests.sites import ways
 from tests.sites.ways import NOWHERE, WAYS
-
-if TYPE_CHECKING:
-    from orbweaver.app.aws_ports import Ports
-    from orbweaver.model.page_record import PageRecord
 
 LOCAL = "127.0.0.0/8,::1/128"
 EVERYTHING = "127.0.0.0/8:1-65535,[::1]:1-65535,0.0.0.0:1-65535,[::]:1-65535"

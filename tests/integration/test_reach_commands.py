@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from orbweaver.cli import main
 from orbweaver.cli.local_machine import ThisMachine
 from tests.sites import graph
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DEFINITION = """
 seeds = ["{url}/"]

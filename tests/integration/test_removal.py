@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
 import pytest
@@ -16,11 +19,6 @@ from moto import mock_aws
 from localstack import adoption, removal
 from localstack.errors import LocalStackError
 from localstack.removal import BUCKET, KEY, TABLE, Resource
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from contextlib import AbstractContextManager
-    from pathlib import Path
 
 REGION = "us-east-1"
 ACCOUNT = "123456789012"

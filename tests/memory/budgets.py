@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from orbweaver.budget.budget_rules import BudgetState, Taking
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.limits import LimitPart
 from tests.memory.world import Gated
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.limits import LimitPart
 
 
 class MemoryBudgets(Gated):

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from orbweaver.exporting.glue_schema import query_name, second_name
+from orbweaver.model.columns import Table
 from tests.memory.world import Gated
-
-if TYPE_CHECKING:
-    from orbweaver.model.columns import Table
 
 
 class MemoryCatalogue(Gated):

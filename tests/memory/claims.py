@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from orbweaver.frontier.claims import Claimer, Known, StandingClaim
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import NOTHING
-from orbweaver.model.target import Prior
+from orbweaver.model.target import Prior, Target
 from tests.memory.world import Claim, Gated
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.target import Target
 
 
 class MemoryFrontier(Gated):

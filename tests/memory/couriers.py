@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
-from orbweaver.exporting.manifest import PREFIX
+from orbweaver.delivery.plan import Remains
+from orbweaver.exporting.manifest import PREFIX, File
 from orbweaver.model.errors import Transient, check_size
-from tests.memory.world import Gated, Mail, open_gate
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from orbweaver.delivery.plan import Remains
-    from orbweaver.exporting.manifest import File
-    from orbweaver.model.ports import Clock
-    from tests.memory.world import Gate, World
+from orbweaver.model.ports import Clock
+from tests.memory.world import Gate, Gated, Mail, World, open_gate
 
 
 class MemoryCourier(Gated):

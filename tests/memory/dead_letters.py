@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from orbweaver.frontier.dead_letters import DeadLetter
 from orbweaver.frontier.messages import MessageSource
-from tests.memory.world import Gated, Mail, World, open_gate
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from orbweaver.model.ports import Clock
-    from tests.memory.world import Gate
+from orbweaver.model.ports import Clock
+from tests.memory.world import Gate, Gated, Mail, World, open_gate
 
 
 class MemoryDeadLetters(Gated):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from orbweaver.politeness.host_schedule import Host, Slots, after_failure, grant, is_doubtful, turn
+from orbweaver.politeness.host_schedule import (
+    Host,
+    RobotsEntry,
+    Slots,
+    after_failure,
+    grant,
+    is_doubtful,
+    turn,
+)
 from tests.memory.world import Gated
-
-if TYPE_CHECKING:
-    from orbweaver.politeness.host_schedule import RobotsEntry
 
 
 class MemoryHosts(Gated):

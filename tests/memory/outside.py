@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.parse import quote
 
-from orbweaver.frontier.messages import MessageSource, encode
+from orbweaver.exporting.manifest import Manifest
+from orbweaver.frontier.envelope import WaitingMessage
+from orbweaver.frontier.journal import OutgoingPack
+from orbweaver.frontier.messages import Close, MessageSource, SeedsMessage, encode
+from orbweaver.model.crawl import Counts, Crawl
 from orbweaver.model.errors import Permanent, check_cut, check_size
+from orbweaver.model.metrics import Metric
+from orbweaver.model.outcome import Reason
 from orbweaver.model.ports import Print
 from tests.memory.world import Gated, Mail
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from orbweaver.exporting.manifest import Manifest
-    from orbweaver.frontier.envelope import WaitingMessage
-    from orbweaver.frontier.journal import OutgoingPack
-    from orbweaver.frontier.messages import Close, SeedsMessage
-    from orbweaver.model.crawl import Counts, Crawl
-    from orbweaver.model.metrics import Metric
-    from orbweaver.model.outcome import Reason
-
 
 DELAY_S_MAX = 900
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 from orbweaver.model.page_record import PageRecord, page_key, prior_keys
+from orbweaver.model.target import Prior
 from tests.memory.world import Gate, Gated, World, open_gate
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
-
-    from orbweaver.model.target import Prior
 
 
 class MemoryPages(Gated):

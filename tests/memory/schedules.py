@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from orbweaver.control.schedule import Scheduled
 from tests.memory.world import Gated
-
-if TYPE_CHECKING:
-    from orbweaver.control.schedule import Scheduled
 
 
 class MemorySchedules(Gated):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from orbweaver.frontier.claims import (
     AlreadyCommitted,
@@ -15,17 +15,13 @@ from orbweaver.frontier.claims import (
     Recalled,
     Unreadable,
 )
+from orbweaver.frontier.journal import Journal, Ledger
 from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import MOVED, Counters, CounterShard, Counts, Crawl, State
 from orbweaver.model.errors import NOTHING
+from orbweaver.model.limits import Settlement
 from orbweaver.model.page_record import shard_of
 from tests.memory.world import Gated, ShardItem
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from orbweaver.frontier.journal import Journal, Ledger
-    from orbweaver.model.limits import Settlement
 
 
 class MemoryPacks(Gated):

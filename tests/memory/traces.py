@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.erasure.ports import ClaimTrace, JournalTrace, ParkedTrace, RecordTrace
 from orbweaver.model.crawl import Crawl, State
 from tests.memory.world import Gate, Gated, World, open_gate
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
 
 QUIET_MS = 30 * 60_000
 

@@ -6,21 +6,19 @@ import itertools
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
+from orbweaver.budget.budget_rules import BudgetState
+from orbweaver.control.schedule import Scheduled
+from orbweaver.exporting.manifest import Manifest
 from orbweaver.frontier.claims import Unreadable
+from orbweaver.frontier.journal import Journal, Ledger
 from orbweaver.frontier.messages import MessageSource
+from orbweaver.model.columns import Table
+from orbweaver.model.crawl import Counts, Crawl
 from orbweaver.model.errors import StoredNewer
-
-if TYPE_CHECKING:
-    from orbweaver.budget.budget_rules import BudgetState
-    from orbweaver.control.schedule import Scheduled
-    from orbweaver.exporting.manifest import Manifest
-    from orbweaver.frontier.journal import Journal, Ledger
-    from orbweaver.model.columns import Table
-    from orbweaver.model.crawl import Counts, Crawl
-    from orbweaver.model.page_record import PageRecord
-    from orbweaver.politeness.host_schedule import Host
+from orbweaver.model.page_record import PageRecord
+from orbweaver.politeness.host_schedule import Host
 
 T = TypeVar("T")
 

@@ -9,18 +9,16 @@ import shlex
 import shutil
 import signal
 import sys
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from tests.mutants.covering import Covering, chunks, mirror
 from tests.mutants.groups import GROUPS, Mutant, draw, modules
 from tests.mutants.trying import Lane, Result
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 _T = TypeVar("_T")
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,18 +12,14 @@ import hashlib
 import json
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from coverage import CoverageData
 
+from tests.mutants.groups import Mutant
 from tests.mutants.plugin import test_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from tests.mutants.groups import Mutant
 
 # Tests that start nothing outside, and the first hundred of the simulation's fixed seeds.
 FOLDERS = ("tests/unit", "tests/property", "tests/contract", "tests/integration", "tests/infra")

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Collection
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.mutants.operators import Mutation, compiles, mutations
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from pathlib import Path
 
 _ROOMS = "functions/orbweaver/"
 # A module belongs to the first group that has a pattern for it; `*` matches slashes, too.

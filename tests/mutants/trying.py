@@ -8,20 +8,15 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.corpora import BESIDE, VARIABLE
-from tests.mutants.covering import MEASURED, cases, sources
+from tests.mutants.covering import MEASURED, Chunk, cases, sources
+from tests.mutants.groups import Mutant
 from tests.mutants.plugin import SECONDS_MAX, TOOK, WANTED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from tests.mutants.covering import Chunk
-    from tests.mutants.groups import Mutant
 
 MARKS = "not e2e and not emulator and not long and not chaos and not slow"
 # What is made by set-up, and too large to be copied.

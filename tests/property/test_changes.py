@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from random import Random
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orbweaver.model.crawl import Crawl, Stop
 from orbweaver.model.errors import Transient
+from orbweaver.model.page_record import PageRecord
+from tests.memory import Moment
 from tests.unit.changing import (
     BROKEN,
     GONE,
@@ -26,12 +29,6 @@ from tests.unit.changing import (
     run,
     url_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from orbweaver.model.page_record import PageRecord
-    from tests.memory import Moment
 
 PAGES = tuple("abcdefgh")
 KINDS = {

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from typing import TYPE_CHECKING
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from orbweaver.delivery.plan import LEDGERS
 from orbweaver.exporting.manifest import PREFIX, decode_manifest, manifest_path
+from tests.memory import Moment
 from tests.unit.delivering import DAY, Stage, exported, order, taken
-
-if TYPE_CHECKING:
-    from tests.memory import Moment
 
 FOREVER_MS = 10**15
 KILLS_MAX = 60

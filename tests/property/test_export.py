@@ -6,7 +6,7 @@ import asyncio
 import json
 from dataclasses import asdict
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -38,6 +38,8 @@ from orbweaver.model.columns import Column, Type
 from orbweaver.model.errors import Transient
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import COLUMNS, PageRecord
+from tests.memory import Moment, World
+from tests.memory.world import Gate
 from tests.simulation.tables import SimWorkspace
 from tests.unit.export_stage import (
     DAY,
@@ -50,10 +52,6 @@ from tests.unit.export_stage import (
     store,
     world_of,
 )
-
-if TYPE_CHECKING:
-    from tests.memory import Moment, World
-    from tests.memory.world import Gate
 
 SEEDS = st.integers(0, 2**32)
 TEXT = st.none() | st.text(st.characters(exclude_categories=[]))

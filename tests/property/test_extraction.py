@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -28,13 +28,10 @@ from orbweaver.extraction.extract import (
     extract,
 )
 from orbweaver.extraction.rules import problems_of
-from orbweaver.model.columns import Type
+from orbweaver.model.columns import Column, Type
 from orbweaver.model.crawl_codec import from_fields, to_fields
 from orbweaver.model.item import from_row, to_row
 from orbweaver.parsing.page import parse
-
-if TYPE_CHECKING:
-    from orbweaver.model.columns import Column
 
 URL = "https://shop.example/books/1/"
 SELECTORS = ["h1", "p.price", "ul > li", "a, b", "div p", "script", "title", "*", "a + b", "b ~ a"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import string
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -12,12 +13,7 @@ from hypothesis import strategies as st
 
 from orbweaver.politeness import robots_rules
 from orbweaver.politeness.robots_escapes import ReadRules
-from orbweaver.politeness.robots_rules import UNDECIDED, AgentRules
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from orbweaver.politeness.robots_rules import Line
+from orbweaver.politeness.robots_rules import UNDECIDED, AgentRules, Line
 
 
 class Reference(NamedTuple):

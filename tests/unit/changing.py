@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.exporting.change_feed import ChangeFeed
 from orbweaver.exporting.file_store import Store
@@ -13,9 +14,6 @@ from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from tests.memory import ManualClock, MemoryCrawls, MemoryFiles, MemoryPages, World
 from tests.memory.world import Gate, open_gate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 HOUR_MS = 3_600_000
 NOON_MS = 1_795_219_200_000 + 12 * HOUR_MS

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.control.crawl_control import Control
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.frontier.messages import decode
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord, page_key
 from orbweaver.model.settings import Settings
@@ -22,9 +23,6 @@ from tests.memory import (
     World,
 )
 from tests.memory.world import Gate, ShardItem, open_gate
-
-if TYPE_CHECKING:
-    from orbweaver.model.crawl import Crawl
 
 NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
 SEED = "https://example.com/"

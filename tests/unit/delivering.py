@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.delivery.deliverer import Deliverer, Receiver, Taken
 from orbweaver.delivery.plan import LEDGERS
+from orbweaver.delivery.ports import Courier
 from orbweaver.exporting.formats import FORMATS
 from orbweaver.exporting.manifest import (
     PREFIX,
@@ -27,13 +29,7 @@ from tests.memory import (
     MemoryMetrics,
     World,
 )
-from tests.memory.world import open_gate
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
-
-    from orbweaver.delivery.ports import Courier
-    from tests.memory.world import Gate
+from tests.memory.world import Gate, open_gate
 
 NOW_MS = 1_795_251_600_500
 DAY = "2026-11-21"

@@ -8,15 +8,13 @@ what is refused is refused beside what is taken. Each says which URLs may be cla
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.frontier.messages import Close, Pack, SeedsMessage, child_id, encode
 from orbweaver.model.target import Target
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 CRAWLS: tuple[Any, ...] = (
     "nobody",

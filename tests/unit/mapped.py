@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from orbweaver.frontier.messages import SeedsMessage, seeds_of
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.settings import Settings
 from tests.unit.stage import CRAWL, SITE, Stage, answer, html, outcomes
-
-if TYPE_CHECKING:
-    from orbweaver.model.crawl import Crawl
 
 OTHER = "https://cdn.example.net"
 MAP = f"{SITE}/sitemap.xml"

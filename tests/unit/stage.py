@@ -7,9 +7,9 @@ the old one remembered. Time passes only by what somebody sleeps and by what the
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING
 
 from orbweaver.adapters.local.reader import InPlaceReader
 from orbweaver.budget.budget_rules import COUNTED
@@ -28,6 +28,7 @@ from orbweaver.worker.crawl_cache import RecentCrawls
 from orbweaver.worker.ending import Ending
 from orbweaver.worker.fetch_pack import PackFetcher
 from orbweaver.worker.pack import Delivery, PackProcessor
+from orbweaver.worker.page_reading import PageReader
 from orbweaver.worker.seeding import Seeder
 from tests.memory import (
     ManualClock,
@@ -45,11 +46,6 @@ from tests.memory import (
     World,
 )
 from tests.memory.world import Gate, ShardItem, open_gate
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
-
-    from orbweaver.worker.page_reading import PageReader
 
 NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
 SITE = "https://example.com"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,16 +15,10 @@ from orbweaver.adapters.local.sftp_connection import Server, SftpIdentity, conne
 from orbweaver.delivery.known_hosts import host_keys_of
 from orbweaver.exporting.manifest import PREFIX
 from orbweaver.model.address_policy import parse_allowed
+from orbweaver.model.ports import Files
 from tests.memory import MemoryFiles, World
 from tests.sites import sshd
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-    from contextlib import AbstractAsyncContextManager
-    from pathlib import Path
-
-    from orbweaver.model.ports import Files
-    from tests.sites.sshd import Sshd
+from tests.sites.sshd import Sshd
 
 LOOPBACK = parse_allowed("127.0.0.0/8")
 

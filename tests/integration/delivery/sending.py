@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.adapters.local.sftp import WINDOW_BYTES
 from orbweaver.delivery.deliverer import Deliverer, Receiver
 from orbweaver.exporting.formats import FORMATS
+from orbweaver.exporting.manifest import File
+from tests.integration.delivery.conftest import Way
 from tests.memory import MemoryDeliveries, MemoryMetrics
 from tests.unit.delivering import exported
-
-if TYPE_CHECKING:
-    from orbweaver.exporting.manifest import File
-    from tests.integration.delivery.conftest import Way
 
 FOREVER_MS = 10**15
 

@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import json
 import random
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,12 +14,11 @@ from orbweaver.adapters.local.sftp import WINDOW_BYTES
 from orbweaver.delivery.plan import ledger_path
 from orbweaver.exporting.manifest import PREFIX, encode_manifest
 from orbweaver.model.errors import Transient
+from tests.integration.delivery.conftest import Way
 from tests.integration.delivery.sending import FOREVER_MS, big, deliverer, one_file
 from tests.sites.cutter import cutting
 from tests.unit.delivering import exported, lies, taken
 
-if TYPE_CHECKING:
-    from tests.integration.delivery.conftest import Way
 # What SSH adds to what is sent: heads, checksums, and the beginning of a connection.
 OVERHEAD = 1.02
 HELLO_BYTES = 16 * 1024

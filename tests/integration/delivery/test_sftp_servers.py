@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import asyncssh
 import pytest
@@ -17,18 +19,12 @@ from orbweaver.delivery.plan import Remains
 from orbweaver.exporting.manifest import PREFIX
 from orbweaver.model.address_policy import PUBLIC_ONLY
 from orbweaver.model.errors import Permanent, TooLarge, Transient
+from tests.integration.delivery.conftest import Way
 from tests.integration.delivery.sending import FOREVER_MS, big, deliverer, one_file
 from tests.sites import sshd
 from tests.sites.cutter import cutting
+from tests.sites.sshd import Sshd
 from tests.unit.delivering import exported, lies, taken
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.integration.delivery.conftest import Way
-    from tests.sites.sshd import Sshd
-
 
 # --- who is there -----------------------------------------------------------------------------
 

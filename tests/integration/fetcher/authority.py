@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import datetime as dt
 import ssl
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from pathlib import Path
+from typing import Literal, TypeAlias
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.x509.oid import NameOID
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 NOW = dt.datetime.now(dt.UTC)
 SHA256_WITH_RSA = bytes.fromhex("2a864886f70d01010b")

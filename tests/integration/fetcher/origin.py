@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import dataclasses
 import socket
-from typing import TYPE_CHECKING
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
@@ -14,10 +15,6 @@ from orbweaver.adapters.web.client import HttpFetcher, Limits
 from orbweaver.model.address_policy import parse_allowed
 from orbweaver.model.http_exchange import Request
 from tests.sites.steps import Step, play
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
 # All of the machine, whoever asks: what a crawl may reach of it is test_reach.py's business.
 LOOPBACK = parse_allowed("127.0.0.0/8:1-65535, [::1]:1-65535")

@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import ssl
+from collections.abc import AsyncIterator, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import AsyncIterator, Mapping
 
 
 class Way(Enum):

@@ -7,8 +7,8 @@ import random
 import time
 import tracemalloc
 import zlib
+from collections.abc import Callable
 from functools import cache, partial
-from typing import TYPE_CHECKING
 
 import brotli  # type: ignore[import-untyped] # ships no types
 import pytest
@@ -22,9 +22,6 @@ from orbweaver.model.outcome import Reason
 from tests.corpora import corpus
 from tests.integration.fetcher.origin import answer, chunked, fetching, request, serving
 from tests.sites.steps import Act, Step
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MIB = 1024 * 1024
 PAGE = b"<title>A page</title>" + random.Random(1).randbytes(200_000).hex().encode()

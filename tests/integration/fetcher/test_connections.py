@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -25,9 +25,6 @@ from tests.integration.fetcher.origin import (
     serving,
 )
 from tests.sites.steps import Act, Step
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 def echo(asked: Asked) -> tuple[Step, ...]:

@@ -8,8 +8,10 @@ import json
 import socket
 import struct
 import time
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import cast
 
 import pytest
 from aiohttp.resolver import AsyncResolver, ThreadedResolver
@@ -22,10 +24,6 @@ from orbweaver.model.outcome import Reason
 from orbweaver.model.url import canonicalize, hostname_of
 from tests.corpora import corpus
 from tests.integration.fetcher.origin import LOOPBACK, Names, answer, fetching, request, serving
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
-    from pathlib import Path
 
 PUBLIC = "93.184.216.34"
 

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import time
 import tracemalloc
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -18,9 +18,6 @@ from orbweaver.adapters.web.wire import FRAMING_BYTES_MAX, HEAD_BYTES_MAX, INTER
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Reason
 from tests.integration.fetcher.origin import answer, chunked, fetching, request, serving
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 MIB = 1024 * 1024
 CPU_S_MAX = 1.0

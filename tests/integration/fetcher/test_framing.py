@@ -10,7 +10,8 @@ import asyncio
 import contextlib
 import socket
 import ssl
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -20,10 +21,6 @@ from orbweaver.model.outcome import Reason
 from tests.integration.fetcher.authority import Leaf, authority, server_context
 from tests.integration.fetcher.origin import Asked, answer, fetching, request, serving
 from tests.sites.steps import Act, Step
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 HELLO = b"5\r\nhello\r\n0\r\n\r\n"

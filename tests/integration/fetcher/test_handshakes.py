@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,9 +15,6 @@ from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Reason
 from tests.integration.fetcher.origin import answer, fetching, request, serving
 from tests.sites.steps import Act
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
 
 
 @asynccontextmanager

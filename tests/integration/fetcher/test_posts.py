@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,10 +10,7 @@ from orbweaver.adapters.web.client import HttpFetcher
 from orbweaver.model.http_exchange import Failure, Request, Response
 from orbweaver.model.outcome import Reason
 from tests.integration.fetcher.origin import fetching
-from tests.sites.receiver import receiving
-
-if TYPE_CHECKING:
-    from tests.sites.receiver import Receiver
+from tests.sites.receiver import Receiver, receiving
 
 BODY = b'{"a":1}'
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,10 +12,6 @@ from orbweaver.adapters.web.reach import trouble_at
 from orbweaver.model.address_policy import PUBLIC_ONLY
 from tests.integration.fetcher.authority import Leaf, server_context
 from tests.integration.fetcher.origin import LOOPBACK, Names, answer, serving
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 PAGE = (answer(b"<title>A page</title>"),)
 

@@ -7,10 +7,11 @@ import csv
 import socket
 import ssl
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -20,10 +21,6 @@ from tests.corpora import corpus
 from tests.integration.fetcher.authority import Leaf, authority, server_context
 from tests.integration.fetcher.origin import answer, fetching, request, serving
 from tests.sites.steps import Act, Step
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 PAGE = b"<title>A page</title>"
 SETTINGS_FRAME = b"\0\0\0\x04\0\0\0\0\0"

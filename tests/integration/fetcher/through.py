@@ -6,20 +6,15 @@ import asyncio
 import contextlib
 import json
 from base64 import b64encode
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Iterable, Mapping
 
 from orbweaver.adapters.local.clock import SystemClock
 from orbweaver.adapters.web.client import HttpFetcher, Limits
 from orbweaver.adapters.web.proxy_client import Proxies, ProxyingFetcher
+from orbweaver.model.address_policy import Allowed
 from orbweaver.model.http_exchange import Failure, Response
 from tests.integration.fetcher.origin import LOOPBACK, Names
 from tests.memory import MemorySecrets, World
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping
-
-    from orbweaver.model.address_policy import Allowed
-
 
 HTML = "Content-Type: text/html"
 CREDENTIALS = "us%40er:pa%3Ass"

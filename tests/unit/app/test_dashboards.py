@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from prometheus_client.core import CollectorRegistry
@@ -18,9 +19,6 @@ from orbweaver.model.outcome import FAILURES, Outcome, Reason
 from tests.unit.cli.scraping import samples, scraped, serving
 from tests.unit.cli.test_exposing import COUNTS, CRAWL, stage_with
 from tests.unit.emission import crawl_everything, export_a_day, functions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 GRAFANA = Path(__file__).parents[3] / "docs/grafana"
 PROMQL_NAME = re.compile(r"\borbweaver_[a-z_]+\b")

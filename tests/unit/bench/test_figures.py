@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from bench.books import units_of
 from bench.figures import Run, order, ratios, rows, sequence, void
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 PATHS = frozenset({"/", "/a", "/b", "/c"})
 RUN = Run(site="made-up", client="floor", round=0, paths=PATHS, pages=4, crawl_s=2.0, cpu_s=0.008)

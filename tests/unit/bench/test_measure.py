@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from bench import imports, measure
 from bench.measure import Ran, Usage
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ENVIRONMENT = {"PATH": os.environ.get("PATH", os.defpath)}
 MEGABYTE = 1_000_000

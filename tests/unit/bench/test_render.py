@@ -6,7 +6,8 @@ import json
 import re
 import signal
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -14,9 +15,6 @@ import pytest
 from bench import __main__ as command
 from bench import contest, render
 from bench.figures import Run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PATHS = frozenset({"/", "/a"})
 RUN = Run(site="site", client="floor", round=0, paths=PATHS, pages=2, crawl_s=0.01, cpu_s=0.004)

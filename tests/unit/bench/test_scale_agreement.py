@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from bench.scale.actual import counts_of
 from bench.scale.model import Model
 from bench.scale.scenario import Fleet, Scenario, Web
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # Where nothing takes time but hosts and slots, and nothing is left to chance.
 CERTAIN = Web(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from selectolax.lexbor import LexborHTMLParser
@@ -12,9 +12,6 @@ from selectolax.lexbor import LexborHTMLParser
 from bench import generated
 from bench.server import END, Connection, Shelf
 from bench.sites import ROBOTS, SITES, Entry, Manual, named
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PAGES = 120
 

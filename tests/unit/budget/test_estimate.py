@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -13,9 +14,6 @@ from orbweaver.budget.prices import dollars
 from orbweaver.budget.rounds import WORKERS, Assumed, rounds_of
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import Bodies
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 CRAWL = Crawl(id="a", name="a", started_at_ms=0, delay_ms=0, concurrency=16)
 PAGES = 10_000

@@ -8,14 +8,11 @@ import socket
 import subprocess
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from localstack.processes import identify
 from tests.chaos import processes
 from tests.chaos.processes import Process
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HEADING = "sl local rem st q t r uid to inode"
 EMULATOR = 100

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import aiohttp
 import pytest
@@ -12,10 +14,6 @@ from aiohttp import web
 
 from tests.chaos import proxy
 from tests.chaos.faults import Fault, Plan, Rates
-
-if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import AsyncIterator
 
 NONE: dict[str, float] = dict.fromkeys(
     ("throttle", "error", "lost", "held", "partial", "twice", "storm"), 0.0

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from orbweaver.cli.main import run
 from tests.unit.cli.exports import CRAWL, USUAL, made, put
 from tests.unit.cli.fakes import Machine, Stage
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 USAGE = 2
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.exporting import formats
 from orbweaver.exporting.manifest import PREFIX, File, Manifest, Sums, encode_manifest, path_of
 from orbweaver.model.columns import CHANGES, PAGES, Column, Table, Type, item_table
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from tests.memory import World
+from tests.memory import World
 
 DAY = "2026-11-21"
 NOON_MS = 1_795_219_200_000 + 12 * 3_600_000

@@ -6,18 +6,14 @@ import asyncio
 import contextlib
 import io
 import re
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 
 import aiohttp
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from orbweaver.cli.arguments import parse
 from orbweaver.cli.commands import metrics
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from tests.unit.cli.fakes import Stage
+from tests.unit.cli.fakes import Stage
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 Labels = frozenset[tuple[str, str]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +10,6 @@ from orbweaver.model.crawl import Stop
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.politeness.host_schedule import Host
 from tests.unit.cli.fakes import NOW_MS, SITE, Machine, Row, Stage
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ID = "shop-20261121-090000"
 OTHER = "https://other.example"

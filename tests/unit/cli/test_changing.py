@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from orbweaver.model.crawl import State
 from orbweaver.model.outcome import Outcome, Reason
 from tests.unit.cli.fakes import SITE, Machine, Row, Stage
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ID = "shop-20261121-090000"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +10,6 @@ from orbweaver.cli.live import lines as words
 from orbweaver.cli.live import spending
 from tests.unit.cli.fakes import SITE, Machine, Row, Stage
 from tests.unit.cli.views import view_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RUN = "example.com-20261121-090000"
 COUNTED = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +13,6 @@ from orbweaver.model.crawl import default_crawl
 from orbweaver.model.target import Target
 from tests.memory import Mail
 from tests.unit.cli.fakes import NOW_MS, Machine, Stage, Terminal
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SECRET = "hunter2"
 

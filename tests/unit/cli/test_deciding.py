@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from orbweaver.model.http_exchange import Response
 from tests.unit.cli.fakes import SITE, Stage
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +12,6 @@ from orbweaver.cli.commands import init_check
 from orbweaver.cli.crawl_template import STARTER
 from orbweaver.model.crawl_settings import Scope
 from tests.unit.cli.fakes import SITE, Stage
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RUN = "example.com-20261121-090000"
 WHOLE = f"""

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from orbweaver.delivery.plan import DeliveryOrder, order_of
+from orbweaver.delivery.plan import DeliveryOrder as Asked
 from orbweaver.model.crawl import Crawl
 from tests.unit.cli.fakes import NOW_MS, OUTPUTS, Stage
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from orbweaver.delivery.plan import DeliveryOrder as Asked
 
 QUEUE = {"DeliveryQueueUrl": "the-queue", "DeliveryDeadLetterQueueUrl": "the-letters"}
 DAY_MS = 86_400_000

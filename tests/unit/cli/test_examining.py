@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from localstack.doctor import examine
 from localstack.doctor.ground import Check, failed, passed, skipped
 from tests.unit.cli.fakes import Stage
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 AWS = "doctor --target aws --region eu-west-1"
 

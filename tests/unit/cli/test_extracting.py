@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Reason
 from tests.unit.cli.fakes import SITE, Stage
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DEFINITION = """
 seeds = ["https://example.com/"]

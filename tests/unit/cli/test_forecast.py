@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,6 @@ from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.url_rules import UrlRule
 from orbweaver.politeness.host_schedule import Host, RobotsEntry
 from tests.unit.cli.views import NOW_MS, reading_of, view_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SHOP, DOCS, OLD = "https://shop.example", "https://docs.example", "http://old.example:8080"
 ALONE: Mapping[str, Any] = {"seeds": (f"{SHOP}/",), "hosts_counted": ()}

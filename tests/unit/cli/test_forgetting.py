@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,9 +15,6 @@ from orbweaver.frontier.body_file import Kept, Segment
 from orbweaver.model.crawl import State
 from tests.unit.cli.fakes import NOW_MS, Stage, Terminal
 from tests.unit.forgetting import ELSEWHERE, ENDED, OTHER, PATH, URL, everything, fill, traces_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

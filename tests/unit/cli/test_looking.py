@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,10 +17,6 @@ from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.politeness.host_schedule import Host
 from tests.memory import MemoryPages
 from tests.unit.cli.fakes import NOW_MS, SITE, Closing, Machine, Row, Stage, Terminal
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
 
 RUN = "example.com-20261121-090000"
 EVIL = "\x1b[31mred\x1b[0m\n{}\u202e"

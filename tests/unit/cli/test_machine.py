@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -18,9 +19,6 @@ from orbweaver.app import container
 from orbweaver.cli.local_machine import ThisMachine, _kept, connect
 from orbweaver.cli.stack import LOCAL_CONTEXT, Depths, StackUnreachable
 from orbweaver.model.settings import Settings
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping
 
 SETTINGS = Settings(
     seed_queue_url="seeds",

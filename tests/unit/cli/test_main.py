@@ -6,14 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from orbweaver.cli import main
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 NOBODY = "http://127.0.0.1:1/"  # tcpmux: nothing listens there
 

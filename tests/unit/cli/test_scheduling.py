@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from orbweaver.control.schedule import Scheduled
 from orbweaver.model.errors import Transient
 from tests.unit.cli.fakes import OUTPUTS, SITE, Stage
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CRON = f"""
 seeds = ["{SITE}"]

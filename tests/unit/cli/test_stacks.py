@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
 from orbweaver.cli.stack import Depths, StackUnreachable, environment_of, export_line, settings_of
 from tests.unit.cli.fakes import LOCAL, OUTPUTS, Machine, at
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 HERE = {"AWS_REGION": "us-west-2", "AWS_DEFAULT_REGION": "us-west-2"}
 AWS = {"AWS_PROFILE": "me", **HERE}

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from orbweaver.model.crawl import State
 from tests.unit.cli.fakes import LOCAL, OUTPUTS, SITE, Machine, Stage, Terminal
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

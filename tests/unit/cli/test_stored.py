@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
 from orbweaver.frontier import body_file, warc
 from orbweaver.model.http_exchange import Response
 from tests.unit.cli.fakes import NOW_MS, SITE, Stage
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BODY = "<p>läuft \x1b[31m\nzwei".encode()
 

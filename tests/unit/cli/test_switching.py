@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from localstack.sources import Source
 from orbweaver.cli.commands.workers import STEPS_MAX
 from tests.unit.cli.fakes import Machine, Stage
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 QUEUES = ("crawl", "express", "seeds")
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.cli.live.status import ProgressMeter, StatusReading, View
 from orbweaver.cli.stack import Depths
 from orbweaver.control.crawl_control import Status
 from orbweaver.model.crawl import Counters, CounterShard, Crawl
 from orbweaver.politeness.host_schedule import Host
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
 CRAWL = Crawl(

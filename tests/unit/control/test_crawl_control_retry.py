@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,9 +18,6 @@ from tests.memory.world import open_gate
 from tests.unit.control_stage import NOW_MS, PLAN, SEED, Killed, kill_at
 from tests.unit.control_stage import Stage as Desk
 from tests.unit.stage import SITE, Stage, answer, control_of, html, outcomes
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 HOME = f"{SITE}/"
 SMALL = CrawlSpec(

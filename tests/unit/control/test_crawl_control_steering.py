@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,13 +13,8 @@ from orbweaver.model.crawl import Crawl, State, Stop, default_crawl
 from orbweaver.model.errors import StoredNewer, Transient
 from orbweaver.model.target import Target
 from tests.memory import Moment
-from tests.memory.world import open_gate
+from tests.memory.world import Mail, open_gate
 from tests.unit.control_stage import NOW_MS, PLAN, SEED, Killed, Stage, kill_at
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from tests.memory.world import Mail
 
 
 async def test_pausing_and_resuming() -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,6 +14,7 @@ from orbweaver.frontier.dead_letters import (
     NEW,
     NEWER_VERSION,
     UNKNOWN_CRAWL,
+    DeadLetter,
     DeadLetterSelection,
 )
 from orbweaver.frontier.messages import Loose, MessageSource, Pack, SeedsMessage, decode, encode
@@ -31,11 +32,6 @@ from tests.memory import (
     World,
 )
 from tests.memory.world import Gate, open_gate
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from orbweaver.frontier.dead_letters import DeadLetter
 
 NOW_MS = 1_795_251_600_000
 LIMIT = 1_000

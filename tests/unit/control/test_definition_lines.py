@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import time
 import tomllib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,9 +15,6 @@ from hypothesis import strategies as st
 from orbweaver.cli.crawl_template import STARTER
 from orbweaver.control.definition_lines import line_of, lines_of_keys
 from orbweaver.control.definition_values import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 DEFINITION = """\
 # a = 1

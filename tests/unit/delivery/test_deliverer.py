@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,9 +13,6 @@ from orbweaver.exporting.manifest import PREFIX, encode_manifest, manifest_path
 from orbweaver.model.errors import Permanent, Transient
 from tests.memory import Moment
 from tests.unit.delivering import DAY, Stage, exported, lies, order
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 EVENT = json.dumps(
     {

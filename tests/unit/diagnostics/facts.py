@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.diagnostics.explanation import explain
 from orbweaver.diagnostics.url_status import Facts, Journey
 from orbweaver.frontier.claims import StandingClaim
 from orbweaver.model.crawl import Crawl, State, Stop
+from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target
 from orbweaver.model.url_rules import UrlRule
 from orbweaver.politeness.host_schedule import Host, RobotsEntry
-
-if TYPE_CHECKING:
-    from orbweaver.model.outcome import Outcome, Reason
 
 NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
 STARTED_MS = NOW_MS - 60_000

@@ -6,10 +6,11 @@ import ast
 import importlib.util
 import re
 import shlex
+from collections.abc import Iterator
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import botocore.session
 import pytest
@@ -27,9 +28,6 @@ from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.page_record import COLUMNS
 from orbweaver.model.settings import Settings
 from orbweaver.politeness.robots_txt import parse as parse_robots
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[3]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), ROOT / "localstack/README.md"])

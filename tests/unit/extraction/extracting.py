@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.control.definition import parse
-
-if TYPE_CHECKING:
-    from orbweaver.extraction.extract import ItemRule
+from orbweaver.extraction.extract import ItemRule
 
 URL = "https://shop.example/books/1/"
 

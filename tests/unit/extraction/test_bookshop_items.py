@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import tomllib
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from orbweaver.control.definition import parse
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.extraction.extract import extract
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.item import Item
 from orbweaver.parsing.page import parse as parse_page
 from tests.sites.bookshop.model import Page
 from tests.sites.bookshop.shop import Bookshop, resources
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.item import Item
 
 BASE = "http://127.0.0.1:8000"
 DEFINITION = Path(__file__).parents[2] / "sites/bookshop/crawl.toml"

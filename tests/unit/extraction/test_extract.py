@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from orbweaver.extraction.extract import columns_of, extract
 from orbweaver.model.columns import Column, Type
+from orbweaver.model.item import Item
 from orbweaver.parsing.page import parse as parse_page
 from tests.unit.extraction.extracting import URL, rule
-
-if TYPE_CHECKING:
-    from orbweaver.model.item import Item
 
 
 def items(html: str, custom: Any = None, **keys: Any) -> tuple[Item, ...]:

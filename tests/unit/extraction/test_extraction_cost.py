@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import json
 import weakref
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from selectolax.lexbor import LexborHTMLParser
@@ -15,14 +16,10 @@ from orbweaver.extraction.extract import extract
 from orbweaver.extraction.json_ld import json_ld
 from orbweaver.extraction.microdata import NAMES_MAX, microdata
 from orbweaver.extraction.work import OBJECT_UNITS, UNITS_MAX, TooMuchError, Work
+from orbweaver.model.item import Item
 from orbweaver.parsing.page import parse
 from tests.costs import LINEAR, peak_bytes, slope, within
 from tests.unit.extraction.extracting import URL, rule
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from orbweaver.model.item import Item
 
 # Twice what the whole budget was measured to take.
 BUDGET_S = 8

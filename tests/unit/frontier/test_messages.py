@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,6 +14,7 @@ from orbweaver.frontier.messages import (
     Close,
     Loose,
     Malformed,
+    Message,
     MessageSource,
     Pack,
     SeedsMessage,
@@ -25,9 +25,6 @@ from orbweaver.frontier.messages import (
 )
 from orbweaver.model.target import PACK_TARGETS_MAX, Prior, Target, TargetKind
 from tests.corpora import corpus
-
-if TYPE_CHECKING:
-    from orbweaver.frontier.messages import Message
 
 URL = "https://example.com/"
 ROW = [URL, 0, 1, 0, -1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,11 +11,8 @@ from hypothesis import strategies as st
 
 from orbweaver.frontier.messages import child_id, seeds_of
 from orbweaver.frontier.resumption import earlier, resumed, roots_of
-from orbweaver.model.crawl import DAY_S, Counters, CounterShard, Crawl, State, Stop
+from orbweaver.model.crawl import DAY_S, Counters, CounterShard, Counts, Crawl, State, Stop
 from orbweaver.model.crawl_settings import Scope
-
-if TYPE_CHECKING:
-    from orbweaver.model.crawl import Counts
 
 NOW_MS = 1_795_251_600_000
 JOURNALS_S = 26 * DAY_S

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
 from orbweaver.frontier.retrying import Patience, all_of, closing, happens
 from orbweaver.model.backoff import ATTEMPTS_MAX
 from orbweaver.model.errors import Permanent, Transient
-from orbweaver.model.page_record import page_key
+from orbweaver.model.page_record import PageRecord, page_key
 from tests.memory import ManualClock, MemoryPages, World
 from tests.unit.export_stage import CRAWL, DAY, NOON_MS, pages_of
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
-
-    from orbweaver.model.page_record import PageRecord
 
 TRIES = range(ATTEMPTS_MAX)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -14,10 +16,6 @@ from infra import kept
 from infra.kept import metadata
 from localstack import cdk, concurrency, deployed, deployment, sources
 from localstack.errors import LocalStackError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 AWS = {"AWS_REGION": "eu-central-1"}
 EMULATOR = {**AWS, "AWS_ENDPOINT_URL": "http://127.0.0.1:4566"}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
 import pytest
@@ -29,9 +30,6 @@ from localstack.doctor import (
 )
 from localstack.doctor.ground import Check, Finding, Ground, Result, passed
 from localstack.errors import LocalStackError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 REGION = "eu-west-1"
 ENVIRONMENT = {"AWS_REGION": REGION}

@@ -7,8 +7,9 @@ import io
 import json
 import sys
 import urllib.request
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.error import HTTPError
 
 import boto3
@@ -20,9 +21,6 @@ from infra.retention import kept_d
 from localstack import removal
 from localstack.doctor import functions, services, stores
 from localstack.doctor.ground import Finding, Ground, Result
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 REGION = "eu-west-1"
 Answers = tuple[tuple[str, str, dict[str, Any]], ...]

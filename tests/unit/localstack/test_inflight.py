@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from localstack import inflight
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NOW_S = 1_000.0
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.iam.__main__ import main
 from tests.iam.book import Book, covers, read_uses, save, together
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GRANTED = frozenset({"worker s3:PutObject bucket/bodies/*", "worker dynamodb:GetItem table/crawls"})
 USED = frozenset({"worker s3:PutObject bucket/bodies/", "worker dynamodb:GetItem table/crawls"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import zlib
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
@@ -14,9 +14,6 @@ from orbweaver.frontier.journal import Journal
 from orbweaver.model.compression import SMALL_BYTES_MAX, CompressionError, compress, decompress
 from orbweaver.model.target import Target
 from tests.costs import LINEAR, slope, within
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SIZES = (0, 1, SMALL_BYTES_MAX, SMALL_BYTES_MAX + 1, 500_000)
 

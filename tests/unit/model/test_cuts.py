@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,6 +16,7 @@ from orbweaver.frontier.pack_result import PackResult
 from orbweaver.frontier.stored_content import Keeping
 from orbweaver.model import cuts
 from orbweaver.model.crawl_settings import Bodies
+from orbweaver.model.cuts import Cuts
 from orbweaver.model.http_exchange import Response
 from orbweaver.model.item_rules import Field, ItemRule, ValueSource
 from orbweaver.model.outcome import Outcome, Reason
@@ -25,9 +26,6 @@ from orbweaver.parsing.html_scan import outline_of
 from orbweaver.worker.pack_context import page_record
 from orbweaver.worker.page_reading import ReadingJob, read
 from tests.unit.diagnostics.facts import CRAWL, facts, said
-
-if TYPE_CHECKING:
-    from orbweaver.model.cuts import Cuts
 
 URL = "https://example.com/a"
 SEED = Target(url=URL, depth=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
@@ -13,9 +13,6 @@ from orbweaver.parsing.links import LINKS_CHARS_MAX
 from orbweaver.parsing.page import Page, parse
 from orbweaver.parsing.refresh import refresh_of
 from tests.costs import LINEAR, peak_bytes, slope, within
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 BASE = "https://example.com/a/b/page.html"
 BYTES = 5_200_000

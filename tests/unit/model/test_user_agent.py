@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -14,6 +13,7 @@ from orbweaver.control.crawl_spec import CrawlSpec, PlanError
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import Crawl
+from orbweaver.model.http_exchange import Headers, HostHeaders
 from orbweaver.model.url import host_of, hostname_of
 from orbweaver.model.user_agent import (
     AGENTS_MAX,
@@ -27,9 +27,6 @@ from orbweaver.model.user_agent import (
     stored_headers,
     token_of,
 )
-
-if TYPE_CHECKING:
-    from orbweaver.model.http_exchange import Headers, HostHeaders
 
 SITE = "https://example.com"
 DEFAULT = "orbweaver/1 (+https://example.org/bot)"

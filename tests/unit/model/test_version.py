@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import zlib
-from typing import TYPE_CHECKING, Any
+from enum import StrEnum
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,6 @@ from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.crawl_settings import Bodies, Scope
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.version import NewerVersion, check, one_of
-
-if TYPE_CHECKING:
-    from enum import StrEnum
 
 NOW_MS = 1_795_251_600_000
 CRAWL = Crawl(id="c", name="c", started_at_ms=1)

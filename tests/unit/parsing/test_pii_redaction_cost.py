@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
 from orbweaver.parsing.pii_redaction import JUDGED_MAX, KINDS, LEFT_OUT, redact_bytes
 from tests.costs import LINEAR, slope, within
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 BYTES = 5_000_000
 REPEATED = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
@@ -11,9 +11,6 @@ from orbweaver.parsing.html_scan import text_of
 from orbweaver.parsing.main_text import main_text
 from orbweaver.parsing.sitemap import read
 from tests.costs import LINEAR, slope, within
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SITEMAP = "https://example.com/sitemap.txt"
 LINE = b"https://example.com/a\n"

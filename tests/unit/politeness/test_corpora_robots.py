@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pytest
 
 from orbweaver.politeness.robots_txt import ROBOTS_PATH, parse
 from tests.corpora import corpus
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # Where we mean to differ from Google's matcher: an agent is called by a name that has digits.
 NAMED_WITH_DIGITS = {("AB42bot", "http://example.com/foo/bar"), ("AB42bot", "http://example.com/")}

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from itertools import count, product
-from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.politeness.robots_rules import UNDECIDED, VERDICTS_MAX, AgentRules
+from orbweaver.politeness.robots_rules import UNDECIDED, VERDICTS_MAX, AgentRules, RobotsRule
 from orbweaver.politeness.robots_txt import (
     BODY_BYTES_MAX,
     INDEXED_MAX,
     parse,
     whole_lines,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from orbweaver.politeness.robots_rules import RobotsRule
 
 SITE = "https://example.com"
 AGENT = "orbweaver"

@@ -7,8 +7,9 @@ import gzip
 import re
 import ssl
 import zlib
+from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -18,10 +19,6 @@ from tests.sites.hostile.expected import PLACES, ROWS
 from tests.sites.hostile.model import FOLDERS, Row
 from tests.sites.hostile.site import BY_NAME, Hostile, trusted
 from tests.sites.server import HOST
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 MIB = 1024 * 1024
 READ_BYTES = 65_536
