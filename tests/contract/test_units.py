@@ -8,7 +8,6 @@ pages see `python -m bench.units`.
 from __future__ import annotations
 
 from random import Random
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from bench import generated
@@ -16,7 +15,6 @@ from bench.units import Line
 from orbweaver.adapters.aws.usage_meter import UsageMeter
 from orbweaver.adapters.local.reader import InPlaceReader
 from orbweaver.app import wiring
-from orbweaver.app.aws_ports import Ports
 from orbweaver.budget.billing_units import Term
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.model.crawl import State
@@ -24,6 +22,7 @@ from orbweaver.model.http_exchange import Response
 from orbweaver.model.settings import Settings
 from orbweaver.worker import group_commit, link_dedup
 from tests.contract.worlds import KEYS
+from tests.ports import OpenedPorts
 
 if TYPE_CHECKING:
     import pytest
@@ -60,14 +59,6 @@ class Web:
         )
 
 
-class Opened(SimpleNamespace):
-    """The ports of a container."""
-
-    metrics = Ports.metrics
-    watched = Ports.watched
-    of_crawl = Ports.of_crawl
-
-
 def ports_of(world: AwsWorld, meter: UsageMeter) -> Any:
     """Open the ports of a container, which are metered from here on."""
     for service in ("dynamodb", "sqs", "s3"):
@@ -75,7 +66,7 @@ def ports_of(world: AwsWorld, meter: UsageMeter) -> Any:
     settings = Settings(allow_addresses="127.0.0.1:1-65535")
     container = world.container()
     names = ("queue", "packs", "budgets", "crawls", "frontier", "hosts", "pages", "files")
-    return Opened(
+    return OpenedPorts(
         **{name: getattr(container, name) for name in (*names, "events")},
         clock=world.clock,
         random=Random(1),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import heapq
 import time
 from random import Random
-from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -30,6 +29,7 @@ from orbweaver.worker.pack import Delivery
 from tests import memory
 from tests.integration.fetcher.origin import Names
 from tests.memory import ManualClock
+from tests.ports import OpenedPorts
 from tests.sites import ways
 from tests.sites.ways import NOWHERE, WAYS
 
@@ -47,7 +47,7 @@ class Stand:
         self.clock = ManualClock(time.time_ns() // 1_000_000)
         self.settings = Settings(allow_addresses=allow, **limits)  # type: ignore[arg-type] # names of fields
         parts = ("Queue", "Packs", "Budgets", "Crawls", "Frontier", "Hosts", "Pages", "Files")
-        ports = SimpleNamespace(
+        ports = OpenedPorts(
             **{name.lower(): getattr(memory, f"Memory{name}")(self.world) for name in parts},
             events=memory.MemoryEvents(self.world),
             secrets=memory.MemorySecrets(self.world),

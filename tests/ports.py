@@ -1,0 +1,15 @@
+"""Ports of a container that a test puts together itself, metered as those on AWS."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from orbweaver.app.aws_ports import Ports
+
+
+class OpenedPorts(SimpleNamespace):
+    """Whatever ports are given, with `settings` and `meter`."""
+
+    metrics = Ports.metrics
+    watched = Ports.watched
+    of_crawl = Ports.of_crawl
