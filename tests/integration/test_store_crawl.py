@@ -240,6 +240,8 @@ def test_one_store_is_used_by_several_at_once(folder: Path) -> None:
         ("crawl http://127.0.0.1:9/ --store a --target local", "give one of them"),
         ("crawl http://127.0.0.1:9/ --target aws", "works on this machine"),
         ("crawl http://127.0.0.1:9/", "nothing was crawled"),
+        ("crawl http://127.0.0.1:9/ --workers 0", "give 1 or more"),
+        ("status --store .", "a folder of its own"),
     ],
 )
 def test_mistakes_say_what_to_do(

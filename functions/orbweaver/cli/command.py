@@ -139,6 +139,7 @@ stack_options = shared(
 WORKERS = option(
     "--workers N",
     "processes that work on a store (the cores of this machine)",
+    type=option_types.positive,
     default=os.cpu_count() or 1,
 )
 json_option = shared(option("--json", "JSON, one object a line"))

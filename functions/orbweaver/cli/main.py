@@ -22,7 +22,7 @@ from orbweaver.cli.session import Surroundings
 from orbweaver.cli.stack import LOCAL_CONTEXT, StackUnreachable
 from orbweaver.control.crawl_control import ControlError
 from orbweaver.model.address_policy import Allowed, parse_allowed
-from orbweaver.model.errors import PortError, StoredNewer
+from orbweaver.model.errors import PortError, StoredNewer, StoreError
 from orbweaver.model.ports import Fetcher
 from orbweaver.model.version import REMEDY
 
@@ -69,12 +69,12 @@ def run(words: Sequence[str], around: Surroundings) -> int:
         return int(end.code or 0)
     except (UsageError, ControlError) as error:
         code, said = USAGE, str(error)
+    except (StackUnreachable, StoreError) as error:
+        code, said = UNREACHABLE, str(error)
     except ModuleNotFoundError as error:
         code, said = USAGE, _lacking(error)
     except Unwritten as error:
         code, said = exit_codes.FAILED, f"{error}: make room, or give another --out, and repeat it"
-    except StackUnreachable as error:
-        code, said = UNREACHABLE, str(error)
     except StoredNewer as error:
         around.note(f"{error}; {REMEDY} (docs/upgrade.md)")
         return UNREACHABLE

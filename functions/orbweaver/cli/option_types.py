@@ -61,6 +61,13 @@ def count(text: str) -> int:
     return int(plain)
 
 
+def positive(text: str) -> int:
+    """Read a whole number of at least 1."""
+    if (number := count(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is too few: give 1 or more")
+    return number
+
+
 def threshold(text: str) -> Threshold:
     """Read how many failures are too many: `10` or `2.5%`."""
     match = THRESHOLD.fullmatch(text.strip())

@@ -241,7 +241,8 @@ def _in_region(
         raise StackUnreachable(
             "no AWS region is named: give --region, set AWS_REGION or AWS_DEFAULT_REGION, or put"
             f" a region into the profile {profile!r}; for a stack on this machine run"
-            f" {up_again(machine)}"
+            f" {up_again(machine)}; `orbweaver crawl URL` needs neither and makes a store in this"
+            " folder, --store DIR names another one"
         )
     return {**environment, **dict.fromkeys(REGIONS, region)}
 

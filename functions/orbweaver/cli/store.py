@@ -40,6 +40,8 @@ def store_of(
     `makes`: the command makes one where there is none. Raises UsageError.
     """
     given: Path | None = arguments.store
+    if given is not None and str(given) in ("", "."):
+        raise UsageError("--store: give a folder of its own, like --store crawls")
     names_stack = arguments.target is not None or arguments.port is not None
     if given is not None and names_stack:
         raise UsageError("--store names a store, --target and --port a stack: give one of them")
@@ -50,6 +52,14 @@ def store_of(
         return folder
     if given is not None:
         raise UsageError(f"--store: {given} holds no store: `orbweaver crawl` makes one there")
+    from localstack import extras
+
+    if not extras.has("boto3"):
+        stack = f"a stack needs {extras.install_words(extras.AWS)}"
+        raise UsageError(
+            f"there is no store in this folder ({STORE}): `orbweaver crawl` and `orbweaver serve`"
+            f" make one, --store DIR names another; {stack}"
+        )
     return None
 
 

@@ -94,7 +94,7 @@ class Explainer:
         if not crawls:
             raise UnknownCrawl("there is no crawl yet")
         chosen = choose(crawls, reference)
-        if chosen is not None:
+        if chosen is not None and await self._claim_in(chosen[0], reference) is not None:
             return chosen
         newest = {crawl.name: crawl for crawl in reversed(crawls)}
         names = list(reversed(newest.values()))[:NAMES_MAX]
@@ -102,7 +102,7 @@ class Explainer:
         for crawl, claim in zip(names, claims, strict=True):
             if claim is not None:
                 return crawl, "the newest that has claimed it"
-        return crawls[0], "the newest; it lies in the scope of none"
+        return chosen or (crawls[0], "the newest; it lies in the scope of none")
 
     async def _claim_in(self, crawl: Crawl, reference: str) -> StandingClaim | None:
         url = resolved(reference, tracking=crawl.stripped)

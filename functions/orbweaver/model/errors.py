@@ -23,6 +23,10 @@ class Permanent(PortError):
     """It will not work: denied, missing, invalid."""
 
 
+class StoreError(PortError):
+    """It is the file of a store that cannot be used; the text names it and says what to do."""
+
+
 class StoredNewer(PortError):
     """It was stored by a newer version, which alone can read it; it is left as it is."""
 

@@ -234,6 +234,17 @@ async def test_a_claim_chooses_the_crawl_where_no_scope_does() -> None:
     assert (await told(stage, "mailto:x")).url_status is UrlStatus.MALFORMED
 
 
+async def test_a_newer_crawl_of_the_host_hides_no_other() -> None:
+    """The crawl that has claimed a URL says what became of it, whatever newer ones there are."""
+    stage = await begun()
+    await stage.drain()
+    newer = replace(PLAN, id="n-1", name="n", started_at_ms=NOW_MS + 1, depth_max=0)
+    await seed(stage, newer)
+    explanation = await told(stage, f"{SITE}/a")
+    assert explanation.verdict.startswith("fetched: ok")
+    assert words(explanation, "crawl")[0].endswith("the newest that has claimed it")
+
+
 async def test_robots_are_asked_for_only_where_somebody_wants_that() -> None:
     """A kept copy is taken; without one somebody may give a way to ask."""
     asked: list[str] = []

@@ -25,7 +25,7 @@ from secrets import token_hex
 from typing import Any, NoReturn, Self
 
 from orbweaver.adapters.sqlite.schema import APPLICATION_ID, TABLES, VERSION
-from orbweaver.model.errors import Permanent, PortError, StoredNewer, Transient
+from orbweaver.model.errors import Permanent, PortError, StoredNewer, StoreError, Transient
 from orbweaver.model.version import NEWER
 
 BUSY_S = 30.0
@@ -38,11 +38,11 @@ OPEN_PAUSE_S = 0.02
 SQLITE_MIN = (3, 24, 0)
 
 
-class StoreBusy(Transient):
+class StoreBusy(StoreError, Transient):
     """It may work later: another process holds the lock, or the disk is full."""
 
 
-class StoreUnusable(Permanent):
+class StoreUnusable(StoreError, Permanent):
     """The file cannot be used; the text says what to do."""
 
 

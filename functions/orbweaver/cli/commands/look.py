@@ -53,6 +53,9 @@ def status(arguments: Namespace, around: Surroundings) -> int:
         async with chosen(arguments, around) as session:
             if arguments.watch:
                 crawl = await session.control.find(arguments.which)
+                off = await session.place.idle_workers() if crawl.finished_at_ms is None else None
+                if off is not None:
+                    around.note(off)
                 view = await session.watch(crawl.id, display)
                 display.close()
                 if isinstance(display, JsonDisplay):

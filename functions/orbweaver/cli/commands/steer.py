@@ -6,6 +6,7 @@ from argparse import Namespace
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from localstack import extras
 from orbweaver.cli import option_types
 from orbweaver.cli.command import (
     PORT_HELP,
@@ -76,6 +77,9 @@ def local(arguments: Namespace, around: Surroundings) -> int:
 
 def deploy(arguments: Namespace, around: Surroundings) -> int:
     """Deploy the stack, or bring it up to date."""
+    if arguments.target != "local" and not extras.has_cdk():
+        missing = "a deployment needs CDK, which is not installed"
+        raise UsageError(f"{missing}: {extras.install_words(extras.DEPLOY)}")
     environment, context, name = _stack_of(arguments, around)
     names = [] if arguments.new else around.machine.stacks(environment)
     if names and name not in names:  # it may be mistyped
