@@ -9,9 +9,8 @@ from orbweaver.politeness.host_schedule import (
     RobotsEntry,
     Slots,
     after_failure,
-    grant,
     is_doubtful,
-    turn,
+    reserved,
 )
 from tests.memory.world import Gated
 
@@ -29,25 +28,11 @@ class MemoryHosts(Gated):
         """See the port."""
 
         def advance() -> Slots:
-            state = self._host(host)
-            if state.blocked_until_ms > now_ms:
-                return Slots(at_ms=(), return_at_ms=state.blocked_until_ms)
-            if spacing_ms == 0:
-                return Slots(at_ms=(now_ms,) * wanted, return_at_ms=now_ms)
-            first_ms, count = grant(state.tat_ms, wanted, spacing_ms, now_ms, until_ms)
-            if count:
-                state = replace(state, tat_ms=first_ms + count * spacing_ms)
-            return_at_ms = now_ms
-            if count < wanted:
-                return_at_ms, line_ms = turn(
-                    state.line_ms, state.tat_ms, wanted - count, spacing_ms, now_ms, until_ms
-                )
-                state = replace(state, line_ms=line_ms)
-            self._world.hosts[host] = state
-            return Slots(
-                at_ms=tuple(first_ms + place * spacing_ms for place in range(count)),
-                return_at_ms=return_at_ms,
-            )
+            before = self._host(host)
+            after, slots = reserved(before, wanted, spacing_ms, now_ms, until_ms)
+            if after is not before:
+                self._world.hosts[host] = after
+            return slots
 
         return await self._do("hosts.reserve", advance)
 

@@ -130,6 +130,27 @@ def turn(
     return return_ms, min(return_ms + places * spacing, now_ms + HORIZON_MS)
 
 
+def reserved(
+    host: Host, wanted: int, spacing_ms: int, now_ms: int, until_ms: int
+) -> tuple[Host, Slots]:
+    """Reserve slots of a host as it stands; the host as it stands then, and what they are."""
+    if host.blocked_until_ms > now_ms:
+        return host, Slots(at_ms=(), return_at_ms=host.blocked_until_ms)
+    if spacing_ms == 0:
+        return host, Slots(at_ms=(now_ms,) * wanted, return_at_ms=now_ms)
+    first_ms, count = grant(host.tat_ms, wanted, spacing_ms, now_ms, until_ms)
+    if count:
+        host = replace(host, tat_ms=first_ms + count * spacing_ms)
+    return_at_ms = now_ms
+    if count < wanted:
+        return_at_ms, line_ms = turn(
+            host.line_ms, host.tat_ms, wanted - count, spacing_ms, now_ms, until_ms
+        )
+        host = replace(host, line_ms=line_ms)
+    slots = tuple(first_ms + place * spacing_ms for place in range(count))
+    return host, Slots(at_ms=slots, return_at_ms=return_at_ms)
+
+
 def after_failure(host: Host, now_ms: int, chance: float, *, probe: bool) -> Host:
     """Count a request without an answer; the host as it stands then.
 

@@ -18,9 +18,8 @@ from orbweaver.politeness.host_schedule import (
     RobotsEntry,
     Slots,
     after_failure,
-    grant,
     is_doubtful,
-    turn,
+    reserved,
 )
 
 if TYPE_CHECKING:
@@ -51,23 +50,11 @@ class SqliteHosts:
         self, host: str, wanted: int, spacing_ms: int, now_ms: int, until_ms: int
     ) -> Slots:
         with self._store.writing() as db:
-            state = _host(db, host)
-            if state.blocked_until_ms > now_ms:
-                return Slots(at_ms=(), return_at_ms=state.blocked_until_ms)
-            if spacing_ms == 0:
-                return Slots(at_ms=(now_ms,) * wanted, return_at_ms=now_ms)
-            first_ms, count = grant(state.tat_ms, wanted, spacing_ms, now_ms, until_ms)
-            if count:
-                state = replace(state, tat_ms=first_ms + count * spacing_ms)
-            return_at_ms = now_ms
-            if count < wanted:
-                return_at_ms, line_ms = turn(
-                    state.line_ms, state.tat_ms, wanted - count, spacing_ms, now_ms, until_ms
-                )
-                state = replace(state, line_ms=line_ms)
-            _put(db, state, now_ms)
-        slots = tuple(first_ms + place * spacing_ms for place in range(count))
-        return Slots(at_ms=slots, return_at_ms=return_at_ms)
+            before = _host(db, host)
+            after, slots = reserved(before, wanted, spacing_ms, now_ms, until_ms)
+            if after is not before:
+                _put(db, after, now_ms)
+        return slots
 
     async def block(self, host: str, until_ms: int, strikes: int, now_ms: int) -> None:
         with self._store.writing() as db:
