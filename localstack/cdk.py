@@ -28,7 +28,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from localstack import adoption, amend, assembly, installed, layout, prebuilt, removal
+from localstack import adoption, amend, assembly, installed, layout, prebuilt, processes, removal
 from localstack.api_address import local_outputs
 from localstack.errors import LocalStackError
 
@@ -336,8 +336,9 @@ def group(
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=_GRACE_S)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=_GRACE_S)
+    processes.kill_group(process.pid)
+    process.wait()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _POLL_S = 0.02
+_KILL_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +83,15 @@ def stop_group(leader: Identity, *, grace_s: float) -> None:
             wait_gone(leader, timeout_s=grace_s)
     elif identify(leader.pid) is not None or not members(leader.pid):
         return
-    _signal_group(leader.pid, signal.SIGKILL)
-    # A signal is on its way when it is sent; who is asked next must find nothing.
-    _wait_until(lambda: not is_running(leader) and not members(leader.pid), timeout_s=5)
+    kill_group(leader.pid)
+    _wait_until(lambda: not is_running(leader), timeout_s=_KILL_S)
+
+
+def kill_group(group: int) -> None:
+    """Kill a group, and wait until none of it runs: a signal is on its way when it is sent."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+    _wait_until(lambda: not members(group), timeout_s=_KILL_S)
 
 
 def wait_gone(process: Identity, *, timeout_s: float) -> bool:
@@ -104,8 +111,3 @@ def _wait_until(holds: Callable[[], bool], *, timeout_s: float) -> bool:
 def _signal(pid: int, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
-
-
-def _signal_group(group: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(group, number)

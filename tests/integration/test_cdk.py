@@ -184,9 +184,19 @@ def test_an_endless_command_is_ended(
     assert calls() == ["synth"]
 
 
+# Ends by force only, and then takes its time: it has much memory to give back.
+STUBBORN = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+held = b"x" * 300_000_000
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
 def test_an_interrupted_command_ends_with_its_children(tmp_path: Path) -> None:
-    """Ctrl-C while a command runs ends it and all that it has started."""
-    words = ["/bin/sh", "-c", "sleep 60 & echo ready; wait"]
+    """Ctrl-C while a command runs ends it and all that it has started, whoever would not end."""
+    words = ["/bin/sh", "-c", f"{sys.executable} -c '{STUBBORN}' & wait"]
     groups: list[int] = []
 
     def interrupted() -> None:
