@@ -28,7 +28,7 @@ from orbweaver.frontier.messages import Close, Pack, Past, SeedsMessage, decode,
 from orbweaver.frontier.resumption import earlier, resumed
 from orbweaver.frontier.retrying import all_of
 from orbweaver.frontier.yield_drop import before, pages_of
-from orbweaver.model.crawl import Crawl, State, Stop, moved
+from orbweaver.model.crawl import Crawl, State, Stop, moved, run_id
 from orbweaver.model.errors import Conflict, ControlError, UnknownCrawl
 from orbweaver.model.redacted_names import closed_by
 from orbweaver.model.settings import Settings
@@ -90,6 +90,8 @@ class Control(Lookout):
         crawl = crawl_of(plan, self._clock.now_ms())
         self.check(crawl)
         others = await self._crawls.list()
+        if plan.id is None:
+            crawl = renamed(crawl, others)
         crawl = await self._compared(crawl, others)
         if goes_on:
             crawl = await self._resumed(crawl, others)
@@ -100,7 +102,7 @@ class Control(Lookout):
         if standing is None or not same_work(standing, crawl):
             raise Conflict(
                 f"the id {crawl.id!r} belongs to a crawl with other seeds or options: give"
-                " another name or id, or start it again in a second"
+                " another name or id, or start it again"
             )
         await self._send_missing_seeds(standing)
         return standing, False
@@ -286,6 +288,16 @@ _FIX = {
     State.STOPPING: "it ends once its queue has drained",
     State.FINISHED: "start it again",
 }
+
+
+def renamed(crawl: Crawl, others: Sequence[Crawl]) -> Crawl:
+    """Give a crawl the next id where another of the same second has its own, or has ended."""
+    taken = {other.id: other for other in others}
+    at_ms = crawl.started_at_ms
+    while (other := taken.get(crawl.id)) and not (other.live and same_work(other, crawl)):
+        at_ms += 1000
+        crawl = replace(crawl, id=run_id(crawl.name, at_ms))
+    return crawl
 
 
 def same_work(one: Crawl, other: Crawl) -> bool:

@@ -11,7 +11,7 @@ import pytest
 from orbweaver.control.crawl_control import Conflict, ControlError, UnknownCrawl
 from orbweaver.control.crawl_spec import CrawlSpec, PlanError
 from orbweaver.frontier.messages import SeedsMessage
-from orbweaver.model.crawl import State, Stop, default_crawl
+from orbweaver.model.crawl import State, Stop, default_crawl, run_id
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import DAY_MS
 from orbweaver.politeness.host_schedule import Host
@@ -89,6 +89,19 @@ async def test_an_id_is_not_given_twice(other: dict[str, Any]) -> None:
     with pytest.raises(Conflict, match="'run-1' belongs to a crawl with other seeds or options"):
         await stage.control.start(replace(PLAN, id="run-1", **other))
     assert len(stage.world.sent) == 1
+
+
+async def test_a_crawl_of_the_same_second_has_an_id_of_its_own() -> None:
+    """A short crawl may have ended by then, or its name may be another's; twice asked is one."""
+    stage = Stage()
+    first = await stage.control.start(PLAN)
+    assert await stage.control.start(PLAN) == first
+    stage.world.crawls[first.id] = replace(first, state=State.FINISHED)
+    again = await stage.control.start(PLAN)
+    slower = await stage.control.start(replace(PLAN, delay_ms=5))
+    ids = [first.id, again.id, slower.id]
+    assert [run_id(first.name, NOW_MS + later_ms) for later_ms in (0, 1000, 2000)] == ids
+    assert await stage.control.start(PLAN) == again
 
 
 async def test_two_starts_of_one_key_at_once_are_one_crawl() -> None:
