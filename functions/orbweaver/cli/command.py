@@ -122,7 +122,11 @@ def shared(*options: Add) -> Shared:
     return parser
 
 
-_store = option("--store DIR", "the folder of crawls on this machine that it works on (.orbweaver)")
+_store = option(
+    "--store DIR",
+    "the folder of crawls on this machine that it works on (.orbweaver)",
+    type=option_types.store_folder,
+)
 store_option = shared(_store)
 stack_options = shared(
     group(

@@ -7,6 +7,7 @@ import difflib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 from orbweaver.exporting.manifest import check_day, formats_in
@@ -66,6 +67,13 @@ def positive(text: str) -> int:
     if (number := count(text)) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is too few: give 1 or more")
     return number
+
+
+def store_folder(text: str) -> Path:
+    """Read the folder of a store, which holds nothing else."""
+    if (folder := Path(text)) == Path():
+        raise argparse.ArgumentTypeError("give a folder of its own, like --store crawls")
+    return folder
 
 
 def threshold(text: str) -> Threshold:

@@ -40,8 +40,6 @@ def store_of(
     `makes`: the command makes one where there is none. Raises UsageError.
     """
     given: Path | None = arguments.store
-    if given is not None and str(given) in ("", "."):
-        raise UsageError("--store: give a folder of its own, like --store crawls")
     names_stack = arguments.target is not None or arguments.port is not None
     if given is not None and names_stack:
         raise UsageError("--store names a store, --target and --port a stack: give one of them")

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import asyncio
 from argparse import Namespace
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -35,18 +36,17 @@ READ_AT_ONCE = 8
 
 async def metrics(arguments: Namespace, around: Surroundings) -> int:
     """Serve metrics until that is ended from outside."""
+    from aiohttp import web
+
     host, port = address(arguments.listen)
     async with chosen(arguments, around) as session:
         crawl = await session.control.find(arguments.crawl) if arguments.crawl else None
         board = Board(session=session, one=None if crawl is None else crawl.id)
-        runner = await _serve(board, host, port)
-        try:
-            for name, bound, *_ in runner.addresses:
-                shown = f"[{name}]" if ":" in name else name
-                around.note(f"listening on http://{shown}:{bound}/metrics")
+        app = web.Application()
+        app.router.add_get("/metrics", scraping(board))
+        async with listening(app, host, port) as urls:
+            around.note(*(f"listening on {url}/metrics" for url in urls))
             await asyncio.Event().wait()
-        finally:
-            await runner.cleanup()
     return 0
 
 
@@ -133,19 +133,25 @@ def scraping(board: Board) -> Callable[[web.Request], Awaitable[web.Response]]:
     return scrape
 
 
-async def _serve(board: Board, host: str, port: int) -> web.AppRunner:
+@asynccontextmanager
+async def listening(app: web.Application, host: str, port: int) -> AsyncIterator[list[str]]:
+    """Serve an application for the length of a block; its URLs, without a slash at the end."""
     from aiohttp import web
 
-    app = web.Application()
-    app.router.add_get("/metrics", scraping(board))
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:
-        await web.TCPSite(runner, host, port).start()
-    except OSError as error:
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except OSError as error:
+            said = f"--listen: {host}:{port} cannot be taken: {error.strerror}"
+            raise UsageError(said) from error
+        yield [
+            f"http://{f'[{name}]' if ':' in name else name}:{bound}"
+            for name, bound, *_ in runner.addresses
+        ]
+    finally:
         await runner.cleanup()
-        raise UsageError(f"--listen: {host}:{port} cannot be taken: {error.strerror}") from error
-    return runner
 
 
 _LISTEN = f"where to be scraped ({LISTEN}); port 0 takes a free one"

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from typing import TYPE_CHECKING
 
 from orbweaver.cli.command import WORKERS, command, option, store_option
-from orbweaver.cli.commands.metrics import Board, address, scraping
-from orbweaver.cli.exit_codes import UsageError
+from orbweaver.cli.commands.metrics import Board, address, listening, scraping
 from orbweaver.cli.session import store_session
 from orbweaver.cli.store import STORE, opened_store
 
@@ -22,8 +20,6 @@ LISTEN = "127.0.0.1:8787"
 
 async def serve(arguments: argparse.Namespace, around: Surroundings) -> int:
     """Work on a store until that is ended from outside."""
-    from aiohttp import web
-
     from orbweaver.app.store_service import (
         LOOPBACK,
         ScheduleClock,
@@ -38,22 +34,12 @@ async def serve(arguments: argparse.Namespace, around: Surroundings) -> int:
         board = Board(session=store_session(ports, works=True))
         app = http_api(ports, LOOPBACK | {host, f"[{host}]"})
         app.router.add_get("/metrics", scraping(board))
-        runner = web.AppRunner(app, access_log=None)
-        await runner.setup()
-        try:
-            await web.TCPSite(runner, host, port).start()
-            for name, bound, *_ in runner.addresses:
-                shown = f"[{name}]" if ":" in name else name
-                around.note(f"serving {folder} on http://{shown}:{bound}; Ctrl-C ends it")
-            async with looking(ScheduleClock(ports).look, WebhookPoster(ports).look):
-                await asyncio.Event().wait()
-        except OSError as error:
-            raise UsageError(
-                f"--listen: {host}:{port} cannot be taken: {error.strerror}"
-            ) from error
-        finally:
-            with contextlib.suppress(asyncio.CancelledError):
-                await runner.cleanup()
+        async with (
+            listening(app, host, port) as urls,
+            looking(ScheduleClock(ports).look, WebhookPoster(ports).look),
+        ):
+            around.note(*(f"serving {folder} on {url}; Ctrl-C ends it" for url in urls))
+            await asyncio.Event().wait()
     return 0
 
 
