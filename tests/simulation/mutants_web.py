@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from orbweaver.politeness import pacer, robots_cache
+from orbweaver.politeness import host_schedule, pacer, robots_cache
 from orbweaver.worker import fetch_pack
 from tests.memory import hosts
 from tests.simulation.mutant import mutants, patient
@@ -53,7 +53,7 @@ async def _whatever_happened(_self: Any, _visit: Any) -> bool:
 MUTANTS = mutants(
     ("no slot reserved", pacer.Pacer, "take", _free_slots),
     ("no slot reserved on retry", fetch_pack.PackFetcher, "_walk", _retries_without_slot),
-    ("slots that overlap", hosts, "grant", _grant_from_now),
+    ("slots that overlap", host_schedule, "grant", _grant_from_now),
     ("late slots used", pacer, "slack_ms", _late_is_fine),
     ("blocks forgotten", hosts.MemoryHosts, "block", _block_ignored),
     ("robots.txt never refreshed", robots_cache, "_fresh", _always_fresh),
