@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from orbweaver.model.ports import Clock, Fetcher, Metrics
     from orbweaver.worker.page_reading import PageReader
 
-STORE, FILES, SECRETS = "store.db", "files", "secrets"
+FILE, FILES, SECRETS = "store.db", "files", "secrets"
 
 
 class StorePorts:
@@ -85,7 +85,7 @@ class StorePorts:
         self.clock: Clock = clock or SystemClock()
         self.random = Random()  # noqa: S311 - jitter, not secrets
         self._environment = dict(environment or {})
-        self.store = SqliteStore.open(folder / STORE, durable=durable)
+        self.store = SqliteStore.open(folder / FILE, durable=durable)
         self._fetchers: list[Fetcher] = []
         # What is to be done when the ports are closed.
         self.ending = ExitStack()

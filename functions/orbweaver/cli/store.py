@@ -63,7 +63,7 @@ def store_of(
 
 def is_store(folder: Path) -> bool:
     """Whether a folder holds a store."""
-    from orbweaver.app.store_ports import STORE as FILE
+    from orbweaver.app.store_ports import FILE
 
     return (folder / FILE).is_file()
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from orbweaver.library.client import STORE, AsyncClient, CrawlStatus
+from orbweaver.cli.store import STORE
+from orbweaver.library.client import AsyncClient, CrawlStatus
 from orbweaver.library.rows import CrawlRows, PageHook, Row
 
 T = TypeVar("T")

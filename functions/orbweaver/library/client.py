@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from orbweaver.cli.store import STORE
 from orbweaver.library.crawl_request import spec_of
 from orbweaver.library.rows import AsyncCrawlRows, PageHook, Row
 from orbweaver.model.columns import PAGES, Type
@@ -23,16 +24,10 @@ from orbweaver.model.errors import Conflict
 from orbweaver.model.outcome import Outcome
 
 if TYPE_CHECKING:
-    from orbweaver.adapters.sqlite.pages import SqlitePages
     from orbweaver.cli.session import Session
     from orbweaver.control.crawl_control import Status
     from orbweaver.extraction.extract import Extractor
     from orbweaver.model.page_record import PageRecord
-
-
-STORE = ".orbweaver"
-POLL_S = 0.1
-STACK_POLL_S = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,9 +195,9 @@ class AsyncClient:
         `on_page` is called for each page of it that is stored meanwhile, with its row as in
         `pages`, once and in the order of storing (on a store alone); `progress` now and then.
         """
-        found = await self._now.control.find(crawl)
-        feed = _feed_of(self._now, found.id, on_page)
-        poll_s = POLL_S if feed is not None or self.store is not None else STACK_POLL_S
+        session = self._now
+        found = await session.control.find(crawl)
+        feed = _feed_of(session, found.id, on_page)
         while True:
             status = await self.status(found.id)
             if feed is not None:
@@ -211,7 +206,7 @@ class AsyncClient:
                 progress(status)
             if status.ended:
                 return status
-            await asyncio.sleep(poll_s)
+            await session.ports.clock.sleep(session.place.poll_s)
 
     async def pause(self, crawl: str) -> CrawlStatus:
         """Pause a crawl: what is in work comes to its end, then it waits."""
@@ -346,15 +341,17 @@ def _feed_of(
     """Make what calls a hook for each page stored since it was called last."""
     if hook is None:
         return None
-    pages: Any = session.ports.pages
-    if not hasattr(pages, "stored_after"):
-        raise ValueError("on_page is called for pages of a store: those of a stack are in `pages`")
-    store: SqlitePages = pages
-    behind = 0
+    from orbweaver.app.store_ports import StorePorts
+
+    if not isinstance(session.ports, StorePorts):
+        raise ValueError(  # noqa: TRY004 - not the argument's type, but that it is given here
+            "on_page is called for pages of a store: those of a stack are in `pages`"
+        )
+    stored, behind = session.ports.pages, 0
 
     async def feed() -> None:
         nonlocal behind
-        for number, record in store.stored_after(behind, crawl):
+        for number, record in stored.stored_after(behind, crawl):
             behind = number
             hook(_page(record))
 

@@ -1,4 +1,4 @@
-"""CrawlRows of a crawl: one after another, or as a frame of Arrow or pandas."""
+"""Rows of a crawl: one after another, or as a frame of Arrow or pandas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PageHook: TypeAlias = Callable[[Row], object]
 
 @dataclass(frozen=True, slots=True)
 class AsyncCrawlRows:
-    """CrawlRows, read anew by each loop over them."""
+    """Rows of a crawl, read anew by each loop over them."""
 
     _read: Callable[[], AsyncIterator[Row]]
 
@@ -40,7 +40,7 @@ class AsyncCrawlRows:
 
 @dataclass(frozen=True, slots=True)
 class CrawlRows:
-    """CrawlRows, read anew by each loop over them."""
+    """Rows of a crawl, read anew by each loop over them."""
 
     _read: Callable[[], Iterator[Row]]
 
