@@ -313,6 +313,7 @@ async def test_a_program_with_a_loop_steers_crawls(site: Graph, folder: Path) ->
         ({"ignore_robots": "yes"}, TypeError, "True or False"),
         ({"max_pages": "x"}, ValueError, r"limits\.pages"),
         ({"definition": {"seed": []}}, ValueError, "did you mean seeds"),
+        ({"definition": {"limits": 5}, "max_pages": 3}, ValueError, "limits: 5 does not fit"),
         ({"workers": 2, "extractors": {"f": len}}, ValueError, "functions of this process"),
     ],
 )

@@ -44,28 +44,23 @@ class _Option:
     """A setting as an option, which takes nothing where it has no `metavar`."""
 
     setting: Setting
-    name: str
     metavar: str
-    help: str
     words: Mapping[str, Any]
 
     @classmethod
     def of(cls, setting: Setting) -> _Option:
-        named, _, text = setting.option.partition("  ")
-        name, _, metavar = named.partition(" ")
         words = setting.words
         if setting.kind == "pii_kinds":
             words = {kind: kind for kind in KINDS}
-        elif setting.kind == "switch" and metavar:
+        elif setting.kind == "switch" and setting.metavar:
             words = {"yes": True, "no": False}
-        metavar = metavar or "|".join(words)
-        return cls(setting=setting, name=name, metavar=metavar, help=text, words=words)
+        return cls(setting=setting, metavar=setting.metavar or "|".join(words), words=words)
 
     def add(self, add: Callable[..., Any], default: str | None = None) -> None:
         """Add it to a command."""
-        more: dict[str, Any] = {"help": self.help}
+        more: dict[str, Any] = {"help": self.setting.help}
         if self.setting.kind == "switch" and not self.metavar:
-            add(self.name, action="store_true", **more)
+            add(self.setting.flag, action="store_true", **more)
             return
         if isinstance(self.setting.default, tuple):
             more |= {"action": "append", "default": []}
@@ -73,11 +68,12 @@ class _Option:
             more["default"] = default
         reads = option_types.one_of(tuple(self.words)) if self.words else None
         kind = self.setting.kind
-        add(self.name, type=reads or _TYPES.get(kind), metavar=self.metavar or None, **more)
+        read = reads or _TYPES.get(kind)
+        add(self.setting.flag, type=read, metavar=self.metavar or None, **more)
 
     def part(self, arguments: Namespace) -> Any:
         """Return what was given of a plan; None for nothing."""
-        value = getattr(arguments, self.name.lstrip("-").replace("-", "_"), None)
+        value = getattr(arguments, self.setting.argument, None)
         match value:
             case None | False | []:
                 return None
@@ -100,7 +96,7 @@ _BY_NAME = {
 }
 # What a part of a plan is called on the command line.
 OPTIONS = {"seeds": "URL", "id": "--id", "idempotency_key": "--idempotency-key"} | {
-    part: option.name for part, option in _BY_NAME.items()
+    part: option.setting.flag for part, option in _BY_NAME.items()
 }
 
 

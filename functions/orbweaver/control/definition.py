@@ -19,7 +19,6 @@ from orbweaver.control.crawl_spec import SEEDS_FILE, CrawlSpec
 from orbweaver.control.definition_keys import BY_PATH, KEYS, PATHS, TABLES
 from orbweaver.control.definition_values import (
     SHOWN_CHARS_MAX,
-    Key,
     UnfitSetting,
     UnfitWithin,
     plain,
@@ -148,15 +147,17 @@ def document_of(plan: CrawlSpec) -> dict[str, Any]:
     for key in KEYS:
         value = getattr(plan, key.part) if key.part else None
         if value is not None:
-            put_into(document, key, value)
+            put_at(document, key.path, key.codec.write(value))
     return document
 
 
-def put_into(document: dict[str, Any], key: Key, value: Any) -> None:
-    """Write the value of one key into a document."""
-    table, _, name = key.path.rpartition(".")
-    holder = document.setdefault(table, {}) if table else document
-    holder[name] = key.codec.write(value)
+def put_at(document: dict[str, Any], path: str, value: Any) -> None:
+    """Write a value at a key's path; what is no table where that has one is left to `read`."""
+    table, _, name = path.rpartition(".")
+    if not table:
+        document[name] = value
+    elif isinstance(holder := document.get(table, {}), Mapping):
+        document[table] = {**holder, name: value}
 
 
 def _leaves(document: Mapping[str, object]) -> Iterator[tuple[str, object]]:

@@ -76,6 +76,26 @@ class Setting:
         whole = replace(self, about=about, option=option, example=example)
         return field(default=self.default, repr=not self.secret, metadata={"setting": whole})
 
+    @property
+    def flag(self) -> str:
+        """The name of its option, `--max-pages`; empty where it has none."""
+        return self.option.partition("  ")[0].partition(" ")[0]
+
+    @property
+    def metavar(self) -> str:
+        """The name of its option's value; empty where it takes none, or one of `words`."""
+        return self.option.partition("  ")[0].partition(" ")[2]
+
+    @property
+    def help(self) -> str:
+        """The text of its option."""
+        return self.option.partition("  ")[2]
+
+    @property
+    def argument(self) -> str:
+        """The name of its option in Python, `max_pages`."""
+        return self.flag.lstrip("-").replace("-", "_")
+
 
 def settings_of(kind: type) -> tuple[Setting, ...]:
     """List what a person may set of a dataclass, in its order."""

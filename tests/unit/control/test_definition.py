@@ -137,10 +137,10 @@ def test_every_setting_is_declared_once() -> None:
     for names in (
         [one.key for one in SETTINGS],
         [one.name for one in SETTINGS],
-        [one.option.split()[0] for one in SETTINGS if one.option],
+        [one.flag for one in SETTINGS if one.flag],
     ):
         assert len(names) == len(set(names))
-    assert all(one.option.partition("  ")[2] for one in SETTINGS if one.option)
+    assert all(one.help for one in SETTINGS if one.flag)
 
 
 def test_seeds_may_stand_in_a_file() -> None:

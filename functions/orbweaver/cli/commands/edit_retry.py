@@ -14,7 +14,7 @@ from orbweaver.cli.commands.init_check import document_in, unfit
 from orbweaver.cli.crawl_end import Ended, conclude, timed, without_pages
 from orbweaver.cli.exit_codes import OK, UsageError
 from orbweaver.cli.session import Surroundings, chosen
-from orbweaver.control.definition import DefinitionError, DefinitionProblem, put_into
+from orbweaver.control.definition import DefinitionError, DefinitionProblem, put_at
 from orbweaver.control.definition_keys import KEYS, PATHS
 from orbweaver.control.edits import differences
 from orbweaver.model.crawl import Crawl
@@ -34,8 +34,8 @@ async def edit(arguments: Namespace, around: Surroundings) -> int:
             raise _unfit(missing, parts)
     if isinstance(document, dict):
         for key in KEYS:
-            if key.part in parts and isinstance(document.get(key.path.partition(".")[0], {}), dict):
-                put_into(document, key, parts[key.part])
+            if key.part in parts:
+                put_at(document, key.path, key.codec.write(parts[key.part]))
     async with chosen(arguments, around) as session:
         was = await session.control.find(arguments.which)
         try:
