@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 class Api:
     """Answers requests; each either takes effect whole or says why it did not."""
 
-    def __init__(self, means: Means) -> None:
-        """Take what the handlers need."""
+    def __init__(self, means: Means, *, signed: bool = True) -> None:
+        """Take what the handlers need, and whether requests come signed."""
         self._means = means
+        self._signed = signed
         self._app = APIGatewayRestResolver()
         for operation in OPERATIONS:
             rule = operation.path.replace("{", "<").replace("}", ">")
@@ -60,7 +61,7 @@ class Api:
     ) -> Reply:
         asked = read_all(operation, event, path)
         if operation.act is None:
-            return Reply(status=200, body=document())
+            return Reply(status=200, body=document(signed=self._signed))
         if operation.knows_its_request:
             asked["request_id"] = event["requestContext"]["requestId"]
         try:

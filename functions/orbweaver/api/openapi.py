@@ -7,15 +7,20 @@ from functools import cache
 from typing import Any
 
 import orbweaver
-from orbweaver.api.problems import CONTENT_TYPE, TITLES, Problem
+from orbweaver.api.problems import CONTENT_TYPE, MISDIRECTED, TITLES, Problem
 from orbweaver.api.routes import OPERATIONS, Operation
 from orbweaver.control.json_schema import hints_of, required, says, schema_of
 
 SUCCESSES = {200: "Done", 201: "Begun", 202: "On the queue"}
 ABOUT = """\
-Start, steer and explain crawls of one stack. Requests are signed by an IAM identity of the stack's
-account (Signature Version 4, service `execute-api`) that may `execute-api:Invoke`. A request that
+Start, steer and explain crawls of one {place}. {access} A request that
 is refused had no effect at all; why, is in the problem's `detail` and `problems` (RFC 9457)."""
+OF_STACK = """\
+Requests are signed by an IAM identity of the stack's
+account (Signature Version 4, service `execute-api`) that may `execute-api:Invoke`."""
+OF_STORE = """\
+Requests are not signed. Those that name another
+host, and those of other sites' pages in a browser, are refused."""
 SIGNED = {
     "type": "apiKey",
     "in": "header",
@@ -28,26 +33,29 @@ RETRY_AFTER = {"Retry-After": {"description": "seconds", "schema": {"type": "str
 
 
 @cache
-def document() -> dict[str, Any]:
-    """Describe all operations."""
+def document(*, signed: bool = True) -> dict[str, Any]:
+    """Describe all operations: of a stack, or of a store, whose requests are not signed."""
     parts: dict[str, Any] = {}
     paths: dict[str, Any] = {}
     for operation in OPERATIONS:
-        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(
-            operation, parts
-        )
+        described = _operation(operation, parts)
+        if not signed:
+            described["responses"][str(MISDIRECTED)] = _problem_named(MISDIRECTED)
+        paths.setdefault(operation.path, {})[operation.method.lower()] = described
     schema_of(Problem, parts, answer=False)
-    problems = {f"Problem{status}": _problem(status) for status in TITLES}
+    statuses = [status for status in TITLES if status != MISDIRECTED or not signed]
+    place, access = ("stack", OF_STACK) if signed else ("store", OF_STORE)
+    about = ABOUT.format(place=place, access=access)
     return {
         "openapi": "3.1.1",
-        "info": {"title": "Orbweaver", "version": orbweaver.__version__, "description": ABOUT},
+        "info": {"title": "Orbweaver", "version": orbweaver.__version__, "description": about},
         "servers": [{"url": "."}],
-        "security": [{"signed": []}],
+        **({"security": [{"signed": []}]} if signed else {}),
         "paths": paths,
         "components": {
             "schemas": dict(sorted(parts.items())),
-            "responses": problems,
-            "securitySchemes": {"signed": SIGNED},
+            "responses": {f"Problem{status}": _problem(status) for status in statuses},
+            **({"securitySchemes": {"signed": SIGNED}} if signed else {}),
         },
     }
 
@@ -69,10 +77,7 @@ def _operation(operation: Operation, parts: dict[str, Any]) -> dict[str, Any]:
         described["requestBody"] = {"required": operation.body_needed, "content": content}
     described["responses"] = {
         **{str(status): _answer(operation, status, parts) for status in operation.answers},
-        **{
-            str(status): {"$ref": f"#/components/responses/Problem{status}"}
-            for status in operation.statuses
-        },
+        **{str(status): _problem_named(status) for status in operation.statuses},
     }
     return described
 
@@ -111,6 +116,10 @@ def _answer(operation: Operation, status: int, parts: dict[str, Any]) -> dict[st
     content = {"application/json": {"schema": schema}}
     described: dict[str, Any] = {"description": SUCCESSES[status], "content": content}
     return {**described, "headers": LOCATION} if operation.name == "start" else described
+
+
+def _problem_named(status: int) -> dict[str, str]:
+    return {"$ref": f"#/components/responses/Problem{status}"}
 
 
 def _problem(status: int) -> dict[str, Any]:

@@ -28,6 +28,7 @@ TITLES = {
     409: "Conflict",
     413: "Content too large",
     415: "Unsupported media type",
+    421: "Misdirected request",
     429: "Too many requests",
     500: "Internal error",
     502: "Bad gateway",
@@ -53,6 +54,8 @@ GATEWAY: Mapping[str, int] = {
 # Whatever is asked may come to these: queries that do not fit, callers that may not, crawls of
 # newer versions, too many requests, trouble of ours, and the gateway's own.
 ALWAYS = (400, 403, 409, 413, 429, 500, 502, 503, 504)
+# Where requests are not signed, by the name that they ask for.
+MISDIRECTED = 421
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

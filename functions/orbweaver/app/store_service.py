@@ -20,6 +20,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -151,15 +152,25 @@ def http_api(ports: StorePorts, hosts: frozenset[str]) -> web.Application:
     """Make the HTTP API of a store; `hosts` are the names by which it may be asked for."""
     from aiohttp import web
 
-    api = api_of(ports)
+    from orbweaver.api.problems import CONTENT_TYPE, MISDIRECTED, Refused, problem_of
+
+    api = api_of(ports, signed=False)
+
+    def refused(status: int, detail: str) -> web.Response:
+        body = asdict(problem_of(Refused(status, detail)))
+        return web.json_response(body, status=status, content_type=CONTENT_TYPE)
 
     async def answer(request: web.Request) -> web.Response:
         name = request.headers.get("Host", "")
         if (name if name.endswith("]") else name.rpartition(":")[0] or name) not in hosts:
-            return web.Response(status=421, text="this API answers requests of its machine alone\n")
+            return refused(MISDIRECTED, "this API answers requests of its machine alone")
         if request.headers.get("Origin", f"http://{name}") != f"http://{name}":
-            return web.Response(status=403, text="this API answers no pages of other sites\n")
-        answered = await api.answer(await _event_of(request))
+            return refused(403, "this API answers no pages of other sites")
+        try:
+            event = await _event_of(request)
+        except web.HTTPRequestEntityTooLarge:
+            return refused(413, f"the body is larger than {BODY_BYTES_MAX:,} bytes")
+        answered = await api.answer(event)
         headers = {**(answered.get("headers") or {})}
         for header, values in (answered.get("multiValueHeaders") or {}).items():
             headers[header] = ", ".join(values)

@@ -180,8 +180,8 @@ def applier_of(ports: PortSet) -> JournalApplier:
     )
 
 
-def api_of(ports: PortSet) -> Api:
-    """Put together who answers over HTTP."""
+def api_of(ports: PortSet, *, signed: bool = True) -> Api:
+    """Put together who answers over HTTP: to signed requests, or to those of this machine."""
     from orbweaver.api.app import Api
     from orbweaver.api.context import Means
 
@@ -196,7 +196,7 @@ def api_of(ports: PortSet) -> Api:
         clock=ports.clock,
         allowed=ports.settings.allowed,
     )
-    return Api(means)
+    return Api(means, signed=signed)
 
 
 @contextmanager

@@ -216,30 +216,37 @@ async def test_the_document_is_served() -> None:
     assert (await Stage().get("/openapi.json")).body == document()
 
 
-def test_the_document_has_all_operations() -> None:
+@pytest.mark.parametrize("signed", [True, False])
+def test_the_document_has_all_operations(*, signed: bool) -> None:
     """Every operation is described, with all statuses that it may come to, and no other is."""
+    told = document(signed=signed)
     described = {
         (method.upper(), path): operation
-        for path, operations in document()["paths"].items()
+        for path, operations in told["paths"].items()
         for method, operation in operations.items()
     }
     assert set(described) == {(one.method, one.path) for one in OPERATIONS}
     for operation in OPERATIONS:
         found = described[operation.method, operation.path]
-        statuses = {*operation.answers, *operation.statuses}
+        statuses = {*operation.answers, *operation.statuses, *([] if signed else [421])}
         assert set(found["responses"]) == {str(status) for status in statuses}
         assert {"400", "403", "429", "500", "503", "504"} <= set(found["responses"])
         assert ("415" in found["responses"]) == ("requestBody" in found)
         assert ("404" in found["responses"]) >= ("{id}" in operation.path)
 
 
-def test_the_document_is_whole() -> None:
-    """Every reference leads somewhere, and every schema is one."""
-    text = json.dumps(document())
+@pytest.mark.parametrize("signed", [True, False])
+def test_the_document_is_whole(*, signed: bool) -> None:
+    """Every reference leads somewhere, every schema is one, and signatures are said where asked."""
+    told = document(signed=signed)
+    text = json.dumps(told)
     for name in text.split('"$ref": "#/components/')[1:]:
         group, _, part = name.partition('"')[0].partition("/")
-        assert part in document()["components"][group]
-    for schema in document()["components"]["schemas"].values():
+        assert part in told["components"][group]
+    for scheme in [name for one in told.get("security", []) for name in one]:
+        assert scheme in told["components"]["securitySchemes"]
+    assert ("IAM" in text) == ("Signature" in text) == ("security" in told) == signed
+    for schema in told["components"]["schemas"].values():
         jsonschema_rs.meta.validate(
             {**schema, "$schema": "https://json-schema.org/draft/2020-12/schema"}
         )

@@ -1,0 +1,71 @@
+"""What runs beside the workers of a store: its HTTP API."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from orbweaver.api.openapi import document
+from orbweaver.app.store_ports import StorePorts
+from orbweaver.app.store_runner import store_settings
+from orbweaver.app.store_service import BODY_BYTES_MAX, LOOPBACK, http_api
+from tests.unit.api.stage import Reply, checked
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from aiohttp import web
+
+    Caller = TestClient[web.Request, web.Application]
+
+
+@pytest.fixture
+async def ports(tmp_path: Path) -> AsyncIterator[StorePorts]:
+    """Open a store."""
+    made = StorePorts(store_settings({}), tmp_path / "store")
+    yield made
+    await made.aclose()
+
+
+@pytest.fixture
+async def caller(ports: StorePorts) -> AsyncIterator[Caller]:
+    """Serve its API to a client."""
+    async with TestClient(TestServer(http_api(ports, LOOPBACK))) as client:
+        yield client
+
+
+async def ask(caller: Caller, method: str, path: str, **given: object) -> Reply:
+    """Ask without a signature, and hold the answer against the document of a store."""
+    async with caller.request(method, path, **given) as answer:  # type: ignore[arg-type]
+        headers = {"Content-Type": [answer.content_type]}
+        raw = {"statusCode": answer.status, "multiValueHeaders": headers}
+        return checked(method, path, raw | {"body": await answer.text()}, signed=False)
+
+
+async def test_the_api_of_a_store_describes_itself(caller: Caller) -> None:
+    """As it is: without signatures, by the store's own document."""
+    described = await ask(caller, "GET", "/openapi.json")
+    assert (described.status, described.body) == (200, document(signed=False))
+    assert (await ask(caller, "GET", "/crawls")).body == {"crawls": [], "next": None}
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "status", "detail"),
+    [
+        ({"Host": "crawls.example"}, b"", 421, "requests of its machine alone"),
+        ({"Origin": "http://crawls.example"}, b"", 403, "no pages of other sites"),
+        ({}, bytes(BODY_BYTES_MAX + 1), 413, "larger than"),
+        ({}, b"{", 415, "application/json"),
+    ],
+)
+async def test_what_the_api_of_a_store_refuses_is_a_problem(
+    headers: dict[str, str], body: bytes, status: int, detail: str, caller: Caller
+) -> None:
+    """In the form and with a status that the document has."""
+    refused = await ask(caller, "POST", "/crawls", headers=headers, data=BytesIO(body))
+    assert refused.status == status
+    assert detail in refused.body["detail"]
