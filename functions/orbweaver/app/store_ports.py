@@ -295,5 +295,5 @@ class StorePorts:
         return nullcontext()
 
     async def bucket_courier(self) -> Courier:
-        """Refuse: a bucket takes an account."""
-        raise Permanent("exports are copied to a bucket by a stack on AWS alone: use SFTP here")
+        """Refuse: nothing delivers here."""
+        raise Permanent("exports are copied to a bucket by a stack on AWS alone")

@@ -170,8 +170,8 @@ async def test_secrets_are_variables_or_files(ports: StorePorts) -> None:
 
 
 async def test_a_bucket_is_refused(ports: StorePorts) -> None:
-    """Exports of this machine go to folders and SFTP servers."""
-    with pytest.raises(Permanent, match="use SFTP here"):
+    """Exports of this machine lie in its folders."""
+    with pytest.raises(Permanent, match="by a stack on AWS alone"):
         await ports.bucket_courier()
 
 

@@ -18,9 +18,12 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, cast
 
+from orbweaver.app.store_ports import StorePorts
+from orbweaver.app.store_runner import store_settings
 from orbweaver.cli.main import run
 from orbweaver.cli.session import Surroundings
 from orbweaver.cli.stack import NAMES, WORKER, Depths, StackUnreachable, StandingStack
+from orbweaver.cli.store import STORE
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Outcome, Reason
@@ -291,6 +294,10 @@ class Stage:
             reach=self.reach,
             stdin=self.stdin or sys.stdin,
         )
+
+    def make_store(self) -> None:
+        """Have the usual store in the folder, in which commands then work."""
+        StorePorts(store_settings({}), self.folder / STORE).ending.close()
 
     async def reach(self, url: str) -> str | None:
         return self.unreached.get(url)

@@ -81,3 +81,11 @@ def test_a_stack_that_delivers_to_nobody(stage: Stage) -> None:
     stage.machine.deployed = OUTPUTS
     assert stage.run("deliver") == 2
     assert "-c sftp_host" in stage.noted
+
+
+def test_a_store_delivers_nowhere(stage: Stage) -> None:
+    """It says what to copy instead; nothing is put on a queue."""
+    stage.make_store()
+    assert stage.run("deliver") == 2
+    assert "copy the files of `orbweaver export`" in stage.noted
+    assert stage.world.sent == []

@@ -54,6 +54,7 @@ def test_a_crawl_is_put_listed_and_removed(stage: Stage) -> None:
     assert put(stage, CRON) == 0
     assert stage.said == SAID_CRON
     assert "`orbweaver schedule remove example.com` ends it" in stage.noted
+    assert "orbweaver serve" not in stage.noted
     assert put(stage, RATE) == 0
     odd = Scheduled(name="odd", expression="at(2030-01-01)", timezone=None, first_ms=None, told="")
     stage.world.schedules["odd"] = odd
@@ -63,6 +64,14 @@ def test_a_crawl_is_put_listed_and_removed(stage: Stage) -> None:
     assert stage.said == "example.com recurs no more\n"
     assert set(stage.world.schedules) == {"odd", "often"}
     assert stage.world.crawls == {}
+
+
+def test_a_store_says_what_fires_its_schedules(stage: Stage) -> None:
+    """A person who puts a crawl on the schedule of a store is told to serve it."""
+    stage.make_store()
+    assert put(stage, RATE) == 0
+    assert "it fires only while `orbweaver serve` runs" in stage.noted
+    assert not stage.world.schedules
 
 
 def test_programs_are_told_the_same(stage: Stage) -> None:

@@ -7,6 +7,7 @@ from argparse import Namespace
 from orbweaver.cli.command import answer, command, option
 from orbweaver.cli.exit_codes import FAILED, OK, UsageError
 from orbweaver.cli.session import Session, Surroundings, chosen
+from orbweaver.cli.store import StorePlace
 from orbweaver.delivery.plan import DeliveryOrder, spelled
 from orbweaver.exporting.manifest import PREFIX, days_between
 from orbweaver.model.page_record import DAY_MS, day_of
@@ -15,11 +16,17 @@ _NOBODY = (
     "the stack has no receiver of exports: deploy with -c sftp_host=… or -c copy_bucket=…"
     " (docs/delivery.md)"
 )
+_STORE = (
+    "a store brings exports nowhere: copy the files of `orbweaver export`, or have a stack"
+    " deliver its own (docs/delivery.md)"
+)
 
 
 async def deliver(arguments: Namespace, around: Surroundings) -> int:
     """Put exports on the delivery queue; files that are missing there are brought, no others."""
     async with chosen(arguments, around) as session:
+        if isinstance(session.place, StorePlace):
+            raise UsageError(f"orbweaver deliver: {_STORE}")
         if not session.settings.delivery_queue_url:
             raise UsageError(f"orbweaver deliver: {_NOBODY}")
         orders = await _orders(arguments, around, session)

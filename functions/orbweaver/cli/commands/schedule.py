@@ -14,6 +14,7 @@ from orbweaver.cli.commands import custom
 from orbweaver.cli.commands.init_check import plan_in
 from orbweaver.cli.exit_codes import OK
 from orbweaver.cli.session import Session, Surroundings, chosen
+from orbweaver.cli.store import StorePlace, option_again
 from orbweaver.control.scheduler import Coming, Timetable
 
 _HEAD = ("NAME", "WHEN", "TIME ZONE", "NEXT")
@@ -35,6 +36,7 @@ async def _put(arguments: Namespace, around: Surroundings) -> int:
     async with chosen(arguments, around) as session:
         custom.check_deployed(session.settings, plan.items, custom.FIX)
         coming = await _timetable(session).put(plan)
+        on_store = isinstance(session.place, StorePlace)
     scheduled = coming.scheduled
     rows = [("name", scheduled.name), ("when", scheduled.expression)]
     rows += [("next", _written(at_ms, scheduled.timezone)) for at_ms in coming.next_ms]
@@ -42,6 +44,9 @@ async def _put(arguments: Namespace, around: Surroundings) -> int:
     if not arguments.json:
         again = "put it again after a change: it is kept as it is now"
         around.note(f"{again}; `orbweaver schedule remove {scheduled.name}` ends it")
+        if on_store:
+            serve = f"orbweaver serve{option_again(arguments.store)}"
+            around.note(f"it fires only while `{serve}` runs")
     return OK
 
 
