@@ -37,15 +37,27 @@ DEPTHS = (
 
 @contextlib.asynccontextmanager
 async def connect(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[Ports]:
-    """Open the real ports of a stack; from then on this process speaks to that stack alone."""
+    """Open the real ports of a stack; meanwhile this process speaks to that stack alone."""
     from orbweaver.app import container
 
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        if name not in environment:
-            del os.environ[name]
-    os.environ.update(environment)
-    async with container.connect(settings) as ports:
-        yield ports
+    others = dict.fromkeys(name for name in os.environ if name.startswith("AWS_"))
+    before = _set_variables({**others, **environment})
+    try:
+        async with container.connect(settings) as ports:
+            yield ports
+    finally:
+        _set_variables(before)
+
+
+def _set_variables(values: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Set variables of this process, or remove them; what they were."""
+    before = {name: os.environ.get(name) for name in values}
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+    return before
 
 
 class ThisMachine:

@@ -376,7 +376,8 @@ async def test_connecting_speaks_to_the_chosen_place_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What else the environment says of AWS would lead the clients elsewhere."""
-    environment = {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566", "AWS_REGION": "us-east-1"}
+    endpoint = {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566", "AWS_REGION": "us-east-1"}
+    environment = {**endpoint, "NO_PROXY": "127.0.0.1"}
     monkeypatch.setattr(os, "environ", {"AWS_PROFILE": "mine", "AWS_REGION": "eu", "HOME": "/h"})
 
     @contextlib.asynccontextmanager
@@ -384,9 +385,11 @@ async def test_connecting_speaks_to_the_chosen_place_alone(
         yield "ports"
 
     monkeypatch.setattr(container, "connect", opened)
+    before = dict(os.environ)
     async with connect(SETTINGS, environment) as ports:
         assert str(ports) == "ports"
         assert os.environ == {**environment, "HOME": "/h"}
+    assert os.environ == before
 
 
 SERVICES = ("dynamodb", "sqs", "s3", "events", "scheduler", "glue")
