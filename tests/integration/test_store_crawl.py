@@ -21,6 +21,10 @@ import pytest
 import orbweaver
 from orbweaver.app.store_service import ScheduleClock, WebhookPoster
 from orbweaver.cli import main
+from orbweaver.cli.store import STORE
+from orbweaver.model.crawl import State
+from orbweaver.model.page_record import DAY_MS, day_of
+from tests.contract import samples
 from tests.sites import graph
 from tests.sites.server import Answer
 
@@ -363,6 +367,31 @@ class _Clock:
 
     async def sleep(self, seconds: float) -> None:
         self.ms += round(seconds * 1000)
+
+
+def test_a_day_that_is_over_is_exported(folder: Path) -> None:
+    """By a process of its own, beside the workers: files as `orbweaver export` writes them."""
+    from orbweaver.adapters.local.clock import SystemClock
+    from orbweaver.app.store_runner import connect_store, store_settings
+
+    at_ms = SystemClock().now_ms() - 3 * DAY_MS
+
+    async def fill() -> None:
+        async with connect_store(store_settings({}), folder / STORE) as ports:
+            crawl = samples.crawl(started_at_ms=at_ms, finished_at_ms=at_ms, state=State.FINISHED)
+            await ports.crawls.create(crawl)
+            await ports.pages.store([samples.record(1, fetched_at=at_ms)])
+
+    asyncio.run(fill())
+    listen = ("--workers", "1", "--listen", "127.0.0.1:0")
+    with started(folder, "serve", *listen, "--out", "files") as server:
+        assert server.stdout is not None
+        said = [server.stdout.readline() for _ in range(2)]
+        server.send_signal(signal.SIGTERM)
+        server.communicate(timeout=WAIT_S)
+    assert said[1] == f"{day_of(at_ms)} is exported\n"
+    (file,) = (folder / "files").glob(f"pages/jsonl/dt={day_of(at_ms)}/crawl=shop-1/part-*")
+    assert file.is_file()
 
 
 def test_a_webhook_is_posted_again_and_then_put_aside(folder: Path) -> None:

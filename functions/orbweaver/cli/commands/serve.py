@@ -1,14 +1,25 @@
-"""`serve`: work on a store until stopped: workers, schedules, webhooks, the HTTP API, metrics."""
+"""`serve`: work on a store until stopped: workers, schedules, webhooks, the HTTP API, metrics.
+
+With `--out`, each day is exported once it is over, as a stack does every night. That is a process
+of its own, because an export holds an event loop up for as long as it takes.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orbweaver.cli.command import WORKERS, command, option, store_option
 from orbweaver.cli.commands.metrics import Board, address, listening, scraping
-from orbweaver.cli.session import store_session
+from orbweaver.cli.export_files import check_folder, check_writable
+from orbweaver.cli.session import Session, store_session
 from orbweaver.cli.store import STORE, opened_store
+from orbweaver.exporting.manifest import days_between, manifest_path
+from orbweaver.exporting.requests import LATE_HOURS
+from orbweaver.model.page_record import DAY_MS
 
 if TYPE_CHECKING:
     import argparse
@@ -16,6 +27,8 @@ if TYPE_CHECKING:
     from orbweaver.cli.session import Surroundings
 
 LISTEN = "127.0.0.1:8787"
+# How often days are looked for that are over, and how many of those that were missed are made up.
+LOOK_MS, DAYS_MAX = 10 * 60_000, 7
 
 
 async def serve(arguments: argparse.Namespace, around: Surroundings) -> int:
@@ -30,17 +43,74 @@ async def serve(arguments: argparse.Namespace, around: Surroundings) -> int:
 
     host, port = address(arguments.listen)
     folder = around.folder / (arguments.store or STORE)
+    place = None if arguments.out is None else around.folder / arguments.out
+    if place is not None:
+        check_folder(place, None)
+        check_writable(place)
     async with opened_store(folder, around.environment, works=arguments.workers) as ports:
-        board = Board(session=store_session(ports, works=True))
+        session = store_session(ports, works=True)
+        board = Board(session=session)
         app = http_api(ports, LOOPBACK | {host, f"[{host}]"})
         app.router.add_get("/metrics", scraping(board))
-        async with (
-            listening(app, host, port) as urls,
-            looking(ScheduleClock(ports).look, WebhookPoster(ports).look),
-        ):
+        looks = [ScheduleClock(ports).look, WebhookPoster(ports).look]
+        if place is not None:
+            looks.append(DailyExport(session, place, _exporting(folder, place, around)).look)
+        async with listening(app, host, port) as urls, looking(*looks):
             around.note(*(f"serving {folder} on {url}; Ctrl-C ends it" for url in urls))
             await asyncio.Event().wait()
     return 0
+
+
+class DailyExport:
+    """Exports days that are over into a folder, each until its manifest lies there."""
+
+    def __init__(
+        self, session: Session, place: Path, export: Callable[[str], Awaitable[object]]
+    ) -> None:
+        """Take what exports a day into that folder."""
+        self._session, self._place, self._export = session, place, export
+        self._next_ms = 0
+
+    async def look(self) -> None:
+        """Export what is over; what failed is tried again at a later look."""
+        now_ms = self._session.ports.clock.now_ms()
+        if now_ms < self._next_ms:
+            return
+        self._next_ms = now_ms + LOOK_MS
+        crawls = await self._session.control.crawls()
+        last_ms = now_ms - DAY_MS - LATE_HOURS * 3_600_000
+        first_ms = min((crawl.started_at_ms for crawl in crawls), default=now_ms)
+        for day in days_between(first_ms, last_ms)[-DAYS_MAX:]:
+            if not (self._place / manifest_path(day)).is_file():
+                await self._export(day)
+
+
+def _exporting(
+    store: Path, place: Path, around: Surroundings
+) -> Callable[[str], Awaitable[object]]:
+    """Make what runs `orbweaver export` of a day."""
+    words = ["-m", "orbweaver.cli.main", "export", "--store", str(store), "--out", str(place)]
+
+    async def export(day: str) -> None:
+        running = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *words,
+            "--day",
+            day,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for the process that it is typed at
+        )
+        try:
+            code = await running.wait()
+        except asyncio.CancelledError:
+            running.terminate()
+            await running.wait()
+            raise
+        said = "is exported" if code == 0 else "could not be exported, and is tried again later"
+        around.note(f"{day} {said}")
+
+    return export
 
 
 COMMANDS = (
@@ -54,6 +124,7 @@ COMMANDS = (
             f"where the HTTP API and /metrics are ({LISTEN}); port 0 takes a free one",
             default=LISTEN,
         ),
+        option("--out DIR", "export each day once it is over, into this folder"),
         parents=(store_option,),
     ),
 )

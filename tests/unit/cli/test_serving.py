@@ -1,0 +1,82 @@
+"""`serve --out`: which days are exported, and when."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from orbweaver.cli.commands.serve import DAYS_MAX, LOOK_MS, DailyExport
+from orbweaver.cli.session import StackPlace, stack_session
+from orbweaver.exporting.manifest import manifest_path
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.page_record import DAY_MS
+from orbweaver.model.settings import Settings
+from tests.unit.cli.fakes import NOW_MS, SITE, Everything, Machine, Stage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from orbweaver.app.ports import PortSet
+
+HOUR_MS = 3_600_000
+DAY = "2026-11-{}"  # NOW_MS is 09:00 on the 21st
+
+
+class Desk:
+    """A crawl that began so long ago, and exports of days that may fail."""
+
+    def __init__(self, folder: Path, days: float) -> None:
+        self.stage, settings = Stage(folder), Settings()
+        begun = NOW_MS - round(days * DAY_MS)
+        crawl = Crawl(id="shop-1", name="shop", started_at_ms=begun, seeds=(f"{SITE}/",))
+        self.stage.world.crawls[crawl.id] = crawl
+        place = StackPlace(machine=Machine(), settings=settings, environment={})
+        session = stack_session(cast("PortSet", Everything(self.stage, settings)), place)
+        self.exported: list[str] = []
+        self.fails = False
+        self.daily = DailyExport(session, folder, self.export)
+        self.folder = folder
+
+    async def export(self, day: str) -> None:
+        self.exported.append(day)
+        if not self.fails:
+            path = self.folder / manifest_path(day)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+
+    async def after(self, passed_ms: int) -> list[str]:
+        """Look when time has passed; what is exported then."""
+        self.exported.clear()
+        self.stage.clock.at_ms += passed_ms
+        await self.daily.look()
+        return list(self.exported)
+
+
+async def test_a_day_is_exported_once_it_is_over(tmp_path: Path) -> None:
+    """Two hours after its end, for what is stored late; and not again."""
+    desk = Desk(tmp_path, days=0)
+    assert await desk.after(0) == []
+    assert await desk.after(16 * HOUR_MS + HOUR_MS - 1) == []  # 01:59:59 of the next day
+    assert await desk.after(LOOK_MS) == [DAY.format(21)]
+    assert await desk.after(LOOK_MS) == []
+    assert await desk.after(DAY_MS) == [DAY.format(22)]
+
+
+@pytest.mark.parametrize(("days", "first"), [(2, 19), (100, 21 - DAYS_MAX)])
+async def test_days_that_were_missed_are_made_up(days: int, first: int, tmp_path: Path) -> None:
+    """From the first crawl on, and a week of them at most."""
+    missed = [DAY.format(day) for day in range(first, 21)]
+    assert await Desk(tmp_path, days=days).after(0) == missed
+
+
+async def test_an_export_that_failed_is_tried_again(tmp_path: Path) -> None:
+    """Not at once, and until it comes about."""
+    desk = Desk(tmp_path, days=1)
+    desk.fails = True
+    assert await desk.after(0) == [DAY.format(20)]
+    assert await desk.after(LOOK_MS - 1) == []
+    assert await desk.after(1) == [DAY.format(20)]
+    desk.fails = False
+    assert await desk.after(LOOK_MS) == [DAY.format(20)]
+    assert await desk.after(LOOK_MS) == []
