@@ -14,7 +14,7 @@ from enum import StrEnum
 from orbweaver.diagnostics.rule_texts import moment, never_asked, scope_rule, trap_rule
 from orbweaver.frontier.admission import admit_pattern, in_scope
 from orbweaver.frontier.claims import StandingClaim
-from orbweaver.frontier.crawler_traps import trap
+from orbweaver.frontier.crawler_traps import reorders, trap
 from orbweaver.frontier.journal import Unrecorded
 from orbweaver.model.address_policy import PUBLIC_ONLY, Allowed
 from orbweaver.model.crawl import Crawl, State
@@ -166,7 +166,7 @@ def _left_out(facts: Facts, url: str) -> tuple[Refusal, str] | None:
     if left_out is Refusal.EXCLUDE:
         return left_out, f"--exclude {first_match(crawl.exclude, url)} is found in it"
     if left_out is None and not seed:
-        left_out = trap(url, facts.bounds)
+        left_out = trap(url, facts.bounds) or (Refusal.INDEX_ORDER if reorders(url, url) else None)
     if left_out is None:
         return None
     return left_out, trap_rule(left_out, facts.bounds) or left_out.means

@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, assert_never
 
-from orbweaver.frontier.crawler_traps import trap
+from orbweaver.frontier.crawler_traps import reorders, trap
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.crawl_rules import depth_limit, depth_limits
 from orbweaver.model.crawl_settings import Scope
@@ -133,6 +133,8 @@ def admit_link(
     left_out = admit_pattern(crawl, url) or trap(url, bounds)
     if left_out is not None:
         return left_out
+    if reorders(url, page.url):
+        return Refusal.INDEX_ORDER
     return ruled(led(page, url, page.depth + 1), said)
 
 

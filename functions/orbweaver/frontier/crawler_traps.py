@@ -16,6 +16,10 @@ sitemap lists:
   parameters does not matter. So calendars, shuffled parameters, session ids and names that grow
   leave the rest of the host alone.
 
+By the page that links to it (`reorders`): another order of the same index of a folder, as Apache,
+fancyindex of nginx, Tomcat and Jetty link to it (`?C=M;O=D`). One that another page names may be
+the only way to that index, and is asked for.
+
 Shares are kept by each container for itself, and forgotten with it: while n of them work, up to n
 times as many come through. What ends every trap is the crawl's depth and its budget of pages.
 """
@@ -36,6 +40,9 @@ PATTERNS_MAX = 20_000
 # A UUID, a long run of letters and digits, or a number; escapes are bytes of words.
 _UUID = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 _VARYING = re.compile(rf"{_UUID}|[0-9A-Za-z]{{16,}}|(?<!%)(?<!%[0-9A-Fa-f])[0-9]+")
+
+# Column (name, modified, size, description) and order; of Apache with the options that it hands on.
+_INDEX_ORDER = re.compile(r"C=[NMSD][;&]O=[AD](?:[;&](?:F=[012]|V=[01]|P=[^;&]*+))*+")
 
 
 def trap(url: str, bounds: Bounds = DEFAULT_BOUNDS) -> Refusal | None:
@@ -66,6 +73,14 @@ def _repeats(parts: list[str], times_max: int) -> bool:
     if len(parts) - len(set(parts)) < times_max:
         return False
     return max(Counter(parts).values()) > times_max
+
+
+def reorders(url: str, page_url: str) -> bool:
+    """Whether a link of an index leads to that index itself, in another order."""
+    if "/?C=" not in url:  # most links
+        return False
+    stem, _, query = url.partition("?")
+    return stem == page_url.partition("?")[0] and _INDEX_ORDER.fullmatch(query) is not None
 
 
 def patterns(url: str) -> tuple[str, ...]:

@@ -258,6 +258,11 @@ class Refusal(StrEnum):
             " query_urls_max URLs in this container"
         ),
     )
+    INDEX_ORDER = (
+        "index_order",
+        "another order of an index",
+        "it is the index of a folder that links to it, in another order (?C=M;O=D)",
+    )
     REPEATED = (
         "repeated",
         "on pages of the same content",

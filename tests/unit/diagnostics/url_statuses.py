@@ -312,6 +312,11 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
         UrlStatus.REFUSED,
         ["refused as repetition: a segment of its path", "trap: looks like one: a segment"],
     ),
+    "another order of an index": (
+        {"reference": f"{SITE}/pub/?C=M;O=D"},
+        UrlStatus.REFUSED,
+        ["refused as index_order: it is the index of a folder", "trap: none"],
+    ),
     "forbidden, and never seen": (
         {"robots": RULES},
         UrlStatus.REFUSED,

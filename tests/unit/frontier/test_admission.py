@@ -94,6 +94,15 @@ def test_a_link_is_one_deeper_or_refused(url: str, depth: int, admitted: Target 
     assert admit_link(CRAWL, url, replace(PAGE, depth=depth)) == admitted
 
 
+def test_an_index_is_not_asked_for_again_in_another_order() -> None:
+    """Its own links to itself are refused, and a pattern that leaves them out is named first."""
+    index = Target(url=f"{SITE}/pub/", depth=1)
+    order = f"{SITE}/pub/?C=M;O=D"
+    assert admit_link(CRAWL, order, index) is Refusal.INDEX_ORDER
+    assert isinstance(admit_link(CRAWL, order, PAGE), Target)
+    assert admit_link(replace(CRAWL, exclude=("C=",)), order, index) is Refusal.EXCLUDE
+
+
 @pytest.mark.parametrize(
     ("scope", "depth", "hops", "url", "refusal"),
     [

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from orbweaver.frontier.crawler_traps import PATTERNS_MAX, Shares, patterns, trap
+from orbweaver.frontier.crawler_traps import PATTERNS_MAX, Shares, patterns, reorders, trap
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.url import canonicalize
 from orbweaver.model.url_limits import Bounds
@@ -68,6 +68,34 @@ def test_what_looks_like_a_trap_is_refused(tail: str, refusal: Refusal | None) -
 def test_hosts_may_grow_without_end(origin: str, refusal: Refusal | None) -> None:
     """A wildcard in DNS answers any name; addresses repeat what they like (case 74)."""
     assert trap(f"{origin}/x") is refusal
+
+
+@pytest.mark.parametrize(
+    ("page", "link", "same"),
+    [
+        ("/pub/", "?C=N;O=D", True),
+        ("/pub/?C=N;O=D", "?C=D;O=A", True),
+        ("/", "?C=S;O=A;F=2;V=1;P=*.c", True),
+        ("/pub/", "?C=M&O=A", True),
+        ("/pub/", "/pub/", False),
+        # Another page may be the only one that leads to the index.
+        ("/", "/pub/?C=M;O=D", False),
+        ("/pub/a/", "/pub/?C=M;O=D", False),
+        # Of an application that sorts something else.
+        ("/pub/", "?C=N", False),
+        ("/pub/", "?C=X;O=D", False),
+        ("/pub/", "?C=N;O=U", False),
+        ("/pub/", "?C=N&O=D&page=2", False),
+        ("/pub/", "?O=D;C=N", False),
+        ("/pub/", "?q=/?C=N;O=D", False),
+        ("/list.php", "?C=N;O=D", False),
+        ("/shop/", "?sort=name&order=asc", False),
+    ],
+)
+def test_another_order_of_an_index_is_told_by_its_link(page: str, link: str, *, same: bool) -> None:
+    """The parameters as the servers write them, on a folder that links to itself."""
+    page_url = canonicalize(SITE + page)
+    assert reorders(canonicalize(link, page_url), page_url) is same
 
 
 def test_bounds_may_be_others() -> None:

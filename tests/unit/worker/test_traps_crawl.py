@@ -108,6 +108,21 @@ async def test_a_trap_ends_and_harms_nobody(
         assert stage.counts()[reason] > 0
 
 
+async def test_an_index_is_asked_for_in_one_order() -> None:
+    """Also one that another page leads to by an order; that order is no refused link anywhere."""
+    orders = [f"?C={column};O={order}" for column in "NMSD" for order in "AD"]
+    stage = Stage()
+    stage.web.put(f"{SITE}/", html("/pub/?C=M;O=D"))
+    stage.web.put(f"{SITE}/pub/?C=M;O=D", html(*orders, "/", "a.html", "b/"))
+    stage.web.put(f"{SITE}/pub/b/", html(*orders, "/pub/"))
+    stage.web.put(f"{SITE}/pub/", html(*orders, "/", "a.html", "b/"))
+    stage.web.put(f"{SITE}/pub/a.html", html())
+    await run(stage, replace(CRAWL, seeds_planned=1), f"{SITE}/")
+    paths = {url.removeprefix(SITE) for url in stage.web.urls}
+    assert paths == {"/", "/pub/?C=M;O=D", "/pub/", "/pub/a.html", "/pub/b/"}
+    assert stage.counts()["refused.index_order"] == 7 + 7 + 8
+
+
 async def test_a_seed_that_looks_like_a_trap_is_asked_for() -> None:
     """A person who names a URL wants it."""
     stage = Stage()
