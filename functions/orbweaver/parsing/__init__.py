@@ -14,6 +14,7 @@ Decides what a body says; never what becomes of it. Work is linear in the bytes,
     refresh        pages that lead elsewhere
     soft_404       pages that say "not found"
     duplicates     content that comes again
+    text_digest    texts that are nearly the same
     main_text      plain text and Markdown
     pii_redaction  addresses and phone numbers
     sitemap        what a sitemap lists
