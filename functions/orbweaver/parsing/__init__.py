@@ -15,6 +15,7 @@ Decides what a body says; never what becomes of it. Work is linear in the bytes,
     soft_404       pages that say "not found"
     duplicates     content that comes again
     text_digest    texts that are nearly the same
+    page_controls  links that offer something, line numbers
     main_text      plain text and Markdown
     pii_redaction  addresses and phone numbers
     sitemap        what a sitemap lists

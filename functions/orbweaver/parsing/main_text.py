@@ -4,6 +4,7 @@ Rules
 - Where a page has one `main`, that is looked at; else all of it. Left out of that is what is there
   on every page: navigation, asides, footers, forms, banners, by their elements, roles and the names
   that are usual for them (`_selectors`). Where nothing is left by that, they stay.
+  So are controls and line numbers (`parsing/page_controls.py`).
 - Both are of the same part. Text: paragraphs with an empty line between them, cells of a row with
   tabs. Markdown: headings, lists, tables, quotes, code in fences, links as they were written.
 - Links and images are absolute where the page's base is known. A fence has the language that `pre`,
@@ -34,6 +35,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.model.cuts import Cuts, counted
 from orbweaver.parsing.html_scan import TAG, attributes_of, text_of
+from orbweaver.parsing.page_controls import without_controls
 
 if TYPE_CHECKING:
     from html_to_markdown import ConversionOptions
@@ -85,8 +87,16 @@ _BY_VALUE = {
             *("search-form", "site-header", "headerlink", "skip-link", "navheader", "navfooter"),
             *("sphinxsidebar", "widget-area", "toc", "site-footer", "page-footer"),
             *("ad", "ads", "share", "related", "anchor-link"),
+            # MediaWiki, and the form for a comment of WordPress.
+            *("mw-editsection", "editsection", "mw-jump-link", "printfooter", "comment-respond"),
+            # Line numbers: cgit, gitweb, Pygments, Trac, and others.
+            *("linenumbers", "linenr", "linenos", "linenodiv", "lineno", "line-num", "lines-num"),
+            *("diff-line-num", "hljs-ln-numbers"),
         )
     },
+    b"mw-navigation": ("#mw-navigation",),
+    b"jump-to-nav": ("#jump-to-nav",),
+    b"sitesub": ("#siteSub",),
 }
 _BY_BEGINNING = {
     **{
@@ -168,7 +178,7 @@ def main_text(html: bytes, base: str | None = None) -> MainText:
     part, rest = _split(_DOCTYPE.sub(b"", bounded).replace(b"\0", b""))
     unread = len(whole) - len(bounded)
     if not _is_meal(part):
-        source = _BARE.sub(b"&amp;", part).decode("utf-8", "replace")
+        source = _BARE.sub(b"&amp;", without_controls(part)).decode("utf-8", "replace")
         written = _prepared(source)
         for left_out in (_selectors(part), None):
             markdown = _converted(written, left_out, plain=False, base=base)

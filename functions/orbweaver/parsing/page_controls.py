@@ -1,0 +1,112 @@
+"""Controls of a page: links that offer something, and line numbers; no text of it.
+
+- Links alone that say "Reply", and those to a part of the page that say "Skip to ..." or "Jump to
+  ...", with the item, paragraph or cell that holds nothing else.
+- Links that say a number, and name it as a line of the page: `<a href="#L7">7</a>` of cgit, gitweb,
+  hgweb, Trac, Redmine.
+- A table that has a cell of numbers in order beside one of code (cgit, Pygments, Hexo):
+  the code stays, and is in no table then.
+
+What is told by names of classes alone is among the selectors of `parsing/main_text.py`.
+Work is linear: of each link that may be one the last `_LOOKBACK_BYTES` before it are looked at.
+"""
+
+from __future__ import annotations
+
+import re
+
+# What a link says that is no text, up to its end; and such a link up to what it says.
+_CONTROL = re.compile(
+    rb""">[\t\n\f\r ]{0,20}
+    (?:([0-9]{1,7})|(reply)|(?:skip|jump)[ ](?:directly[ ])?to[ ][^<>]{1,60})
+    [\t\n\f\r ]{0,20}(?:</span>[\t\n\f\r ]{0,20})?</a>""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_LOOKBACK_BYTES = 600
+_CONTROL_START = re.compile(
+    rb"<a[\t\n\f\r ]([^<>]*+)(?:>[\t\n\f\r ]*+<span[^<>]*+)?>\Z", re.IGNORECASE
+)
+_TO_PART = re.compile(rb"""href=["']?#([^\t\n\f\r "'>]*)""", re.IGNORECASE)
+_LINE = re.compile(rb"(?:l|n|ln|line|lineno)[-_]?([0-9]{1,7})", re.IGNORECASE)
+# What may hold such a link alone.
+_HOLDER = re.compile(rb"<(t[dh]|li|p)(?:[\t\n\f\r ][^<>]*+)?>[\t\n\f\r ]{0,20}\Z", re.IGNORECASE)
+_HOLDER_END = re.compile(rb"[\t\n\f\r ]{0,20}</(t[dh]|li|p)>", re.IGNORECASE)
+# A table that lays code out beside a cell of line numbers, up to the code.
+_NUMBERED = re.compile(
+    rb"""<table(?:[\t\n\f\r ][^<>]*+)?>[\t\n\f\r ]*+(?:<tbody>[\t\n\f\r ]*+)?
+    <tr(?:[\t\n\f\r ][^<>]*+)?>
+    [\t\n\f\r ]*+<td(?:[\t\n\f\r ][^<>]*+)?>((?:[\t\n\f\r 0-9]++|<(?!/?t[dhr]|/?table)[^<>]*+>)*+)
+    </td>[\t\n\f\r ]*+<td(?:[\t\n\f\r ][^<>]*+)?>""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_LINE_DIGITS_MAX = 7
+_ANY_TAG = re.compile(rb"<[^<>]*+>")
+
+
+def without_controls(html: bytes) -> bytes:
+    """Leave out what a page offers to do, and its columns of line numbers."""
+    html = _without_numbers(html)
+    kept, at = [], 0
+    for found in _CONTROL.finditer(html):
+        span = _span(html, found)
+        if span is not None and span[0] >= at:
+            kept.append(html[at : span[0]])
+            at = span[1]
+    kept.append(html[at:])
+    return b"".join(kept)
+
+
+def _span(html: bytes, found: re.Match[bytes]) -> tuple[int, int] | None:
+    """Find where a link that offers something begins and ends, with what holds it alone."""
+    link = _before(_CONTROL_START, b"<a", html, found.start() + 1)
+    if link is None:
+        return None
+    start, end = link.start(), found.end()
+    end += bool(found[1]) and html.startswith(b" ", end)
+    part = _TO_PART.search(link[1])
+    if found[1]:
+        line = _LINE.fullmatch(part[1]) if part else None
+        if line is None or line[1] != found[1]:
+            return None
+    elif found[2]:
+        before = html[max(0, start - _LOOKBACK_BYTES) : start].rstrip()[-1:]
+        if before not in (b">", b"") or html[end : end + 20].lstrip()[:1] not in (b"<", b""):
+            return None  # a word of a sentence
+    elif part is None:
+        return None
+    holder, held = _before(_HOLDER, b"<", html, start), _HOLDER_END.match(html, end)
+    if holder is None or held is None or holder[1].lower() != held[1].lower():
+        return start, end
+    return holder.start(), held.end()
+
+
+def _before(tags: re.Pattern[bytes], tag: bytes, html: bytes, at: int) -> re.Match[bytes] | None:
+    """Find what stands right before a place, from the last such tag on."""
+    begins = html.rfind(tag, max(0, at - _LOOKBACK_BYTES), at)
+    return None if begins < 0 else tags.match(html, begins, at)
+
+
+def _without_numbers(html: bytes) -> bytes:
+    """Leave tables out that lay out line numbers beside code; their ends then mean nothing.
+
+    Not within another table, which such an end would close.
+    """
+    kept, at, looked_at, tables = [], 0, 0, 0
+    for found in _NUMBERED.finditer(html):
+        start = found.start()
+        tables += html.count(b"<table", looked_at, start) - html.count(b"</table", looked_at, start)
+        looked_at = start
+        if tables <= 0 and _is_numbered(found):
+            kept.append(html[at:start])
+            at = found.end()
+    kept.append(html[at:])
+    return b"".join(kept)
+
+
+def _is_numbered(found: re.Match[bytes]) -> bool:
+    numbers = _ANY_TAG.sub(b" ", found[1]).split()
+    code = b"<pre" in found[1].lower() or b"line" in found[0].lower()
+    if not code or not numbers or max(map(len, numbers)) > _LINE_DIGITS_MAX:
+        return False
+    first = int(numbers[0])
+    return [int(number) for number in numbers] == [*range(first, first + len(numbers))]
