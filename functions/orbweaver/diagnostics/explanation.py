@@ -319,6 +319,8 @@ def _record(record: PageRecord) -> Iterator[tuple[str, str]]:
     yield "attempt", f"{record.attempt}"
     if record.status is not None:
         yield "status", str(record.status)
+    if record.reason is Reason.CONTENT_TYPE and record.status is None:
+        yield "why", "its name says what it is, so it was not asked for"
     if record.error is not None:
         leads = record.outcome is Outcome.REDIRECTED or record.reason is Reason.CANONICAL
         yield ("leads to" if leads else "error"), record.error

@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from orbweaver.diagnostics.rule_texts import moment, never_asked, scope_rule, trap_rule
 from orbweaver.frontier.admission import admit_pattern, in_scope
+from orbweaver.frontier.belonging import admit_name
 from orbweaver.frontier.claims import StandingClaim
 from orbweaver.frontier.crawler_traps import reorders, trap
 from orbweaver.frontier.journal import Unrecorded
@@ -139,6 +140,9 @@ def refusal_of(facts: Facts, url: str) -> tuple[str, str] | None:
     found = _left_out(facts, url)
     if found is not None:
         return found
+    seed = url in facts.crawl.references
+    if not seed and (reason := admit_name(facts.crawl, url)) is not None:
+        return reason, f"its name says that it is no page ({url.rpartition('/')[2]})"
     allowed, words = robots_of(facts, url)
     if not allowed:
         return Reason.ROBOTS, words

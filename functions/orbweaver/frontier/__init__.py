@@ -5,6 +5,7 @@ Decides what belongs to a crawl and how it is written down; orders no effects (`
     envelope        what all messages have
     messages        what is on the queues
     belonging       whether a message's URL belongs to its crawl
+    file_names      URLs that are no pages by their names
     admission       why a URL is refused
     crawler_traps   URLs without end
     seen_urls       claims that need no second look

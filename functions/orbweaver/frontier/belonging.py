@@ -6,6 +6,8 @@
 - Packs come from the stack's own functions; their URLs are looked at again all the same, when a
   pack is taken up. A pack says where its URLs were found, and is believed in nothing else. What a
   person asked for, a seed or a sitemap, may lie anywhere.
+- What is no page by its name (`frontier/file_names.py`) ends there, too, unless it was asked for
+  by name, or its crawl stores files of all types.
 """
 
 from __future__ import annotations
@@ -21,9 +23,10 @@ from orbweaver.frontier.admission import (
     prefixes,
     ruled,
 )
+from orbweaver.frontier.file_names import names_file
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_rules import depth_limits
-from orbweaver.model.crawl_settings import Scope
+from orbweaver.model.crawl_settings import Bodies, Scope
 from orbweaver.model.outcome import Reason, Refusal
 from orbweaver.model.registrable_domain import site_of
 from orbweaver.model.target import Target, TargetKind
@@ -68,13 +71,22 @@ def _sites(seeds: tuple[str, ...]) -> frozenset[str]:
 
 
 def admit_claimed(crawl: Crawl, target: Target) -> Reason | None:
-    """Decide whether a claimed URL belongs to its crawl, as its pack shows it: None, or why not."""
+    """Decide whether a claimed URL is to be asked for, as its pack shows it: None, or why not."""
     if not is_canonical(target.url):
         return Reason.INVALID
     if target.depth > depth_limits(crawl)[1]:
         return Reason.DEPTH
     belongs = crawl.scope is Scope.ANY or _is_linked(crawl, target)
-    return None if belongs or lies_with_seeds(crawl, target.url) else Reason.SCOPE
+    if not (belongs or lies_with_seeds(crawl, target.url)):
+        return Reason.SCOPE
+    page = target.kind is not TargetKind.SITEMAP and target.depth > 0
+    return admit_name(crawl, target.url) if page else None
+
+
+def admit_name(crawl: Crawl, url: str) -> Reason | None:
+    """Decide whether what a link leads to may be a page, by its name; None if it may."""
+    wanted = crawl.bodies is Bodies.ALL or not names_file(url)
+    return None if wanted else Reason.CONTENT_TYPE
 
 
 def _is_linked(crawl: Crawl, target: Target) -> bool:

@@ -116,7 +116,8 @@ class Reason(StrEnum):
     )
     CONTENT_TYPE = _skipped(
         "content_type",
-        "it is not HTML; error says what it looks like where it was said to be something else",
+        "it is not HTML; error says what it looks like where it was said to be something else;"
+        " archives and the like are not asked for, if their names say what they are",
     )
     EMPTY = _skipped("empty", "204 or 205")
     CANONICAL = _skipped(

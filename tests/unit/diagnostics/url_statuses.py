@@ -8,7 +8,7 @@ from typing import Any
 from orbweaver.diagnostics.url_status import Journey, UrlStatus
 from orbweaver.frontier.journal import Unrecorded
 from orbweaver.model.crawl import State
-from orbweaver.model.crawl_settings import Scope
+from orbweaver.model.crawl_settings import Bodies, Scope
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.target import Target
 from orbweaver.model.url_rules import UrlRule
@@ -316,6 +316,26 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
         {"reference": f"{SITE}/pub/?C=M;O=D"},
         UrlStatus.REFUSED,
         ["refused as index_order: it is the index of a folder", "trap: none"],
+    ),
+    "no page by its name": (
+        {"reference": f"{SITE}/set.zip"},
+        UrlStatus.REFUSED,
+        ["refused as content_type: its name says that it is no page (set.zip)"],
+    ),
+    "a file of a crawl that stores all": (
+        {"reference": f"{SITE}/set.zip", "crawl": replace(CRAWL, bodies=Bodies.ALL)},
+        UrlStatus.UNSEEN,
+        ["it would be crawled if a page"],
+    ),
+    "a seed that is called like a file": (
+        {"reference": f"{SITE}/set.zip", "crawl": replace(CRAWL, seeds=(f"{SITE}/set.zip",))},
+        UrlStatus.UNSEEN,
+        ["it is a seed, and not claimed yet"],
+    ),
+    "skipped by its name": (
+        {"claim": CLAIM, "record": record(Outcome.SKIPPED, Reason.CONTENT_TYPE)},
+        UrlStatus.ENDED,
+        ["skipped: content_type (", "decided 2026-", "why: its name says what it is"],
     ),
     "forbidden, and never seen": (
         {"robots": RULES},

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from orbweaver.frontier.admission import admit_entry, admit_redirect
 from orbweaver.frontier.belonging import admit_claimed, admit_dropped
 from orbweaver.model.crawl import Crawl, default_crawl
-from orbweaver.model.crawl_settings import Scope
+from orbweaver.model.crawl_settings import Bodies, Scope
 from orbweaver.model.outcome import Reason, Refusal
 from orbweaver.model.target import Target, TargetKind, from_rows, to_rows
 from orbweaver.model.url import canonicalize, is_canonical
@@ -99,6 +99,11 @@ PAGE = Target(url=f"{SITE}/b", depth=1, referrer=f"{SITE}/a")
         (replace(CRAWL, scope=Scope.PREFIX), PAGE, Reason.SCOPE),
         (replace(CRAWL, scope=Scope.PREFIX), replace(PAGE, root=f"{SITE}/"), None),
         (replace(CRAWL, scope=Scope.ANY), replace(PAGE, url=f"{OTHER}/b"), None),
+        (CRAWL, replace(PAGE, url=f"{SITE}/b.zip"), Reason.CONTENT_TYPE),
+        (CRAWL, replace(PAGE, url=f"{OTHER}/b.zip"), Reason.SCOPE),
+        (CRAWL, replace(PAGE, url=f"{SITE}/b.zip", depth=0), None),
+        (CRAWL, replace(PAGE, url=f"{SITE}/s.gz", kind=TargetKind.SITEMAP), None),
+        (replace(CRAWL, bodies=Bodies.ALL), replace(PAGE, url=f"{SITE}/b.zip"), None),
         (CRAWL, replace(PAGE, url=f"{SITE}/a/../b"), Reason.INVALID),
         (CRAWL, replace(PAGE, url=f"{SITE}/b#c"), Reason.INVALID),
         (CRAWL, replace(PAGE, url="javascript:1"), Reason.INVALID),
@@ -110,7 +115,7 @@ PAGE = Target(url=f"{SITE}/b", depth=1, referrer=f"{SITE}/a")
 def test_urls_of_packs_are_looked_at_again(
     crawl: Crawl, target: Target, reason: Reason | None
 ) -> None:
-    """Not canonical, too deep, out of scope: each has its reason, whatever the pack says."""
+    """Not canonical, too deep, out of scope, no page by its name: each has its reason."""
     assert admit_claimed(crawl, target) == reason
 
 

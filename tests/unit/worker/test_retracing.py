@@ -11,7 +11,7 @@ from orbweaver.frontier.refetch import wants_more
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.crawl_settings import Bodies, Scope
 from orbweaver.worker.link_dedup import LEFT_MAX
-from tests.unit.stage import SITE, Stage, answer, control_of, html
+from tests.unit.stage import SITE, Stage, answer, control_of, html, outcomes
 
 PLAN = CrawlSpec(seeds=(f"{SITE}/0",), name="x", delay_ms=0, obey_robots=False)
 
@@ -161,15 +161,21 @@ async def test_pages_without_text_are_asked_for_again_on_request_alone() -> None
 
 
 async def test_what_was_left_out_for_its_type_is_asked_for_when_all_bodies_are_wanted() -> None:
-    """Pages whose bodies are there already are not among it."""
+    """Pages whose bodies are there already are not among it; what was left for its name is."""
     stage = Stage()
-    stage.web.put(f"{SITE}/0", html("/file", "/1"))
+    stage.web.put(f"{SITE}/0", html("/file", "/1", "/set.zip"))
     stage.web.put(f"{SITE}/1", html())
     stage.web.put(f"{SITE}/file", answer(200, b"%PDF-1.4 x", content_type="application/pdf"))
-    await crawl(stage)
+    first = await crawl(stage)
+    assert outcomes(stage.world)[f"{SITE}/set.zip"] == "skipped.content_type"
+    assert f"{SITE}/set.zip" not in stage.web.urls
     stage.clock.at_ms += 60_000
+    following = replace(first, id="next", started_at_ms=stage.clock.at_ms, bodies=Bodies.ALL)
+    assert await control_of(stage).lacking(following) == 2
     (run,) = await control_of(stage).refetch(replace(PLAN, bodies=Bodies.ALL))
-    assert run.seeds == (f"{SITE}/file",)
+    assert sorted(run.seeds) == [f"{SITE}/file", f"{SITE}/set.zip"]
+    await stage.drain()
+    assert f"{SITE}/set.zip" in stage.web.urls
     bare = replace(run, bodies=Bodies.OFF)
     assert wants_more(replace(bare, bodies=Bodies.HTML), bare)
     assert not wants_more(bare, bare)

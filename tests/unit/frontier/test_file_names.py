@@ -1,0 +1,83 @@
+"""What is known to be no page by its name, and what only looks so."""
+
+from __future__ import annotations
+
+from mimetypes import MimeTypes
+
+import pytest
+
+from orbweaver.frontier.file_names import ENDINGS, names_file
+from orbweaver.parsing.sniffing import HTML_TYPES
+
+SITE = "https://example.com"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/set.zip",
+        "/a/b/Set-1.0.TAR.GZ",
+        "/debian/pool/main/s/set/set_1.0-1_amd64.deb",
+        "/repo.git/snapshot/repo-master.tar.gz",
+        "/iso/set.iso",
+        "/v1.0/set.whl",
+        "/changelog.gz",
+        "/.zip",
+    ],
+)
+def test_archives_packages_and_disk_images_are_no_pages(path: str) -> None:
+    """In either case of letters, wherever they lie."""
+    assert names_file(SITE + path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/zip",
+        "/set.zip/",
+        "/set.zip/download",
+        "/set.zip.html",
+        "/set.zip?page=2",
+        "/show?file=set.zip",
+        "/page.html.gz",
+        # Pages about files.
+        "/wiki/File:Set.zip",
+        "/Datei:Set.zip",
+        "/Datei%3ASet.zip",
+        "/repo.git/tree/data/set.zip",
+        "/group/project/-/blob/main/set.tar.gz",
+        "/project/browser/trunk/set.jar",
+        "/details/set.iso",
+        "/dyn/closer.lua/set/set-1.0.zip",
+        # What may be a page, or leads to one.
+        "/index.php",
+        "/run.exe",
+        "/photo.jpg",
+        "/paper.pdf",
+        "/film.mp4",
+        "/x.com",
+        "/program.bin",
+    ],
+)
+def test_what_may_be_a_page_is_asked_for(path: str) -> None:
+    """Software shows files on pages that are called like them."""
+    assert not names_file(SITE + path)
+
+
+@pytest.mark.parametrize("url", ["https://example.zip/", "https://example.zip", "https://a.zip:8/"])
+def test_a_host_may_be_called_like_a_file(url: str) -> None:
+    """`zip` is a top-level domain."""
+    assert not names_file(url)
+
+
+def test_no_ending_is_one_of_pages() -> None:
+    """What Python's table knows of them is an application's type, or an encoding."""
+    table = MimeTypes()
+    known = 0
+    for ending in ENDINGS:
+        kind, encoding = table.guess_type(f"set.{ending}", strict=False)
+        assert kind not in HTML_TYPES
+        assert kind is None or kind.startswith("application/"), ending
+        known += bool(kind or encoding)
+    assert known >= 8
