@@ -29,6 +29,7 @@ FULL = samples.crawl(
     window_s=60,
     duration_max_s=3_600,
     obey_robots=False,
+    obey_nofollow=False,
     user_agent="tester/1.0 (+mailto:someone@example.com)",
     rules=(
         UrlRule(match="/ü?", depth_max=0, express=False, delay_ms=0, window_s=0),

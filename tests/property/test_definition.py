@@ -67,6 +67,7 @@ plans = st.builds(
     include=st.lists(st.sampled_from(["/a", "b$"]), max_size=3).map(tuple),
     exclude=st.lists(st.sampled_from(["/q", r"\.pdf$"]), max_size=3).map(tuple),
     obey_robots=st.booleans(),
+    obey_nofollow=st.booleans(),
     express=st.booleans(),
     user_agents=st.lists(st.sampled_from(["a/1", "b/2 (x)"]), max_size=2).map(tuple),
     headers=st.sampled_from([(), (("X-Key", "k"),), (("X-Key", "k"), ("DNT", "1"))]),

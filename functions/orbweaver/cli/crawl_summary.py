@@ -12,7 +12,7 @@ from orbweaver.cli.live.lines import STOPS, cost, counted, items, left_out, reas
 from orbweaver.cli.live.status import View
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.cuts import COUNTER, PAGES
-from orbweaver.model.outcome import Outcome
+from orbweaver.model.outcome import Outcome, Refusal
 
 # What is typed next, most of the time.
 QUERY = "SELECT url, status, title FROM pages LIMIT 10"
@@ -30,7 +30,12 @@ def lines(view: View, written: Written | None = None, before: str = "") -> list[
     fetched = text.plural(view.of(Outcome.FETCHED), "page")
     fetched += f", {text.rate(progress.mean_per_s(view))} a second, {text.size(view.of('bytes'))}"
     blocks = [[ended + fetched], outcomes(view), hosts(view)]
-    said = {"cut": incomplete(view), "items": items(view), "cost": cost(view)}
+    said = {
+        "nofollow": withdrawn(view),
+        "cut": incomplete(view),
+        "items": items(view),
+        "cost": cost(view),
+    }
     blocks += [[f"{label}  {words}"] for label, words in said.items() if words]
     if written is not None:
         asks = query(written)
@@ -59,6 +64,15 @@ def incomplete(view: View) -> str:
         return ""
     number, which = text.plural(pages, "page"), f"orbweaver report {view.crawl.id}"
     return f"of {number}: {counted(parts)} (column `cut`; {which})"
+
+
+def withdrawn(view: View) -> str:
+    """Say that a crawl came no further than its first pages, where they ask for that."""
+    number = view.of(f"refused.{Refusal.SEED_NOFOLLOW}")
+    if not number:
+        return ""
+    left = f"{text.plural(number, 'link')} left out, as a first page asks"
+    return f"{left} (`orbweaver report`); --ignore-nofollow follows them, on a site of your own"
 
 
 def hosts(view: View) -> list[str]:

@@ -18,6 +18,7 @@ from orbweaver.frontier.claims import StandingClaim
 from orbweaver.frontier.journal import outbox
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import UnknownCrawl
+from orbweaver.model.outcome import Refusal
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.ports import Clock
 from orbweaver.model.settings import Settings
@@ -124,7 +125,8 @@ class Explainer:
         if claim is None and record is None and passed is None:
             samples = await self.crawls.samples(crawl.id)
             reasons = [reason for reason, urls in samples.items() if redacted(url) in urls]
-            facts = replace(facts, refused=tuple(sorted(reasons)))
+            asked_not_to = Refusal.SEED_NOFOLLOW in samples
+            facts = replace(facts, refused=tuple(sorted(reasons)), seed_nofollow=asked_not_to)
         return replace(facts, record=record or passed)
 
     async def _record(self, facts: Facts, url: str) -> PageRecord | None:

@@ -36,6 +36,8 @@ from orbweaver.model.url_rules import deciding, said_of
 from orbweaver.model.user_agent import identity_of
 from orbweaver.politeness.host_schedule import Host
 
+_WITHDRAWN = frozenset({Refusal.NOFOLLOW, Refusal.SEED_NOFOLLOW})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
@@ -110,17 +112,26 @@ def _verdict(facts: Facts, url: str, url_status: UrlStatus, refused: tuple[str, 
         UrlStatus.RETRYING: "it was asked for, which failed; it is tried again",
         UrlStatus.WAITING: "it is claimed, and waits for its turn or is being asked for",
     }
-    return words.get(url_status) or _unseen(facts.crawl, url)
+    return words.get(url_status) or _unseen(facts, url)
 
 
-def _unseen(crawl: Crawl, url: str) -> str:
+def _unseen(facts: Facts, url: str) -> str:
+    crawl = facts.crawl
     if url in crawl.references:
         return "it is a seed, and not claimed yet: its message waits, or the run was over first"
+    if not _WITHDRAWN.isdisjoint(facts.refused):
+        return "never claimed; a page links to it, and asks not to follow that link (nofollow)"
+    if facts.seed_nofollow:
+        return (
+            "never seen; a first page asks not to follow its links, and may have one to it:"
+            " --ignore-nofollow follows them, on a site of your own"
+        )
+    link = "links to it without nofollow" if crawl.obey_nofollow else "links to it"
     if crawl.live:
-        return "never seen; it would be crawled if a page within the scope links to it"
+        return f"never seen; it would be crawled if a page within the scope {link}"
     return (
         f"never seen, and {crawl.id} is over; a new run would crawl it if a page within the scope"
-        " links to it"
+        f" {link}"
     )
 
 

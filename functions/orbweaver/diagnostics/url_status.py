@@ -85,6 +85,8 @@ class Facts:
     robots: RobotsEntry | None = None
     # Reasons for which links to it were refused, as far as examples of them are kept.
     refused: tuple[str, ...] = ()
+    # Whether a first page of the crawl has links that it asks not to follow.
+    seed_nofollow: bool = False
 
     @property
     def run(self) -> Crawl:

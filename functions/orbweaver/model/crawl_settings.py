@@ -205,6 +205,11 @@ class CrawlSettings:
         "Whether robots.txt is obeyed; false only on sites of your own.",
         "--ignore-robots  only on sites of your own",
     )
+    obey_nofollow: bool = Setting(True, "politeness.nofollow").said(
+        "Whether links are left alone that a link, page or header asks not to follow; false only on"
+        " sites\nof your own.",
+        "--ignore-nofollow  follow links that ask not to be followed; only on sites of your own",
+    )
     # Each host sees one of them (model/user_agent.py).
     user_agents: tuple[str, ...] = Setting((), "identity.user_agents").said(
         "Who asks; of several each host sees one. Default: the stack's own.",

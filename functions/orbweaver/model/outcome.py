@@ -214,6 +214,14 @@ class Refusal(StrEnum):
     INCLUDE = "include", "not included", "no pattern of --include is found in it"
     DEPTH = "depth", "too deep", "it is deeper than --max-depth, or than a rule says"
     NOFOLLOW = "nofollow", "nofollow", "link, page or X-Robots-Tag forbid to follow it"
+    SEED_NOFOLLOW = (
+        "seed_nofollow",
+        "withdrawn by a first page",
+        (
+            "a first page asks not to follow its links, or marks each of them so"
+            " (--ignore-nofollow: they are followed)"
+        ),
+    )
     UNFOLLOWED = (
         "unfollowed",
         "not followed by a rule",

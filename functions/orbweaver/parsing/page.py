@@ -4,7 +4,7 @@ Links are what `a` and `area` refer to, and `link` that names the next or previo
 (`rel=next`, `rel=prev`): canonical, in document order, each once. A reference counts as seen from
 the first `base` that has one, if that is http or https (HTML Standard, 4.2.3); links withdrawn by
 `rel=nofollow` are left out, and all of them where the page's `meta` or the `X-Robots-Tag` header
-says so. What is left out is counted. Nothing raises, whatever the bytes.
+says so, unless that is not obeyed. What is left out is counted. Nothing raises, whatever the bytes.
 
 lexbor builds the tree (of a page that is not small: of its outline, see `parsing/html_scan.py`),
 and one query walks it once. A reader that needs the whole tree of such a page
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 LINKS_MAX = 5_000
 TEXT_CHARS_MAX = 500
+# As examples, of links that are withdrawn.
+WITHDRAWN_SHOWN = 5
 LANGUAGE_CHARS_MAX = 35  # the longest that RFC 5646 asks to have room for
 
 # Naming the elements with `href` would double the time: each node is compared with each selector.
@@ -66,6 +68,8 @@ class Page:
     links_invalid: int
     # Where the page leads by itself, if that is elsewhere (parsing/refresh.py).
     refresh: str | None = None
+    # Some of the links that `nofollow` withdraws.
+    withdrawn: tuple[str, ...] = ()
     # What its references are seen from, if they are of the web.
     base: str | None = None
     # What of all this is left out, beside links for a reason of theirs.
@@ -102,9 +106,10 @@ class Prepared:
 
 @dataclass(slots=True)
 class _TreeValues:
-    """What the tree holds, as it is written; whose wishes count."""
+    """What the tree holds, as it is written; whose wishes count, and whether links obey them."""
 
     addressees: frozenset[str]
+    obeys: bool
     title: str | None = None
     language: str | None = None
     base: str | None = None
@@ -113,7 +118,8 @@ class _TreeValues:
     refresh: Refresh | None = None
     wishes: set[str] = field(default_factory=set)
     references: list[str] = field(default_factory=list)
-    nofollow: int = 0
+    # Those of links that are not to be followed, where that is obeyed.
+    withdrawn: list[str] = field(default_factory=list)
 
 
 def prepare(body: bytes, content_type: str | None) -> Prepared:
@@ -135,19 +141,19 @@ def parse(  # noqa: PLR0913 - what an answer says of itself, and what its crawl 
     links_per_page_max: int = LINKS_MAX,
     tracking: frozenset[str] = TRACKING_PARAMETERS,
     agent: str = _PRODUCT,
+    obey_nofollow: bool = True,
     prepared: Prepared | None = None,
 ) -> Page:
     """Read a page that `url` answered with.
 
-    `robots_tag` and `refresh` are its headers X-Robots-Tag and Refresh, `tracking` names the
-    parameters that its links are rid of, `agent` who asked. `prepared` is half of the work, done
-    before.
+    `robots_tag` and `refresh` are its headers, `tracking` names the parameters that its links are
+    rid of, `agent` who asked, `obey_nofollow` whether links may be withdrawn. `prepared` is half of
+    the work, done before.
     """
     ready = prepare(body, content_type) if prepared is None else prepared
-    charset, html = ready.charset, ready.html
     addressees = frozenset({_EVERYBODY, _PRODUCT, agent.partition("/")[0].strip().lower()})
-    whole = _tree(html) if ready.outline is None else None
-    found = _look(whole or _tree(ready.outline or b""), addressees)
+    whole = _tree(ready.html) if ready.outline is None else None
+    found = _look(whole or _tree(ready.outline or b""), addressees, obeys=obey_nofollow)
     wishes = found.wishes | wishes_of(robots_tag or "", addressees)
     here = url if is_base(url) else None
     base = here if found.base is None else resolved(found.base, here, tracking=frozenset()) or here
@@ -155,8 +161,10 @@ def parse(  # noqa: PLR0913 - what an answer says of itself, and what its crawl 
     onward = (refresh_of(refresh) if refresh else None) or found.refresh
     if onward and onward.reference and not onward.redirects:
         found.references.append(onward.reference)
-    links = Links(base=base, charset=charset, links_max=links_per_page_max, tracking=tracking)
-    links.add([] if nofollow else found.references)
+    links = Links(base=base, charset=ready.charset, links_max=links_per_page_max, tracking=tracking)
+    if nofollow and obey_nofollow:
+        found.withdrawn, found.references = found.references + found.withdrawn, []
+    links.add(found.references)
     kept = links.kept()
     title, description = _line(found.title), _line(found.description)
     language = (found.language or "").strip()
@@ -167,19 +175,20 @@ def parse(  # noqa: PLR0913 - what an answer says of itself, and what its crawl 
         description=description[:TEXT_CHARS_MAX].strip() or None,
         language=language[:LANGUAGE_CHARS_MAX] or None,
         canonical=canonical,
-        charset=charset,
+        charset=ready.charset,
         nofollow=nofollow,
         noindex=not _NOINDEX.isdisjoint(wishes),
         links=kept,
         links_cut=links.cut,
-        links_nofollow=found.nofollow + (len(found.references) if nofollow else 0),
+        links_nofollow=len(found.withdrawn),
         links_foreign=links.foreign,
         links_invalid=links.invalid,
         refresh=_elsewhere(onward, here, base, tracking) if onward else None,
+        withdrawn=_examples(found.withdrawn, base, tracking) if found.withdrawn else (),
         base=base,
         cut=counted({"links": links.cut, "tags": ready.tags_cut, "canonical": no_canonical})
         + _beyond(title, description, language),
-        html=html,
+        html=ready.html,
         whole=whole,
     )
 
@@ -203,18 +212,17 @@ def _tree(html: bytes) -> LexborHTMLParser:
     return LexborHTMLParser(html, options=LexborDocumentOptions.WO_EVENTS)
 
 
-def _look(tree: LexborHTMLParser, addressees: frozenset[str]) -> _TreeValues:
+def _look(tree: LexborHTMLParser, addressees: frozenset[str], *, obeys: bool) -> _TreeValues:
     root = tree.root
-    found = _TreeValues(
-        addressees=addressees, language=root.attributes.get("lang") if root else None
-    )
+    language = root.attributes.get("lang") if root else None
+    found = _TreeValues(addressees=addressees, obeys=obeys, language=language)
     references = found.references
     for node in tree.css(_QUERY):
         tag, attributes = node.tag, node.attributes
         if tag not in _LINKING:
             _look_at_other(found, node, tag, attributes)
-        elif "rel" in attributes and "nofollow" in _words(attributes["rel"]):
-            found.nofollow += 1
+        elif "rel" in attributes and obeys and "nofollow" in _words(attributes["rel"]):
+            found.withdrawn.append(attributes["href"] or "")
         else:
             references.append(attributes["href"] or "")
     return found
@@ -239,10 +247,8 @@ def _look_at_link(found: _TreeValues, relations: set[str], reference: str | None
     if "canonical" in relations:
         found.canonical = found.canonical or reference
     if not _SERIES.isdisjoint(relations):
-        if "nofollow" in relations:
-            found.nofollow += 1
-        else:
-            found.references.append(reference or "")
+        withdrawn = found.obeys and "nofollow" in relations
+        (found.withdrawn if withdrawn else found.references).append(reference or "")
 
 
 def _look_at_meta(found: _TreeValues, attributes: _Attributes) -> None:
@@ -253,6 +259,13 @@ def _look_at_meta(found: _TreeValues, attributes: _Attributes) -> None:
         found.wishes |= _words((attributes["content"] or "").replace(",", " "))
     elif name == "description":
         found.description = found.description or attributes["content"]
+
+
+def _examples(references: list[str], base: str | None, tracking: frozenset[str]) -> tuple[str, ...]:
+    """Resolve the first of some references that are web addresses."""
+    looked_at = references[: 2 * WITHDRAWN_SHOWN]
+    urls = (resolved(one, base, tracking=tracking) for one in looked_at)
+    return tuple(dict.fromkeys(url for url in urls if url is not None))[:WITHDRAWN_SHOWN]
 
 
 def _elsewhere(

@@ -78,6 +78,7 @@ class ReadingJob:
     items: tuple[ItemRule, ...] = ()
     keeping: Keeping = field(default_factory=Keeping)
     noindex_skipped: bool = False
+    obey_nofollow: bool = True
 
     @property
     def body(self) -> bytes:
@@ -145,6 +146,7 @@ def job_of(
         items=items,
         keeping=Keeping(bodies=crawl.bodies, texts=crawl.texts, redacted=crawl.redacted),
         noindex_skipped=crawl.noindex_skipped,
+        obey_nofollow=crawl.obey_nofollow,
     )
 
 
@@ -214,6 +216,7 @@ def _parsed(job: ReadingJob, prepared: Prepared | None) -> Page:
         links_per_page_max=job.links_max,
         tracking=job.tracking,
         agent=job.agent,
+        obey_nofollow=job.obey_nofollow,
         prepared=prepared,
     )
 

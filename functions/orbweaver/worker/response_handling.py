@@ -293,9 +293,12 @@ async def follow(
         judged: dict[str, Target | Refusal] = dict.fromkeys(page.links, Refusal.UNFOLLOWED)
     else:
         judged = await _judged(context, target, page, bounds, {one.url for one in onward})
+    # Of a crawl that begins there nothing comes, which is told apart.
+    at_seed = target.depth == 0 and not page.links
+    withdrawn = Refusal.SEED_NOFOLLOW if at_seed else Refusal.NOFOLLOW
     whole = (
         (Refusal.INVALID, page.links_invalid, ()),
-        (Refusal.NOFOLLOW, page.links_nofollow, ()),
+        (withdrawn, page.links_nofollow, page.withdrawn),
         (Refusal.CUT, page.links_cut, ()),
     )
     refused = [(url, one) for url, one in judged.items() if isinstance(one, Refusal)]

@@ -29,6 +29,7 @@ duration = "2h"
 [politeness]
 delay = 0
 robots = false
+nofollow = false
 [identity]
 user_agents = ["mine/1"]
 headers = {{ Authorization = "Bearer k", DNT = "1" }}
@@ -124,6 +125,7 @@ def test_check_says_what_a_whole_one_would_do(stage: Stage) -> None:
         "never a URL in which one is found of /login",
         "as fast as it answers, 16 requests at a time: for sites of your own",
         "IGNORES robots.txt",
+        "IGNORES nofollow",
         "as mine/1",
         "with the headers Authorization (the seeds' own origins only), DNT",
         "past the stack's proxies",

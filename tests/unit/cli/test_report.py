@@ -11,6 +11,17 @@ ENDED = {"claimed": 3, "fetched": 3, "fetched.ok": 3}
 CUT = {"incomplete.text": 1, "incomplete.links": 2, "incomplete.pages": 2}
 
 
+def test_a_crawl_that_its_first_page_ends_says_so() -> None:
+    """With what to do on a site of one's own; links of further pages are no reason for it."""
+    counts = {"claimed": 1, "fetched": 1, "fetched.ok": 1, "refused.seed_nofollow": 14}
+    lines = crawl_summary.lines(view_of(counts, state=State.FINISHED))
+    (line,) = (line for line in lines if line.startswith("nofollow"))
+    assert line.startswith("nofollow  14 links left out, as a first page asks")
+    assert "--ignore-nofollow" in line
+    usual = view_of({**counts, "refused.seed_nofollow": 0, "refused.nofollow": 3})
+    assert not any(line.startswith("nofollow") for line in crawl_summary.lines(usual))
+
+
 def test_numbers_of_pages_stand_below_one_another() -> None:
     """Outcomes are a table with the numbers on the right of their column."""
     counts = {"fetched": 1_233, "fetched.ok": 1_233, "failed": 1, "failed.timeout": 1}

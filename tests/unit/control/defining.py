@@ -23,7 +23,7 @@ DOCUMENT: dict[str, Any] = {
         "bytes": "10GB",
         "dollars": 0.25,
     },
-    "politeness": {"delay": "250ms", "concurrency": 2, "robots": False},
+    "politeness": {"delay": "250ms", "concurrency": 2, "robots": False, "nofollow": False},
     "identity": {
         "user_agents": ["a/1"],
         "headers": {"X-Key": "k"},

@@ -43,6 +43,7 @@ PLAN = CrawlSpec(
     delay_ms=250,
     concurrency=2,
     obey_robots=False,
+    obey_nofollow=False,
     user_agents=("a/1",),
     headers=(("X-Key", "k"),),
     cookies=True,

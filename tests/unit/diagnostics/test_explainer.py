@@ -272,6 +272,20 @@ async def test_without_a_crawl_there_is_nothing_to_explain() -> None:
         await told(stage, HOME, "x")
 
 
+async def test_links_that_nofollow_withdraws_are_known_of() -> None:
+    """As far as examples are kept; of a first page at least that there are some."""
+    stage = Stage()
+    stage.web.put(HOME, html(*(f"/{n}" for n in range(9)), x_robots_tag="nofollow"))
+    await seed(stage, replace(PLAN, obey_robots=False))
+    await stage.drain()
+    assert "a page links to it, and asks not to" in (await told(stage, f"{SITE}/2")).verdict
+    beyond = (await told(stage, f"{SITE}/8")).verdict
+    assert "a first page asks not to follow its links, and may have one to it" in beyond
+    (line,) = (await control_of(stage).report(PLAN.id)).skipped
+    assert (line.reason, line.count) == ("seed_nofollow", 9)
+    assert line.samples == tuple(f"{SITE}/{n}" for n in range(5))
+
+
 async def test_a_link_that_was_refused_is_known_of() -> None:
     """A URL beyond the depth was seen, although nothing of it is kept but an example."""
     stage = await begun(replace(PLAN, depth_max=0))

@@ -356,7 +356,7 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
         {"reference": "HTTPS://Example.com/a?utm_id=1#x"},
         UrlStatus.UNSEEN,
         [
-            "never seen; it would be crawled if a page within the scope links to it",
+            "it would be crawled if a page within the scope links to it without nofollow",
             f"url: {URL}",
             "changed: parameter utm_id taken out",
             "crawl: site-1 (running): as asked for",
@@ -364,6 +364,21 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
             "trap: none",
             "robots: no copy of https://example.com/robots.txt is kept: --fetch asks for it now",
         ],
+    ),
+    "never seen, of a crawl that ignores nofollow": (
+        {"crawl": replace(CRAWL, obey_nofollow=False)},
+        UrlStatus.UNSEEN,
+        ["it would be crawled if a page within the scope links to it\n"],
+    ),
+    "withdrawn by nofollow": (
+        {"crawl": OVER, "refused": ("nofollow",)},
+        UrlStatus.UNSEEN,
+        ["a page links to it, and asks not to follow that link", "a link to it was refused as nof"],
+    ),
+    "of a crawl whose first page asks not to follow its links": (
+        {"crawl": OVER, "seed_nofollow": True},
+        UrlStatus.UNSEEN,
+        ["never seen; a first page asks not to follow its links", "--ignore-nofollow"],
     ),
     "never seen, all allowed": (
         {"robots": RobotsEntry(fetched_at_ms=NOW_MS, verdict="allow")},

@@ -110,6 +110,30 @@ def test_nofollow_links_are_left_out(filling: str) -> None:
     assert not page.nofollow
 
 
+def test_what_is_withdrawn_has_examples(filling: str) -> None:
+    """Web addresses, each once, up to five; of a page that withdraws all in the page's order."""
+    links = "".join(f"<a href=/{n} rel=nofollow>" for n in (1, 1, *range(2, 9)))
+    page = read("<a href=mailto:x rel=nofollow><a href=/0>" + links + filling)
+    assert page.withdrawn == tuple(f"https://example.com/{n}" for n in range(1, 6))
+    assert (page.links, page.links_nofollow) == (("https://example.com/0",), 10)
+    page = read("<meta name=robots content=nofollow><a href=/2><a href=/1 rel=nofollow>" + filling)
+    assert page.withdrawn == ("https://example.com/2", "https://example.com/1")
+
+
+def test_nofollow_need_not_be_obeyed(filling: str) -> None:
+    """Links are in the page's order then, and the page still tells what it asks for."""
+    html = "<link rel='next nofollow' href=/1><a rel=nofollow href=/2><a href=/3>" + filling
+    head = "<meta name=robots content=nofollow>"
+    for page in (
+        parse(html.encode(), URL, None, obey_nofollow=False),
+        parse((head + html).encode(), URL, None, obey_nofollow=False),
+        parse(html.encode(), URL, None, obey_nofollow=False, robots_tag="nofollow"),
+    ):
+        assert page.links == tuple(f"https://example.com/{n}" for n in (1, 2, 3))
+        assert (page.links_nofollow, page.withdrawn) == (0, ())
+    assert page.nofollow
+
+
 @pytest.mark.parametrize(
     ("meta", "nofollow", "noindex"),
     [

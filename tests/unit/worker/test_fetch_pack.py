@@ -222,6 +222,33 @@ async def test_a_header_can_forbid_to_follow() -> None:
     assert journal.counts["refused.nofollow"] == 2
 
 
+@pytest.mark.parametrize(
+    "page",
+    [
+        html("/b", "/c", x_robots_tag="nofollow"),
+        answer(200, b"<a href=/b rel=nofollow><a href=/c rel=nofollow>", content_type="text/html"),
+    ],
+    ids=["page", "links"],
+)
+async def test_a_first_page_that_withdraws_all_links_is_told(page: Response) -> None:
+    """It ends its crawl, unless that does not obey; a further page, or a link, is nothing new."""
+    stage = Stage()
+    stage.web.put(A.url, page)
+    seed = replace(A, depth=0)
+    journal = await visit(stage, [seed])
+    assert journal.candidates == ()
+    assert journal.counts["refused.seed_nofollow"] == 2
+    assert "refused.nofollow" not in journal.counts
+    journal = await visit(stage, [seed], replace(CRAWL, obey_nofollow=False))
+    assert [target.url for target in journal.candidates] == [f"{SITE}/b", f"{SITE}/c"]
+    assert not any("nofollow" in key for key in journal.counts)
+    assert (await visit(stage, [A])).counts["refused.nofollow"] == 2
+    stage.web.put(
+        A.url, answer(200, b"<a href=/b rel=nofollow><a href=/c>", content_type="text/html")
+    )
+    assert (await visit(stage, [seed])).counts["refused.nofollow"] == 1
+
+
 async def test_links_of_a_page_are_bounded() -> None:
     """A page with more links than the stack takes is cut, and what is cut is counted (case 61)."""
     stage = Stage(settings=Settings(links_per_page_max=3))

@@ -309,6 +309,8 @@ def _manners(crawl: Crawl) -> Iterator[tuple[str, str]]:
         yield "asks", f"a host as fast as it answers, {at_once} at a time: for sites of your own"
     ignored = "IGNORES robots.txt: for sites of your own"
     yield "asks", "obeys robots.txt" if crawl.obey_robots else ignored
+    if not crawl.obey_nofollow:
+        yield "asks", "IGNORES nofollow: for sites of your own"
     if crawl.user_agents:
         yield "asks", f"as {_some(crawl.user_agents)}"
     if crawl.headers:
