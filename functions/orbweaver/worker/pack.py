@@ -283,8 +283,9 @@ class PackProcessor:
             if refused is None:
                 admitted.append(target)
                 continue
-            told = {"pack": pack.id, "url": redacted(target.url), "reason": refused}
-            _log.warning("pack.url_refused", extra=told)
+            if refused is not Reason.CONTENT_TYPE:  # many a page links to archives
+                told = {"pack": pack.id, "url": redacted(target.url), "reason": refused}
+                _log.warning("pack.url_refused", extra=told)
             if refused is Reason.INVALID:  # nothing can be stored under what is no URL
                 result.end_unrecorded(Outcome.SKIPPED, refused)
                 continue
