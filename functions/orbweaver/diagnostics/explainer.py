@@ -98,7 +98,8 @@ class Explainer:
         if chosen is not None and await self._claim_in(chosen[0], reference) is not None:
             return chosen
         newest = {crawl.name: crawl for crawl in reversed(crawls)}
-        names = list(reversed(newest.values()))[:NAMES_MAX]
+        tried = None if chosen is None else chosen[0].id
+        names = [crawl for crawl in reversed(newest.values()) if crawl.id != tried][:NAMES_MAX]
         claims = await asyncio.gather(*(self._claim_in(crawl, reference) for crawl in names))
         for crawl, claim in zip(names, claims, strict=True):
             if claim is not None:

@@ -22,6 +22,7 @@ from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, control_of, htm
 if TYPE_CHECKING:
     from orbweaver.diagnostics.explainer import AskRobots
     from orbweaver.diagnostics.explanation import Explanation
+    from orbweaver.frontier.claims import StandingClaim
 
 HOME = f"{SITE}/"
 PLAN = replace(CRAWL, seeds=(HOME,), seeds_planned=1, obey_robots=True)
@@ -243,6 +244,24 @@ async def test_a_newer_crawl_of_the_host_hides_no_other() -> None:
     explanation = await told(stage, f"{SITE}/a")
     assert explanation.verdict.startswith("fetched: ok")
     assert words(explanation, "crawl")[0].endswith("the newest that has claimed it")
+
+
+async def test_a_name_is_asked_for_its_claim_once_while_a_crawl_is_chosen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The crawl whose scope a URL lies in is not asked again among all names."""
+    stage = await begun()
+    await seed(stage, Crawl(id="n-1", name="n", started_at_ms=NOW_MS + 1, seeds=("http://n/",)))
+    asked: list[str] = []
+    standing = stage.frontier.standing
+
+    async def counted(name: str, url: str) -> StandingClaim | None:
+        asked.append(name)
+        return await standing(name, url)
+
+    monkeypatch.setattr(stage.frontier, "standing", counted)
+    assert (await told(stage, f"{SITE}/never")).url_status is UrlStatus.UNSEEN
+    assert asked == [PLAN.name, "n", PLAN.name]  # to choose; in the others; to explain
 
 
 async def test_robots_are_asked_for_only_where_somebody_wants_that() -> None:
