@@ -13,11 +13,11 @@ Rules
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain, zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from orbweaver.adapters.sqlite.store import SqliteStore
 
@@ -242,15 +242,19 @@ def _groups(
         beyond, at = "grp > ?", row[0]
 
 
+# A taken message: n, takes, deaths, body, grp, sent_at, first_taken_at, reason, source, since_ms.
+_Row: TypeAlias = tuple[int, int, int, str, str, int, int, str | None, str | None, int | None]
+
+
 def _take(
     db: sqlite3.Connection, number: int, now_ms: int, hold_ms: int, holder: str | None
-) -> Sequence[object]:
+) -> _Row:
     db.execute(
         "UPDATE messages SET due = ?, takes = takes + 1, holder = ?,"
         " first_taken_at = coalesce(first_taken_at, ?) WHERE n = ?",
         (now_ms + hold_ms, holder, now_ms, number),
     )
-    row: Sequence[object] = db.execute(
+    row: _Row = db.execute(
         "SELECT n, takes, deaths, body, grp, sent_at, first_taken_at, reason, source, since_ms"
         " FROM messages WHERE n = ?",
         (number,),
@@ -258,20 +262,20 @@ def _take(
     return row
 
 
-def _message(store_id: str, row: Sequence[object]) -> TakenMessage:
+def _message(store_id: str, row: _Row) -> TakenMessage:
     number, takes, deaths, body, group, sent_at, first, reason, source, since_ms = row
     return TakenMessage(
         id=f"{store_id}-{number}",
         handle=f"{number}:{takes}",
-        body=str(body),
+        body=body,
         # All that were cut short by a death count as one.
-        receives=int(str(takes)) - max(0, int(str(deaths)) - 1),
-        group=str(group),
-        sent_at_ms=int(str(sent_at)),
-        first_taken_at_ms=int(str(first)),
-        reason=None if reason is None else str(reason),
-        source=None if source is None else str(source),
-        since_ms=None if since_ms is None else int(str(since_ms)),
+        receives=takes - max(0, deaths - 1),
+        group=group,
+        sent_at_ms=sent_at,
+        first_taken_at_ms=first,
+        reason=reason,
+        source=source,
+        since_ms=since_ms,
     )
 
 
