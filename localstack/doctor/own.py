@@ -11,6 +11,7 @@ from localstack import cdk, concurrency, removal
 from localstack.doctor.ground import Check, Finding, Ground, Seen, expect, failed, passed
 from localstack.doctor.probe_crawl import switch
 from localstack.errors import LocalStackError
+from orbweaver.model.address_policy import THIS_MACHINE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from localstack.cdk import Say
 
 STACK = "OrbweaverDoctor"
-ALLOWED = "127.0.0.0/8,::1/128"
 OURS = {
     "stack_name": STACK,
     "removal": "destroy",
@@ -33,7 +33,7 @@ LOG_GROUPS = ("/aws/lambda/{}-", "/aws/apigateway/{}")
 
 def context(environment: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
     """Say what the stack is deployed with: small limits, workers off, nothing that stays."""
-    local = {"target": "local", "allow_addresses": ALLOWED}
+    local = {"target": "local", "allow_addresses": THIS_MACHINE}
     return {**given, **OURS, **(local if cdk.is_emulator(environment) else {})}
 
 

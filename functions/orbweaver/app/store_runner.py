@@ -31,6 +31,7 @@ from orbweaver.adapters.sqlite.processes import StoreProcesses
 from orbweaver.adapters.sqlite.receiving import deliveries_of
 from orbweaver.app.store_ports import StorePorts
 from orbweaver.app.wiring import worker_of
+from orbweaver.model.address_policy import THIS_MACHINE
 from orbweaver.model.errors import PortError
 from orbweaver.model.settings import PREFIX, Settings
 
@@ -48,12 +49,11 @@ RETRY_S = 10.0
 POLL_S, IDLE_POLL_S, POLLS_TO_IDLE = 0.02, 0.25, 100
 TEND_S, LOOKS_TO_REAP = 1.0, 60
 END_S = 10.0
-# A process over a store may ask servers of this machine that a seed names, as one on a stack may.
-# It is killed by people more often than by pages.
 DEFAULTS = {
-    "ALLOW_ADDRESSES": "127.0.0.0/8,::1/128",
+    "ALLOW_ADDRESSES": THIS_MACHINE,
     "SEGMENT_WAIT_S": "0.5",
     "PAGES_SHARDS": "1",
+    # A process on a person's machine is killed by people more often than by pages.
     "STRIKES_MAX": "6",
 }
 

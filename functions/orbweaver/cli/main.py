@@ -19,9 +19,9 @@ from orbweaver.cli.commands import load
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.cli.export_files import Unwritten
 from orbweaver.cli.session import Surroundings
-from orbweaver.cli.stack import LOCAL_CONTEXT, StackUnreachable
+from orbweaver.cli.stack import StackUnreachable
 from orbweaver.control.crawl_control import ControlError
-from orbweaver.model.address_policy import Allowed, parse_allowed
+from orbweaver.model.address_policy import THIS_MACHINE, Allowed, parse_allowed
 from orbweaver.model.errors import PortError, StoredNewer, StoreError
 from orbweaver.model.ports import Fetcher
 from orbweaver.model.version import REMEDY
@@ -117,7 +117,7 @@ def _surroundings(this: local_machine.ThisMachine) -> Surroundings:
 
 def _allowed(this: local_machine.ThisMachine) -> Allowed:
     """A person may ask about servers of this machine, but not about its emulators."""
-    return parse_allowed(LOCAL_CONTEXT["allow_addresses"], this.ports())
+    return parse_allowed(THIS_MACHINE, this.ports())
 
 
 async def _reach(this: local_machine.ThisMachine, url: str) -> str | None:

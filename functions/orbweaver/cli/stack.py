@@ -20,6 +20,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from orbweaver.model.address_policy import THIS_MACHINE
 from orbweaver.model.settings import PREFIX, Settings, SettingsError
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ ENDPOINT = "AWS_ENDPOINT_URL"
 REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 EMULATOR_REGION = "us-east-1"
 PORT = 4566
-LOCAL_CONTEXT = {"target": "local", "allow_addresses": "127.0.0.0/8,::1/128"}
+LOCAL_CONTEXT = {"target": "local", "allow_addresses": THIS_MACHINE}
 NAMES = {
     "CrawlQueueUrl": "seed_queue_url",
     "PackQueueUrl": "crawl_queue_url",

@@ -44,6 +44,8 @@ NONE_NAMED: Named = frozenset()
 PORT_MAX = 65_535
 
 PORTS = frozenset({80, 443, 8000, 8080, 8443})
+# The allow-list of crawlers on one machine: its own servers, where a seed names them.
+THIS_MACHINE = "127.0.0.0/8,::1/128"
 
 _SPECIAL_V4 = {
     IPv4Network(block): what

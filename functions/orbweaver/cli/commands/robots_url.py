@@ -16,12 +16,12 @@ from orbweaver.cli.crawl_options import given
 from orbweaver.cli.exit_codes import OK, UsageError
 from orbweaver.cli.ruling import ruling_of
 from orbweaver.cli.session import Surroundings, environment_in
-from orbweaver.cli.stack import LOCAL_CONTEXT, settings_of
+from orbweaver.cli.stack import settings_of
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.diagnostics.rule_texts import never_asked, rules_words, scope_rule, trap_rule
 from orbweaver.diagnostics.url_changes import changes
 from orbweaver.frontier.admission import admit_link
-from orbweaver.model.address_policy import PUBLIC_ONLY, Allowed, parse_allowed
+from orbweaver.model.address_policy import PUBLIC_ONLY, THIS_MACHINE, Allowed, parse_allowed
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.redacted_names import origins_of
@@ -72,7 +72,7 @@ def _asked(url: str, crawl: Crawl, allowed: Allowed | None) -> dict[str, str | N
     """Say why the stack does not ask a URL; or that one on this machine does, if no other does."""
     named = origins_of(crawl)
     why = never_asked(url, PUBLIC_ONLY if allowed is None else allowed, named)
-    local = parse_allowed(LOCAL_CONTEXT["allow_addresses"])
+    local = parse_allowed(THIS_MACHINE)
     if why is None or allowed is not None or never_asked(url, local, named) is not None:
         return {"never_asked": why}
     asked = f"a stack on this machine, for the seeds name this server; no other one: {why}"
