@@ -74,6 +74,7 @@ class StoreRunner:
         self._ports = ports
         self._processes = processes
         self._worker = worker_of(ports)
+        self._inboxes = [ports.inbox(queue) for queue in LANES]
         self._ended = asyncio.Event()
 
     async def run(self) -> None:
@@ -101,19 +102,14 @@ class StoreRunner:
                 await self._pause(POLL_S if polls < POLLS_TO_IDLE else IDLE_POLL_S)
 
     async def _work_once(self) -> bool:
-        """Work on one batch; whether there was any. The queues take turns, the express lane first.
-
-        As Lambda's event sources, a batch is of one queue.
-        """
-        for queue in LANES:
-            inbox = self._ports.inbox(queue)
+        """Work on a batch of the first queue of `LANES` that has messages; whether one has."""
+        for inbox in self._inboxes:
             taken = await inbox.receive(BATCH_MESSAGES, HIDDEN_S)
             if not taken:
                 continue
             until_ms = self._ports.clock.now_ms() + round(BATCH_S * 1000)
-            failed = set(await self._worker.run(deliveries_of(taken, queue), until_ms))
-            await inbox.delete([message for message in taken if message.id not in failed])
-            await inbox.show([message for message in taken if message.id in failed], RETRY_S)
+            failed = set(await self._worker.run(deliveries_of(taken, inbox.queue), until_ms))
+            await inbox.settle(taken, failed, RETRY_S)
             self._worker.flush()
             return True
         return False

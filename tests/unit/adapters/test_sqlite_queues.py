@@ -95,7 +95,7 @@ async def test_a_partial_response_is_carried_out(
     assert inbox.depth() == QueueDepth(waiting=1)
     (again,) = await inbox.receive(10, HOLD_S)
     assert again.body == "b"
-    await inbox.show([again], 60)
+    await inbox.settle([again], {again.id}, 60)
     assert (inbox.depth(), inbox.next_due_ms()) == (QueueDepth(held=1), NOW_MS + 60_000)
 
 

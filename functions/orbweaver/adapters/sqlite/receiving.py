@@ -54,10 +54,12 @@ class SqliteInbox:
         """Have messages come back, at once or after so long."""
         self._messages.show((message.handle for message in taken), after_s)
 
-    async def settle(self, taken: Sequence[TakenMessage], failed: Collection[str]) -> None:
-        """Carry out a partial batch response: messages whose ids are named come back."""
+    async def settle(
+        self, taken: Sequence[TakenMessage], failed: Collection[str], after_s: float = 0
+    ) -> None:
+        """Carry out a partial batch response; messages whose ids are named come back."""
         await self.delete([message for message in taken if message.id not in failed])
-        await self.show([message for message in taken if message.id in failed])
+        await self.show([message for message in taken if message.id in failed], after_s)
 
     def depth(self) -> QueueDepth:
         """Count the messages: those that can be taken, those in work, those not due yet."""
