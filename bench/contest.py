@@ -47,7 +47,7 @@ class Turn:
 class Client:
     """A client: what it is, in how many rounds it takes part at most, with how many turns in each.
 
-    Who is done in seconds takes several: no machine is equally fast for minutes.
+    One that is done in seconds takes several: no machine is equally fast for minutes.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Client:
     turns: int = 1
     peer: bool = False
     stack: bool = False
-    # A command of ours, which says what came of its crawl.
+    # It is a command of this project, and reports in the form of its result line.
     ours: bool = False
 
     @property

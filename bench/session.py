@@ -31,12 +31,12 @@ SYSTEM_AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What is to be measured."""
+    """The places, clients and limits of a measurement."""
 
     places: Sequence[Place]
     clients: Sequence[Client]
     rounds: int
-    once: bool  # one turn a round, whoever it is
+    once: bool  # one turn a round for each client
     pages: int
     limit_s: float
     load_s: float
@@ -237,7 +237,7 @@ def run_of(
 
 
 def line_of(run: Run) -> str:
-    """Say what came of a run, in one line."""
+    """Sum a run up in a line."""
     if run.failure:
         return f"  failed: {run.failure}"
     pages = max(1, len(run.paths))

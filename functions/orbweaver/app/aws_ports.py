@@ -54,12 +54,12 @@ class Ports:
         self.meter = meter
         self.clock = SystemClock()
         self.random = Random()  # noqa: S311 - jitter, not secrets
-        # What is to be done when the ports are closed.
+        # Callbacks for when the ports are closed.
         self.ending = ExitStack()
 
     @cached_property
     def queue(self) -> SqsQueue:
-        """What is to be crawled."""
+        """Queues of packs and seeds."""
         from orbweaver.adapters.aws.sqs import SqsQueue
 
         return SqsQueue(
@@ -73,12 +73,12 @@ class Ports:
 
     @cached_property
     def dead_letters(self) -> SqsDeadLetters:
-        """Messages that no worker could take."""
+        """The dead-letter queue."""
         return self._letters(self.settings.dead_letter_queue_url)
 
     @cached_property
     def lanes(self) -> tuple[SqsDeadLetters, ...]:
-        """The queues, for a look through them."""
+        """The queues that workers take from, for a search through them."""
         settings = self.settings
         packs = dict.fromkeys((settings.crawl_queue_url, settings.express_queue_url))
         return (
@@ -101,7 +101,7 @@ class Ports:
 
     @cached_property
     def orders(self) -> SqsOrders:
-        """What exporters are to do."""
+        """The queue of export orders."""
         from orbweaver.adapters.aws.sqs_orders import SqsOrders
 
         return SqsOrders(
@@ -132,7 +132,7 @@ class Ports:
 
     @cached_property
     def budgets(self) -> DynamoBudgets:
-        """What is used of limits."""
+        """How much of each limit is used."""
         from orbweaver.adapters.dynamodb.budgets import DynamoBudgets
 
         return DynamoBudgets(self._dynamo, clock=self.clock, **self._ledgers)
@@ -219,7 +219,7 @@ class Ports:
 
     @cached_property
     def reader(self) -> BudgetReader:
-        """What makes readings of answers."""
+        """The parser of answers."""
         from orbweaver.adapters.local.reader import BudgetReader
 
         reader = BudgetReader(clock=self.clock, extractor=self.settings.extractor)
@@ -299,7 +299,7 @@ class Ports:
 
 
 def meter_of(settings: Settings) -> UsageMeter:
-    """Make who counts what a container uses of AWS."""
+    """Make the meter of what a container uses of AWS."""
     from orbweaver.adapters.aws.usage_meter import UsageMeter
 
     tables = {

@@ -87,7 +87,7 @@ class StorePorts:
         self._environment = dict(environment or {})
         self.store = SqliteStore.open(folder / FILE, durable=durable)
         self._fetchers: list[Fetcher] = []
-        # What is to be done when the ports are closed.
+        # Callbacks for when the ports are closed.
         self.ending = ExitStack()
         self.ending.callback(self.store.close)
 
@@ -114,21 +114,21 @@ class StorePorts:
 
     @cached_property
     def queue(self) -> SqliteQueue:
-        """What is to be crawled."""
+        """Queues of packs and seeds."""
         from orbweaver.adapters.sqlite.queue import SqliteQueue
 
         return SqliteQueue(self._messages)
 
     @cached_property
     def dead_letters(self) -> SqliteDeadLetters:
-        """Messages that no worker could take."""
+        """The dead-letter queue."""
         from orbweaver.adapters.sqlite.dead_letters import SqliteDeadLetters
 
         return SqliteDeadLetters(self._messages)
 
     @cached_property
     def lanes(self) -> tuple[SqliteDeadLetters, ...]:
-        """The queues, for a look through them."""
+        """The queues that workers take from, for a search through them."""
         from orbweaver.adapters.sqlite.dead_letters import SqliteDeadLetters
 
         packs, seeds = MessageSource.PACKS, MessageSource.SEEDS
@@ -140,7 +140,7 @@ class StorePorts:
 
     @cached_property
     def orders(self) -> SqliteOrders:
-        """What exporters are to do."""
+        """The queue of export orders."""
         from orbweaver.adapters.sqlite.queue import SqliteOrders
 
         return SqliteOrders(self._messages)
@@ -154,7 +154,7 @@ class StorePorts:
 
     @cached_property
     def events(self) -> SqliteEvents:
-        """What is told of crawls and exports."""
+        """Events of crawls and exports."""
         from orbweaver.adapters.sqlite.queue import SqliteEvents
 
         return SqliteEvents(self._messages, stack=self.settings.stack)
@@ -170,7 +170,7 @@ class StorePorts:
 
     @cached_property
     def budgets(self) -> SqliteBudgets:
-        """What is used of limits."""
+        """How much of each limit is used."""
         from orbweaver.adapters.sqlite.budgets import SqliteBudgets
 
         return SqliteBudgets(self.store, clock=self.clock, **self._kept)
@@ -219,7 +219,7 @@ class StorePorts:
 
     @cached_property
     def reaper(self) -> SqliteReaper:
-        """What deletes rows past their time."""
+        """The deletion of expired rows."""
         from orbweaver.adapters.sqlite.reaping import SqliteReaper
 
         kept_s = self.settings.ledger_retention_s
@@ -257,7 +257,7 @@ class StorePorts:
 
     @cached_property
     def reader(self) -> PageReader:
-        """What makes readings of answers."""
+        """The parser of answers."""
         from orbweaver.adapters.local.reader import BudgetReader, FunctionReader
 
         reader = BudgetReader(clock=self.clock, extractor=self.settings.extractor)

@@ -1,4 +1,4 @@
-"""What runs beside the workers of a store, until it is stopped: schedules, webhooks, the HTTP API.
+"""Services beside the workers of a store: schedules, webhooks, the HTTP API.
 
 On AWS these are EventBridge Scheduler, EventBridge with its retries, and API Gateway.
 

@@ -26,7 +26,7 @@ Span: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What is to be stored of a page: its answer, what was made of it; both as records."""
+    """The answer and the text of a page, each as a record to store."""
 
     url: str
     response: bytes | None = None

@@ -38,7 +38,7 @@ class FoundLinks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedPage:
-    """A URL has its outcome; with what is to be stored of its page, if its record is kept."""
+    """The outcome of a URL; `kept` is stored if the record is."""
 
     record: PageRecord
     recorded: bool = True
@@ -137,7 +137,7 @@ class PackResult:
 
     @property
     def kept(self) -> Sequence[Kept]:
-        """What is to be stored of pages, in a segment."""
+        """Bodies and texts to store in a segment."""
         return self._kept
 
     def locate(self, places: Mapping[str, BodyPlace]) -> None:

@@ -34,7 +34,7 @@ TOGETHER_MAX = 50
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """What is to be committed together."""
+    """Ledgers and counts to commit in one transaction."""
 
     crawl: Crawl
     commits: list[tuple[Ledger, Counts]] = field(default_factory=list)

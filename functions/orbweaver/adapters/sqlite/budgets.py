@@ -1,4 +1,4 @@
-"""What is used of crawls' limits, and which pages of a host were counted for which pack."""
+"""Used amounts of crawls' limits, and the pages of hosts that each pack has counted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SqliteBudgets:
-    """What is used of crawls' limits."""
+    """Used amounts of crawls' limits."""
 
     def __init__(
         self,

@@ -186,7 +186,7 @@ def _key(name: str, url: str) -> int:
 
 
 def _seen_by(claimer: Claimer, claim: ClaimRow) -> ClaimRow | None:
-    """What a claimer sees of a claim: one that another run has abandoned is not there."""
+    """Skip claims that another run has abandoned: a claimer does not see them."""
     seen: ClaimRow | None = claim
     while seen is not None and seen.unasked and seen.crawl != claimer.crawl:
         seen = seen.was

@@ -1,4 +1,4 @@
-"""What is sent: packs and seeds, orders of exporters, deliveries, events."""
+"""The sending side of queues: packs and seeds, export orders, deliveries, events."""
 
 from __future__ import annotations
 
@@ -126,6 +126,6 @@ def _bury(
     source: MessageSource | None = None,
 ) -> None:
     told = reason.encode(errors="surrogatepass").decode(errors="replace").translate(_UNSOUND)
-    # What SQS takes the place of a lone surrogate with is one character, not three.
+    # SQS replaces a lone surrogate by one such character, not by three.
     told = told.replace("\ufffd\ufffd\ufffd", "\ufffd")[:REASON_CHARS_MAX] or "unknown"
     messages.send(queue, [Outgoing(body=body, reason=told, source=source)])

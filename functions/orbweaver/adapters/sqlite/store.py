@@ -106,7 +106,7 @@ class SqliteStore:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Read; what is to be of one moment is one statement."""
+        """Read; one statement sees one moment, two may see two."""
         try:
             yield self._db
         except sqlite3.DatabaseError as error:
