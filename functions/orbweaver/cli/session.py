@@ -141,6 +141,9 @@ class Place(Protocol):
     async def idle_workers(self) -> str | None:
         """Say that nothing works on what is queued; None if something does, or it is unknown."""
 
+    def reclaimed(self) -> bool:
+        """Have messages of workers that were killed be due; whether surely no worker is at work."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackPlace:
@@ -181,6 +184,10 @@ class StackPlace:
         if not found or not all(source.off for source in found):
             return None
         return "the stack's workers are off, so nothing is asked for: `orbweaver workers on`"
+
+    def reclaimed(self) -> bool:
+        """See the protocol: the queues of a stack do so, and an invocation may be under way."""
+        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -101,6 +101,15 @@ class StorePlace:
             return None
         return "nothing works on this store, so nothing is asked for: `orbweaver serve`"
 
+    def reclaimed(self) -> bool:
+        """See the protocol."""
+        from orbweaver.adapters.sqlite.processes import StoreProcesses
+
+        processes = StoreProcesses(self.ports.folder)
+        for ended in processes.ended():
+            self.ports.take_back(ended)
+        return not self.works and not processes.alive()
+
 
 def option_again(given: Path | None) -> str:
     """Write the option that names a store, if it needs to be named."""

@@ -76,6 +76,14 @@ async def test_workers_get_time_to_end(
     assert (f"waiting {waited_s} s for workers to be done" in said) is bool(waited_s)
 
 
+async def test_an_idle_store_is_not_waited_for(stage: Stage) -> None:
+    """Where no worker is at work there is nothing to wait for, however lately a crawl ended."""
+    stage.world.crawls[ENDED.id] = replace(ENDED, finished_at_ms=NOW_MS)
+    stage.world.crawls["site-2"] = replace(PAUSED, id="site-2")
+    await Forgetter(stores_of(stage), idle=True).forget(WHOLE)
+    assert stage.clock.at_ms == NOW_MS
+
+
 async def test_the_longest_wait_counts(stage: Stage) -> None:
     """Of two crawls the one that ended last is waited for."""
     for place, ago in enumerate((5, 0, 9)):

@@ -81,9 +81,11 @@ async def _forget(arguments: Namespace, around: Surroundings) -> int:
 
     async with chosen(arguments, around) as session:
         stores, scope, look = await _preview(arguments, session, around)
-        forgetter = Forgetter(stores, around.note)
-        act = forgetter.count if arguments.dry_run else forgetter.forget
-        done = await act(scope, look)
+        if arguments.dry_run:
+            done = await Forgetter(stores, around.note).count(scope, look)
+        else:
+            idle = session.place.reclaimed()  # asked after the crawls were read
+            done = await Forgetter(stores, around.note, idle=idle).forget(scope, look)
         # Those whose crawls begin with it.
         found = await session.ports.schedules.list() if not arguments.dry_run else ()
         schedules = [one.name for one in found if scope.text(one.told)]
