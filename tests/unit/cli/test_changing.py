@@ -142,6 +142,25 @@ def test_where_nothing_failed_there_is_nothing_to_retry(failed: Stage) -> None:
     assert failed.objects() == [{"type": "result", "crawl": ID, "runs": []}]
 
 
+def test_a_retry_that_has_not_ended_is_not_begun_again(failed: Stage) -> None:
+    """By the crawl's id that run is named again; by the name it is the newest run itself."""
+    assert failed.run("retry shop") == 0
+    failed.clock.at_ms += 1000
+    assert failed.run(f"retry {ID}") == 0
+    assert f"2 URLs of {ID} in 1 run, begun already: orbweaver status {RETRY}" in failed.noted
+    assert failed.run("retry shop") == 0
+    words = f"nothing failed in {RETRY} so far: it already asks again for what failed in {ID},"
+    assert f"{words} and has not ended: orbweaver status {RETRY}\n" in failed.noted
+
+
+def test_where_nothing_has_failed_yet_that_is_said(stage: Stage) -> None:
+    """A crawl that goes on may have failures later."""
+    assert stage.run("retry shop") == 0
+    assert (
+        stage.noted == f"nothing failed in {ID} so far: it has not ended: orbweaver status {ID}\n"
+    )
+
+
 def test_a_mistyped_reason_is_named(failed: Stage) -> None:
     """With the nearest one, and all that there are."""
     assert failed.run("retry shop --reason dsn") == 2

@@ -74,10 +74,11 @@ def retry(arguments: Namespace, around: Surroundings) -> int:
     async def go() -> int:
         async with chosen(arguments, around) as session:
             crawl = await session.control.find(arguments.which)
+            since_ms = session.ports.clock.now_ms()
             runs = await session.control.retry(
                 crawl.id, reasons=arguments.reason, host=arguments.host
             )
-            _say_begun(crawl, runs, arguments, around)
+            _say_begun(crawl, runs, since_ms, arguments, around)
             code = OK
             for run in runs if arguments.wait else ():
                 view = await session.watch(run.id, display)
@@ -90,8 +91,9 @@ def retry(arguments: Namespace, around: Surroundings) -> int:
 
 
 def _say_begun(
-    crawl: Crawl, runs: Sequence[Crawl], arguments: Namespace, around: Surroundings
+    crawl: Crawl, runs: Sequence[Crawl], since_ms: int, arguments: Namespace, around: Surroundings
 ) -> None:
+    """Name the runs that ask again; those of before `since_ms` did so already."""
     of = {"retry_of": crawl.id}
     begun = [
         {"type": "started", "crawl": run.id, "name": run.name, **of, "urls": len(run.references)}
@@ -104,11 +106,19 @@ def _say_begun(
     if runs:
         urls = sum(len(run.references) for run in runs)
         words = f"{text.plural(urls, 'URL')} of {crawl.id} in {text.plural(len(runs), 'run')}"
+        if all(run.started_at_ms < since_ms for run in runs):
+            words += ", begun already"
         around.note(f"{words}: orbweaver status {runs[-1].id} --watch")
         return
     where = f" on {arguments.host}" if arguments.host else ""
     why = f" for {' or '.join(arguments.reason)}" if arguments.reason else ""
-    around.note(text.clean(f"nothing failed in {crawl.id}{where}{why}: there is nothing to retry"))
+    so_far, then = "", "there is nothing to retry"
+    if crawl.live:
+        so_far, then = " so far", f"it has not ended: orbweaver status {crawl.id}"
+        if crawl.retry_of is not None:
+            then = f"it already asks again for what failed in {crawl.retry_of}, and has not ended"
+            then += f": orbweaver status {crawl.id}"
+    around.note(text.clean(f"nothing failed in {crawl.id}{where}{why}{so_far}: {then}"))
 
 
 _CONFIG = "what is to hold from now on; what cannot change has to be as it is"
