@@ -177,17 +177,20 @@ class SqliteMessages:
 
     def delete(self, handles: Iterable[str]) -> None:
         """Remove messages, each by the handle of its last taking."""
-        with self._store.writing() as db:
-            db.executemany("DELETE FROM messages WHERE n = ? AND takes = ?", map(_taking, handles))
+        taken = [_taking(handle) for handle in handles]
+        if taken:
+            with self._store.writing() as db:
+                db.executemany("DELETE FROM messages WHERE n = ? AND takes = ?", taken)
 
     def show(self, handles: Iterable[str], after_s: float = 0) -> None:
         """Have messages due after so long, whatever their holds; lapsed handles do nothing."""
         due_ms = self._clock.now_ms() + round(after_s * 1000)
-        with self._store.writing() as db:
-            db.executemany(
-                "UPDATE messages SET due = ?, holder = NULL WHERE n = ? AND takes = ?",
-                [(due_ms, *_taking(handle)) for handle in handles],
-            )
+        taken = [(due_ms, *_taking(handle)) for handle in handles]
+        if taken:  # mostly there is none that failed, and no need of the write lock
+            with self._store.writing() as db:
+                db.executemany(
+                    "UPDATE messages SET due = ?, holder = NULL WHERE n = ? AND takes = ?", taken
+                )
 
     def take_back(self, holder: str) -> int:
         """Have what a process held that has died be due now; how many messages that were.
