@@ -67,11 +67,13 @@ class StorePorts:
         durable: bool = False,
         clock: Clock | None = None,
         extractors: Mapping[str, Extractor] | None = None,
+        writes: bool = True,
     ) -> None:
         """Open the store of a folder, or make it; raises PortError with what to do.
 
         `environment` is where secrets may be; `durable` has commits outlive a power failure;
-        `extractors` are functions of this program that rules name.
+        `extractors` are functions of this program that rules name. Without `writes` the store may
+        be one that this user can only read.
         """
         self._extractors = extractors
         self.folder = folder
@@ -85,7 +87,7 @@ class StorePorts:
         self.clock: Clock = clock or SystemClock()
         self.random = Random()  # noqa: S311 - jitter, not secrets
         self._environment = dict(environment or {})
-        self.store = SqliteStore.open(folder / FILE, durable=durable)
+        self.store = SqliteStore.open(folder / FILE, durable=durable, writes=writes)
         self._fetchers: list[Fetcher] = []
         # Callbacks for when the ports are closed.
         self.ending = ExitStack()

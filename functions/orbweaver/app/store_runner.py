@@ -135,10 +135,16 @@ class StoreRunner:
 
 @asynccontextmanager
 async def connect_store(
-    settings: Settings, folder: Path, extractors: Mapping[str, Extractor] | None = None
+    settings: Settings,
+    folder: Path,
+    extractors: Mapping[str, Extractor] | None = None,
+    *,
+    writes: bool = True,
 ) -> AsyncIterator[StorePorts]:
-    """Open the store of a folder, or make it; raises PortError with what to do."""
-    ports = StorePorts(settings, folder, environment=os.environ, extractors=extractors)
+    """Open the store of a folder, or make it; see `StorePorts`."""
+    ports = StorePorts(
+        settings, folder, environment=os.environ, extractors=extractors, writes=writes
+    )
     try:
         yield ports
     finally:

@@ -299,10 +299,16 @@ def environment_in(arguments: argparse.Namespace, around: Surroundings) -> Mappi
 
 
 @asynccontextmanager
-async def chosen(arguments: argparse.Namespace, around: Surroundings) -> AsyncIterator[Session]:
-    """Open the store, or connect to the stack, that the options and the environment name."""
+async def chosen(
+    arguments: argparse.Namespace, around: Surroundings, *, writes: bool = False
+) -> AsyncIterator[Session]:
+    """Open the store, or connect to the stack, that the options and the environment name.
+
+    A store that this user can only read is refused where the command `writes`, else by the first
+    thing that would.
+    """
     if (folder := store_of(arguments, around.folder, around.environment)) is not None:
-        async with opened_store(folder, around.environment) as ports:
+        async with opened_store(folder, around.environment, writes=writes) as ports:
             yield store_session(ports)
         return
     environment = environment_in(arguments, around)

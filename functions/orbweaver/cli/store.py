@@ -65,7 +65,10 @@ def is_store(folder: Path) -> bool:
     """Whether a folder holds a store."""
     from orbweaver.app.store_ports import FILE
 
-    return (folder / FILE).is_file()
+    try:
+        return (folder / FILE).is_file()
+    except PermissionError:  # opening it says what to do
+        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,10 +125,14 @@ async def opened_store(
     environment: Mapping[str, str],
     *,
     works: int = 0,
+    writes: bool = False,
     extractor: str = "",
     extractors: Mapping[str, Extractor] | None = None,
 ) -> AsyncIterator[StorePorts]:
-    """Open a store; with `works`, so many processes work on what is queued, this one included."""
+    """Open a store; with `works`, so many processes work on what is queued, this one included.
+
+    Without these and `writes` it may be one that this user can only read.
+    """
     from orbweaver.app.store_runner import (
         connect_store,
         further_processes,
@@ -135,7 +142,9 @@ async def opened_store(
 
     settings = store_settings(environment, extractor)
     async with AsyncExitStack() as stack:
-        ports = await stack.enter_async_context(connect_store(settings, folder, extractors))
+        ports = await stack.enter_async_context(
+            connect_store(settings, folder, extractors, writes=writes or works > 0)
+        )
         if works:
             stack.enter_context(further_processes(works - 1, folder, settings))
             await stack.enter_async_context(running(ports))

@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ import pytest
 from orbweaver.adapters.sqlite import schema
 from orbweaver.adapters.sqlite.store import SqliteStore, StoreBusy, StoreUnusable
 from orbweaver.model.errors import StoredNewer
+from tests.unprivileged import unwritable, writable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -168,6 +170,73 @@ def test_a_store_that_may_not_be_written_is_told(store: SqliteStore) -> None:
     store.rows("PRAGMA query_only = 1")
     with pytest.raises(StoreUnusable, match="give this user the right to write"):
         note(store, "a")
+
+
+@pytest.fixture
+def read_only(open_folder: Path) -> Iterator[Path]:
+    """Put a store with a fact where it can be read and not written."""
+    path = open_folder / "store.db"
+    store = SqliteStore.open(path)
+    note(store, "a")
+    store.close()
+    with unwritable(open_folder):
+        yield path
+
+
+def test_a_store_that_can_only_be_read_is_read(read_only: Path) -> None:
+    """Nothing is written for it, and what would write is refused before it does anything."""
+    with closing(SqliteStore.open(read_only, writes=False)) as store:
+        assert noted(store) == {"a"}
+        for refused in (lambda: note(store, "b"), lambda: SqliteStore.open(read_only)):
+            with pytest.raises(StoreUnusable, match="can be read, but not written: give this user"):
+                refused()
+    assert [file.name for file in read_only.parent.iterdir()] == [read_only.name]
+
+
+def test_a_reader_sees_what_another_user_commits(read_only: Path) -> None:
+    """It reads by the files of the process that writes: what is there when a statement begins."""
+    with writable(read_only.parent):
+        writer = SqliteStore.open(read_only)
+        note(writer, "b")
+    with closing(SqliteStore.open(read_only, writes=False)) as reader:
+        assert noted(reader) == {"a", "b"}
+        with writable(read_only.parent):
+            note(writer, "c")
+        assert noted(reader) == {"a", "b", "c"}
+    with writable(read_only.parent):
+        writer.close()
+
+
+def test_a_file_that_changes_while_it_is_taken_for_unchanging_is_told(read_only: Path) -> None:
+    """A process that began to write after it was opened may move what is being read."""
+    with closing(SqliteStore.open(read_only, writes=False)) as reader:
+        with writable(read_only.parent), closing(SqliteStore.open(read_only)) as writer:
+            note(writer, "b")
+            assert noted(reader) == {"a"}  # a log beside the file changes nothing in it
+        with pytest.raises(StoreBusy, match="written while it was read: repeat"):
+            noted(reader)
+
+
+def test_commits_that_only_a_writer_could_read_are_told(read_only: Path) -> None:
+    """The log that a killed process left behind is not passed over in silence."""
+    copy = read_only.parent / "copy" / read_only.name
+    with writable(read_only.parent), closing(SqliteStore.open(read_only)) as writer:
+        note(writer, "b")
+        copy.parent.mkdir()
+        for end in ("", "-wal"):
+            shutil.copy(f"{read_only}{end}", f"{copy}{end}")
+        copy.parent.chmod(0o555)
+    with pytest.raises(StoreUnusable, match="a killed process left its last commits there"):
+        SqliteStore.open(copy, writes=False)
+
+
+def test_what_is_read_only_and_no_store_is_refused(open_folder: Path) -> None:
+    """An empty file, and one of another program."""
+    path = open_folder / "store.db"
+    for text, words in (("", "is empty"), ("SQLite", "no database")):
+        path.write_text(text)
+        with unwritable(open_folder), pytest.raises(StoreUnusable, match=words):
+            SqliteStore.open(path, writes=False)
 
 
 def test_what_is_deleted_is_overwritten(path: Path, store: SqliteStore) -> None:

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from orbweaver.adapters.sqlite.processes import FOLDER, StoreProcesses
+from tests.unprivileged import unwritable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,6 +32,14 @@ def test_a_process_that_ends_in_order_leaves_nothing(tmp_path: Path) -> None:
         assert list(other.ended()) == []
     assert list((tmp_path / FOLDER).iterdir()) == []
     assert (processes.own, other.alive()) == ("", 0)
+
+
+def test_a_process_of_another_user_counts_as_alive(open_folder: Path) -> None:
+    """Its file may not be opened, so nothing says that it has ended."""
+    (open_folder / FOLDER).mkdir()
+    (open_folder / FOLDER / "1-other").touch(0)
+    with unwritable(open_folder):
+        assert StoreProcesses(open_folder).alive() == 1
 
 
 def test_a_killed_process_is_found_ended_once(tmp_path: Path) -> None:

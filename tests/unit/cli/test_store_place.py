@@ -4,16 +4,54 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from orbweaver.adapters.sqlite.messages import Outgoing, QueueDepth, QueueName, SqliteMessages
 from orbweaver.adapters.sqlite.processes import FOLDER, StoreProcesses
+from orbweaver.adapters.sqlite.store import StoreUnusable
 from orbweaver.app.store_ports import StorePorts
-from orbweaver.cli.store import StorePlace
+from orbweaver.cli.session import store_session
+from orbweaver.cli.stack import Depths
+from orbweaver.cli.store import StorePlace, is_store, opened_store
+from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.model.settings import Settings
+from tests.unprivileged import unwritable
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 HOLD_S = 360
+
+
+async def test_a_store_that_can_only_be_read_is_looked_at(open_folder: Path) -> None:
+    """Crawls, queues and processes are; what changes a crawl names the folder and the remedy."""
+    async with opened_store(open_folder, {}) as ports:
+        begun = await store_session(ports).control.start(CrawlSpec(seeds=("https://a.example/",)))
+        await store_session(ports).read(begun.id)  # imports what is needed, by the tests' user
+    with unwritable(open_folder):
+        async with opened_store(open_folder, {}) as ports:
+            session = store_session(ports)
+            found = await session.read(None)
+            assert (found.status.crawl.id, found.depths) == (begun.id, Depths(waiting=1))
+            assert "nothing works on this store" in (await session.place.idle_workers() or "")
+            with pytest.raises(StoreUnusable, match=f"{open_folder} can be read, but not written"):
+                await session.control.pause(begun.id)
+        for works, writes in ((0, True), (1, False)):
+            with pytest.raises(StoreUnusable, match="give this user the right to write"):
+                async with opened_store(open_folder, {}, works=works, writes=writes):
+                    pass
+
+
+async def test_a_store_that_may_not_be_entered_is_not_taken_for_none(open_folder: Path) -> None:
+    """Opening it says that this user may not; no stack is asked instead."""
+    folder = open_folder / ".orbweaver"
+    folder.mkdir(0)
+    with unwritable(open_folder):
+        assert is_store(folder)
+        with pytest.raises(StoreUnusable, match="it cannot be opened"):
+            async with opened_store(folder, {}):
+                pass
+    assert not is_store(open_folder)
 
 
 def test_a_store_is_idle_once_no_process_works_on_it(tmp_path: Path) -> None:

@@ -56,8 +56,11 @@ class StoreProcesses:
             if path.name == self.own:
                 number += 1
                 continue
-            with _opened(path) as opened:
-                number += opened is not None and not _locked(opened)
+            try:
+                with _opened(path) as opened:
+                    number += opened is not None and not _locked(opened)
+            except PermissionError:  # another user's: it may be alive
+                number += 1
         return number
 
     def _files(self) -> list[Path]:
@@ -70,7 +73,7 @@ class StoreProcesses:
 @contextmanager
 def _opened(path: Path) -> Iterator[int | None]:
     try:
-        number = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         yield None
         return

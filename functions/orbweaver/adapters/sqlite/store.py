@@ -10,12 +10,17 @@ Rules
 - The write-ahead log is brought into the file after `CHECKPOINT_PAGES`: what is written often
   between two of these moments is written there once.
 - What SQLite refuses is told with what to do about it, by its error codes and never by its texts.
+- A store that this user cannot write can be read. While a process writes it, SQLite reads by the
+  files which that one has beside it. Else it takes the file for one that never changes, and every
+  read makes sure that it did not.
 
-Source: sqlite.org/wal.html, sqlite.org/pragma.html#pragma_synchronous, sqlite.org/rescode.html.
+Source: sqlite.org/wal.html (and there 5, "Read-Only Databases"),
+sqlite.org/pragma.html#pragma_synchronous, sqlite.org/rescode.html.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -49,21 +54,30 @@ class StoreUnusable(StoreError, Permanent):
 class SqliteStore:
     """One file, as this process sees it."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path, *, writes: bool = True) -> None:
         """Take an open connection; see `open`."""
         self._db = connection
         self.path = path
         self.id = ""
+        self._writes = writes
+        # The state of a file that is taken for one that never changes.
+        self._frozen: tuple[int, int] | None = None
 
     @classmethod
-    def open(cls, path: Path, *, durable: bool = False, busy_s: float = BUSY_S) -> Self:
+    def open(
+        cls, path: Path, *, durable: bool = False, busy_s: float = BUSY_S, writes: bool = True
+    ) -> Self:
         """Open a store, or make one where no file is; raises PortError with what to do.
 
         With `durable` a commit outlives a power failure too. `busy_s` is how long a write waits for
-        those of other processes.
+        those of other processes. Without `writes` it may be one that this user cannot write.
         """
         if sqlite3.sqlite_version_info < SQLITE_MIN:
             raise StoreUnusable(f"SQLite {sqlite3.sqlite_version} is too old: use 3.24 or newer")
+        if not _is_writable(path):
+            if writes:
+                raise StoreUnusable(_unwritable(path))
+            return cls._open_to_read(path, busy_s)
         try:
             # Cookies and secrets are nothing for other users of the machine.
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -84,6 +98,27 @@ class SqliteStore:
             raise
         return store
 
+    @classmethod
+    def _open_to_read(cls, path: Path, busy_s: float) -> Self:
+        state = _state(path)
+        try:
+            store = cls(_connected(path, "mode=ro", busy_s), path, writes=False)
+        except sqlite3.DatabaseError as error:
+            if error.sqlite_errorcode & 0xFF not in _FILES_LACK:
+                _raise(error, path)
+            if _size(path, "-wal"):
+                said = "a killed process left its last commits there: reading them takes writing"
+                raise StoreUnusable(f"{path}-wal: {said}; {_unwritable(path)}") from error
+            store = cls(_connected(path, "immutable=1", busy_s), path, writes=False)
+            store._frozen = state
+        try:
+            with store.reading():
+                store._prepare_to_read()
+        except BaseException:
+            store.close()
+            raise
+        return store
+
     def close(self) -> None:
         """Close the file; the last process to do so brings the write-ahead log into it."""
         self._db.close()
@@ -91,6 +126,8 @@ class SqliteStore:
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Do what is within in one transaction, all or nothing; it awaits nothing."""
+        if not self._writes:
+            raise StoreUnusable(_unwritable(self.path))
         db = self._db
         try:
             db.execute("BEGIN IMMEDIATE")
@@ -110,7 +147,13 @@ class SqliteStore:
         try:
             yield self._db
         except sqlite3.DatabaseError as error:
+            self._check_frozen()
             _raise(error, self.path)
+        self._check_frozen()
+
+    def _check_frozen(self) -> None:
+        if self._frozen is not None and self._frozen != _state(self.path):
+            raise StoreBusy(f"{self.path}: it was written while it was read: repeat the command")
 
     def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Read all rows of one statement."""
@@ -125,25 +168,32 @@ class SqliteStore:
 
     def _prepare(self, *, durable: bool, until_s: float) -> None:
         db = self._db
-        # In this order: both are written at once, maybe in this moment by another process.
-        (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        (application,) = db.execute("PRAGMA application_id").fetchone()
-        if application != APPLICATION_ID and tables:
-            raise StoreUnusable(f"{self.path} is a database of another program: name another file")
+        tables = self._count_tables()
         if not tables:
             db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         self._log_ahead(until_s)
         db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-        db.execute(f"PRAGMA cache_size = -{CACHE_KB}")
         db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         db.execute(f"PRAGMA journal_size_limit = {CHECKPOINT_PAGES * PAGE_BYTES}")
-        db.execute("PRAGMA temp_store = MEMORY")
         # What is deleted from a page that stays is overwritten, which takes no more writing.
         db.execute("PRAGMA secure_delete = FAST")
         if not tables:
             self._make()
         self._check()
-        (self.id,) = db.execute("SELECT value FROM facts WHERE name = 'id'").fetchone()
+
+    def _prepare_to_read(self) -> None:
+        if not self._count_tables():
+            raise StoreUnusable(f"{self.path} is empty, and {_unwritable(self.path)}")
+        self._check()
+
+    def _count_tables(self) -> int:
+        """Count the tables of a store, none where it is still to be made."""
+        # In this order: both are written at once, maybe in this moment by another process.
+        (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        (application,) = self._db.execute("PRAGMA application_id").fetchone()
+        if application != APPLICATION_ID and tables:
+            raise StoreUnusable(f"{self.path} is a database of another program: name another file")
+        return int(tables)
 
     def _log_ahead(self, until_s: float) -> None:
         """Have writes go to a log beside the file; two processes that begin at once take turns."""
@@ -178,6 +228,54 @@ class SqliteStore:
                 f"{NEWER}: {self.path} is of version {version}, and up to {VERSION} is read here:"
                 " install that version of Orbweaver or a newer one, or name another folder"
             )
+        self._db.execute(f"PRAGMA cache_size = -{CACHE_KB}")
+        self._db.execute("PRAGMA temp_store = MEMORY")
+        (self.id,) = self._db.execute("SELECT value FROM facts WHERE name = 'id'").fetchone()
+
+
+def _connected(path: Path, mode: str, busy_s: float) -> sqlite3.Connection:
+    uri = f"{path.absolute().as_uri()}?{mode}"
+    db = sqlite3.connect(
+        uri, timeout=busy_s, isolation_level=None, cached_statements=STATEMENTS_KEPT, uri=True
+    )
+    try:
+        db.execute("SELECT count(*) FROM sqlite_master").fetchone()  # opens what lies beside it
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _is_writable(path: Path) -> bool:
+    """Whether this user may write a file, those beside it and new ones; where there is any."""
+    files = [path.with_name(f"{path.name}{end}") for end in ("", "-wal", "-shm")]
+    there = [file for file in files if _may(file, os.F_OK)]
+    return not there or all(_may(one, os.W_OK) for one in (path.parent, *there))
+
+
+def _may(path: Path, mode: int) -> bool:
+    return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _unwritable(path: Path) -> str:
+    return (
+        f"{path.parent} can be read, but not written: give this user the right to write the folder"
+        " and the files in it, on a file system that is not read-only, or name another store"
+    )
+
+
+def _state(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_mtime_ns, found.st_size
+
+
+def _size(path: Path, end: str) -> int:
+    beside = path.with_name(f"{path.name}{end}")
+    return beside.stat().st_size if beside.exists() else 0
+
+
+# What SQLite says where it lacks files beside a log, and may not make them.
+_FILES_LACK = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 
 # By primary error code: whether it may pass, and what to do.

@@ -331,7 +331,7 @@ def start(arguments: Namespace, around: Surroundings) -> int:
     display = around.display(arguments)
 
     async def go() -> int:
-        async with chosen(arguments, around) as session:
+        async with chosen(arguments, around, writes=True) as session:
             custom.check_deployed(session.settings, wanted.items, custom.FIX)
             try:
                 if arguments.refetch is not None:

@@ -79,7 +79,7 @@ async def _look(arguments: Namespace, around: Surroundings) -> Mapping[str, int]
 async def _forget(arguments: Namespace, around: Surroundings) -> int:
     from orbweaver.erasure.erasure import Forgetter
 
-    async with chosen(arguments, around) as session:
+    async with chosen(arguments, around, writes=not arguments.dry_run) as session:
         stores, scope, look = await _preview(arguments, session, around)
         if arguments.dry_run:
             done = await Forgetter(stores, around.note).count(scope, look)
