@@ -158,6 +158,22 @@ def test_check_reads_the_usual_file(stage: Stage) -> None:
     assert "crawl.toml is in order" in stage.said
 
 
+def test_check_tells_seeds_that_only_this_machine_asks_for(stage: Stage) -> None:
+    """Its own servers by a store or a stack here; private networks and odd ports by none."""
+    put(stage, f'seeds = ["{SITE}/"]')
+    assert stage.run("check") == 0
+    assert "this machine alone" not in stage.said
+    seeds = ["http://localhost:8000/", "http://127.0.0.1:4711/", "http://10.0.0.1/", f"{SITE}:9/"]
+    put(stage, f"seeds = {seeds}")
+    assert stage.run("check") == 0
+    assert (
+        " on this machine alone at http://localhost:8000/, http://127.0.0.1:4711/: a stack on AWS"
+        " refuses it\n"
+    ) in stage.said
+    assert "asks http://10.0.0.1/ (10.0.0.1 is private, unless a stack allows it), " in stage.said
+    assert f"{SITE}:9/ (port 9 is not one of 80, 443, " in stage.said
+
+
 def test_check_names_what_is_odd_and_no_mistake(stage: Stage) -> None:
     """A seed that is named twice counts once; a webhook by http is for stacks of this machine."""
     webhook = '[notify]\nwebhook = "http://127.0.0.1:9000/"\n'

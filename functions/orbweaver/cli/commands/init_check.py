@@ -31,11 +31,13 @@ from orbweaver.control.definition_lines import line_of, lines_of_keys
 from orbweaver.control.schedule import recurrence_in
 from orbweaver.control.spec_checks import crawl_of, problems_of
 from orbweaver.control.webhook import shown
-from orbweaver.diagnostics.rule_texts import kept_words, rule_words
+from orbweaver.diagnostics.rule_texts import kept_words, never_asked, rule_words
+from orbweaver.model.address_policy import THIS_MACHINE, parse_allowed
 from orbweaver.model.amounts import dollars_text, size_text
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.item_rules import ItemRule, ValueKind, ValueSource, columns_of
+from orbweaver.model.redacted_names import local_of, origins_of
 from orbweaver.model.url import canonicalize
 from orbweaver.model.user_agent import OPEN_HEADERS
 from orbweaver.politeness.host_schedule import spacing_ms
@@ -206,15 +208,7 @@ def check(arguments: Namespace, around: Surroundings) -> int:
 def explained(crawl: Crawl, plan: CrawlSpec) -> Iterator[tuple[str, str]]:
     """Say what a crawl would do, and what it would not; sentences under a word each."""
     yield "name", f"{crawl.name}: runs of this name share what they have seen"
-    yield "begins", f"at {_some(crawl.seeds)}" if crawl.seeds else "at sitemaps alone"
-    # In whichever form they are given.
-    named = Counter(canonicalize(seed, tracking=crawl.stripped) for seed in plan.seeds)
-    if twice := tuple(seed for seed, times in named.items() if times > 1):
-        yield "begins", f"once at each seed, although more often is named {_some(twice)}"
-    if crawl.sitemap_urls:
-        yield "begins", f"with what is listed in {_some(crawl.sitemap_urls)}"
-    if crawl.sitemaps:
-        yield "begins", "with the sitemaps that robots.txt of the seeds' hosts names"
+    yield from _begins(crawl, plan)
     yield "follows", f"{_SCOPES[crawl.scope]}, up to {text.plural(crawl.depth_max, 'link')} deep"
     if crawl.include:
         yield "follows", f"of these only URLs in which one is found of {_some(crawl.include)}"
@@ -232,12 +226,41 @@ def explained(crawl: Crawl, plan: CrawlSpec) -> Iterator[tuple[str, str]]:
     yield from _budgets(crawl)
     yield from (("keeps", words) for words in kept_words(crawl))
     yield "never", "renders pages, or takes links of anything but HTML and sitemaps"
-    yield "never", "asks addresses that are not public, unless the stack allows them"
+    yield "never", "asks addresses that are not public, but servers of this machine in the seeds"
+    if never := _inward(crawl)[1]:
+        yield "never", f"asks {_some(never)}"
     if crawl.noindex_skipped:
         yield "never", "records pages that ask not to be indexed"
     if crawl.canonical_only:
         yield "never", "records pages that name another one as canonical"
     yield from _afterwards(crawl, plan)
+
+
+def _begins(crawl: Crawl, plan: CrawlSpec) -> Iterator[tuple[str, str]]:
+    yield "begins", f"at {_some(crawl.seeds)}" if crawl.seeds else "at sitemaps alone"
+    if own := _inward(crawl)[0]:
+        yield "begins", f"on this machine alone at {_some(own)}: a stack on AWS refuses it"
+    # In whichever form they are given.
+    named = Counter(canonicalize(seed, tracking=crawl.stripped) for seed in plan.seeds)
+    if twice := tuple(seed for seed, times in named.items() if times > 1):
+        yield "begins", f"once at each seed, although more often is named {_some(twice)}"
+    if crawl.sitemap_urls:
+        yield "begins", f"with what is listed in {_some(crawl.sitemap_urls)}"
+    if crawl.sitemaps:
+        yield "begins", "with the sitemaps that robots.txt of the seeds' hosts names"
+
+
+def _inward(crawl: Crawl) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """List the seeds that a crawl on this machine alone asks for, and those that none does."""
+    origins, here = origins_of(crawl), parse_allowed(THIS_MACHINE)
+    own, never = [], []
+    for seed in (*crawl.seeds, *crawl.sitemap_urls):
+        inward = local_of(seed) is not None
+        if (why := never_asked(seed, here, origins)) is not None:
+            never.append(f"{seed} ({why}{', unless a stack allows it' if inward else ''})")
+        elif inward:
+            own.append(seed)
+    return tuple(own), tuple(never)
 
 
 def _afterwards(crawl: Crawl, plan: CrawlSpec) -> Iterator[tuple[str, str]]:
