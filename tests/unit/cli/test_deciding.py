@@ -25,9 +25,13 @@ def stage(tmp_path: Path) -> Stage:
     [
         ("url HTTP://Example.COM:80/a/../b?utm_source=x#y", 0, "http://example.com/b\n"),
         ("url ../c --base http://example.com/a/b", 0, "http://example.com/c\n"),
-        ("url ../c", 2, "'../c': not an absolute URL\n"),
-        ("url x --base ../c", 2, "'../c': not an absolute URL\n"),
-        ("url http://me:secret@[/?token=x", 2, "'http://…@[/?…': not an absolute URL\n"),
+        ("url ../c", 2, "'../c': not an absolute URL: give"),
+        ("url x --base ../c", 2, "'../c': not an absolute URL: give"),
+        (
+            "url http://me:secret@[/?token=x",
+            2,
+            "'http://…@[/?…': not an absolute URL: give",
+        ),
         ("url http://x --seed example.com", 2, "URL: 'example.com' cannot be crawled"),
         ("url http://x --strip-parameter a=b", 2, "--strip-parameter: 'a=b' is not a parameter's"),
     ],

@@ -227,9 +227,10 @@ def test_a_page_is_shown_whole(stage: Stage) -> None:
     ("line", "code", "said"),
     [
         (f"page {SITE}/none", 1, f"there is no record of {SITE}/none in any crawl"),
+        (f"page {SITE}/none", 1, f": `orbweaver explain {SITE}/none` says why"),
         (f"page {SITE}/none --crawl {RUN}", 1, f"in {RUN}"),
         ("page example.com", 2, "'example.com': not an absolute URL"),
-        ("page x --crawl none", 2, "'x': not an absolute URL"),
+        ("page x --crawl none", 2, "'x': not an absolute URL: give one like https"),
         (f"page {SITE} --crawl none", 2, "no crawl has the id or name 'none'"),
     ],
 )

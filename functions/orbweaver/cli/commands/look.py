@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
@@ -128,7 +129,8 @@ async def page(arguments: Namespace, around: Surroundings) -> int:
             return await _pour(session.ports.files, records, around, texts=arguments.text)
     if not records:
         where = f"in {crawl.id}" if crawl else "in any crawl"
-        around.note(f"there is no record of {url} {where}")
+        why = f"`orbweaver explain {shlex.quote(url)}` says why"
+        around.note(f"there is no record of {url} {where}: {why}")
         return FAILED
     for place, record in enumerate(records):
         cells = json.loads(json.dumps(page_as_json(record)))

@@ -134,7 +134,8 @@ def canonical(reference: str, base: str | None = None) -> str:
     try:
         return canonicalize(reference, base)
     except ValueError as error:
-        raise UsageError(f"{text.cut(redacted(reference), 200)!r}: {error}") from error
+        like = "" if base else ": give one like https://example.com/page"
+        raise UsageError(f"{text.cut(redacted(reference), 200)!r}: {error}{like}") from error
 
 
 def _lines(body: dict[str, Any], indent: int = 0) -> list[str]:
