@@ -116,8 +116,9 @@ class Reason(StrEnum):
     )
     CONTENT_TYPE = _skipped(
         "content_type",
-        "it is not HTML; error says what it looks like where it was said to be something else;"
-        " archives and the like are not asked for, if their names say what they are",
+        "an image, a PDF or another file that is not HTML; error says what it looks like where it"
+        " was said to be something else; archives and the like are not asked for, if their names"
+        " say what they are",
     )
     EMPTY = _skipped("empty", "204 or 205")
     CANONICAL = _skipped(
@@ -140,7 +141,10 @@ class Reason(StrEnum):
     REDIRECT_LIMIT = _failed("redirect_limit", "the tenth redirect in a row led on")
     SITEMAP_INVALID = _failed("sitemap_invalid", "what was to be a sitemap is none")
     FORBIDDEN = _failed("forbidden", "401, 403 or 407")
-    HTTP_CLIENT_ERROR = _failed("http_client_error", "another 4xx")
+    HTTP_CLIENT_ERROR = _failed(
+        "http_client_error",
+        "the server has no such page or refuses the request: 404, 410 or another 4xx",
+    )
     HTTP_SERVER_ERROR = _passing(
         "http_server_error", "5xx, 408 or 425, four times where it may help"
     )

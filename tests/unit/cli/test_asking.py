@@ -93,6 +93,20 @@ def test_report(ended: Stage) -> None:
     ]
 
 
+def test_report_says_what_may_be_done(stage: Stage) -> None:
+    """Where the meaning of a reason does not say it."""
+    stage.site += [
+        Row("/x", Outcome.FAILED, Reason.HTTP_CLIENT_ERROR),
+        Row("/y", Outcome.SKIPPED, Reason.CONTENT_TYPE),
+    ]
+    stage.run("status shop --watch")
+    assert stage.run("report shop") == 0
+    assert "remedy: --exclude spares the requests, --bodies all stores such files" in stage.said
+    assert f"`orbweaver explain URL` names the page with the link; `orbweaver retry {ID}`" in (
+        stage.said
+    )
+
+
 def test_report_leaves_out_what_was_crawled_after_all(ended: Stage) -> None:
     """A link that is too deep on one page may be near enough on another; that one counts."""
     ended.world.samples[ID] = {"scope": (f"{SITE}/a", f"{SITE}/deep", f"{SITE}/b", "no url")}

@@ -86,7 +86,12 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
             "record": record(Outcome.FAILED, Reason.HTTP_CLIENT_ERROR, status=404, error="gone"),
         },
         UrlStatus.ENDED,
-        ["failed: http_client_error (another 4xx)", "status: 404", "error: gone", "attempt: 1"],
+        [
+            f"failed: http_client_error ({Reason.HTTP_CLIENT_ERROR.means})",
+            "status: 404",
+            "error: gone",
+            "attempt: 1",
+        ],
     ),
     "retrying": (
         {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -14,6 +15,7 @@ from orbweaver.diagnostics.host_status import HostView
 from orbweaver.diagnostics.refusal_report import Report, Skipped
 from orbweaver.diagnostics.rule_texts import moment
 from orbweaver.model.cuts import COUNTER
+from orbweaver.model.outcome import Reason
 
 HEAD = ("host", "claimed", "ended", "failed", "queued", "delay", "robots.txt", "next request")
 UNKNOWN = "-"
@@ -22,6 +24,12 @@ TITLES = {
     "skipped": "URLs that were skipped",
     "failed": "URLs that failed",
     COUNTER: "parts of pages that are cut",
+}
+# What a person may do about it, where the meaning does not say it.
+REMEDIES: Mapping[str, str] = {
+    Reason.CONTENT_TYPE: "--exclude spares the requests, --bodies all stores such files",
+    Reason.HTTP_CLIENT_ERROR: "`orbweaver explain URL` names the page with the link; `orbweaver"
+    " retry {id}` asks again",
 }
 
 
@@ -92,6 +100,8 @@ def _lines(found: Report) -> list[str]:
         for line, row in zip(those, text.table(rows, right=(0,)), strict=True):
             lines += [f"  {row}", *(f"      {text.cut(url, 200)}" for url in line.samples)]
             lines += [f"      error: {text.cut(cause, 300)}" for cause in line.causes]
+            if line.kind != "refused" and line.reason in REMEDIES:
+                lines.append(f"      remedy: {REMEDIES[line.reason].format(id=found.crawl.id)}")
     return lines
 
 
