@@ -239,7 +239,12 @@ def test_a_crawl_that_stands_still() -> None:
     assert not stalled(meter.see(reading_of(counts, after_s=63, depths=empty)))
     paused = meter.see(reading_of(counts, after_s=300, depths=empty, state=State.PAUSED))
     assert not stalled(paused)
-    assert lines.notices(paused) == [("paused", "`orbweaver resume shop-20261121-090000` goes on")]
+    goes_on = "`orbweaver resume shop-20261121-090000` goes on"
+    assert lines.notices(paused) == [("paused", goes_on)]
+    stored = replace(paused, reading=replace(paused.reading, billed=False))
+    assert lines.notices(stored) == [
+        ("paused", f"{goes_on}; so does the same `orbweaver crawl` again")
+    ]
 
 
 def test_for_machines() -> None:

@@ -235,7 +235,8 @@ def notices(view: View) -> list[tuple[str, str]]:
         if row.no_robots and row.queued != 0 and not view.ended
     ]
     if view.crawl.state is State.PAUSED:
-        found.append(("paused", f"`orbweaver resume {view.crawl.id}` goes on"))
+        same = "" if view.reading.billed else "; so does the same `orbweaver crawl` again"
+        found.append(("paused", f"`orbweaver resume {view.crawl.id}` goes on{same}"))
     if view.quiet_ms >= QUIET_MS_MIN and view.idle_ms < IDLE_MS_MIN:
         since = text.roughly(view.quiet_ms / 1000)
         found.append(("quiet", f"no URL has ended for {since}{_held(view)}"))
