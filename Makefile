@@ -117,6 +117,9 @@ wheel: setup ## build the wheel into dist/
 
 setup: python ## install all that is needed (.venv, .local/emulator, node_modules)
 	@$(PYTHON) tools/bootstrap.py venv emulator node
+ifeq ($(MAKECMDGOALS),setup)
+	@echo "[setup] done; next: . .venv/bin/activate, then orbweaver crawl URL; or make demo, make test"
+endif
 
 venv: python
 	@$(PYTHON) tools/bootstrap.py venv

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -45,6 +46,22 @@ def test_npm_packages_run_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     settings = (ROOT / ".npmrc").read_text().split()
     assert "ignore-scripts=true" in settings
     assert "ignore-scripts=false" not in settings
+
+
+def test_the_set_up_says_what_comes_next() -> None:
+    """Once it was asked for; what only needs it goes on by itself."""
+    said = {
+        goal: subprocess.run(
+            ["make", "-n", goal],  # noqa: S607 - by the path
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for goal in ("setup", "demo")
+    }
+    assert "next: . .venv/bin/activate, then orbweaver crawl URL" in said["setup"]
+    assert "next:" not in said["demo"]
 
 
 # --- Node ---------------------------------------------------------------------------------------
