@@ -28,7 +28,9 @@ def write(folder: Path) -> None:
     from orbweaver.cli.stack import LOCAL_CONTEXT
 
     folder.mkdir(parents=True, exist_ok=True)
-    for name, context in prebuilt.contexts({**CONTEXT, **LOCAL_CONTEXT}).items():
+    contexts = prebuilt.contexts({**CONTEXT, **LOCAL_CONTEXT})
+    for place, (name, context) in enumerate(contexts.items(), 1):
+        print(f"template {name} ({place} of {len(contexts)})", file=sys.stderr)
         made = {"context": context, "template": template_of(context)}
         text = json.dumps(made, indent=1, sort_keys=True)
         (folder / f"{name}.json").write_text(f"{text}\n")

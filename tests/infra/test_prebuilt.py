@@ -10,6 +10,7 @@ import pytest
 
 from infra.runtime import host_runtime
 from localstack import extras, prebuilt, ship
+from orbweaver.model.address_policy import THIS_MACHINE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,13 +72,17 @@ def test_workers_that_are_switched_off_stay_off(local: Synthesized) -> None:
 
 
 def test_the_wheel_carries_the_contexts_of_a_local_stack(
-    local: Synthesized, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    local: Synthesized,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """With and without Parquet; any other context needs CDK, and the error says how to get it."""
     monkeypatch.setattr(ship, "template_of", lambda _: reduced(local))
     monkeypatch.setattr(prebuilt, "TEMPLATES", tmp_path)
     ship.write(tmp_path)
-    usual = {"target": "local", "allow_addresses": "127.0.0.0/8,::1/128", prebuilt.KEY: "{}"}
+    assert capsys.readouterr().err == "template whole (1 of 2)\ntemplate jsonl (2 of 2)\n"
+    usual = {"target": "local", "allow_addresses": THIS_MACHINE, prebuilt.KEY: "{}"}
     for context in (usual, {**usual, "export_formats": "jsonl"}, {**usual, "worker_enabled": "no"}):
         assert prebuilt._template(context)["Outputs"] == local.template["Outputs"]
     changed = {**usual, "contact": "me", prebuilt.KEY: '{"contact": "me"}'}
