@@ -14,7 +14,7 @@ COMPUTING := tests/unit tests/property tests/simulation
 SHELL         := /bin/sh
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-long check lint format typecheck pytest unit simulate mutants chaos fairness bench \
-        serving computing waiting fuzz scale export-scale hostile-site deployed arm64 \
+        serving computing waiting fuzz scale yield export-scale hostile-site deployed arm64 \
         setup venv up down status wheel lock clean python
 
 help: ## list the targets
@@ -89,6 +89,10 @@ bench: setup ## ours beside other crawlers; ARGS="--quick --sites python,generat
 fuzz: venv ## fuzzers, a minute for each of what strangers write; ARGS="--seconds 10 --only robots"
 	@$(PYTHON) tools/bootstrap.py fuzz
 	@$(PY) -m tests.fuzz $(ARGS)
+
+yield: setup ## what the first requests to real applications find; ARGS="--apps cgit --crawlers ours,wget"
+	@$(PYTHON) tools/bootstrap.py bench
+	@$(PY) -m bench.yield $(ARGS)
 
 scale: venv ## a thousand workers over a hundred thousand hosts, in virtual time; ARGS="--only grid"
 	@$(PY) -m bench.scale $(ARGS)

@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def arguments() -> argparse.Namespace:
-    """Read where to begin, and how many requests may go at once."""
+def arguments(*switches: str) -> argparse.Namespace:
+    """Read where to begin, how many requests may go at once, and a client's own switches."""
     parser = argparse.ArgumentParser()
     parser.add_argument("url")
     parser.add_argument("--at-once", type=int, default=64)
+    for switch in switches:
+        parser.add_argument(switch, action="store_true")
     return parser.parse_args()
 
 

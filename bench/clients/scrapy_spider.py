@@ -2,7 +2,8 @@
 
 What is set beside the job that all have: `DOWNLOAD_VERIFY_CERTIFICATES` (off by default), no log
 lines a page (the documentation on broad crawls asks for that), and none of its web console. The
-authorities that it trusts are OpenSSL's: `SSL_CERT_FILE`.
+authorities that it trusts are OpenSSL's: `SSL_CERT_FILE`. `--breadth-first` has it take links in
+order in which they were found, as its documentation has that; else the last found comes first.
 """
 
 from __future__ import annotations
@@ -22,6 +23,11 @@ from bench.clients.said import arguments, said
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
+BREADTH_FIRST = {
+    "DEPTH_PRIORITY": 1,
+    "SCHEDULER_DISK_QUEUE": "scrapy.squeues.PickleFifoDiskQueue",
+    "SCHEDULER_MEMORY_QUEUE": "scrapy.squeues.FifoMemoryQueue",
+}
 GOT = {"pages": 0, "titles": 0, "bytes": 0}
 
 
@@ -45,9 +51,8 @@ class Spider(scrapy.Spider):  # type: ignore[misc]
 
     def parse(self, response: Any, **_: Any) -> Iterator[Any]:
         """Read the title, follow the links."""
-        if not isinstance(response, TextResponse) or b"text/html" not in (
-            response.headers.get("Content-Type") or b""
-        ):
+        content_type = response.headers.get("Content-Type") or b""
+        if not isinstance(response, TextResponse) or b"html" not in content_type:
             return
         GOT["pages"] += 1
         GOT["bytes"] += len(response.body)
@@ -58,13 +63,14 @@ class Spider(scrapy.Spider):  # type: ignore[misc]
 
 def main() -> None:
     """Crawl what the command line names."""
-    asked = arguments()
+    asked = arguments("--breadth-first")
     host = asked.url.partition("://")[2].partition("/")[0].partition(":")[0]
-    at_once = {
+    settings: dict[str, Any] = BREADTH_FIRST if asked.breadth_first else {}
+    settings |= {
         "CONCURRENT_REQUESTS": asked.at_once,
         "CONCURRENT_REQUESTS_PER_DOMAIN": asked.at_once,
     }
-    process = CrawlerProcess(at_once)
+    process = CrawlerProcess(settings)
     process.crawl(Spider, start_url=asked.url, allowed_domains=[host])
     process.start()
     said(GOT, {"scrapy": scrapy.__version__, "python": sys.version.split()[0]})

@@ -1,0 +1,78 @@
+"""An application as the bench sees it: how it is made, served, and what a request to it shows."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from bench.yields import packages
+from bench.yields.judging import Truth
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from bench.yields.place import Place
+
+TRUTH = "truth.json"
+
+
+class Prepare(Protocol):
+    """Fills a new folder with an application and its content; returns what its articles are."""
+
+    def __call__(self, place: Place) -> Truth: ...
+
+
+class Serve(Protocol):
+    """Starts all servers of an application; the one on the port writes the log."""
+
+    def __call__(self, place: Place, port: int) -> None: ...
+
+
+class KeysOf(Protocol):
+    """Returns the keys of what the answer to a GET of this target shows; none of most."""
+
+    def __call__(self, target: str) -> Iterable[str]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Application:
+    """An application with content."""
+
+    name: str
+    title: str
+    prepare: Prepare
+    serve: Serve
+    keys_of: KeysOf
+    packages: Sequence[str] = ()
+    start: str = "/"
+    # Options of our crawler without which it could not crawl the application at all.
+    owner: Sequence[str] = ()
+
+    def made(self, place: Place) -> Truth:
+        """Have it made, once for each version of what makes it; returns its articles."""
+        packages.unpack(self.packages)
+        stamp = place.path(".made")
+        source = inspect.getsource(sys.modules[self.prepare.__module__])
+        version = hashlib.sha256(source.encode()).hexdigest()
+        if not stamp.is_file() or stamp.read_text() != version:
+            place.renew()
+            _write(place, self.prepare(place))
+            place.open.close()  # what was started to make it
+            stamp.write_text(version)
+        return _read(place)
+
+
+def _write(place: Place, truth: Truth) -> None:
+    if not truth.articles:
+        raise RuntimeError(f"{place.name} was made without articles")
+    kept = {"articles": sorted(truth.articles), "aliases": dict(truth.aliases)}
+    place.write(TRUTH, json.dumps(kept, ensure_ascii=False, indent=1))
+
+
+def _read(place: Place) -> Truth:
+    kept = json.loads(place.path(TRUTH).read_text())
+    return Truth(articles=frozenset(kept["articles"]), aliases=kept["aliases"])

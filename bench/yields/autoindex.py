@@ -1,0 +1,72 @@
+"""Apache's own listing of folders over the documentation of a few packages.
+
+An article is a folder's listing, in the order that it has without a query, or an HTML file. The
+listing has links that sort it anew, and most of the files are no HTML.
+"""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+from bench.yields import web
+from bench.yields.application import Application
+from bench.yields.judging import Truth, query_of
+from bench.yields.packages import extract, fetched
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from bench.yields.place import Place
+
+DOCUMENTATION = (
+    "git-doc",
+    "libtiff-doc",
+    "postfix-doc",
+    "privoxy",
+    "swig4.0-examples",
+)
+SITE = """\
+DocumentRoot "{files}"
+DirectoryIndex disabled
+IndexOptions FancyIndexing HTMLTable NameWidth=*
+<Directory "{files}">
+  Options Indexes
+</Directory>
+"""
+
+
+def prepare(place: Place) -> Truth:
+    """Unpack documentation, and list its folders and HTML files."""
+    files, unpacked = place.path("files"), place.path("unpacked")
+    for archive in fetched(DOCUMENTATION, place.path("archives")):
+        extract(archive, unpacked)
+    shutil.move(unpacked / "usr" / "share" / "doc", files)
+    shutil.rmtree(unpacked)
+    for path in files.rglob("*"):
+        if path.is_symlink():
+            path.unlink()  # what it leads to has an address of its own
+    folders = [f"/{path.relative_to(files)}/" for path in files.rglob("*") if path.is_dir()]
+    pages = [f"/{path.relative_to(files)}" for path in files.rglob("*.html")]
+    place.hand_over()
+    return Truth(articles=frozenset(["/", *folders, *pages]))
+
+
+def serve(place: Place, port: int) -> None:
+    """Serve the folder."""
+    web.serve(place, port, SITE.format(files=place.path("files")))
+
+
+def keys_of(target: str) -> Iterable[str]:
+    """Name the file, or the folder as it is listed without a query."""
+    path, query = query_of(target)
+    return () if query and path.endswith("/") else (path,)
+
+
+APPLICATION = Application(
+    name="apache",
+    title="Apache index",
+    prepare=prepare,
+    serve=serve,
+    keys_of=keys_of,
+)

@@ -1,0 +1,147 @@
+"""The command: applications one after the other, each with every crawler; a table and JSON."""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench.session import machine
+from bench.yields import crawlers, running
+from bench.yields.applications import ALL
+from bench.yields.judging import judged
+from bench.yields.place import HOME, Unavailable, free_port, placed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from bench.yields.application import Application
+    from bench.yields.crawlers import Crawler
+
+INTERRUPTED = 130
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Measure what the command line asks for; 1 if nothing could be measured."""
+    parser = _parser()
+    asked = parser.parse_args(words)
+    try:
+        applications = [ALL[name] for name in asked.apps.split(",")]
+        taking = crawlers.named(asked.crawlers.split(","), shlex.split(asked.options))
+    except KeyError as unknown:
+        parser.error(f"{unknown} is none of {', '.join((*ALL, *crawlers.NAMES))}")
+    points = sorted({int(point) for point in asked.requests.split(",")})
+    results: dict[str, Any] = {
+        "at": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        "machine": machine(),
+        "points": points,
+        "options": asked.options,
+        "crawls": [],
+        "skipped": {},
+    }
+    bounds = running.Bounds(requests=points[-1], seconds=asked.limit, bytes=asked.memory * 2**20)
+    try:
+        for application in applications:
+            for _ in _measured(application, taking, points, bounds, results, asked.setup):
+                _write(asked.out, results)
+    except KeyboardInterrupt:
+        _say("interrupted; what was measured is kept")
+        return INTERRUPTED
+    print(table(results))
+    _say(f"all of it: {asked.out}")
+    return 0 if results["crawls"] or asked.setup else 1
+
+
+def table(results: dict[str, Any]) -> str:
+    """Write the results as a table in Markdown: % of the articles by then."""
+    points = results["points"]
+    head = ["application", "crawler", *(f"{point:,}" for point in points), "mean", "in all"]
+    head += ["requests", "ended by"]
+    lines = [_row(head), _row(["---"] * 2 + ["---:"] * (len(points) + 3) + ["---"])]
+    last = ""
+    for crawl in results["crawls"]:
+        name = f"{crawl['title']}, {crawl['articles']:,}"
+        cells = [
+            "-" if share is None else f"{100 * share:.0f}" for share in crawl["shares"].values()
+        ]
+        found = f"{100 * crawl['found'] / crawl['articles']:.0f}"
+        cells += [f"{100 * crawl['area']:.0f}", found, f"{crawl['requests']:,}", crawl["ended"]]
+        lines.append(_row(["" if name == last else name, crawl["crawler"], *cells]))
+        last = name
+    lines += [f"\n{name}: skipped, {why}" for name, why in results["skipped"].items()]
+    return "\n".join(lines)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench.yield", description=__doc__)
+    parser.add_argument("--apps", default=",".join(ALL), help=",".join(ALL))
+    parser.add_argument("--crawlers", default="ours", help=",".join(crawlers.NAMES))
+    parser.add_argument("--requests", default="500,1000", help="where shares are read (500,1000)")
+    parser.add_argument("--limit", type=float, default=240, help="seconds for a crawl (240)")
+    parser.add_argument("--memory", type=int, default=3_000, help="megabytes for a crawl (3000)")
+    parser.add_argument("--options", default="", help="more options of ours, in one word")
+    parser.add_argument("--setup", action="store_true", help="only make the applications")
+    parser.add_argument("--out", type=Path, default=HOME / "results.json", help="the JSON")
+    return parser
+
+
+def _measured(
+    application: Application,
+    taking: Sequence[Crawler],
+    points: Sequence[int],
+    bounds: running.Bounds,
+    results: dict[str, Any],
+    setup: bool,
+) -> Iterator[None]:
+    """Make and serve an application, and have all crawl it; yields after each."""
+    with placed(application.name) as place:
+        try:
+            truth = application.made(place)
+            _say(f"{application.title}: {len(truth.articles):,} articles")
+            port = free_port()
+            if not setup:
+                application.serve(place, port)
+        except Unavailable as why:
+            _say(f"{application.title} is skipped: {why}")
+            results["skipped"][application.title] = str(why)
+            return
+        for crawler in [] if setup else taking:
+            if absent := crawler.absent():
+                _say(f"  {crawler.title} is skipped: {absent}")
+                results["skipped"][crawler.title] = absent
+                continue
+            ran = running.crawl(application, place, port, crawler, bounds)
+            verdict = judged(ran.requests, truth, application.keys_of, points)
+            results["crawls"].append(
+                {
+                    "application": application.name,
+                    "title": application.title,
+                    "crawler": crawler.title,
+                    "ended": ran.ended,
+                    "took_s": round(ran.took_s, 1),
+                    "resident_mb_max": ran.resident_bytes_max >> 20,
+                    **verdict,
+                }
+            )
+            _say(
+                f"  {crawler.title}: {verdict['found']:,} found by {verdict['requests']:,} requests"
+                f" in {ran.took_s:.0f} s, ended by {ran.ended}"
+            )
+            yield
+
+
+def _write(path: Path, results: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(results, ensure_ascii=False, indent=1))
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,102 @@
+"""Debian packages without installing them: fetched by apt, unpacked below .local/yield/root.
+
+What the machine has installed is used from where it is; only the rest is fetched. Nothing is
+configured, no service is started and no file outside of the folder is written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench.yields.place import HOME, ROOT, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+TRIPLET = sysconfig.get_config_var("MULTIARCH") or ""
+LIBRARIES = os.pathsep.join(
+    str(ROOT / folder) for folder in (f"usr/lib/{TRIPLET}", f"lib/{TRIPLET}", "usr/lib", "lib")
+)
+SERVER = ("apache2-bin", "apache2-data", "media-types")
+PHP = tuple(
+    f"php-{name}"
+    for name in ("fpm", "cli", "sqlite3", "mysql", "mbstring", "intl", "xml", "gd", "apcu")
+)
+FETCH_LIMIT_S = 600
+
+
+def unpack(packages: Sequence[str]) -> None:
+    """Have packages and what they need unpacked; raises Unavailable with apt's words."""
+    wanted = [*SERVER, *packages]
+    stamp = HOME / "unpacked" / hashlib.sha256(" ".join(wanted).encode()).hexdigest()[:16]
+    if stamp.is_file():
+        return
+    for tool in ("apt-get", "dpkg-deb"):
+        if shutil.which(tool) is None:
+            raise Unavailable(f"there is no {tool}: the applications are packages of Debian")
+    archives = HOME / "archives"
+    (archives / "partial").mkdir(parents=True, exist_ok=True)
+    options = ["Debug::NoLocking=1", f"Dir::Cache::archives={archives}", "APT::Sandbox::User="]
+    words = ["apt-get", "install", "--download-only", "--no-install-recommends", "-qq", "-y"]
+    done = subprocess.run(
+        [*words, *(word for option in options for word in ("-o", option)), *wanted],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=FETCH_LIMIT_S,
+    )
+    if done.returncode:
+        said = " ".join(done.stderr.split())[-300:]
+        raise Unavailable(f"apt cannot have {' '.join(packages)} (try apt-get update): {said}")
+    ROOT.mkdir(parents=True, exist_ok=True)
+    for archive in sorted(archives.glob("*.deb")):
+        extract(archive, ROOT)
+        archive.unlink()
+    _relink()
+    stamp.parent.mkdir(exist_ok=True)
+    stamp.write_text(" ".join(wanted) + "\n")
+
+
+def fetched(packages: Sequence[str], folder: Path) -> list[Path]:
+    """Fetch packages without what they need; raises Unavailable with apt's words."""
+    folder.mkdir(parents=True, exist_ok=True)
+    words = ["apt-get", "download", "-qq", "-o", "APT::Sandbox::User=", *packages]
+    done = subprocess.run(
+        words, cwd=folder, capture_output=True, text=True, check=False, timeout=FETCH_LIMIT_S
+    )
+    if done.returncode:
+        said = " ".join(done.stderr.split())[-300:]
+        raise Unavailable(f"apt cannot have {' '.join(packages)} (try apt-get update): {said}")
+    return sorted(folder.glob("*.deb"))
+
+
+def extract(archive: Path, folder: Path) -> None:
+    """Unpack a package into a folder."""
+    words = ["dpkg-deb", "-x", str(archive), str(folder)]
+    subprocess.run(words, check=True)
+
+
+def file(path: str) -> Path:
+    """Find a file of a package by a pattern: unpacked, or as installed; raises Unavailable."""
+    for folder in (ROOT, Path("/")):
+        if found := sorted(folder.glob(path)):
+            return found[-1]
+    raise Unavailable(f"no package has brought /{path}")
+
+
+def _relink() -> None:
+    """Have absolute links lead to where their targets are unpacked."""
+    for folder, names, files in os.walk(ROOT):
+        for name in (*names, *files):
+            link = Path(folder, name)
+            if link.is_symlink() and (target := link.readlink()).is_absolute():
+                within = ROOT / target.relative_to("/")
+                if within.is_symlink() or within.exists():
+                    link.unlink()
+                    link.symlink_to(within)

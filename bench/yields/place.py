@@ -1,0 +1,164 @@
+"""Folders and processes of the applications: below .local/yield, on ports of 127.0.0.1."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+PROJECT = Path(__file__).resolve().parents[2]
+HOME = PROJECT / ".local" / "yield"
+ROOT = HOME / "root"  # where packages are unpacked
+ADDRESS = "127.0.0.1"
+READY_S, STOP_S = 30.0, 10.0
+STEP_LIMIT_S = 600.0
+SAID_CHARS = 800
+
+
+class Unavailable(Exception):
+    """An application or crawler cannot be had on this machine; the message says why."""
+
+
+def free_port() -> int:
+    """Find a port that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind((ADDRESS, 0))
+        return int(probe.getsockname()[1])
+
+
+def identity() -> dict[str, Any]:
+    """Return the user that servers run as: the caller, but `nobody` for root (as Apache asks)."""
+    if os.geteuid():
+        return {}
+    user = pwd.getpwnam("nobody")
+    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """An application's folder, and the processes that were started in it."""
+
+    name: str
+    home: Path = HOME
+    open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder that holds all of the application's own files."""
+        return self.home / "apps" / self.name
+
+    def path(self, name: str) -> Path:
+        """Return a path in the folder."""
+        return self.folder / name
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a file of the folder."""
+        path = self.path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def renew(self) -> None:
+        """Have an empty folder."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        self.hand_over()
+
+    def hand_over(self) -> None:
+        """Let the servers' user own all of the folder."""
+        if user := identity():
+            for folder, names, files in os.walk(self.folder):
+                for name in (".", *names, *files):
+                    os.chown(Path(folder, name), user["user"], user["group"], follow_symlinks=False)
+
+    def run(
+        self,
+        words: Sequence[str | Path],
+        *,
+        environment: Mapping[str, str] | None = None,
+        text: str = "",
+    ) -> str:
+        """Run a step to its end and return its output; raises Unavailable with its last words."""
+        done: subprocess.CompletedProcess[str] = subprocess.run(
+            [str(word) for word in words],
+            cwd=self.folder,
+            env={**os.environ, **self._surroundings(), **(environment or {})},
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=STEP_LIMIT_S,
+            **identity(),
+        )
+        if done.returncode:
+            said = (done.stdout + done.stderr)[-SAID_CHARS:]
+            raise Unavailable(f"`{Path(words[0]).name} …` ended with {done.returncode}: {said}")
+        return done.stdout
+
+    def start(
+        self,
+        words: Sequence[str | Path],
+        *,
+        port: int,
+        environment: Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> subprocess.Popen[bytes]:
+        """Start a server that ends with the place; returns when it listens on a port."""
+        log = self.open.enter_context(self.path(f"{Path(words[0]).name}.out").open("ab"))
+        process = subprocess.Popen(
+            [str(word) for word in words],
+            cwd=self.folder,
+            env={**os.environ, **self._surroundings(), **(environment or {})},
+            stdout=log,
+            stderr=log,
+            process_group=0,  # so that Ctrl-C reaches us first
+            **identity(),
+            **{"stdin": subprocess.DEVNULL, **more},
+        )
+        self.open.callback(_stop, process)
+        _until_listening(process, port, Path(log.name))
+        return process
+
+    def _surroundings(self) -> dict[str, str]:
+        from bench.yields.packages import LIBRARIES
+
+        return {"HOME": str(self.folder), "LD_LIBRARY_PATH": LIBRARIES, "LC_ALL": "C.UTF-8"}
+
+
+@contextlib.contextmanager
+def placed(name: str) -> Iterator[Place]:
+    """Have a place whose servers end with the block."""
+    place = Place(name=name)
+    with place.open:
+        yield place
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _until_listening(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    until_s = time.monotonic() + READY_S
+    while time.monotonic() < until_s:
+        if process.poll() is not None:
+            break
+        with contextlib.suppress(OSError), socket.create_connection((ADDRESS, port), 1):
+            return
+        time.sleep(0.05)
+    said = log.read_text(errors="replace")[-SAID_CHARS:]
+    raise Unavailable(f"{log.stem} does not listen on port {port}: {said}")

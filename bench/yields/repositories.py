@@ -1,0 +1,170 @@
+"""cgit and gitweb over this project's own repository, at its 83rd commit: 922 files.
+
+An article is a file, at any revision, or a commit. A file is found by a page or answer that shows
+it whole (`tree`, `plain`; `blob`, `blob_plain`), a commit by its own page: not by a difference, a
+patch, a log, or the commit cut down to one path.
+
+gitweb forbids to follow its links (`index, nofollow`), and nobody gets beyond its first page. Its
+owner here has put `index, follow` into the program; `gitweb-as-packaged` has not.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bench.yields import web
+from bench.yields.application import Application
+from bench.yields.judging import Truth, query_of
+from bench.yields.packages import file
+from bench.yields.place import ADDRESS, PROJECT, Unavailable, free_port
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from bench.yields.place import Place
+
+# Whoever owns the repository.
+TRUSTED = {"COUNT": "1", "KEY_0": "safe.directory", "VALUE_0": "*"}
+WORKERS = 4
+COMMITS = 83
+NAME = "web.git"
+CGITRC = """\
+css=/cgit-css/cgit.css
+logo=/cgit-css/cgit.png
+virtual-root=/
+robots=index, follow
+enable-index-links=1
+enable-log-filecount=1
+enable-log-linecount=1
+snapshots=tar.gz
+repo.url={name}
+repo.path={path}
+repo.desc=A crawler
+"""
+GITWEB = """\
+$projectroot = "{folder}"; $git_temp = "{folder}";
+$feature{{'snapshot'}}{{'default'}} = ['tgz'];
+@stylesheets = ("/static/gitweb.css"); $javascript = "/static/gitweb.js";
+$logo = "/static/git-logo.png"; $favicon = "/static/git-favicon.png";
+@diff_opts = ();
+"""
+
+
+def prepare(place: Place) -> Truth:
+    """Copy the repository as it was at one commit; its files and commits are the articles."""
+    git = ["git", "-C", str(PROJECT)]
+    listed = _said([*git, "rev-list", "--reverse", "--first-parent", "HEAD"]).split()
+    if len(listed) < COMMITS:
+        raise Unavailable(f"the repository has {len(listed)} commits here: clone it in full")
+    repository = place.path(NAME)
+    _said(["git", "init", "--quiet", "--bare", "--initial-branch=main", str(repository)])
+    _said([*git, "push", "--quiet", str(repository), f"{listed[COMMITS - 1]}:refs/heads/main"])
+    bare = ["git", "-C", str(repository)]
+    _said([*bare, "gc", "--quiet"])
+    (repository / "description").write_text("A crawler\n")
+    files = _said([*bare, "ls-tree", "-r", "-z", "--name-only", "main"]).split("\0")
+    commits = _said([*bare, "rev-list", "main"]).split()
+    place.hand_over()
+    articles = [f"file {name}" for name in files if name]
+    return Truth(articles=frozenset([*articles, *(f"commit {commit}" for commit in commits)]))
+
+
+def serve_cgit(place: Place, port: int) -> None:
+    """Serve the repository by cgit, at the root."""
+    settings = place.write("cgitrc", CGITRC.format(name=NAME, path=place.path(NAME)))
+    program, files = file("usr/lib/cgit/cgit.cgi"), file("usr/share/cgit")
+    site = (
+        f'SetEnv CGIT_CONFIG "{settings}"\nAlias /cgit-css "{files}"\n'
+        f'Alias /robots.txt "{files}/robots.txt"\nAlias /favicon.ico "{files}/favicon.ico"\n'
+        f'ScriptAlias / "{program}/"\n<Directory "{program.parent}">\nOptions ExecCGI\n</Directory>'
+    )
+    web.serve(place, port, _environment(site))
+
+
+def serve_gitweb(place: Place, port: int) -> None:
+    """Serve the repository by gitweb, at the root, with links that may be followed."""
+    text = file("usr/share/gitweb/gitweb.cgi").read_text()
+    program = place.write("gitweb.cgi", text.replace("index, nofollow", "index, follow"))
+    program.chmod(0o755)
+    _serve_gitweb(place, port, program)
+
+
+def serve_gitweb_as_packaged(place: Place, port: int) -> None:
+    """Serve the repository by gitweb, at the root."""
+    _serve_gitweb(place, port, file("usr/share/gitweb/gitweb.cgi"))
+
+
+def _serve_gitweb(place: Place, port: int, program: Path) -> None:
+    settings = place.write("gitweb.conf", GITWEB.format(folder=place.folder))
+    folders = ("usr/share/perl5/CGI.pm", "usr/lib/*/perl5/*/HTML")
+    modules = os.pathsep.join(str(file(folder).parent) for folder in folders)
+    behind = free_port()
+    with socket.create_server((ADDRESS, behind)) as listening:
+        place.start(
+            [program, "--fcgi", f"--nproc={WORKERS}"],
+            port=behind,
+            environment={"PERL5LIB": modules},
+            stdin=listening,
+        )
+    site = (
+        f'SetEnv GITWEB_CONFIG "{settings}"\nDocumentRoot "{file("usr/share/gitweb")}"\n'
+        f'ProxyPassMatch "^/$" "fcgi://{ADDRESS}:{behind}/" enablereuse=off'
+    )
+    web.serve(place, port, _environment(site))
+
+
+def cgit_keys(target: str) -> Iterable[str]:
+    """Name the file or commit that a page of cgit shows whole."""
+    path, query = query_of(target)
+    view, _, name = path.removeprefix(f"/{NAME}/").partition("/")
+    if view in ("tree", "plain") and name:
+        return (f"file {name.rstrip('/')}",)
+    return (f"commit {query['id']}",) if view == "commit" and not name and "id" in query else ()
+
+
+def gitweb_keys(target: str) -> Iterable[str]:
+    """Name the file or commit that a page of gitweb shows whole."""
+    _, query = query_of(target)
+    action = query.get("a")
+    if action in ("blob", "blob_plain") and "f" in query:
+        return (f"file {query['f']}",)
+    return (f"commit {query['h']}",) if action == "commit" and "h" in query else ()
+
+
+def _environment(site: str) -> str:
+    """Let git trust a repository whoever owns it."""
+    lines = "".join(f'SetEnv GIT_CONFIG_{name} "{value}"\n' for name, value in TRUSTED.items())
+    return lines + site
+
+
+def _said(words: list[str]) -> str:
+    return subprocess.run(words, check=True, capture_output=True, text=True).stdout
+
+
+CGIT = Application(
+    name="cgit",
+    title="cgit",
+    packages=("cgit",),
+    prepare=prepare,
+    serve=serve_cgit,
+    keys_of=cgit_keys,
+)
+GITWEB_FOLLOWED = Application(
+    name="gitweb",
+    title="gitweb",
+    packages=("git", "gitweb", "libcgi-fast-perl", "libfcgi-procmanager-perl"),
+    prepare=prepare,
+    serve=serve_gitweb,
+    keys_of=gitweb_keys,
+)
+GITWEB_AS_PACKAGED = replace(
+    GITWEB_FOLLOWED,
+    name="gitweb-as-packaged",
+    title="gitweb as packaged",
+    serve=serve_gitweb_as_packaged,
+)

@@ -1,0 +1,136 @@
+"""Yield: crawlers that are ended at their bounds, and the table of what was measured."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.yields import command, crawlers, packages, running
+from bench.yields.application import Application
+from bench.yields.judging import Truth
+from bench.yields.place import Place, Unavailable
+from bench.yields.running import Bounds
+
+# A crawler that asks five times, and then waits until it is ended.
+WAITING = "import signal, sys; open(sys.argv[1], 'a').write('line\\n' * 5); signal.pause()"
+FAILING = "raise SystemExit('no such site')"
+BOUNDS = Bounds(requests=5, seconds=60, bytes=2**40)
+
+
+def ended(folder: Path, script: str, bounds: Bounds) -> str:
+    """Run a script as a crawler; say why it ended."""
+    log = folder / "access.log"
+    log.touch()
+    return running._run([sys.executable, "-c", script, log], folder, log, bounds)[0]
+
+
+def test_a_crawler_is_ended_after_its_requests(tmp_path: Path) -> None:
+    """What is logged ends it, not what it says of itself."""
+    assert ended(tmp_path, WAITING, BOUNDS) == "requests"
+
+
+@pytest.mark.parametrize(
+    ("bounds", "why"),
+    [
+        (Bounds(requests=6, seconds=0, bytes=2**40), "time"),
+        (Bounds(requests=6, seconds=60, bytes=1), "memory"),
+    ],
+)
+def test_a_crawler_is_bounded_in_time_and_memory(tmp_path: Path, bounds: Bounds, why: str) -> None:
+    """A crawler that never gets so far ends all the same."""
+    assert ended(tmp_path, WAITING, bounds) == why
+
+
+def test_a_crawler_that_ends_says_how(tmp_path: Path) -> None:
+    """One that has had all is told from one that failed, whose words are kept."""
+    assert ended(tmp_path, "", BOUNDS) == "itself"
+    assert ended(tmp_path, FAILING, BOUNDS) == "failed: code 1: no such site"
+
+
+def test_lines_of_a_growing_log_are_counted(tmp_path: Path) -> None:
+    """Each is read once; one that is not yet whole does not count."""
+    log = tmp_path / "log"
+    log.write_text("a\nb\nc")
+    lines = running.Lines(log)
+    assert lines.count() == 2
+    with log.open("a") as opened:
+        opened.write("\nd\n")
+    assert lines.count() == 4
+
+
+def _serve(place: Place, port: int) -> None:
+    """Serve nothing."""
+
+
+def _own(target: str) -> list[str]:
+    return [target]
+
+
+def test_an_application_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its articles are kept beside it, and read from there the next time."""
+    monkeypatch.setattr(packages, "unpack", list)
+    made = []
+
+    def prepare(place: Place) -> Truth:
+        made.append(place.name)
+        return Truth(articles=frozenset({"ä", "b"}), aliases={"c": "b"})
+
+    application = Application(name="one", title="One", prepare=prepare, serve=_serve, keys_of=_own)
+    place = Place(name="one", home=tmp_path)
+    assert application.made(place) == application.made(place) == prepare(place)
+    assert made == ["one", "one"]  # once there, and once in this line
+
+
+def test_packages_that_cannot_be_had_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without apt an application is skipped with a reason, not a traceback."""
+    monkeypatch.setattr(packages, "HOME", tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Unavailable, match="there is no apt-get"):
+        packages.unpack(["cgit"])
+
+
+def test_our_options_reach_our_crawler_alone(tmp_path: Path) -> None:
+    """`--options` is how a new order is tried."""
+    job = crawlers.Job(url="http://127.0.0.1/", requests=7, folder=tmp_path)
+    ours, wget = crawlers.named(["ours", "wget"], ["--exclude", "x"])
+    assert ours.words(job)[-2:] == ["--exclude", "x"]
+    assert ours.words(job)[ours.words(job).index("--max-pages") + 1] == "7"
+    assert "--exclude" not in wget.words(job)
+
+
+def test_the_table_names_an_application_once() -> None:
+    """A point that a crawl did not reach is a dash; what was skipped stands below."""
+    crawl = {
+        "application": "cgit",
+        "title": "cgit",
+        "crawler": "Wget",
+        "articles": 1_005,
+        "found": 201,
+        "requests": 900,
+        "ended": "itself",
+        "shares": {"500": 0.124, "1000": None},
+        "area": 0.1,
+    }
+    results = {
+        "points": [500, 1_000],
+        "crawls": [crawl, {**crawl, "crawler": "Scrapy"}],
+        "skipped": {"MediaWiki": "no apt"},
+    }
+    assert command.table(results).splitlines()[2:] == [
+        "| cgit, 1,005 | Wget | 12 | - | 10 | 20 | 900 | itself |",
+        "|  | Scrapy | 12 | - | 10 | 20 | 900 | itself |",
+        "",
+        "MediaWiki: skipped, no apt",
+    ]
+
+
+@pytest.mark.parametrize("words", ["--apps nothing", "--crawlers nothing"])
+def test_unknown_names_are_refused(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The error lists those that there are."""
+    with pytest.raises(SystemExit):
+        command.main(words.split())
+    assert "mediawiki" in capsys.readouterr().err
