@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.yields import autoindex, mediawiki, repositories
+from bench.yields import autoindex, dokuwiki, forum, mediawiki, repositories, shop, static
 
 ALL = {
     application.name: application
@@ -12,5 +12,10 @@ ALL = {
         autoindex.APPLICATION,
         repositories.GITWEB_FOLLOWED,
         repositories.GITWEB_AS_PACKAGED,
+        dokuwiki.APPLICATION,
+        shop.APPLICATION,
+        forum.APPLICATION,
+        static.PELICAN_BLOG,
+        static.SPHINX,
     )
 }

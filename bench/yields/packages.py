@@ -55,11 +55,12 @@ def unpack(packages: Sequence[str]) -> None:
         said = " ".join(done.stderr.split())[-300:]
         raise Unavailable(f"apt cannot have {' '.join(packages)} (try apt-get update): {said}")
     ROOT.mkdir(parents=True, exist_ok=True)
-    for archive in sorted(archives.glob("*.deb")):
-        extract(archive, ROOT)
-        archive.unlink()
-    _relink()
     stamp.parent.mkdir(exist_ok=True)
+    for archive in sorted(archives.glob("*.deb")):
+        if not (done_with := stamp.with_name(archive.name)).exists():
+            extract(archive, ROOT)
+            done_with.touch()
+    _relink()
     stamp.write_text(" ".join(wanted) + "\n")
 
 
@@ -77,9 +78,14 @@ def fetched(packages: Sequence[str], folder: Path) -> list[Path]:
 
 
 def extract(archive: Path, folder: Path) -> None:
-    """Unpack a package into a folder."""
-    words = ["dpkg-deb", "-x", str(archive), str(folder)]
-    subprocess.run(words, check=True)
+    """Unpack a package into a folder; what is there already stays: a few share a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    read = ["dpkg-deb", "--fsys-tarfile", str(archive)]
+    write = ["tar", "-x", "--skip-old-files", "-C", str(folder)]
+    with subprocess.Popen(read, stdout=subprocess.PIPE) as reading:
+        subprocess.run(write, stdin=reading.stdout, check=True)
+    if reading.returncode:
+        raise Unavailable(f"{archive.name} cannot be unpacked")
 
 
 def file(path: str) -> Path:

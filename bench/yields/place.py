@@ -122,8 +122,7 @@ class Place:
             stdout=log,
             stderr=log,
             process_group=0,  # so that Ctrl-C reaches us first
-            **identity(),
-            **{"stdin": subprocess.DEVNULL, **more},
+            **{**identity(), "stdin": subprocess.DEVNULL, **more},
         )
         self.open.callback(_stop, process)
         _until_listening(process, port, Path(log.name))

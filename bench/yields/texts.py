@@ -33,7 +33,7 @@ def title(number: int) -> str:
 
 def sentence(random: Random) -> str:
     """Make a sentence of some fifteen words."""
-    rare, small = _vocabulary(), SMALL.split()
+    rare, small = _vocabulary(), _small()
     words = [
         random.choice(small) if random.random() < 0.4 else rare[int(WORDS * random.random() ** 2)]
         for _ in range(random.randint(8, 22))
@@ -44,6 +44,11 @@ def sentence(random: Random) -> str:
 def paragraph(random: Random) -> str:
     """Make a paragraph of some five sentences."""
     return " ".join(sentence(random) for _ in range(random.randint(3, 7)))
+
+
+@cache
+def _small() -> tuple[str, ...]:
+    return tuple(SMALL.split())
 
 
 @cache

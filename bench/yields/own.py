@@ -1,0 +1,133 @@
+"""Applications made here, as they are run: pages made on request by aiohttp, behind Apache.
+
+    python -m bench.yields.own shop --port 8000
+
+Each knows a visitor without a cookie by a `sid` in every link, as shops and forums have done for
+twenty years: asked for without one, it makes a new one. So one page has many URLs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import sys
+from html import escape
+from itertools import count
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from aiohttp import web
+
+from bench.yields import web as server
+from bench.yields.place import ADDRESS, PROJECT, free_port
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from bench.yields.application import Serve
+    from bench.yields.place import Place
+
+COOKIE = "sid"
+
+
+class Visit:
+    """A request to an application: its parameters, and links that keep its session."""
+
+    def __init__(self, path: str, query: Mapping[str, str], sid: str) -> None:
+        self.path, self._sid = path, sid
+        self.query = {name: value for name, value in query.items() if name != COOKIE}
+
+    def href(self, path: str, /, **query: object) -> str:
+        """Return the URL of a page; parameters of None are left out."""
+        named = [(name, str(value)) for name, value in query.items() if value is not None]
+        named += [(COOKIE, self._sid)] if self._sid else []
+        return f"{path}{'?' * bool(named)}{urlencode(named)}"
+
+    def link(self, text: str, path: str, /, **query: object) -> str:
+        """Write a link."""
+        return f'<a href="{escape(self.href(path, **query))}">{escape(text)}</a>'
+
+    def number(self, name: str, default: int, most: int) -> int:
+        """Read a number of the query, within bounds."""
+        text = self.query.get(name, "")
+        return min(int(text), most) if text.isdigit() and len(text) < 10 else default
+
+
+class Page:
+    """What an application answers; a `location` makes it a redirect, `status` says the rest."""
+
+    def __init__(
+        self,
+        title: str = "",
+        body: str = "",
+        *,
+        head: str = "",
+        location: str = "",
+        status: int = 200,
+    ) -> None:
+        self.title, self.body, self.head = title, body, head
+        self.location, self.status = location, 302 if location else status
+
+
+def serving(name: str) -> Serve:
+    """Return what serves one of the applications."""
+
+    def serve(place: Place, port: int) -> None:
+        behind = free_port()
+        caller = {"user": None, "group": None, "extra_groups": None}
+        words = [sys.executable, "-m", "bench.yields.own", name, "--port", str(behind)]
+        place.start(words, port=behind, environment={"PYTHONPATH": str(PROJECT)}, **caller)
+        server.serve(
+            place, port, f'ProxyPreserveHost On\nProxyPass "/" "http://{ADDRESS}:{behind}/"'
+        )
+
+    return serve
+
+
+def application(site: Callable[[Visit], Page], robots: str, menu: Sequence[str]) -> web.Application:
+    """Make the server of a site."""
+    made = count()
+
+    async def answer(request: web.Request) -> web.Response:
+        if request.path == "/robots.txt":
+            return web.Response(text=robots)
+        sid, given = "", request.query.get(COOKIE, "")
+        if COOKIE not in request.cookies:
+            sid = given or hashlib.sha256(str(next(made)).encode()).hexdigest()[:16]
+        visit = Visit(request.path, request.query, sid)
+        page = site(visit)
+        if page.location:
+            return web.Response(status=page.status, headers={"Location": page.location})
+        links = " | ".join(
+            visit.link(path.strip("/").partition(".")[0] or "home", path) for path in menu
+        )
+        text = (
+            f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+            f"<title>{escape(page.title)}</title>{page.head}</head><body><nav>{links}</nav>\n"
+            f"<h1>{escape(page.title)}</h1>\n{page.body}</body></html>\n"
+        )
+        response = web.Response(text=text, content_type="text/html", status=page.status)
+        if sid:
+            response.set_cookie(COOKIE, sid)
+        return response
+
+    application = web.Application()
+    application.router.add_get("/{path:.*}", answer)
+    return application
+
+
+def main() -> None:
+    """Serve an application until it is ended."""
+    from bench.yields import forum, shop
+
+    sites = {"shop": (shop.page, shop.ROBOTS, shop.MENU), "forum": (forum.page, "", forum.MENU)}
+    parser = argparse.ArgumentParser()
+    parser.add_argument("site", choices=sites)
+    parser.add_argument("--port", type=int, required=True)
+    asked = parser.parse_args()
+    made = application(*sites[asked.site])
+    web.run_app(made, host=ADDRESS, port=asked.port, access_log=None, print=None)
+
+
+if __name__ == "__main__":
+    main()
