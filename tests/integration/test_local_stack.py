@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from localstack import cdk, layout, processes, stack
+from localstack import cdk, launch, layout, processes, stack
 from localstack.errors import LocalStackError
 
 pytestmark = pytest.mark.emulator
@@ -49,15 +49,23 @@ def test_a_temporary_stack_leaves_nothing(
 
 
 @pytest.mark.usefixtures("deployed")
-def test_a_failed_deployment_stops_what_was_started(tmp_path: Path) -> None:
+def test_a_failed_deployment_stops_what_was_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where the deployment fails, nothing stays of the emulator that was started for it."""
-    layout.INSTANCES.mkdir(parents=True, exist_ok=True)
-    before = sorted(layout.INSTANCES.iterdir())
+    chosen: list[int] = []
+
+    def free_port(instances: Path) -> int:
+        chosen.append(find_free_port(instances))
+        return chosen[-1]
+
+    find_free_port = launch.free_port
+    monkeypatch.setattr(launch, "free_port", free_port)
 
     with pytest.raises(LocalStackError, match="no such construct"):
         stack.up(port=0, context={"broken": "yes"}, root=tmp_path)
 
-    assert sorted(layout.INSTANCES.iterdir()) == before
+    assert [(layout.INSTANCES / str(port)).exists() for port in chosen] == [False]
 
 
 def test_up_takes_what_runs_unless_fresh(deployed: list[Mapping[str, str]], tmp_path: Path) -> None:

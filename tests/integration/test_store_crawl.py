@@ -21,9 +21,9 @@ import pytest
 import orbweaver
 from orbweaver.app.store_service import ScheduleClock, WebhookPoster
 from orbweaver.cli import main
-from orbweaver.cli.store import STORE
 from orbweaver.model.crawl import State
 from orbweaver.model.page_record import DAY_MS, day_of
+from orbweaver.model.settings import STORE
 from tests.contract import samples
 from tests.sites import graph
 from tests.sites.server import Answer

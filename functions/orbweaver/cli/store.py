@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.cli.stack import ENDPOINT, Depths
+from orbweaver.model.settings import STORE
 
 if TYPE_CHECKING:
     import argparse
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from orbweaver.app.store_ports import StorePorts
     from orbweaver.extraction.extract import Extractor
 
-STORE = Path(".orbweaver")
 POLL_S = 0.2
 SILENCE_MS_MAX = 60_000
 

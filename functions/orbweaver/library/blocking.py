@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from orbweaver.cli.store import STORE
 from orbweaver.library.client import AsyncClient, CrawlStatus
 from orbweaver.library.rows import CrawlRows, PageHook, Row
+from orbweaver.model.settings import STORE
 
 T = TypeVar("T")
 

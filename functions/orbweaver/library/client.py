@@ -16,12 +16,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from orbweaver.cli.store import STORE
 from orbweaver.library.crawl_request import spec_of
 from orbweaver.library.rows import AsyncCrawlRows, PageHook, Row
 from orbweaver.model.columns import PAGES, Type
 from orbweaver.model.errors import Conflict
 from orbweaver.model.outcome import Outcome
+from orbweaver.model.settings import STORE
 
 if TYPE_CHECKING:
     from orbweaver.cli.session import Session

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, get_type_hints
 from urllib.parse import urlsplit
 
@@ -29,6 +30,8 @@ STACK = "Orbweaver"
 EXPORT_FORMATS, EXPORT_SPAN = "jsonl,parquet", "day"
 NEWER_WAIT_D = 7
 STRIKES_MAX = 3
+# The folder of crawls on one machine, where none is named.
+STORE = Path(".orbweaver")
 
 
 class SettingsError(Exception):

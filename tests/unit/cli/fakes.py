@@ -23,11 +23,11 @@ from orbweaver.app.store_runner import store_settings
 from orbweaver.cli.main import run
 from orbweaver.cli.session import Surroundings
 from orbweaver.cli.stack import NAMES, WORKER, Depths, StackUnreachable, StandingStack
-from orbweaver.cli.store import STORE
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord, page_key
+from orbweaver.model.settings import STORE
 from tests.memory import (
     ManualClock,
     MemoryCrawls,

@@ -8,8 +8,8 @@ import pytest
 
 import orbweaver
 from orbweaver.cli.session import AWS_POLL_S, LOCAL_POLL_S, StackPlace, stack_session
-from orbweaver.cli.store import POLL_S, STORE, is_store
-from orbweaver.model.settings import Settings
+from orbweaver.cli.store import POLL_S, is_store
+from orbweaver.model.settings import STORE, Settings
 from tests.unit.cli.fakes import LOCAL, NOW_MS, SITE, Everything, Machine, Stage
 
 if TYPE_CHECKING:
