@@ -82,7 +82,7 @@ def examples_of(*operations: str, covering: bool) -> BaseSchema:
     return schema.include(operation_id=list(operations))
 
 
-DEFINING = ("start", "edit")
+DEFINING = ("start", "edit", "preview")
 OTHERS = tuple(one.name for one in OPERATIONS if one.name not in DEFINING)
 brief = examples_of(*OTHERS, covering=True)
 # A definition has too many words to try each of them in each way.

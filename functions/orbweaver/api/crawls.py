@@ -6,15 +6,51 @@ often and from however many places it is asked for.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from orbweaver.api.context import Means, Reply
-from orbweaver.api.problems import Refused
-from orbweaver.api.requests import Again, Definition, HostsShown, Keyed, Listing, OfCrawl
-from orbweaver.api.responses import HostList, LeftOut, Progress, Run, Runs
+from orbweaver.api.problems import FLAWS_MAX, Part, Refused
+from orbweaver.api.requests import (
+    Again,
+    Definition,
+    DefinitionTried,
+    HostAsked,
+    HostsShown,
+    Keyed,
+    Listing,
+    OfCrawl,
+    Overviewed,
+)
+from orbweaver.api.responses import (
+    Checked,
+    Difference,
+    Differences,
+    HostList,
+    HostOfCrawl,
+    HostSeen,
+    LeftOut,
+    OverviewList,
+    OverviewRow,
+    Progress,
+    Run,
+    Runs,
+)
 from orbweaver.api.seeds import closed
 from orbweaver.control import cursor
-from orbweaver.control.definition import parse
+from orbweaver.control.crawl_control import Status
+from orbweaver.control.definition import DefinitionError, parse, read
+from orbweaver.control.definition import check as definition_problems
+from orbweaver.control.edits import amended, differences
 from orbweaver.control.schedule import recurrence_in
-from orbweaver.model.crawl import Crawl
+from orbweaver.control.spec_checks import crawl_of
+from orbweaver.diagnostics.host_status import why_blocked
+from orbweaver.frontier.retrying import all_of
+from orbweaver.frontier.yield_drop import drop_percent
+from orbweaver.model.crawl import Crawl, State
+from orbweaver.model.page_record import day_of
+
+READ_AT_ONCE = 16
+ROBOTS_BYTES_SHOWN = 100_000
 
 
 async def start(means: Means, *, headers: Keyed, body: Definition) -> Reply:
@@ -44,6 +80,72 @@ async def listed(means: Means, *, query: Listing) -> Reply:
     return Reply(status=200, body=Runs(crawls=tuple(map(Run.of, shown)), next=following))
 
 
+async def overview(means: Means, *, query: Overviewed) -> Reply:
+    """List the newest run of each name, or the runs of one, with how they stand."""
+    listing = ("overview", query.name or "", query.begins or "", query.state or "", query.day or "")
+    fits = [crawl for crawl in await means.crawls.list() if _is_asked_for(crawl, query)]
+    fits.sort(key=_place)
+    runs = Counter(crawl.name for crawl in fits)
+    if query.name is None:
+        first = {crawl.name: crawl for crawl in reversed(fits)}
+        fits = [crawl for crawl in fits if first[crawl.name] is crawl]
+    total = len(fits)
+    if query.cursor is not None:
+        place = cursor.decode(listing, query.cursor, (0, 0, ""))
+        fits = [crawl for crawl in fits if _place(crawl) > place]
+    shown = fits[: query.limit]
+    found = await all_of(map(means.crawls.counters, shown), READ_AT_ONCE)
+    at_ms = means.clock.now_ms()
+    rows = []
+    for crawl, counters in zip(shown, found, strict=True):
+        progress = Progress.of(Status(crawl=crawl, counters=counters, at_ms=at_ms))
+        ended = crawl.state is State.FINISHED
+        less = drop_percent(crawl, counters.total) if ended else None
+        rows.append(OverviewRow(progress=progress, runs=runs[crawl.name], less_percent=less))
+    following = None
+    if len(fits) > len(shown):
+        following = cursor.encode(listing, _place(shown[-1]))
+    return Reply(status=200, body=OverviewList(crawls=tuple(rows), total=total, next=following))
+
+
+def _is_asked_for(crawl: Crawl, query: Overviewed) -> bool:
+    return (
+        query.name in (None, crawl.name)
+        and query.state in (None, crawl.state)
+        and query.day in (None, day_of(crawl.started_at_ms))
+        and (query.begins is None or crawl.name.startswith(query.begins))
+    )
+
+
+def _place(crawl: Crawl) -> tuple[int, int, str]:
+    """Say where a crawl stands in an overview: those that have not ended come first."""
+    return int(crawl.state is State.FINISHED), -crawl.started_at_ms, crawl.id
+
+
+async def check(means: Means, *, body: DefinitionTried) -> Reply:
+    """Say what does not fit in a definition; nothing is started."""
+    plan, problems = read(body)
+    if any(not problem.path for problem in problems):  # it is no definition at all
+        raise DefinitionError(problems)
+    found = (*problems, *definition_problems(plan, problems, means.clock.now_ms()))
+    found += (*closed(plan.seeds, "seeds", means), *closed(plan.sitemap_urls, "sitemaps", means))
+    parts = tuple(Part(path=flaw.path, text=flaw.text) for flaw in found[:FLAWS_MAX])
+    name = None if found else crawl_of(plan, means.clock.now_ms()).name
+    return Reply(status=200, body=Checked(problems=parts, name=name, seeds=len(plan.seeds)))
+
+
+async def preview(means: Means, *, path: OfCrawl, body: Definition) -> Reply:
+    """Say what an edit would change of a crawl, and change nothing."""
+    crawl = await means.crawl(path.id)
+    if not crawl.live:
+        raise Refused(409, f"crawl {crawl.id} is {crawl.state}: it cannot be edited")
+    changes = tuple(
+        Difference(key=key, was=was, becomes=becomes)
+        for key, was, becomes in differences(crawl, amended(crawl, body))
+    )
+    return Reply(status=200, body=Differences(crawl=Run.of(crawl), changes=changes))
+
+
 async def show(means: Means, *, path: OfCrawl) -> Reply:
     """Show how a crawl stands."""
     crawl = await means.crawl(path.id)
@@ -56,6 +158,36 @@ async def hosts(means: Means, *, path: OfCrawl, query: HostsShown) -> Reply:
     crawl = await means.crawl(path.id)
     found = await means.control.hosts(crawl.id, () if query.host is None else (query.host,))
     return Reply(status=200, body=HostList(crawl=Run.of(crawl), hosts=found))
+
+
+async def host(means: Means, *, query: HostAsked) -> Reply:
+    """Show how a host stands for all crawls: pace, blocks, robots.txt and the line that decides."""
+    seen = await means.control.host(query.host, query.url)
+    host, entry, decided = seen.host, seen.host.robots, seen.decided
+    body = b"" if entry is None else entry.body or b""
+    now_ms = means.clock.now_ms()
+    next_ms = max(host.tat_ms, host.line_ms)
+    blocked = host.blocked_until_ms > now_ms
+    shown = HostSeen(
+        host=host.name,
+        blocked_until_ms=host.blocked_until_ms if blocked else None,
+        next_slot_ms=next_ms if next_ms > now_ms else None,
+        why=why_blocked(host, now_ms) if blocked else None,
+        failures=host.failures,
+        strikes=host.strikes,
+        robots_at_ms=None if entry is None else entry.fetched_at_ms,
+        robots_verdict=None if entry is None else entry.verdict,
+        robots=body[:ROBOTS_BYTES_SHOWN].decode("utf-8", "replace") if body else None,
+        robots_cut=max(0, len(body) - ROBOTS_BYTES_SHOWN),
+        line=None if decided is None else decided.line,
+        allowed=None if decided is None else decided.allowed,
+        says=None if decided is None else decided.why or "no rule matches",
+        crawls=tuple(
+            HostOfCrawl(crawl=Run.of(crawl), standing=view) for crawl, view in seen.crawls
+        ),
+        more=seen.more,
+    )
+    return Reply(status=200, body=shown)
 
 
 async def report(means: Means, *, path: OfCrawl) -> Reply:

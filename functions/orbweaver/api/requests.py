@@ -38,6 +38,8 @@ class YesNo(StrEnum):
 
 Url = Annotated[str, Fits(low=1, high=REFERENCE_CHARS_MAX, example="https://example.com/")]
 Definition = Annotated[Mapping[str, Any], Fits(schema=schema_of_definition())]
+# A definition that need not fit: whether it does is what is asked.
+DefinitionTried = Annotated[Mapping[str, Any], Fits(schema={"type": "object"})]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +66,33 @@ class Listing:
     state: Annotated[State | None, Fits(says="only crawls in this state")] = None
     limit: Annotated[int, Fits(says="crawls a page", low=1, high=100)] = 50
     cursor: Cursor = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overviewed:
+    """Which crawls are listed with how they stand: the newest run of each name, or one's runs."""
+
+    name: Annotated[str | None, Fits(says="all runs of this name", low=1, high=300)] = None
+    begins: Annotated[
+        str | None, Fits(says="only names that begin so", low=1, high=300, example="shop")
+    ] = None
+    state: Annotated[State | None, Fits(says="only crawls in this state")] = None
+    day: Annotated[
+        str | None,
+        Fits(says="only crawls that began on this day, in UTC", pattern=r"\d{4}-\d\d-\d\d"),
+    ] = None
+    limit: Annotated[int, Fits(says="crawls a page", low=1, high=100)] = 50
+    cursor: Cursor = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostAsked:
+    """Which host is meant; `url` is one of its URLs that its robots.txt is asked about."""
+
+    host: Annotated[str, Fits(says="a name, or a URL's beginning", low=1, high=300)]
+    url: Annotated[
+        str | None, Fits(says="a URL that robots.txt decides on", low=1, high=REFERENCE_CHARS_MAX)
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
+from orbweaver.api.problems import Part
 from orbweaver.budget.billing_units import units_of
 from orbweaver.budget.prices import charged, metered
 from orbweaver.control.crawl_control import Status
@@ -102,6 +103,84 @@ class Progress:
             units={str(term): number for term, number in units.items()},
             units_usd=round(metered(total) or 0.0, 6),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverviewRow:
+    """How a crawl stands, and what stands behind it."""
+
+    progress: Progress
+    runs: Annotated[int, Fits(says="how many runs of its name are asked for")]
+    less_percent: Annotated[
+        int | None,
+        Fits(says="by how much less it could read than the run before it; null if unknown"),
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverviewList:
+    """Crawls with how they stand: first those that have not ended, then the newest."""
+
+    crawls: tuple[OverviewRow, ...]
+    total: Annotated[int, Fits(says="how many there are, on all pages")]
+    next: Next = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One key of a crawl that an edit would change."""
+
+    key: str
+    was: Annotated[Any, Fits(schema={})]
+    becomes: Annotated[Any, Fits(schema={})]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differences:
+    """What an edit would change; nothing has been."""
+
+    crawl: Run
+    changes: tuple[Difference, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What does not fit in a definition, and what it would start: name, number of seeds."""
+
+    problems: Annotated[tuple[Part, ...], Fits(says="the first 100 things that do not fit")]
+    name: str | None
+    seeds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostOfCrawl:
+    """How a crawl that began at a host does there."""
+
+    crawl: Run
+    standing: HostView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostSeen:
+    """How a host stands for all crawls together; times in ms since the epoch."""
+
+    host: str
+    blocked_until_ms: int | None
+    next_slot_ms: int | None
+    why: str | None
+    failures: int
+    strikes: Annotated[int, Fits(says="answers in a row that asked to be left alone")]
+    robots_at_ms: Annotated[int | None, Fits(says="when its robots.txt was fetched")]
+    robots_verdict: Annotated[
+        str | None, Fits(says="rules, allow (there is none), unreachable; null: not asked for yet")
+    ]
+    robots: Annotated[str | None, Fits(says="its robots.txt, as far as it is shown")]
+    robots_cut: Annotated[int, Fits(says="how many bytes of it are not shown")]
+    line: Annotated[int | None, Fits(says="the line of it that decides on `url`")]
+    allowed: Annotated[bool | None, Fits(says="whether `url` may be asked for, by robots.txt")]
+    says: Annotated[str | None, Fits(says="what decides on `url`, in words")]
+    crawls: Annotated[tuple[HostOfCrawl, ...], Fits(says="the newest that began there")]
+    more: Annotated[int, Fits(says="how many further crawls began there")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

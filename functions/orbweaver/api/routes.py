@@ -66,8 +66,12 @@ _RUN, _RUNS = responses.Run, responses.Runs
 OPERATIONS = (
     Operation("start", "POST", "/crawls", crawls.start, {201: _RUN, 200: _RUN}, (409,)),
     Operation("list", "GET", "/crawls", crawls.listed, {200: _RUNS}),
+    Operation("overview", "GET", "/overview", crawls.overview, {200: responses.OverviewList}),
+    Operation("check", "POST", "/check", crawls.check, {200: responses.Checked}),
+    Operation("host", "GET", "/host", crawls.host, {200: responses.HostSeen}),
     Operation("status", "GET", "/crawls/{id}", crawls.show, {200: responses.Progress}, (404,)),
     Operation("edit", "PATCH", "/crawls/{id}", crawls.edit, {200: _RUN}, (404, 409)),
+    replace(_steer("preview", crawls.preview), answers={200: responses.Differences}),
     _look("hosts", crawls.hosts, responses.HostList),
     _look("report", crawls.report, responses.LeftOut),
     _look("pages", pages.pages, responses.Rows),

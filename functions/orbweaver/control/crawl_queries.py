@@ -15,12 +15,15 @@ from orbweaver.diagnostics.host_status import HostView, host_view, hosts_of, nam
 from orbweaver.diagnostics.refusal_report import Examples, Report, report_of
 from orbweaver.exporting.manifest import days_between
 from orbweaver.frontier.retrying import all_of, closing
-from orbweaver.model.crawl import Counters, Crawl
+from orbweaver.model.crawl import Counters, Crawl, default_crawl
 from orbweaver.model.errors import ControlError, StoredNewer, UnknownCrawl
 from orbweaver.model.outcome import Outcome
 from orbweaver.model.page_record import PageRecord, shard_of
 from orbweaver.model.settings import Settings
 from orbweaver.model.url import canonicalize, redacted, resolved, url_hash
+from orbweaver.model.user_agent import identity_of
+from orbweaver.politeness.host_schedule import Host
+from orbweaver.politeness.robots_txt import RobotsVerdict, parse
 
 if TYPE_CHECKING:
     from orbweaver.frontier.ports import Crawls, Pages
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from orbweaver.politeness.ports import Hosts
 
 LOOKUPS_AT_ONCE = 16
+CRAWLS_OF_HOST_MAX = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +46,16 @@ class Status:
     def elapsed_ms(self) -> int:
         """How long it ran, or has been running, without its pauses."""
         return self.crawl.ran_ms(self.at_ms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostReport:
+    """A host, what its robots.txt says of a URL, and how the newest crawls do that began there."""
+
+    host: Host
+    decided: RobotsVerdict | None
+    crawls: tuple[tuple[Crawl, HostView], ...]
+    more: int
 
 
 class Lookout:
@@ -104,6 +118,32 @@ class Lookout:
         agent = self._settings.user_agent
         total = status.counters.total
         return tuple(host_view(crawl, total, host, status.at_ms, agent) for host in found)
+
+    async def host(self, name: str, url: str | None = None) -> HostReport:
+        """Say how a host stands for all crawls, and what it says of a URL; raises ControlError."""
+        try:
+            known, wanted = named(name), None if url is None else canonicalize(url)
+        except ValueError as error:
+            raise ControlError(str(error)) from error
+        host, crawls = await asyncio.gather(self._hosts.look(known), self._crawls.list())
+        begun = [crawl for crawl in crawls if known in hosts_of(crawl)]
+        shown = begun[:CRAWLS_OF_HOST_MAX]
+        counters = await all_of(map(self._crawls.counters, shown), LOOKUPS_AT_ONCE)
+        now_ms, agent = self._clock.now_ms(), self._settings.user_agent
+        decided = None
+        if wanted is not None and host.robots is not None and host.robots.body is not None:
+            crawl = shown[0] if shown else default_crawl(now_ms)
+            token = identity_of(crawl, known, agent).token
+            decided = parse(host.robots.body).decide(token, wanted)
+        return HostReport(
+            host=host,
+            decided=decided,
+            crawls=tuple(
+                (crawl, host_view(crawl, read.total, host, now_ms, agent))
+                for crawl, read in zip(shown, counters, strict=True)
+            ),
+            more=len(begun) - len(shown),
+        )
 
     async def report(self, which: str | None = None) -> Report:
         """Say what a crawl left out and why, with examples."""

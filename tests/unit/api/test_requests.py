@@ -181,7 +181,7 @@ async def test_a_crawl_that_is_not_there_is_not_found(operation: Any, crawl_id: 
     """Ids that are not known are 404, and so are names: a name may mean another run (case 80)."""
     stage = Stage()
     stage.begin(CRAWL)
-    body = {"limits": {"depth": 1}} if operation.name == "edit" else None
+    body = {"limits": {"depth": 1}} if operation.name in ("edit", "preview") else None
     reply = await stage.ask(operation.method, operation.path.replace("{id}", crawl_id), body)
     assert reply.status == 404
     assert stage.world.crawls == {CRAWL.id: CRAWL}
@@ -192,7 +192,7 @@ async def test_trouble_of_ours_is_worth_another_try(operation: Any) -> None:
     """A table that is busy answers 503, and says when to come back."""
     stage = Stage(gate=fail_on("crawls.get"))
     stage.begin(CRAWL)
-    body = {"limits": {"depth": 1}} if operation.name == "edit" else None
+    body = {"limits": {"depth": 1}} if operation.name in ("edit", "preview") else None
     reply = await stage.ask(operation.method, operation.path.replace("{id}", CRAWL.id), body)
     assert (reply.status, reply.headers["Retry-After"]) == (503, "5")
     assert reply.body["detail"] == "try again: crawls.get"

@@ -1,0 +1,148 @@
+"""What a console asks for beside single crawls: overview, check, preview of an edit, a host."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from orbweaver.model.crawl import State, Stop
+from orbweaver.politeness.host_schedule import Host, RobotsEntry
+from tests.memory.world import ShardItem
+from tests.unit.api.stage import CRAWL, NOW_MS, SITE, Stage
+
+DAY_MS = 86_400_000
+ENDED: dict[str, Any] = {"state": State.FINISHED, "stop": Stop.FINISHED}
+
+
+def runs(stage: Stage, names: int, each: int) -> None:
+    """Have runs of several names in the world; the oldest of each name still runs."""
+    for name in range(names):
+        for run in range(each):
+            started_ms = NOW_MS - (run * names + name) * 60_000
+            crawl = replace(CRAWL, id=f"n{name}-{run}", name=f"n{name}", started_at_ms=started_ms)
+            if run < each - 1:
+                crawl = replace(crawl, **ENDED, finished_at_ms=started_ms + 1_000)
+            stage.begin(crawl)
+
+
+async def test_an_overview_has_a_row_for_each_name_live_ones_first() -> None:
+    """Of a name the run that has not ended stands for all; ended names follow, the newest first."""
+    stage = Stage()
+    runs(stage, 3, 4)
+    ended = replace(CRAWL, id="e-1", name="e", **ENDED, finished_at_ms=NOW_MS)
+    stage.begin(ended, replace(ended, id="e-0", started_at_ms=NOW_MS - DAY_MS))
+    body = (await stage.get("/overview")).body
+    found = [(row["progress"]["crawl"]["id"], row["runs"]) for row in body["crawls"]]
+    assert found == [("n0-3", 4), ("n1-3", 4), ("n2-3", 4), ("e-1", 2)]
+    assert (body["total"], body["next"]) == (4, None)
+
+
+async def test_an_overview_goes_on_where_it_ended() -> None:
+    """Page by page every run of a name is listed once, in one order."""
+    stage = Stage()
+    runs(stage, 2, 7)
+    seen, target = [], "/overview?name=n1&limit=3"
+    cursor = ""
+    while True:
+        body = (await stage.get(target + cursor)).body
+        assert body["total"] == 7
+        seen += [row["progress"]["crawl"]["id"] for row in body["crawls"]]
+        if body["next"] is None:
+            break
+        cursor = f"&cursor={body['next']}"
+    assert seen == ["n1-6", *(f"n1-{run}" for run in range(6))]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("begins=n1", {"n1-2"}),
+        ("state=running", {"n0-2", "n1-2"}),
+        ("state=finished&begins=n", {"n0-0", "n1-0"}),
+        ("day=2026-11-20", {"old"}),
+        ("name=n", set()),
+    ],
+)
+async def test_an_overview_is_filtered(query: str, found: set[str]) -> None:
+    """By the beginning of the name, by state, and by the day on which a run began."""
+    stage = Stage()
+    runs(stage, 2, 3)
+    old = replace(CRAWL, id="old", name="old", state=State.PAUSED, started_at_ms=NOW_MS - DAY_MS)
+    stage.begin(old)
+    body = (await stage.get(f"/overview?{query}")).body
+    assert {row["progress"]["crawl"]["id"] for row in body["crawls"]} == found
+
+
+async def test_an_overview_counts_and_marks_what_gave_less() -> None:
+    """A row has the counts of its crawl, and by how much it came short of the run before."""
+    stage = Stage()
+    ended = replace(CRAWL, **ENDED, finished_at_ms=NOW_MS, pages_before=100)
+    stage.begin(ended)
+    stage.world.shards[CRAWL.id, 0] = ShardItem(counts={"claimed": 30, "fetched": 25, "failed": 5})
+    (row,) = (await stage.get("/overview")).body["crawls"]
+    assert (row["progress"]["claimed"], row["progress"]["done"]) == (30, 30)
+    assert row["less_percent"] == 75
+
+
+async def test_a_cursor_is_of_its_filter() -> None:
+    """A cursor of another listing is refused, as everywhere."""
+    stage = Stage()
+    runs(stage, 1, 3)
+    cursor = (await stage.get("/overview?name=n0&limit=1")).body["next"]
+    assert (await stage.get(f"/overview?limit=1&cursor={cursor}")).status == 400
+
+
+async def test_a_definition_is_checked_and_nothing_started() -> None:
+    """Problems stand beside their keys, with addresses that are never asked; none is no problem."""
+    stage = Stage()
+    wrong = {"seeds": [SITE, "http://169.254.169.254/"], "limits": {"page": 5}}
+    body = (await stage.post("/check", wrong)).body
+    assert [problem["path"] for problem in body["problems"]] == ["limits.page", "seeds[1]"]
+    assert body["name"] is None
+    right = (await stage.post("/check", {"seeds": [SITE]})).body
+    assert right == {"problems": [], "name": "example.com", "seeds": 1}
+    assert not stage.world.crawls
+    assert not stage.world.sent
+    for body in ([], "text", 5):
+        assert (await stage.post("/check", json.dumps(body))).status == 400
+
+
+async def test_an_edit_is_previewed_and_not_made() -> None:
+    """A preview names each key with what it was and becomes; the crawl stays as it is."""
+    stage = Stage()
+    stage.begin(CRAWL)
+    change = {"limits": {"pages": 5}, "politeness": {"delay": "3s"}}
+    reply = await stage.post(f"/crawls/{CRAWL.id}/preview", change)
+    found = {one["key"]: (one["was"], one["becomes"]) for one in reply.body["changes"]}
+    assert found == {"limits.pages": (1_000_000, 5), "politeness.delay": ("1000ms", "3000ms")}
+    assert stage.world.crawls[CRAWL.id] == CRAWL
+    refused = await stage.post(f"/crawls/{CRAWL.id}/preview", {"limits": {"pages": 0}})
+    assert (refused.status, refused.paths) == (400, ["limits.pages"])
+    stage.begin(replace(CRAWL, **ENDED))
+    assert (await stage.post(f"/crawls/{CRAWL.id}/preview", change)).status == 409
+
+
+async def test_a_host_is_shown_with_its_crawls_and_the_line_that_decides() -> None:
+    """Pace, block, robots.txt as it is kept, the line that decides on a URL, crawls that began."""
+    stage = Stage()
+    stage.begin(CRAWL, replace(CRAWL, id="other", seeds=("https://other.example/",)))
+    stage.world.hosts[SITE] = Host(
+        name=SITE,
+        tat_ms=NOW_MS + 4_000,
+        blocked_until_ms=NOW_MS + 60_000,
+        strikes=2,
+        robots=RobotsEntry(fetched_at_ms=NOW_MS, body=b"User-agent: *\nDisallow: /cart\n"),
+    )
+    body = (await stage.get(f"/host?host=example.com&url={SITE}/cart")).body
+    assert (body["host"], body["line"], body["allowed"]) == (SITE, 2, False)
+    assert body["says"] == "line 2: Disallow: /cart"
+    assert body["robots"].startswith("User-agent")
+    assert (body["blocked_until_ms"], body["next_slot_ms"]) == (NOW_MS + 60_000, NOW_MS + 4_000)
+    assert body["why"] == "it asked for it (429 or 503)"
+    assert [one["crawl"]["id"] for one in body["crawls"]] == [CRAWL.id]
+    unknown = (await stage.get("/host?host=new.example")).body
+    assert (unknown["robots"], unknown["crawls"], unknown["says"]) == (None, [], None)
+    assert (await stage.get("/host?host=%20")).status == 400
