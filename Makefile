@@ -119,8 +119,8 @@ status: venv ## what is running on this machine
 wheel: setup ## build the wheel into dist/
 	@$(PY) -m hatchling build -t wheel
 
-setup: python ## install all that is needed (.venv, .local/emulator, node_modules)
-	@$(PYTHON) tools/bootstrap.py venv emulator node
+setup: python ## install all that is needed (.venv, .local/emulator, node_modules, tests/console/node_modules)
+	@$(PYTHON) tools/bootstrap.py venv emulator node console
 ifeq ($(MAKECMDGOALS),setup)
 	@echo "[setup] done; next: . .venv/bin/activate, then orbweaver crawl URL; or make demo, make test"
 endif
@@ -133,7 +133,7 @@ lock: venv ## compile the requirement files anew; ARGS=--upgrade takes newer ver
 
 clean: ## stop emulators and remove all that was installed or made
 	@if [ -x $(PY) ]; then $(PY) -m localstack down --all || true; fi
-	@rm -rf .venv .local node_modules cdk.out build dist htmlcov .coverage .coverage.* .hypothesis \
+	@rm -rf .venv .local node_modules tests/console/node_modules cdk.out build dist htmlcov .coverage .coverage.* .hypothesis \
 	    .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

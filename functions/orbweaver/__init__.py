@@ -24,6 +24,7 @@ below; each says at its door what it decides and in which order its modules are 
     adapters     technologies: AWS, DynamoDB, SQLite, the web, this machine
     api          the HTTP API
     app          wiring: settings and adapters become actors
+    console      crawls in a browser
     cli          the command line
     library      functions and crawls for Python programs: `import orbweaver`
 

@@ -98,7 +98,7 @@ def test_the_command_line_is_left_out() -> None:
     """All of functions/ is deployed but the command line."""
     files = {path.as_posix() for path in own_files(ROOT / "functions")}
     assert {"handlers/worker.py", "orbweaver/model/settings.py"} <= files
-    assert not {name for name in files if name.startswith("orbweaver/cli")}
+    assert not {name for name in files if name.startswith(("orbweaver/cli", "orbweaver/console"))}
     assert not {name for name in files if "__pycache__" in name}
 
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from orbweaver.adapters.sqlite.messages import TakenMessage
+    from orbweaver.api.app import Api
     from orbweaver.app.store_ports import StorePorts
 
 _log = logging.getLogger(__name__)
@@ -167,23 +168,27 @@ def http_api(ports: StorePorts, hosts: frozenset[str]) -> web.Application:
         if request.headers.get("Origin", f"http://{name}") != f"http://{name}":
             return refused(403, "this API answers no pages of other sites")
         try:
-            event = await _event_of(request)
+            return await answered(api, request, request.path)
         except web.HTTPRequestEntityTooLarge:
             return refused(413, f"the body is larger than {BODY_BYTES_MAX:,} bytes")
-        answered = await api.answer(event)
-        headers = {**(answered.get("headers") or {})}
-        for header, values in (answered.get("multiValueHeaders") or {}).items():
-            headers[header] = ", ".join(values)
-        return web.Response(
-            status=answered["statusCode"], headers=headers, body=answered["body"].encode()
-        )
 
     app = web.Application(client_max_size=BODY_BYTES_MAX)
     app.router.add_route("*", "/{path:.*}", answer)
     return app
 
 
-async def _event_of(request: web.Request) -> dict[str, Any]:
+async def answered(api: Api, request: web.Request, path: str) -> web.Response:
+    """Have the HTTP API answer a request, as one for this path."""
+    from aiohttp import web
+
+    given = await api.answer(await _event_of(request, path))
+    headers = {**(given.get("headers") or {})}
+    for header, values in (given.get("multiValueHeaders") or {}).items():
+        headers[header] = ", ".join(values)
+    return web.Response(status=given["statusCode"], headers=headers, body=given["body"].encode())
+
+
+async def _event_of(request: web.Request, path: str) -> dict[str, Any]:
     """Write a request as API Gateway's proxy integration does (REST APIs, version 1.0)."""
     query: dict[str, list[str]] = {}
     for name, value in request.query.items():
@@ -193,12 +198,12 @@ async def _event_of(request: web.Request) -> dict[str, Any]:
         headers.setdefault(name, []).append(value)
     return {
         "httpMethod": request.method,
-        "path": request.path,
+        "path": path,
         "queryStringParameters": {name: values[-1] for name, values in query.items()},
         "multiValueQueryStringParameters": query,
         "headers": {name: values[-1] for name, values in headers.items()},
         "multiValueHeaders": headers,
         "body": (await request.read()).decode(errors="surrogateescape"),
         "isBase64Encoded": False,
-        "requestContext": {"requestId": str(uuid4()), "stage": "", "path": request.path},
+        "requestContext": {"requestId": str(uuid4()), "stage": "", "path": path},
     }

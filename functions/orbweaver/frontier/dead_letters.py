@@ -170,10 +170,11 @@ def _cause(letter: DeadLetter, message: Message) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterSelection:
-    """The dead letters to act on: by words of their reason, by a host of their URLs."""
+    """The dead letters to act on: by words of their reason, a host of their URLs, their cause."""
 
     reason: str | None = None
     host: str | None = None
+    cause: str | None = None
 
     def takes(self, case: Case) -> bool:
         """Whether a dead letter is selected."""
@@ -181,6 +182,8 @@ class DeadLetterSelection:
             told = f"{case.cause}\n{case.letter.reason or ''}".casefold()
             if self.reason.casefold() not in told:
                 return False
+        if self.cause not in (None, case.cause):
+            return False
         return self.host is None or self.host.lower().rstrip("/") in case.hosts()
 
 

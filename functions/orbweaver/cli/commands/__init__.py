@@ -17,6 +17,7 @@ forget        forget
 cost          cost, estimate
 metrics       metrics
 serve         serve
+console       console
 deliver       deliver
 doctor        doctor
 """
@@ -48,6 +49,7 @@ MODULES = {
     "forget": "commands.forget",
     "metrics": "commands.metrics",
     "serve": "commands.serve",
+    "console": "commands.console",
     "schedule": "commands.schedule",
     "workers": "commands.workers",
     "doctor": "commands.doctor",

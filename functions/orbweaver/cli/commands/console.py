@@ -1,0 +1,182 @@
+"""`console`: see and steer crawls in a browser, over a store, a local stack or AWS.
+
+It listens on this machine alone, with the credentials of the shell; docs/console.md says what keeps
+others out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import shlex
+import webbrowser
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.cli import option_types
+from orbweaver.cli.command import command, option, stack_options
+from orbweaver.cli.commands.metrics import address
+from orbweaver.cli.exit_codes import UsageError
+from orbweaver.cli.live.status import ProgressMeter, as_json
+from orbweaver.cli.session import Session, StackPlace, Surroundings, chosen, store_session
+from orbweaver.cli.stack import ENDPOINT, REGIONS
+from orbweaver.cli.store import StorePlace, opened_store, store_of
+
+if TYPE_CHECKING:
+    import argparse
+
+LISTEN = "127.0.0.1:8788"
+METERS_MAX = 200
+# A file that leads a browser on: an address on a command line can be read by every user.
+DOOR = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={url}">\n'
+
+
+async def console(arguments: argparse.Namespace, around: Surroundings) -> int:
+    """Serve the console until that is ended from outside."""
+    from orbweaver.app.wiring import api_of
+    from orbweaver.console.actions import Actions
+    from orbweaver.console.server import PlaceTaken, serving
+    from orbweaver.console.tickets import Tickets
+    from orbweaver.console.watching import Watching
+
+    host, port = _place(arguments.listen)
+    token = secrets.token_urlsafe(32)
+    async with _session(arguments, around) as session:
+        now_ms, poll_ms = around.clock.now_ms, round(session.place.poll_s * 1000)
+        where = Whereabouts(session=session)
+        actions = Actions(
+            ports=session.ports,
+            control=session.control,
+            watching=Watching(Readings(session).look, now_ms, poll_ms),
+            where=where,
+            tickets=Tickets(now_ms),
+        )
+        try:
+            async with serving(api_of(session.ports), actions, token, host, port) as url:
+                around.note(f"the console of {where.title}, for this machine alone; Ctrl-C ends it")
+                around.write(f"{url}#token={token}")
+                with _opened(f"{url}#token={token}", around, wanted=not arguments.no_open):
+                    await asyncio.Event().wait()
+        except PlaceTaken as error:
+            raise UsageError(f"--listen: {error}; port 0 takes a free one") from error
+    return 0
+
+
+def _place(listen: str) -> tuple[str, int]:
+    from orbweaver.console.fence import LOOPBACK
+
+    host, port = address(listen)
+    if host not in {*LOOPBACK, "::1"}:
+        raise UsageError(
+            f"--listen: other machines can reach {host[:60]}, and the console knows no users."
+            " From another one, `ssh -L 8788:127.0.0.1:8788 -L 8789:127.0.0.1:8789` brings it there"
+        )
+    return host, port
+
+
+@asynccontextmanager
+async def _session(arguments: argparse.Namespace, around: Surroundings) -> AsyncIterator[Session]:
+    """Open what the options name; with --workers, work on a store as `serve` does."""
+    if not arguments.workers:
+        async with chosen(arguments, around) as session:
+            yield session
+        return
+    from orbweaver.app.store_service import ScheduleClock, WebhookPoster, looking
+
+    folder = store_of(arguments, around.folder, around.environment, makes=True)
+    if folder is None:
+        raise UsageError("--workers: these would work on a store: a stack has its own")
+    async with (
+        opened_store(folder, around.environment, works=arguments.workers) as ports,
+        looking(ScheduleClock(ports).look, WebhookPoster(ports).look),
+    ):
+        yield store_session(ports, works=True)
+
+
+class Readings:
+    """Reads crawls as `orbweaver status --json` shows them, each with a meter of its own."""
+
+    def __init__(self, session: Session) -> None:
+        """Take the open store or stack."""
+        self._session = session
+        self._meters: OrderedDict[str, ProgressMeter] = OrderedDict()
+
+    async def look(self, crawl: str) -> Mapping[str, Any]:
+        """Read a crawl by its id."""
+        reading = await self._session.read(crawl)
+        meter = self._meters.setdefault(reading.status.crawl.id, ProgressMeter())
+        self._meters.move_to_end(reading.status.crawl.id)
+        if len(self._meters) > METERS_MAX:
+            self._meters.popitem(last=False)
+        return as_json(meter.see(reading))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whereabouts:
+    """The store or stack of a session, in words."""
+
+    session: Session
+
+    @property
+    def title(self) -> str:
+        """Name it."""
+        match self.session.place:
+            case StorePlace(ports=ports):
+                return f"the store {shlex.quote(str(ports.folder))}"
+            case StackPlace(environment=environment):
+                endpoint = environment.get(ENDPOINT)
+                if endpoint:
+                    return f"the stack on this machine, at {endpoint}"
+                return f"the stack on AWS, in {environment.get(REGIONS[0], 'its region')}"
+            case _:
+                return "the stack"
+
+    @property
+    def billed(self) -> bool:
+        """Whether what it uses is paid for."""
+        return self.session.place.billed
+
+    async def idle_workers(self) -> str | None:
+        """Say that nothing works on what is queued, and what to type."""
+        return await self.session.place.idle_workers()
+
+
+@contextmanager
+def _opened(url: str, around: Surroundings, *, wanted: bool) -> Iterator[None]:
+    """Open a browser at an address, by way of a file that this user alone can read."""
+    if not wanted:
+        yield
+        return
+    with TemporaryDirectory(prefix="orbweaver-") as folder:
+        door = Path(folder) / "console.html"
+        door.write_text(DOOR.format(url=url))
+        if not webbrowser.open(door.as_uri()):
+            around.note("there is no browser to open here: open that address in one")
+        yield
+
+
+COMMANDS = (
+    command(
+        "console",
+        "see and steer crawls in a browser",
+        console,
+        option(
+            "--listen HOST:PORT",
+            f"where it is, on this machine alone ({LISTEN}); stored pages are on the next port",
+            default=LISTEN,
+        ),
+        option("--no-open", "print the address, and open no browser"),
+        option(
+            "--workers N",
+            "work on the store meanwhile, by so many processes, as `serve` does; default: none",
+            type=option_types.positive,
+            default=0,
+        ),
+        parents=(stack_options,),
+    ),
+)

@@ -1,0 +1,266 @@
+"""Routes of the console that the HTTP API has not.
+
+- How a crawl goes needs what was seen before, which the API forgets.
+- Dead letters need rights that the API's function has not on AWS; a person at a shell may.
+- A table as one CSV file is longer than an answer of the API may be.
+
+Bodies are JSON with just the keys that are named here; a problem is one of the API's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from orbweaver.api.problems import Refused
+from orbweaver.console.stored import StoredPage, stored_page
+from orbweaver.console.tickets import Tickets
+from orbweaver.console.watching import Sample, Watching, past_of
+from orbweaver.control.crawl_queries import Lookout
+from orbweaver.control.dead_letter_admin import Undertaker
+from orbweaver.control.definition_keys import BY_PATH
+from orbweaver.control.edits import EDITABLE
+from orbweaver.exporting.chunk import page_row
+from orbweaver.exporting.formats.csv import CsvWriter
+from orbweaver.frontier.dead_letters import EVERYTHING, Case, DeadLetterSelection, grouped, outline
+from orbweaver.frontier.retrying import closing
+from orbweaver.model.columns import PAGES
+from orbweaver.model.errors import PortError
+from orbweaver.model.url import redacted
+
+if TYPE_CHECKING:
+    from orbweaver.app.ports import PortSet
+    from orbweaver.exporting.formats.hashed_file import HashedFile
+    from orbweaver.model.crawl import Crawl
+
+LIVE_MAX = 100
+# Reading so many records of a crawl costs a tenth of a cent on AWS.
+RECORDS_READ_MAX = 5_000
+LETTERS_MAX, LETTERS_A_SECOND = 10_000, 50
+URLS_SHOWN = 3
+CSV_BYTES = 64 * 1024
+
+
+class Where(Protocol):
+    """The store or stack that the console is of."""
+
+    @property
+    def title(self) -> str:
+        """Name it."""
+
+    @property
+    def billed(self) -> bool:
+        """Whether what it uses is paid for."""
+
+    async def idle_workers(self) -> str | None:
+        """Say that nothing works on what is queued; None if something does, or it is unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actions:
+    """What the console can do beside the API; each returns a document."""
+
+    ports: PortSet
+    control: Lookout
+    watching: Watching
+    where: Where
+    tickets: Tickets
+
+    async def about(self) -> dict[str, Any]:
+        """Say which store or stack this is, and whether anything works on it."""
+        import orbweaver
+
+        try:
+            idle = await self.where.idle_workers()
+        except PortError:
+            idle = None
+        return {
+            "where": self.where.title,
+            "billed": self.where.billed,
+            "version": orbweaver.__version__,
+            "idle": idle,
+        }
+
+    # --- crawls as they go ----------------------------------------------------------------------
+
+    async def live(self, crawls: list[str]) -> dict[str, Any]:
+        """Show how several crawls stand, each as `orbweaver status --json` does."""
+        if not 0 < len(crawls) <= LIVE_MAX:
+            raise Refused(400, f"give 1 to {LIVE_MAX} crawls")
+        found = await asyncio.gather(*map(self.watching.look, crawls))
+        return {"crawls": {crawl: one.shown for crawl, one in zip(crawls, found, strict=True)}}
+
+    async def pulse(self, crawl_id: str) -> dict[str, Any]:
+        """Show how a crawl stands, how it came to that, what it may be told, and how many die."""
+        watched = await self.watching.look(crawl_id)
+        crawl = await self.control.find(crawl_id)
+        if watched.past is None:
+            watched.past = []  # of several tabs one reads it
+            watched.past = await self._past(crawl, watched.samples[0])
+        return {
+            "shown": watched.shown,
+            "samples": watched.samples,
+            "past": watched.past,
+            "finished_ms": crawl.finished_at_ms,
+            "started_ms": crawl.started_at_ms,
+            "paused_ms": crawl.paused_ms,
+            "settings": settings_of(crawl),
+            "references": crawl.references[:URLS_SHOWN],
+            "references_more": max(0, len(crawl.references) - URLS_SHOWN),
+            "runs": [one.id for one in await self.control.crawls() if one.name == crawl.name][:50],
+            "idle": await self.where.idle_workers() if crawl.live else None,
+        }
+
+    async def _past(self, crawl: Crawl, first: Sample) -> list[tuple[int, int]]:
+        """Read how a crawl went before it was looked at first, unless it has too many records."""
+        if first[2] > RECORDS_READ_MAX:
+            return []
+        async with closing(self.control.pages(crawl, limit=RECORDS_READ_MAX)) as records:
+            done_ms = [record.fetched_at async for record in records]
+        return past_of(done_ms, first[0])
+
+    # --- dead letters ---------------------------------------------------------------------------
+
+    async def dead_letters(self) -> dict[str, Any]:
+        """Group dead letters by cause, with examples and their hosts."""
+        found = await self._undertaker.find(EVERYTHING, limit=LETTERS_MAX)
+        groups = [
+            {
+                "cause": group.cause,
+                "count": group.count,
+                "kinds": group.kinds,
+                "oldest_ms": group.oldest_ms,
+                "newest_ms": group.newest_ms,
+                "hopeless": group.sample.hopeless,
+                "hosts": _hosts([case for case in found.cases if case.cause == group.cause]),
+                "sample": letter_of(group.sample),
+            }
+            for group in grouped(found.cases)
+        ]
+        now_ms = self.ports.clock.now_ms()
+        return {
+            "letters": len(found.cases),
+            "cut": found.cut,
+            "looked_ms": now_ms,
+            "groups": groups,
+        }
+
+    async def redrive(self, cause: str | None = None, host: str | None = None) -> dict[str, Any]:
+        """Send dead letters back to the queue: of a cause, of a host, or all of them."""
+        done = await self._undertaker.redrive(
+            DeadLetterSelection(cause=cause, host=host),
+            limit=LETTERS_MAX,
+            rate_per_s=LETTERS_A_SECOND,
+        )
+        return {"sent": done.sent, "skipped": dict(done.skipped), "cut": done.cut}
+
+    async def purge(self, cause: str, until_ms: int) -> dict[str, Any]:
+        """Throw the dead letters of a cause away, but for those that came after a moment."""
+        selection = DeadLetterSelection(cause=cause)
+        found = await self._undertaker.find(selection, limit=LETTERS_MAX)
+        only = frozenset(case.letter.id for case in found.cases if case.last_seen_ms <= until_ms)
+        purged, cut = await self._undertaker.purge(selection, limit=LETTERS_MAX, only=only)
+        return {"purged": purged, "cut": cut}
+
+    @property
+    def _undertaker(self) -> Undertaker:
+        ports = self.ports
+        return Undertaker(
+            dead_letters=ports.dead_letters,
+            queue=ports.queue,
+            crawls=ports.crawls,
+            packs=ports.packs,
+            clock=ports.clock,
+        )
+
+    # --- what a browser fetches by itself -------------------------------------------------------
+
+    async def frame(self, url: str, crawl: str) -> dict[str, Any]:
+        """Give out a ticket for a page as it is stored; or say why there is none."""
+        owner = await self.control.find(crawl)
+        try:
+            records = await self.control.page(url, owner)
+        except ValueError as error:
+            raise Refused(400, f"{redacted(url)!a} is no URL: {error}") from error
+        if not records:
+            return {"ticket": None, "why": f"there is no record of it in {owner.id}"}
+        page = await stored_page(self.ports.files, records[0])
+        if not isinstance(page, StoredPage):
+            return {"ticket": None, "why": page}
+        return {"ticket": self.tickets.give(page), "why": None}
+
+    async def table(self, crawl: str) -> dict[str, Any]:
+        """Give out a ticket for the pages of a crawl as a file of CSV."""
+        return {"ticket": self.tickets.give(await self.control.find(crawl))}
+
+    async def csv(self, crawl: Crawl) -> AsyncIterator[bytes]:
+        """Write the pages of a crawl as CSV, as exports do, piece by piece."""
+        sink = io.BytesIO()
+        writer = CsvWriter(PAGES, cast("HashedFile", sink))
+        async with closing(self.control.pages(crawl)) as records:
+            async for record in records:
+                writer.add(page_row(record))
+                if sink.tell() >= CSV_BYTES:
+                    yield _drained(sink)
+        yield _drained(sink)
+
+
+def _drained(sink: io.BytesIO) -> bytes:
+    found = sink.getvalue()
+    sink.seek(0)
+    sink.truncate()
+    return found
+
+
+def settings_of(crawl: Crawl) -> dict[str, Any]:
+    """Write what may change of a crawl, by key, as a definition has it; no header's value."""
+    found: dict[str, Any] = {}
+    for path in EDITABLE:
+        key = BY_PATH[path]
+        value = getattr(crawl, key.part)
+        if not key.secret:
+            found[path] = None if value is None else key.codec.write(value)
+    return found
+
+
+def letter_of(case: Case) -> dict[str, Any]:
+    """Show a dead letter: why it is one, and of its URLs the first."""
+    return {
+        "id": case.letter.id,
+        "kind": case.kind,
+        "crawl": case.crawl,
+        "reason": case.letter.reason,
+        "receives": case.letter.receives,
+        "failures": case.failures,
+        "urls": [redacted(url) for url in case.references[:URLS_SHOWN]],
+        "urls_more": max(0, len(case.references) - URLS_SHOWN),
+        "body": None if case.references else outline(case),
+    }
+
+
+def _hosts(cases: list[Case]) -> list[list[Any]]:
+    """Count letters by the hosts of their URLs, the most frequent first."""
+    counts: dict[str, int] = {}
+    for case in cases:
+        for name in case.hosts():
+            if "://" in name:
+                counts[name] = counts.get(name, 0) + 1
+    return [[name, number] for name, number in sorted(counts.items(), key=lambda one: -one[1])][:10]
+
+
+def document_of(body: bytes, names: Mapping[str, Callable[[Any], bool]]) -> dict[str, Any]:
+    """Read the body of a request: an object of just these keys; raises Refused."""
+    try:
+        read = json.loads(body or b"{}")
+    except ValueError as error:
+        raise Refused(400, "the body is no JSON") from error
+    if not isinstance(read, dict):
+        raise Refused(400, "the body is no object")
+    for name, value in read.items():
+        if name not in names or not names[name](value):
+            raise Refused(400, f"{name[:40]!a} does not fit here")
+    return read

@@ -1,0 +1,249 @@
+"""The server of the console: its files, the HTTP API below `/api`, and routes of its own.
+
+Every request passes the fence (console/fence.py) before anything is looked at. A store or stack
+that cannot be reached is a problem of status 503, and the application shows what it had, with its
+age.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from dataclasses import asdict
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from orbweaver.api.problems import CONTENT_TYPE, PROBLEMS, Problem, Refused, headers_of, problem_of
+from orbweaver.app.store_service import answered
+from orbweaver.console import fence
+from orbweaver.console.actions import Actions, document_of
+from orbweaver.console.stored import stored_app
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.errors import PortError
+
+if TYPE_CHECKING:
+    from orbweaver.api.app import Api
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Act = Callable[..., Awaitable[dict[str, Any]]]
+Fits = Callable[[Any], bool]
+TEXT_CHARS_MAX = 10_000
+BODY_BYTES_MAX = 4_000_000
+API = "/api"
+# What an API operation may have changed is read anew at once.
+STEERING = ("/pause", "/resume", "/cancel")
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+
+
+class PlaceTaken(Exception):
+    """The place to listen at is not to be had; the text says why."""
+
+
+@asynccontextmanager
+async def serving(
+    api: Api, actions: Actions, token: str, host: str, port: int
+) -> AsyncIterator[str]:
+    """Serve the console for the length of a block; its address, without token; or PlaceTaken.
+
+    Stored pages are on the next port, or on a free one where that is taken.
+    """
+    with ExitStack() as sockets:
+        own = sockets.enter_context(_bound(host, port))
+        try:
+            beside = sockets.enter_context(_bound(host, port + 1 if port else 0))
+        except PlaceTaken:
+            beside = sockets.enter_context(_bound(host, 0))
+        own_port, stored_port = (one.getsockname()[1] for one in (own, beside))
+        guard = fence.Fence(port=own_port, token=token)
+        app = ConsoleServer(api, actions, guard, stored_port).app()
+        stored = stored_app(actions.tickets, stored_port, own_port)
+        async with AsyncExitStack() as runners:
+            for application, place in ((app, own), (stored, beside)):
+                runner = web.AppRunner(application, access_log=None)
+                await runner.setup()
+                runners.push_async_callback(runner.cleanup)
+                await web.SockSite(runner, place).start()
+            name = f"[{host}]" if ":" in host else host
+            yield f"http://{name}:{own_port}/"
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise PlaceTaken(f"{host}:{port} cannot be taken: {error.strerror}") from error
+
+
+@cache
+def static_files() -> Mapping[str, tuple[bytes, str]]:
+    """Read the files of the application: path to contents and type. No other path is served."""
+    found: dict[str, tuple[bytes, str]] = {}
+    root = files("orbweaver.console") / "static"
+    for folder, prefix in ((root, "/"), (root / "vendor", "/vendor/")):
+        for file in folder.iterdir():
+            kind = TYPES.get(f".{file.name.rpartition('.')[2]}")
+            if file.is_file() and kind is not None:
+                found[prefix + file.name] = (file.read_bytes(), kind)
+    found["/"] = found["/index.html"]
+    return found
+
+
+class ConsoleServer:
+    """Answers the requests of a browser."""
+
+    def __init__(self, api: Api, actions: Actions, guard: fence.Fence, stored_port: int) -> None:
+        """Take what is answered with; stored pages are served on another port."""
+        self._api = api
+        self._actions = actions
+        self._fence = guard
+        self._stored_port = stored_port
+        self._files = static_files()
+
+    def app(self) -> web.Application:
+        """Make the application."""
+        app = web.Application(middlewares=[self._guard], client_max_size=BODY_BYTES_MAX)
+        for path in self._files:
+            app.router.add_get(path, self._file)
+        app.router.add_route("*", f"{API}/{{path:.*}}", self._asked)
+        app.router.add_get("/download/{ticket}", self._download)
+        app.router.add_get("/console/about", self._about)
+        app.router.add_get("/console/live", self._live)
+        app.router.add_get("/console/crawls/{id}", self._pulse)
+        app.router.add_get("/console/dead-letters", self._dead_letters)
+        for path, (act, names, needed) in self._posts().items():
+            app.router.add_post(path, _posting(act, names, needed))
+        return app
+
+    def _posts(self) -> Mapping[str, tuple[Act, Mapping[str, Fits], tuple[str, ...]]]:
+        """Name what is posted: which action, its keys with what fits, and those it needs."""
+        actions = self._actions
+        page = {"url": _is_text, "crawl": _is_text}
+        letters = {"cause": _is_text, "until_ms": _is_moment}
+        return {
+            "/console/dead-letters/redrive": (
+                actions.redrive,
+                {"cause": _is_text, "host": _is_text},
+                (),
+            ),
+            "/console/dead-letters/purge": (actions.purge, letters, tuple(letters)),
+            "/console/frame": (actions.frame, page, tuple(page)),
+            "/console/table": (actions.table, {"crawl": _is_text}, ("crawl",)),
+        }
+
+    # --- what every request passes --------------------------------------------------------------
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        needs_token = request.path.startswith((f"{API}/", "/console/"))
+        refusal = self._fence.refusal(request.headers, needs_token=needs_token)
+        if refusal is not None:
+            reply: web.StreamResponse = _told("Refused", refusal.text, refusal.status)
+        else:
+            reply = await self._handled(request, handler)
+        if not reply.prepared:
+            reply.headers.update(self._headers(request))
+        return reply
+
+    async def _handled(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            return await handler(request)
+        except web.HTTPException as error:
+            return web.Response(status=error.status, text=f"{error.reason}\n")
+        except PROBLEMS as error:
+            return _problem(problem_of(error))
+        except PortError as error:
+            return _told("Unavailable", str(error), 503)
+
+    def _headers(self, request: web.Request) -> dict[str, str]:
+        # Stored pages by the same name with another port: that is another origin.
+        name = request.headers.get("Host", "").rpartition(":")[0]
+        name = name if name in fence.LOOPBACK else fence.LOOPBACK[0]
+        return fence.headers_of(f"http://{name}:{self._stored_port}")
+
+    # --- routes ---------------------------------------------------------------------------------
+
+    async def _file(self, request: web.Request) -> web.Response:
+        body, kind = self._files[request.path]
+        return web.Response(body=body, headers={"Content-Type": kind})
+
+    async def _asked(self, request: web.Request) -> web.Response:
+        path = request.path.removeprefix(API)
+        reply = await answered(self._api, request, path)
+        if path.endswith(STEERING) or request.method == "PATCH":
+            self._actions.watching.forget(path.split("/")[2])
+        return reply
+
+    async def _download(self, request: web.Request) -> web.StreamResponse:
+        crawl = self._actions.tickets.take(request.match_info["ticket"])
+        if not isinstance(crawl, Crawl):
+            raise web.HTTPNotFound
+        reply = web.StreamResponse(
+            headers={
+                **self._headers(request),
+                "Content-Type": "text/csv; charset=utf-8",
+                "Content-Disposition": f'attachment; filename="{crawl.id}-pages.csv"',
+            }
+        )
+        await reply.prepare(request)
+        async for piece in self._actions.csv(crawl):
+            await reply.write(piece)
+        await reply.write_eof()
+        return reply
+
+    async def _about(self, _request: web.Request) -> web.Response:
+        return _json({**await self._actions.about(), "stored_port": self._stored_port})
+
+    async def _live(self, request: web.Request) -> web.Response:
+        return _json(await self._actions.live(request.query.getall("id", [])))
+
+    async def _pulse(self, request: web.Request) -> web.Response:
+        return _json(await self._actions.pulse(request.match_info["id"]))
+
+    async def _dead_letters(self, _request: web.Request) -> web.Response:
+        return _json(await self._actions.dead_letters())
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= TEXT_CHARS_MAX
+
+
+def _is_moment(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _posting(act: Act, names: Mapping[str, Fits], needed: tuple[str, ...]) -> Handler:
+    async def post(request: web.Request) -> web.Response:
+        given = document_of(await request.read(), names)
+        for name in needed:
+            if name not in given:
+                raise Refused(400, f"{name} is missing")
+        return _json(await act(**given))
+
+    return post
+
+
+def _json(body: Mapping[str, Any]) -> web.Response:
+    return web.Response(text=json.dumps(body), content_type="application/json")
+
+
+def _told(title: str, detail: str, status: int) -> web.Response:
+    return _problem(Problem(type="about:blank", title=title, detail=detail, status=status))
+
+
+def _problem(problem: Problem) -> web.Response:
+    return web.Response(
+        status=problem.status or 500,
+        text=json.dumps(asdict(problem)),
+        headers={"Content-Type": CONTENT_TYPE, **headers_of(problem)},
+    )

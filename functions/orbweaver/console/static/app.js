@@ -1,0 +1,76 @@
+// The console: which screen is shown, and the frame around it.
+import { html, useState, useEffect } from "/vendor/preact-htm.js";
+import { render } from "/vendor/preact-htm.js";
+import { ask, takeToken, Loading, Trouble } from "/lib.js";
+import { Runs } from "/runs.js";
+
+/** The screens beside the first, each in a file of its own, which is read when it is come to. */
+const SCREENS = {
+  run: () => import("/run.js").then((file) => file.Run),
+  explain: () => import("/explain.js").then((file) => file.Explain),
+  host: () => import("/host.js").then((file) => file.Host),
+  letters: () => import("/letters.js").then((file) => file.Letters),
+  data: () => import("/data.js").then((file) => file.Data),
+};
+const PLACES = [["", "Runs"], ["explain", "Explain"], ["host", "Hosts"], ["letters", "Dead letters"]];
+const THEMES = ["auto", "light", "dark"];
+const THEME = "orbweaver-console-theme";
+
+/** Read the address: which screen, its argument, and its query. */
+function route() {
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+  const [screen, ...rest] = path.split("/");
+  return { screen, of: decodeURIComponent(rest.join("/")), query: new URLSearchParams(query ?? "") };
+}
+
+function ThemeSwitch() {
+  const [theme, setTheme] = useState(localStorage.getItem(THEME) ?? "auto");
+  useEffect(() => {
+    localStorage.setItem(THEME, theme);
+    document.documentElement.dataset.theme = theme;
+  }, [theme]);
+  return html`<label class="theme">Theme <select value=${theme} onChange=${(/** @type {any} */ event) => setTheme(event.target.value)}>
+    ${THEMES.map((one) => html`<option value=${one}>${one}</option>`)}
+  </select></label>`;
+}
+
+/** @param {{name: string, of: string, query: URLSearchParams}} given */
+function Later({ name, of, query }) {
+  const [screen, setScreen] = useState(/** @type {any} */ (null));
+  useEffect(() => {
+    const load = /** @type {any} */ (SCREENS)[name];
+    if (load) load().then((/** @type {any} */ found) => setScreen(() => found));
+  }, [name]);
+  if (!(name in SCREENS)) return html`<h1>There is no such screen</h1><p><a href="#/">All runs</a></p>`;
+  return screen ? html`<${screen} of=${of} query=${query} key=${of} />` : html`<${Loading} />`;
+}
+
+function App() {
+  const [at, setAt] = useState(route());
+  const [about, setAbout] = useState(/** @type {any} */ (null));
+  const [trouble, setTrouble] = useState(/** @type {Trouble | null} */ (null));
+  useEffect(() => {
+    const moved = () => { takeToken(); setAt(route()); window.scrollTo(0, 0); };
+    addEventListener("hashchange", moved);
+    // Behind the rows of the first screen.
+    const timer = setTimeout(() => ask("/console/about").then(setAbout, setTrouble), 200);
+    return () => { removeEventListener("hashchange", moved); clearTimeout(timer); };
+  }, []);
+  return html`
+    <a class="skip" href="#main" onClick=${(/** @type {Event} */ event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>Skip to the content</a>
+    <header>
+      <a class="brand" href="#/">Orbweaver</a>
+      <nav aria-label="Screens">${PLACES.map(([name, title]) => html`<a href=${`#/${name}`} aria-current=${at.screen === name || (name === "" && ["run", "data"].includes(at.screen)) ? "page" : null}>${title}</a>`)}</nav>
+      <span class="where" title=${about?.where}>${about?.where}</span>
+      <${ThemeSwitch} />
+    </header>
+    <main id="main" tabindex="-1">
+      ${trouble?.status === 401 && html`<div class="notice bad" role="alert"><p>${trouble.message}: its token is of one start alone.</p></div>`}
+      ${about?.idle && html`<div class="notice" role="status"><p>${about.idle}</p></div>`}
+      ${at.screen === "" ? html`<${Runs} query=${at.query} />` : html`<${Later} key=${at.screen} name=${at.screen} of=${at.of} query=${at.query} />`}
+    </main>
+    <footer>${about && `Orbweaver ${about.version}`} ${about && !about.billed && "· nothing is paid for here: dollars are what AWS would charge"}</footer>`;
+}
+
+takeToken();
+render(html`<${App} />`, /** @type {Element} */ (document.getElementById("app")));

@@ -1,0 +1,120 @@
+// Found against done over time, and where the two would meet if they went on as of late.
+import { html, useState, useRef, useLayoutEffect } from "/vendor/preact-htm.js";
+import { number, clock, moment } from "/lib.js";
+
+const HIGH = 236, LEFT = 52, RIGHT = 14, TOP = 10, BOTTOM = 24;
+// The last part of a run that a projection is made of.
+const LATE_MS = 90_000;
+// A projection reaches no further than this many times what is past.
+const AHEAD = 1;
+const ROWS = 12;
+
+/** @typedef {[number, number, number, number, number]} Sample at, found, done, read, failed */
+
+/**
+ * Say when found and done would meet, from how both went of late; found grows to `most` at most.
+ * @param {Sample[]} samples
+ * @param {number} most
+ * @returns {{atMs: number, count: number} | null}
+ */
+export function crossing(samples, most) {
+  const last = samples.at(-1);
+  const first = samples.find((one) => last && last[0] - one[0] <= LATE_MS);
+  if (!last || !first || first === last || last[0] === first[0]) return null;
+  const span = last[0] - first[0];
+  const found = (last[1] - first[1]) / span;
+  const done = (last[2] - first[2]) / span;
+  const left = last[1] - last[2];
+  if (left <= 0 || done <= 0) return null;
+  const wait = done > found ? left / (done - found) : Infinity;
+  const count = Math.min(last[1] + found * wait, Math.max(most, last[1]));
+  // Where the limit ends the growth of found, done goes on to it.
+  const atMs = last[0] + (count - last[2]) / done;
+  return Number.isFinite(atMs) ? { atMs, count } : null;
+}
+
+/** Choose round steps for an axis. @param {number} most @param {number} parts */
+function steps(most, parts) {
+  const raw = Math.max(1, most) / parts;
+  const unit = 10 ** Math.floor(Math.log10(raw));
+  const step = Math.max(1, (raw / unit > 5 ? 10 : raw / unit > 2 ? 5 : raw / unit > 1 ? 2 : 1) * unit);
+  const marks = [];
+  for (let at = 0; at <= most; at += step) marks.push(at);
+  return marks;
+}
+
+/** Say in words what the chart shows. @param {Sample[]} samples @param {boolean} live @param {{atMs: number, count: number} | null} meets */
+function told(samples, live, meets) {
+  const last = /** @type {Sample} */ (samples.at(-1));
+  const now = `${number(last[1])} URLs found, ${number(last[2])} done`;
+  if (!live) return `${now}.`;
+  if (meets) return `${now}. At the pace of late all would be done in ${clock((meets.atMs - last[0]) / 1000)}, at about ${number(Math.round(meets.count))} URLs.`;
+  return last[1] > last[2] ? `${now}. At the pace of late no end is in sight: found grows as fast as done, or nothing ends.` : `${now}.`;
+}
+
+/** Follow the width of an element, which a drawing fills without being scaled. */
+function useWidth() {
+  const box = useRef(/** @type {HTMLElement | null} */ (null));
+  const [wide, setWide] = useState(680);
+  useLayoutEffect(() => {
+    const measure = () => box.current && setWide(Math.max(260, box.current.clientWidth - 28));
+    const observer = new ResizeObserver(measure);
+    if (box.current) observer.observe(box.current);
+    return () => observer.disconnect();
+  }, []);
+  return /** @type {const} */ ([box, wide]);
+}
+
+/**
+ * @param {{samples: Sample[], past: [number, number][], startedMs: number, finishedMs: number | null, most: number, live: boolean}} given
+ * `past`: how many were done by when before the first sample; what was found by then is not known
+ */
+export function Crossing({ samples, past, startedMs, finishedMs, most: limit, live }) {
+  const [asTable, setAsTable] = useState(false);
+  const [box, WIDE] = useWidth();
+  if (!samples.length) return null;
+  // A look at what has ended says what it came to at its end.
+  const end = finishedMs ?? Infinity;
+  const seen = samples.map((one) => /** @type {Sample} */ ([Math.min(one[0], end), ...one.slice(1)]));
+  const last = /** @type {Sample} */ (seen.at(-1));
+  const watched = seen[0][0];
+  /** @type {Sample[]} */
+  const before = [[startedMs, 0, 0, 0, 0], ...past.map(([at, done]) => /** @type {Sample} */ ([at, 0, done, 0, 0]))];
+  const all = [...before, ...seen];
+  const meets = live ? crossing(seen, limit) : null;
+  const firstMs = all[0][0];
+  const span = Math.max(1_000, last[0] - firstMs);
+  const endMs = meets ? Math.min(meets.atMs, last[0] + span * AHEAD) : last[0];
+  const share = meets ? (endMs - last[0]) / (meets.atMs - last[0]) : 0;
+  const ahead = meets ? { found: last[1] + (meets.count - last[1]) * share, done: last[2] + (meets.count - last[2]) * share } : null;
+  const most = Math.max(4, last[1], ahead?.found ?? 0) * 1.06;
+  const x = (/** @type {number} */ at) => LEFT + ((at - firstMs) / Math.max(1_000, endMs - firstMs)) * (WIDE - LEFT - RIGHT);
+  const y = (/** @type {number} */ count) => HIGH - BOTTOM - (count / most) * (HIGH - TOP - BOTTOM);
+  const line = (/** @type {Sample[]} */ of, /** @type {1 | 2} */ column) => of.map((one, place) => `${place ? "L" : "M"}${x(one[0]).toFixed(1)} ${y(one[column]).toFixed(1)}`).join("");
+  const area = `${line(seen, 1)}${[...seen].reverse().map((one) => `L${x(one[0]).toFixed(1)} ${y(one[2]).toFixed(1)}`).join("")}Z`;
+  // What was found before the first look is known only as the two ends of a line.
+  const unseen = watched - startedMs > 1_500;
+  const says = told(samples, live, meets);
+  const times = steps((endMs - firstMs) / 1000, WIDE > 450 ? 6 : 3);
+  const every = Math.max(1, Math.ceil(samples.length / ROWS));
+  return html`<figure class="panel" ref=${box}>
+    <div class="heading"><h2>Found and done</h2>
+      <button type="button" class="quiet" aria-pressed=${asTable} onClick=${() => setAsTable(!asTable)}>${asTable ? "As a chart" : "As a table"}</button></div>
+    ${asTable
+      ? html`<div class="scroll" tabindex="0" role="region" aria-label="Found and done"><table><thead><tr><th scope="col">At</th><th scope="col" class="n">Found</th><th scope="col" class="n">Done</th><th scope="col" class="n">Pages</th><th scope="col" class="n">Failed</th></tr></thead>
+          <tbody>${seen.filter((_, place) => (seen.length - 1 - place) % every === 0).map((one) => html`<tr><td>${moment(one[0])}</td>${one.slice(1).map((value) => html`<td class="n">${number(value)}</td>`)}</tr>`)}</tbody></table></div>`
+      : html`<svg class="chart" viewBox=${`0 0 ${WIDE} ${HIGH}`} width=${WIDE} height=${HIGH} role="img" aria-label=${says}>
+          ${steps(most, 4).map((mark) => html`<line class="grid" x1=${LEFT} x2=${WIDE - RIGHT} y1=${y(mark)} y2=${y(mark)} /><text x=${LEFT - 8} y=${y(mark) + 4} text-anchor="end">${number(mark)}</text>`)}
+          ${times.map((mark) => html`<text x=${x(firstMs + mark * 1000)} y=${HIGH - 7} text-anchor=${mark ? "middle" : "start"}>${clock(mark)}</text>`)}
+          <path class="area" d=${area} />
+          ${unseen && html`<path class="found ahead" d=${line([all[0], seen[0]], 1)} />`}
+          <path class="found" d=${line(unseen ? seen : [all[0], ...seen], 1)} /><path class="done" d=${line(all, 2)} />
+          ${ahead && html`<path class="found ahead" d=${`M${x(last[0])} ${y(last[1])}L${x(endMs)} ${y(ahead.found)}`} />
+            <path class="done ahead" d=${`M${x(last[0])} ${y(last[2])}L${x(endMs)} ${y(ahead.done)}`} />
+            ${share === 1 && html`<circle class="cross" cx=${x(endMs)} cy=${y(ahead.done)} r="4" />`}`}
+          <line class="axis" x1=${LEFT} x2=${WIDE - RIGHT} y1=${HIGH - BOTTOM} y2=${HIGH - BOTTOM} />
+        </svg>`}
+    <ul class="legend"><li class="found"><i></i>found</li><li class="done"><i></i>done</li>${ahead && html`<li>- - at the pace of late</li>`}</ul>
+    <p>${says}${unseen && html` <span class="muted">Before ${moment(watched)} nothing looked: done is told by records${past.length ? "" : " where these are few"}, found is not known.</span>`}</p>
+  </figure>`;
+}

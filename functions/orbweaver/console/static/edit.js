@@ -1,0 +1,69 @@
+// An edit of a run: what may change, what would change, and then the change.
+import { html, useState } from "/vendor/preact-htm.js";
+import { ask, usePoll, Warning, Loading } from "/lib.js";
+import { valueText, Act, Dialog } from "/parts.js";
+
+/** Whether a value is edited as a line, or as several. @param {any} value */
+const isPlain = (value) => value === null || typeof value !== "object" || value.every((/** @type {any} */ one) => typeof one === "string");
+
+/** Read a field back as what it was written from. @param {string} text @param {any} was */
+function valueOf(text, was) {
+  if (Array.isArray(was)) return text.split("\n").map((line) => line.trim()).filter(Boolean);
+  const plain = text.trim();
+  if (/^-?\d+$/.test(plain)) return Number(plain);
+  if (/^\d+\.\d+$/.test(plain)) return Number(plain);
+  return plain === "true" || plain === "false" ? plain === "true" : plain;
+}
+
+/** Put a value at its key, as `limits.pages`. @param {any} document @param {string} key @param {any} value */
+function put(document, key, value) {
+  const parts = key.split(".");
+  const last = /** @type {string} */ (parts.pop());
+  let at = document;
+  for (const part of parts) at = at[part] ??= {};
+  at[last] = value;
+}
+
+/** @param {{name: string, was: any, text: string, set: (text: string) => void}} given */
+function Field({ name, was, text, set }) {
+  const typed = (/** @type {any} */ event) => set(event.target.value);
+  return html`<label><span><code>${name}</code></span>${
+    Array.isArray(was) ? html`<textarea rows="3" value=${text} onInput=${typed} placeholder="one a line"></textarea>`
+    : typeof was === "boolean" ? html`<select value=${text} onChange=${typed}><option value="true">true</option><option value="false">false</option></select>`
+    : html`<input value=${text} onInput=${typed} placeholder="none" autocomplete="off" spellcheck=${false} />`}</label>`;
+}
+
+/** @param {{crawl: string, close: () => void}} given */
+export function Edit({ crawl, close }) {
+  const path = `/api/crawls/${encodeURIComponent(crawl)}`;
+  const { data, trouble: unread } = usePoll(() => ask(`/console/crawls/${encodeURIComponent(crawl)}`), [crawl], 0);
+  const [typed, setTyped] = useState(/** @type {Record<string, string>} */ ({}));
+  const [preview, setPreview] = useState(/** @type {any} */ (null));
+  const [trouble, setTrouble] = useState(/** @type {any} */ (null));
+  if (!data) return html`<${Dialog} title="Edit the run" close=${close}><${Warning} trouble=${unread} /><${Loading} /></${Dialog}>`;
+  const settings = Object.entries(data.settings).filter(([, value]) => isPlain(value));
+  const others = Object.keys(data.settings).length - settings.length;
+  const written = (/** @type {any} */ value) => (Array.isArray(value) ? value.join("\n") : value === null ? "" : String(value));
+  const changed = settings.filter(([key, was]) => key in typed && typed[key] !== written(was));
+  const change = {};
+  for (const [key, was] of changed) put(change, key, valueOf(typed[key], was));
+  const done = (/** @type {any} */ found) => { setTrouble(found); if (found) setPreview(null); };
+  const set = (/** @type {string} */ key) => (/** @type {string} */ text) => { setTyped({ ...typed, [key]: text }); setPreview(null); };
+  const lines = settings.filter(([, was]) => !Array.isArray(was));
+  const lists = settings.filter(([, was]) => Array.isArray(was));
+  return html`<${Dialog} title="Edit the run" close=${close}>
+    <p class="muted">It takes hold within seconds, for what is asked and found from then on.${others > 0 && " Rules and items are changed by `orbweaver edit --config`."}</p>
+    <form class="fields" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
+      <div class="row">${lines.map(([key, was]) => html`<${Field} key=${key} name=${key} was=${was} text=${typed[key] ?? written(was)} set=${set(key)} />`)}</div>
+      ${lists.map(([key, was]) => html`<${Field} key=${key} name=${key} was=${was} text=${typed[key] ?? written(was)} set=${set(key)} />`)}
+    </form>
+    <${Warning} trouble=${trouble} />
+    ${preview && (preview.changes.length
+      ? html`<div class="scroll"><table><caption class="hidden">What would change</caption><thead><tr><th scope="col">Key</th><th scope="col">Is</th><th scope="col">Becomes</th></tr></thead><tbody>${preview.changes.map((/** @type {any} */ one) => html`<tr><th scope="row"><code>${one.key}</code></th><td>${valueText(one.was)}</td><td><strong>${valueText(one.becomes)}</strong></td></tr>`)}</tbody></table></div>`
+      : html`<p>It is like that already.</p>`)}
+    <div class="actions">
+      <${Act} label="Preview" disabled=${!changed.length} act=${() => ask(`${path}/preview`, { body: change }).then(setPreview)} done=${done} />
+      <${Act} kind="main" label="Apply" disabled=${!preview?.changes.length} act=${() => ask(path, { method: "PATCH", body: change }).then(close)} done=${done} />
+    </div>
+  </${Dialog}>`;
+}

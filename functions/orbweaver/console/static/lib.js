@@ -1,0 +1,198 @@
+// What all screens share: requests, polling, and how numbers and texts are written.
+// What a site wrote is only ever a child of an element, which Preact makes a text node of.
+import { html, useState, useEffect, useRef } from "/vendor/preact-htm.js";
+
+export { html };
+
+const KEY = "orbweaver-console-token";
+
+/** Take the token out of the address, where `orbweaver console` has put it, and keep it. */
+export function takeToken() {
+  const found = /^#token=([\w-]+)$/.exec(location.hash);
+  if (found) {
+    localStorage.setItem(KEY, found[1]);
+    history.replaceState(null, "", "#/");
+  }
+}
+
+/** A request that was refused, or not answered: `status` 0. */
+export class Trouble extends Error {
+  /** @param {number} status @param {string} text @param {{path: string, text: string}[]} problems */
+  constructor(status, text, problems = []) {
+    super(text);
+    this.status = status;
+    this.problems = problems;
+  }
+}
+
+/**
+ * Ask the console for JSON.
+ * @param {string} path
+ * @param {{method?: string, body?: any, query?: Record<string, string | number | null | undefined>}} given
+ * @returns {Promise<any>}
+ */
+export async function ask(path, given = {}) {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(given.query ?? {})) {
+    if (value !== null && value !== undefined && value !== "") query.append(name, String(value));
+  }
+  /** @type {Record<string, string>} */
+  const headers = { Authorization: `Bearer ${localStorage.getItem(KEY) ?? ""}` };
+  if (given.body !== undefined) headers["Content-Type"] = "application/json";
+  const tail = query.size ? `?${query}` : "";
+  let reply;
+  try {
+    reply = await fetch(path + tail, {
+      method: given.method ?? (given.body === undefined ? "GET" : "POST"),
+      headers,
+      body: given.body === undefined ? undefined : JSON.stringify(given.body),
+    });
+  } catch {
+    throw new Trouble(0, "The console does not answer: is `orbweaver console` still running?");
+  }
+  const body = await reply.json().catch(() => null);
+  if (!reply.ok) throw new Trouble(reply.status, body?.detail ?? `HTTP ${reply.status}`, body?.problems);
+  return body;
+}
+
+const AWAY_MS = 15_000;
+
+/**
+ * Ask again and again: every `everyMs` while the page is seen, seldom otherwise. What was read last
+ * stays while there is trouble.
+ * @template T
+ * @param {() => Promise<T>} load
+ * @param {any[]} about begins anew when one of these changes
+ * @param {number | ((data: T) => number)} everyMs 0: never again
+ * @returns {{data: T | null, trouble: Trouble | null, atMs: number, again: () => void}}
+ */
+export function usePoll(load, about, everyMs) {
+  const [state, setState] = useState(/** @type {any} */ ({ data: null, trouble: null, atMs: 0 }));
+  const again = useRef(() => {});
+  useEffect(() => {
+    let ended = false;
+    let timer = 0;
+    let turn = 0;
+    setState({ data: null, trouble: null, atMs: 0 });
+    async function go() {
+      clearTimeout(timer);
+      const mine = ++turn;
+      /** @type {any} */
+      let data = null;
+      let wait = 0;
+      try {
+        data = await load();
+        if (ended || mine !== turn) return;
+        setState({ data, trouble: null, atMs: Date.now() });
+        wait = typeof everyMs === "function" ? everyMs(data) : everyMs;
+      } catch (trouble) {
+        if (ended || mine !== turn) return;
+        setState((/** @type {any} */ was) => ({ ...was, trouble }));
+        wait = trouble instanceof Trouble && [401, 404].includes(trouble.status) ? 0 : 4_000;
+      }
+      if (wait) timer = setTimeout(go, document.hidden ? Math.max(wait, AWAY_MS) : wait);
+    }
+    const seen = () => { if (!document.hidden && everyMs) go(); };
+    again.current = go;
+    document.addEventListener("visibilitychange", seen);
+    go();
+    return () => {
+      ended = true;
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", seen);
+    };
+  }, about);
+  return { ...state, again: () => again.current() };
+}
+
+// --- words and numbers ----------------------------------------------------------------------------
+
+const WHOLE = new Intl.NumberFormat("en-US");
+
+/** @param {number | null | undefined} value */
+export const number = (value) => (value === null || value === undefined ? "–" : WHOLE.format(value));
+
+/** @param {number} count @param {string} one @param {string} [many] */
+export const plural = (count, one, many) => `${number(count)} ${count === 1 ? one : many ?? `${one}s`}`;
+
+/** Write a rate with as many digits as matter. @param {number} value */
+export const rate = (value) => (value >= 100 ? number(Math.round(value)) : value >= 10 ? value.toFixed(1) : value.toFixed(2));
+
+/** Write a part of a whole. @param {number} part @param {number} whole */
+export function percent(part, whole) {
+  if (!whole || !part) return "0 %";
+  const share = (100 * part) / whole;
+  return share < 0.1 ? "< 0.1 %" : `${share < 10 ? share.toFixed(1) : Math.round(share)} %`;
+}
+
+/** Write dollars: to the cent, and less than ten of them with two digits that count. @param {number} amount */
+export function dollars(amount) {
+  if (!amount || amount <= 0) return "$0";
+  if (amount >= 0.1) return `$${amount.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
+  return `$${amount.toFixed(Math.min(9, Math.max(3, 1 - Math.floor(Math.log10(amount)))))}`;
+}
+
+/** Write a span as a clock does. @param {number} seconds */
+export function clock(seconds) {
+  const whole = Math.max(0, Math.round(seconds));
+  const days = Math.floor(whole / 86_400);
+  const two = (/** @type {number} */ value) => String(value).padStart(2, "0");
+  const hours = Math.floor((whole % 86_400) / 3_600);
+  const minutes = Math.floor((whole % 3_600) / 60);
+  if (days) return `${days} d ${two(hours)}:${two(minutes)}`;
+  return hours ? `${hours}:${two(minutes)}:${two(whole % 60)}` : `${minutes}:${two(whole % 60)}`;
+}
+
+/** Write a moment on this machine's clock. @param {number | string} at */
+export function moment(at) {
+  const when = new Date(at);
+  const two = (/** @type {number} */ value) => String(value).padStart(2, "0");
+  const time = `${two(when.getHours())}:${two(when.getMinutes())}:${two(when.getSeconds())}`;
+  const today = new Date().toDateString() === when.toDateString();
+  return today ? time : `${when.getFullYear()}-${two(when.getMonth() + 1)}-${two(when.getDate())} ${time}`;
+}
+
+/** Write a key as words. @param {string} text */
+export const words = (text) => text.replaceAll("_", " ");
+
+/** Make an address within the console. @param {string} screen @param {Record<string, string | null | undefined>} [query] */
+export function link(screen, query = {}) {
+  const known = Object.entries(query).filter(([, value]) => value);
+  return `#/${screen}${known.length ? `?${new URLSearchParams(/** @type {any} */ (known))}` : ""}`;
+}
+
+// --- parts of screens -----------------------------------------------------------------------------
+
+/** The heading of a screen, which gets the focus when it is come to. @param {{title: string, children?: any}} given */
+export function Heading({ title, children }) {
+  const heading = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(() => {
+    document.title = `${title} · Orbweaver`;
+    heading.current?.focus({ preventScroll: true });
+  }, [title]);
+  return html`<div class="heading"><h1 tabindex="-1" ref=${heading}>${title}</h1>${children}</div>`;
+}
+
+/** Trouble, and since when what is shown is old. @param {{trouble: Trouble | null, atMs?: number}} given */
+export function Warning({ trouble, atMs }) {
+  if (!trouble) return null;
+  return html`<div class="notice bad" role="alert">
+    <p>${trouble.message}</p>
+    ${trouble.problems?.length > 0 && html`<ul>${trouble.problems.map((one) => html`<li>${one.path && html`<code>${one.path}</code>`} ${one.text}</li>`)}</ul>`}
+    ${atMs ? html`<p class="muted">What is shown is as of ${moment(atMs)}. It is asked for again.</p>` : null}
+  </div>`;
+}
+
+const MARKS = { running: "●", paused: "❚❚", stopping: "◐", finished: "○" };
+
+/** The state of a run, in words and by a mark. @param {{state: string, stop?: string | null}} given */
+export const State = ({ state, stop }) => html`<span class=${`state ${state}`}>
+  <span aria-hidden="true">${/** @type {any} */ (MARKS)[state] ?? ""}</span> ${state}${stop && stop !== state ? `: ${words(stop)}` : ""}</span>`;
+
+/** A share as a bar. @param {{part: number, whole: number, label: string}} given */
+export function Meter({ part, whole, label }) {
+  return html`<meter class="share" min="0" max=${whole || 1} value=${Math.min(part, whole || 1)} aria-label=${label}></meter>`;
+}
+
+/** Waiting for the first answer. */
+export const Loading = () => html`<p class="muted" role="status">Reading…</p>`;

@@ -1,0 +1,160 @@
+// One run: how far it is, how it goes on, what it costs, and what to do about it.
+import { html, useState, useEffect, useRef } from "/vendor/preact-htm.js";
+import { ask, usePoll, link, number, percent, rate, dollars, clock, moment, words, plural, Heading, Warning, State, Meter, Loading } from "/lib.js";
+import { size, valueText, Act, Dialog, Address } from "/parts.js";
+import { Crossing } from "/chart.js";
+import { Edit } from "/edit.js";
+
+const OUTCOMES = ["fetched", "unchanged", "redirected", "skipped", "failed"];
+const LIVE_MS = 2_000;
+const SPOKEN_MS = 10_000;
+const HOSTS_SHOWN = 20;
+
+/** @param {{title: string, value: any, below?: any, tone?: string}} given */
+const Figure = ({ title, value, below, tone = "" }) => html`<div><dt>${title}</dt><dd class=${tone}>${value}${below && html`<div class="below">${below}</div>`}</dd></div>`;
+
+/** Say what a run costs. @param {any} shown */
+function costOf(shown) {
+  const counted = shown.units_dollars ?? shown.cost_dollars ?? 0;
+  const pages = shown.outcomes.fetched;
+  return { value: dollars(counted), below: pages ? `${dollars((1e6 * counted) / pages)} per million pages` : "no page yet" };
+}
+
+/** @param {{shown: any}} given */
+function Figures({ shown }) {
+  const { outcomes } = shown;
+  const cost = costOf(shown);
+  const ended = shown.state === "finished";
+  return html`<dl class="figures">
+    <${Figure} title="Found" value=${number(shown.claimed)} below=${`${number(shown.claimed - shown.done)} left`} />
+    <${Figure} title="Done" value=${number(shown.done)} below=${percent(shown.done, shown.claimed)} />
+    <${Figure} title="Pages" value=${number(outcomes.fetched + outcomes.unchanged)} below=${size(shown.bytes)} />
+    <${Figure} title="Failed" value=${number(outcomes.failed)} below=${percent(outcomes.failed, shown.done)} tone=${outcomes.failed ? "warn" : ""} />
+    <${Figure} title=${ended ? "Pages a second" : "A second, now"} value=${rate(shown.pages_per_s)} below=${`mean ${rate(shown.rate.mean)}, best ${rate(shown.rate.peak)}`} />
+    <${Figure} title="Cost" value=${cost.value} below=${cost.below} />
+    <${Figure} title="Ran for" value=${clock(shown.elapsed_s)} below=${shown.items ? plural(shown.items, "item") : null} />
+  </dl>`;
+}
+
+/** What a screen reader is told, now and then. @param {{shown: any}} given */
+function Spoken({ shown }) {
+  const [said, setSaid] = useState("");
+  const at = useRef(0);
+  useEffect(() => {
+    if (Date.now() - at.current < SPOKEN_MS) return;
+    at.current = Date.now();
+    setSaid(`${shown.state}: ${number(shown.done)} of ${number(shown.claimed)} done, ${number(shown.outcomes.failed)} failed. ${shown.left_text}`);
+  }, [shown.at_ms]);
+  return html`<p class="hidden" aria-live="polite">${said}</p>`;
+}
+
+/** @param {{shown: any}} given */
+function Outcomes({ shown }) {
+  const known = OUTCOMES.filter((one) => shown.outcomes[one]);
+  const total = shown.done;
+  return html`<section class="panel" aria-labelledby="outcomes">
+    <div class="heading"><h2 id="outcomes">Outcomes</h2></div>
+    <div class="stack" aria-hidden="true">${known.map((one) => html`<span class=${one} style=${{ flexGrow: shown.outcomes[one] }}></span>`)}</div>
+    ${known.length === 0 && html`<p class="muted">Nothing is done yet.</p>`}
+    ${known.length > 0 && html`<div class="scroll"><table><thead><tr><th scope="col">Outcome, reason</th><th scope="col" class="n">URLs</th><th scope="col" class="n">Share</th></tr></thead><tbody>
+      ${known.map((one) => {
+        const reasons = Object.entries(shown.reasons[one]);
+        const alone = reasons.length === 1;
+        return html`<tr><th scope="row"><span class=${`swatch ${one}`} aria-hidden="true"></span><a href=${link(`data/${encodeURIComponent(shown.crawl)}`, { outcome: one })}>${one}</a>${alone && html` <span class="muted">${words(reasons[0][0])}</span>`}</th><td class="n">${number(shown.outcomes[one])}</td><td class="n muted">${percent(shown.outcomes[one], total)}</td></tr>
+          ${!alone && reasons.map(([reason, count]) => html`<tr class="inner"><th scope="row">${words(reason)}</th><td class="n">${number(/** @type {any} */ (count))}</td><td class="n muted">${percent(/** @type {any} */ (count), total)}</td></tr>`)}`;
+      })}</tbody></table></div>`}
+  </section>`;
+}
+
+/** @param {{shown: any}} given */
+function Hosts({ shown }) {
+  const hosts = shown.hosts.slice(0, HOSTS_SHOWN);
+  return html`<section class="panel" aria-labelledby="hosts">
+    <div class="heading"><h2 id="hosts">Hosts it began at</h2></div>
+    <div class="scroll" tabindex="0" role="region" aria-label="Hosts"><table><thead><tr><th scope="col">Host</th><th scope="col" class="n">Found</th><th scope="col" class="n">Done</th><th scope="col" class="n">Queued</th><th scope="col" class="n">Failed</th><th scope="col" class="n">Delay</th><th scope="col">Asked next</th></tr></thead>
+    <tbody>${hosts.map((/** @type {any} */ host) => html`<tr><th scope="row"><a class="url" href=${link("host", { host: host.host })}>${host.host.replace("https://", "")}</a></th>
+      <td class="n">${number(host.claimed)}</td><td class="n">${number(host.done)}</td><td class="n">${number(host.queued)}</td><td class=${host.failed ? "n warn" : "n"}>${number(host.failed)}</td><td class="n">${host.delay_ms ? `${number(host.delay_ms)} ms` : "none"}</td>
+      <td>${host.standing !== "open" ? html`<span class="bad">${host.standing} for ${clock(host.wait_ms / 1000)}: ${host.why}</span>` : host.no_robots ? html`<span class="warn">no robots.txt: ${host.no_robots}</span>` : host.wait_ms >= 2000 ? `planned ${clock(host.wait_ms / 1000)} ahead` : "now"}</td></tr>`)}</tbody></table></div>
+  </section>`;
+}
+
+/** @param {{shown: any}} given */
+function LeftOut({ shown }) {
+  const [report, setReport] = useState(/** @type {any} */ (null));
+  const [trouble, setTrouble] = useState(null);
+  const refused = Object.entries(shown.refused);
+  if (!refused.length && !Object.keys(shown.incomplete).length && !shown.outcomes.skipped) return null;
+  return html`<section class="panel" aria-labelledby="left-out">
+    <div class="heading"><h2 id="left-out">Left out</h2>${!report && html`<${Act} kind="quiet" label="With meanings and examples" act=${() => ask(`/api/crawls/${encodeURIComponent(shown.crawl)}/report`).then(setReport)} done=${setTrouble} />`}</div>
+    <${Warning} trouble=${trouble} />
+    <div class="scroll"><table><thead><tr><th scope="col">Reason</th><th scope="col" class="n">Links, URLs</th></tr></thead><tbody>
+    ${report
+      ? report.skipped.map((/** @type {any} */ one) => html`<tr><th scope="row">${words(one.kind)}: ${words(one.reason)}<div class="muted">${one.means}</div>
+          <ul class="samples">${one.samples.map((/** @type {string} */ url) => html`<li><${Address} url=${url} crawl=${shown.crawl} /></li>`)}</ul></th><td class="n">${number(one.count)}</td></tr>`)
+      : [...refused.map(([reason, count]) => [`link refused: ${words(reason)}`, count]), ...Object.entries(shown.incomplete).map(([part, count]) => [`part cut: ${words(part)}`, count])].map(([text, count]) => html`<tr><th scope="row">${text}</th><td class="n">${number(/** @type {any} */ (count))}</td></tr>`)}
+    </tbody></table></div>
+  </section>`;
+}
+
+/** @param {{data: any}} given */
+function Settings({ data }) {
+  const known = Object.entries(data.settings);
+  return html`<section class="panel" aria-labelledby="settings"><div class="heading"><h2 id="settings">What it was told</h2></div>
+    <dl class="settings"><dt>seeds</dt><dd>${data.references.map((/** @type {string} */ url) => html`<div><${Address} url=${url} crawl=${data.shown.crawl} /></div>`)}${data.references_more > 0 && html`<span class="muted">and ${number(data.references_more)} more</span>`}</dd>
+    ${known.map(([key, value]) => html`<dt>${key}</dt><dd>${valueText(value)}</dd>`)}</dl></section>`;
+}
+
+/** @param {{shown: any, again: () => void}} given */
+function Steering({ shown, again }) {
+  const [open, setOpen] = useState("");
+  const [trouble, setTrouble] = useState(null);
+  const [begun, setBegun] = useState(/** @type {any} */ (null));
+  const path = `/api/crawls/${encodeURIComponent(shown.crawl)}`;
+  const done = (/** @type {any} */ found) => { setTrouble(found); setOpen(""); again(); };
+  const post = (/** @type {string} */ deed) => () => ask(`${path}/${deed}`, { method: "POST" });
+  const live = shown.state === "running" || shown.state === "paused";
+  return html`<div class="actions">
+      ${shown.state === "running" && html`<${Act} label="Pause" act=${post("pause")} done=${done} />`}
+      ${shown.state === "paused" && html`<${Act} kind="main" label="Resume" act=${post("resume")} done=${done} />`}
+      ${live && html`<button type="button" onClick=${() => setOpen("edit")}>Edit…</button>`}
+      ${live && html`<button type="button" class="danger" onClick=${() => setOpen("cancel")}>Cancel…</button>`}
+      ${shown.state === "finished" && shown.outcomes.failed > 0 && html`<${Act} label="Retry what failed" act=${() => ask(`${path}/retry`, { method: "POST" }).then(setBegun)} done=${done} />`}
+      <a class="button" href=${`#/data/${encodeURIComponent(shown.crawl)}`}>Pages</a>
+    </div>
+    ${begun && html`<div class="notice good" role="status">${begun.crawls.length ? begun.crawls.map((/** @type {any} */ crawl) => html`<p>It goes on as <a href=${`#/run/${crawl.id}`}>${crawl.id}</a>.</p>`) : "There is nothing to ask for again."}</div>`}
+    <${Warning} trouble=${trouble} />
+    ${open === "edit" && html`<${Edit} crawl=${shown.crawl} close=${() => { setOpen(""); again(); }} />`}
+    ${open === "cancel" && html`<${Dialog} title="Cancel this run?" close=${() => setOpen("")}>
+      <p>${plural(shown.claimed - shown.done, "URL is", "URLs are")} not asked for then; the next run of ${shown.name} may. What it got stays.</p>
+      <div class="actions"><${Act} kind="danger" label="Cancel the run" act=${post("cancel")} done=${done} /></div></${Dialog}>`}`;
+}
+
+/** @param {{of: string}} given */
+export function Run({ of }) {
+  const { data, trouble, atMs, again } = usePoll(() => ask(`/console/crawls/${encodeURIComponent(of)}`), [of], (found) => (found.shown.state === "finished" ? 0 : LIVE_MS));
+  if (!data) return html`<${Heading} title=${of} /><${Warning} trouble=${trouble} />${!trouble && html`<${Loading} />`}`;
+  const { shown } = data;
+  const live = shown.state === "running" || shown.state === "stopping";
+  const place = data.runs.indexOf(shown.crawl);
+  const before = data.runs[place + 1];
+  return html`
+    <p class="crumb"><a href="#/">Runs</a> / ${shown.name}${before && html` · <a href=${`#/run/${encodeURIComponent(before)}`}>the run before</a>`}</p>
+    <${Heading} title=${shown.crawl}><${State} state=${shown.state} stop=${shown.stop} /><span class="muted">began ${moment(data.started_ms)}</span><${Steering} shown=${shown} again=${again} /></${Heading}>
+    <${Warning} trouble=${trouble} atMs=${atMs} />
+    ${data.idle && html`<div class="notice"><p>${data.idle}</p></div>`}
+    <${Spoken} shown=${shown} />
+    <${Figures} shown=${shown} />
+    ${shown.left_text && html`<p class="left"><strong>Time left:</strong> ${shown.left_text}</p>`}
+    <div class="pair"><${Crossing} samples=${data.samples} past=${data.past} startedMs=${data.started_ms} finishedMs=${data.finished_ms} most=${data.settings["limits.pages"] ?? Infinity} live=${live} /><${Outcomes} shown=${shown} /></div>
+    ${shown.budgets.length > 0 && html`<section class="panel" aria-labelledby="budgets"><div class="heading"><h2 id="budgets">Limits</h2></div>
+      <ul class="budgets">${shown.budgets.map((/** @type {any} */ one) => html`<li><span>${one.name}</span><${Meter} part=${one.used} whole=${one.limit} label=${`${one.name} used`} /><span>${amount(one, one.used)} of ${amount(one, one.limit)}</span></li>`)}</ul></section>`}
+    <${Hosts} shown=${shown} />
+    <div class="pair top"><${LeftOut} shown=${shown} /><${Settings} data=${data} /></div>`;
+}
+
+/** Write an amount of a limit. @param {{name: string}} budget @param {number} value */
+function amount(budget, value) {
+  if (budget.name === "bytes") return size(value);
+  if (budget.name === "dollars") return dollars(value);
+  return budget.name === "duration" ? clock(value) : number(value);
+}

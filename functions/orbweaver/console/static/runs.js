@@ -1,0 +1,106 @@
+// All runs: those that have not ended first, the runs of a name folded under the newest.
+import { html, useState, useEffect } from "/vendor/preact-htm.js";
+import { ask, usePoll, link, number, percent, plural, rate, clock, dollars, moment, Heading, Warning, State, Meter, Loading } from "/lib.js";
+
+const STATES = ["running", "paused", "stopping", "finished"];
+const WORKING_MS = 2_000;
+const RESTING_MS = 10_000;
+// From how much less on a run is marked.
+const LESS_PERCENT = 20;
+
+/** @param {any} progress */
+const pagesOf = (progress) => progress.outcomes.fetched + progress.outcomes.unchanged;
+
+/** Say what is odd about a run that ended. @param {any} row */
+function oddity(row) {
+  const { progress } = row;
+  if (progress.crawl.state !== "finished") return "";
+  if (row.less_percent >= LESS_PERCENT) return `${row.less_percent} % fewer pages than the run before`;
+  if (progress.claimed && !pagesOf(progress)) return "no page could be read";
+  return "";
+}
+
+/** @param {{row: any, live: any, inner?: boolean, open?: boolean, toggle?: () => void}} given */
+function Row({ row, live, inner = false, open = false, toggle }) {
+  const { progress } = row;
+  const { crawl } = progress;
+  const odd = oddity(row);
+  const failed = progress.outcomes.failed;
+  const perSecond = live?.pages_per_s ?? (progress.elapsed_s ? progress.outcomes.fetched / progress.elapsed_s : 0);
+  const more = row.runs - 1;
+  return html`<tr role="row" class=${inner ? "inner" : ""}>
+    <th scope="row" role="rowheader"><a href=${`#/run/${encodeURIComponent(crawl.id)}`}>${inner ? crawl.id : crawl.name}</a>
+      ${!inner && more > 0 && html` <button type="button" class="fold" aria-expanded=${open} onClick=${toggle}>${open ? "▾" : "▸"} ${plural(more, "more run")}</button>`}
+      ${odd && html`<div class="odd">⚠ ${odd}</div>`}</th>
+    <td role="cell"><${State} state=${crawl.state} stop=${crawl.stop} /></td>
+    <td role="cell" class="n" data-name="pages">${number(pagesOf(progress))}</td>
+    <td role="cell" class="n" data-name="done"><${Meter} part=${progress.done} whole=${progress.claimed} label="done of found" /> ${number(progress.done)} / ${number(progress.claimed)}</td>
+    <td role="cell" class="n" data-name="pages/s">${rate(perSecond)}</td>
+    <td role="cell" class=${failed ? "n warn" : "n"} data-name="failed">${number(failed)} <span class="muted">${percent(failed, progress.done)}</span></td>
+    <td role="cell" class="n" data-name="cost">${dollars(progress.cost_usd)}</td>
+    <td role="cell">${crawl.state === "finished"
+      ? html`<span class="muted">ended ${moment(crawl.finished_at)}, took ${clock(progress.elapsed_s)}</span>`
+      : live?.left_text || html`<span class="muted">since ${moment(crawl.started_at)}</span>`}</td>
+  </tr>`;
+}
+
+/** The runs of a name behind its first. @param {{name: string, but: string, live: any}} given */
+function Folded({ name, but, live }) {
+  const [pages, setPages] = useState(/** @type {any[]} */ ([]));
+  const [trouble, setTrouble] = useState(null);
+  const more = (/** @type {string | null} */ cursor) =>
+    ask("/api/overview", { query: { name, limit: 20, cursor } }).then((page) => setPages((was) => [...was, page]), setTrouble);
+  useEffect(() => { more(null); }, [name]);
+  const next = pages.at(-1)?.next;
+  const rows = pages.flatMap((page) => page.crawls).filter((row) => row.progress.crawl.id !== but);
+  return html`
+    ${rows.map((row) => html`<${Row} key=${row.progress.crawl.id} row=${row} live=${live[row.progress.crawl.id]} inner=${true} />`)}
+    ${trouble && html`<tr class="inner"><td colspan="8"><${Warning} trouble=${trouble} /></td></tr>`}
+    ${next && html`<tr class="inner"><td colspan="8"><button type="button" class="quiet" onClick=${() => more(next)}>Earlier runs of ${name}</button></td></tr>`}`;
+}
+
+/** @param {{query: URLSearchParams}} given */
+export function Runs({ query }) {
+  const filter = { begins: query.get("begins"), state: query.get("state"), day: query.get("day") };
+  const about = [filter.begins, filter.state, filter.day];
+  const [later, setLater] = useState(/** @type {any[]} */ ([]));
+  const [open, setOpen] = useState(/** @type {Record<string, boolean>} */ ({}));
+  const [live, setLive] = useState(/** @type {any} */ ({}));
+  useEffect(() => setLater([]), about);
+  const load = async () => {
+    const page = await ask("/api/overview", { query: { ...filter, limit: 50 } });
+    const working = page.crawls.map((/** @type {any} */ row) => row.progress.crawl).filter((/** @type {any} */ crawl) => crawl.state !== "finished");
+    if (working.length) {
+      const ids = working.map((/** @type {any} */ crawl) => `id=${encodeURIComponent(crawl.id)}`).join("&");
+      ask(`/console/live?${ids}`).then((found) => setLive(found.crawls), () => {});
+    }
+    return { ...page, working: working.length };
+  };
+  const { data, trouble, atMs } = usePoll(load, about, (page) => (page.working ? WORKING_MS : RESTING_MS));
+  const rows = data ? [...data.crawls, ...later.flatMap((page) => page.crawls)] : [];
+  // A run that has moved from a later page to the first is shown once.
+  const shown = rows.filter((row, place) => rows.findIndex((one) => one.progress.crawl.name === row.progress.crawl.name) === place);
+  const next = later.length ? later.at(-1).next : data?.next;
+  const choose = (/** @type {string} */ key, /** @type {string} */ value) => { location.hash = link("", { ...filter, [key]: value }).slice(1); };
+  return html`<${Heading} title="Runs" />
+    <form class="filters" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()} role="search">
+      <label>Name begins with <input type="search" value=${filter.begins ?? ""} onChange=${(/** @type {any} */ event) => choose("begins", event.target.value.trim())} /></label>
+      <label>State <select value=${filter.state ?? ""} onChange=${(/** @type {any} */ event) => choose("state", event.target.value)}>
+        <option value="">any</option>${STATES.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>
+      <label>Began on (UTC) <input type="date" value=${filter.day ?? ""} onChange=${(/** @type {any} */ event) => choose("day", event.target.value)} /></label>
+      <span class="muted" role="status">${data && plural(data.total, "crawl")}</span>
+    </form>
+    <${Warning} trouble=${trouble} atMs=${atMs} />
+    ${!data && !trouble && html`<${Loading} />`}
+    ${data && !shown.length && html`<div class="empty"><p>${about.some(Boolean) ? "No run is like that." : "There is no crawl yet."}</p>
+      ${!about.some(Boolean) && html`<p class="muted">Begin one: <code>orbweaver crawl https://example.com/ --max-pages 100</code></p>`}</div>`}
+    ${shown.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Runs"><table class="runs" role="table">
+      <caption class="hidden">Runs, those that have not ended first</caption>
+      <thead><tr><th scope="col">Crawl</th><th scope="col">State</th><th scope="col" class="n">Pages</th><th scope="col" class="n">Done / found</th><th scope="col" class="n">Pages/s</th><th scope="col" class="n">Failed</th><th scope="col" class="n">Cost</th><th scope="col">Time left</th></tr></thead>
+      <tbody role="rowgroup">${shown.map((row) => {
+        const { id, name } = row.progress.crawl;
+        return html`<${Row} key=${name} row=${row} live=${live[id]} open=${open[name]} toggle=${() => setOpen({ ...open, [name]: !open[name] })} />
+          ${open[name] && html`<${Folded} name=${name} but=${id} live=${live} />`}`;
+      })}</tbody></table></div>`}
+    ${next && html`<p><button type="button" class="quiet" onClick=${() => ask("/api/overview", { query: { ...filter, limit: 50, cursor: next } }).then((page) => setLater([...later, page]))}>Show more of ${number(data?.total ?? 0)}</button></p>`}`;
+}

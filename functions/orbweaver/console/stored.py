@@ -1,0 +1,84 @@
+"""Pages as they are stored, on an origin of their own.
+
+What a site wrote is served from another port than the console, so that it is another origin; the
+browser shows it in a frame that runs no script, sends no form and fetches nothing. A page is asked
+for by a ticket, which the console gives out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from orbweaver.console.fence import headers_of_stored, hosts_at
+from orbweaver.frontier import warc
+from orbweaver.model.page_record import PageRecord
+
+if TYPE_CHECKING:
+    from orbweaver.console.tickets import Tickets
+    from orbweaver.model.ports import Files
+
+CHARSET = re.compile(r"[A-Za-z0-9._:-]{1,40}")
+PAGES = ("text/html", "application/xhtml+xml")
+TEXTS = ("text/", "application/json", "application/xml")
+NOT_KEPT = "no body of it is stored: see `records.bodies` of the definition"
+GONE = "its body is past its retention"
+FORGOTTEN = "its body was forgotten"
+NO_TEXT = "it is neither a page nor a text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPage:
+    """A body, and as what it is shown."""
+
+    body: bytes
+    content_type: str
+
+
+async def stored_page(files: Files, record: PageRecord) -> StoredPage | str:
+    """Read what is stored of a page; or say why there is nothing to show."""
+    key, offset, length = record.body_key, record.body_offset, record.body_length
+    if key is None or offset is None or length is None:
+        return NOT_KEPT
+    member = await files.cut(key, offset, length)
+    if member is None:
+        return GONE
+    found = warc.read(member)
+    if warc.is_tombstone(found):
+        return FORGOTTEN
+    kind = shown_as(record)
+    return NO_TEXT if kind is None else StoredPage(body=found.body(), content_type=kind)
+
+
+def shown_as(record: PageRecord) -> str | None:
+    """Say as what a browser is to read a body: a page, a text, or not at all."""
+    essence = (record.content_type or "").partition(";")[0].strip().lower()
+    charset = record.charset or "utf-8"
+    charset = charset if CHARSET.fullmatch(charset) else "utf-8"
+    if essence in PAGES:
+        return f"text/html; charset={charset}"
+    if essence.startswith(TEXTS):
+        return f"text/plain; charset={charset}"
+    return None
+
+
+def stored_app(tickets: Tickets, port: int, console_port: int) -> web.Application:
+    """Make the server of stored pages, which listens on `port`."""
+    headers, hosts = headers_of_stored(console_port), hosts_at(port)
+
+    async def answer(request: web.Request) -> web.Response:
+        if request.headers.get("Host", "") not in hosts:
+            return web.Response(status=421, text="not by this name\n", headers=headers)
+        page = tickets.take(request.match_info["ticket"])
+        if not isinstance(page, StoredPage):
+            return web.Response(status=404, text="this address is used up\n", headers=headers)
+        typed: Mapping[str, str] = {**headers, "Content-Type": page.content_type}
+        return web.Response(body=page.body, headers=typed)
+
+    app = web.Application()
+    app.router.add_get("/{ticket}", answer)
+    return app

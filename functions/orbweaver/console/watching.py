@@ -1,0 +1,90 @@
+"""Crawls as they go: read once for all tabs that watch, and remembered as long as the console runs.
+
+A crawl's counters say how much there is, not how it came to that. The chart of a run is made of
+what was seen here, and for the time before of its records, which say when URLs were done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+CRAWLS_MAX = 200
+# Of so many samples every second one is dropped, so that a long run has a long history.
+SAMPLES_MAX, PAST_MAX = 400, 200
+
+Shown: TypeAlias = Mapping[str, Any]
+# A crawl as `orbweaver status --json` shows it.
+Look: TypeAlias = Callable[[str], Awaitable[Shown]]
+Sample: TypeAlias = tuple[int, int, int, int, int]
+
+
+@dataclass(slots=True)
+class Watched:
+    """One crawl: what was read last, and samples of it, oldest first."""
+
+    shown: Shown = field(default_factory=dict)
+    read_ms: int | None = None
+    step_ms: int = 0
+    samples: list[Sample] = field(default_factory=list)
+    # How many URLs were done by when, before the first look, by their records; None: not read yet.
+    past: list[tuple[int, int]] | None = None
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def see(self, shown: Shown) -> None:
+        """Take one more reading in."""
+        self.shown = shown
+        outcomes = shown["outcomes"]
+        read = outcomes["fetched"] + outcomes["unchanged"]
+        sample = (shown["at_ms"], shown["claimed"], shown["done"], read, outcomes["failed"])
+        if self.samples and sample[0] - self.samples[-1][0] < self.step_ms:
+            return
+        if self.samples and shown["state"] == "finished" and sample[1:] == self.samples[-1][1:]:
+            return
+        self.samples.append(sample)
+        if len(self.samples) > SAMPLES_MAX:
+            self.samples = self.samples[::2]
+            span_ms = self.samples[-1][0] - self.samples[0][0]
+            self.step_ms = span_ms // len(self.samples)
+
+
+def past_of(done_ms: list[int], until_ms: int) -> list[tuple[int, int]]:
+    """Say how many URLs were done by when, before a moment, in at most `PAST_MAX` steps."""
+    earlier = sorted(at_ms for at_ms in done_ms if at_ms < until_ms)
+    step = max(1, -(-len(earlier) // PAST_MAX))
+    found = [(at_ms, number) for number, at_ms in enumerate(earlier, 1) if number % step == 0]
+    if earlier and found[-1][1] != len(earlier):
+        found.append((earlier[-1], len(earlier)))
+    return found
+
+
+class Watching:
+    """Reads crawls at most every `poll_ms`, whatever number of tabs asks."""
+
+    def __init__(self, look: Look, now_ms: Callable[[], int], poll_ms: int) -> None:
+        """Take what reads a crawl, and the clock."""
+        self._look = look
+        self._now_ms = now_ms
+        self._poll_ms = poll_ms
+        self._watched: OrderedDict[str, Watched] = OrderedDict()
+
+    async def look(self, crawl: str) -> Watched:
+        """Return how a crawl stands; raises what reading it raises."""
+        watched = self._watched.setdefault(crawl, Watched())
+        self._watched.move_to_end(crawl)
+        if len(self._watched) > CRAWLS_MAX:
+            self._watched.popitem(last=False)
+        async with watched.lock:
+            read_ms = watched.read_ms
+            if read_ms is None or self._now_ms() - read_ms >= self._poll_ms:
+                watched.see(await self._look(crawl))
+                watched.read_ms = self._now_ms()
+        return watched
+
+    def forget(self, crawl: str) -> None:
+        """Have a crawl read anew at once: it was just changed."""
+        if (watched := self._watched.get(crawl)) is not None:
+            watched.read_ms = None

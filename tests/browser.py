@@ -1,0 +1,199 @@
+"""Debian's Chromium, driven over the DevTools protocol by a plain WebSocket."""
+
+# ruff: noqa: ASYNC110, ASYNC220, ASYNC240 - what a browser shows is looked at again and again
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import itertools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+WAIT_S = 60.0
+LOOK_S = 0.05
+
+
+def installed() -> str | None:
+    """Find a browser."""
+    return next(filter(None, map(shutil.which, NAMES)), None)
+
+
+class Tab:
+    """One tab: what is asked of it, and what it has told."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        """Take the connection to it."""
+        self._socket = socket
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self.events: list[dict[str, Any]] = []
+        self.task = asyncio.create_task(self._read())
+
+    async def _read(self) -> None:
+        async for message in self._socket:
+            told = json.loads(message.data)
+            if (number := told.get("id")) is not None:
+                self._waiting.pop(number).set_result(told)
+            else:
+                self.events.append(told)
+
+    async def call(self, method: str, **given: Any) -> Any:
+        """Have it do something."""
+        number = next(self._numbers)
+        reply = self._waiting[number] = asyncio.get_running_loop().create_future()
+        await self._socket.send_json({"id": number, "method": method, "params": given})
+        told = await asyncio.wait_for(reply, WAIT_S)
+        assert "error" not in told, told
+        return told["result"]
+
+    async def run(self, script: str) -> Any:
+        """Evaluate an expression, which may be a promise; its value."""
+        told = await self.call(
+            "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
+        )
+        assert "exceptionDetails" not in told, told["exceptionDetails"]
+        return told["result"].get("value")
+
+    async def until(self, script: str, wait_s: float = WAIT_S) -> Any:
+        """Wait until an expression is true; its value."""
+        try:
+            async with asyncio.timeout(wait_s):
+                while not (found := await self.run(script)):
+                    await asyncio.sleep(LOOK_S)
+        except TimeoutError:
+            text = await self.run("document.body?.innerText")
+            raise AssertionError(f"{script} does not come true:\n{text}") from None
+        return found
+
+    async def go(self, url: str) -> None:
+        """Go to an address."""
+        await self.call("Page.navigate", url=url)
+
+    async def see(self, text: str) -> None:
+        """Wait until a text is shown."""
+        await self.until(f"document.body?.innerText.includes({json.dumps(text)})")
+
+    async def click(self, text: str, of: str = "button, a, summary") -> None:
+        """Click what has this text."""
+        find = (
+            f"[...document.querySelectorAll({json.dumps(of)})]"
+            f".find((one) => one.innerText.trim() === {json.dumps(text)} && !one.disabled)"
+        )
+        await self.until(f"Boolean({find})")
+        await self.run(f"{find}.click()")
+
+    async def fill(self, label: str, text: str) -> None:
+        """Type into the field that has this label."""
+        find = (
+            "[...document.querySelectorAll('label')].find((one) =>"
+            f" one.innerText.trim().startsWith({json.dumps(label)}))?.querySelector"
+            "('input, textarea, select')"
+        )
+        await self.until(f"Boolean({find})")
+        await self.run(
+            f"{{const field = {find}; field.value = {json.dumps(text)};"
+            " field.dispatchEvent(new Event('input', {bubbles: true}));"
+            " field.dispatchEvent(new Event('change', {bubbles: true}))}"
+        )
+
+    async def press(self, key: str, code: int = 0) -> None:
+        """Press a key, as a keyboard does."""
+        text = {"Enter": "\r", " ": " "}.get(key, "")
+        given = {"key": key, "code": key, "windowsVirtualKeyCode": code, "text": text}
+        await self.call("Input.dispatchKeyEvent", type="keyDown", **given)
+        await self.call("Input.dispatchKeyEvent", type="keyUp", key=key, code=key)
+
+    async def look(self, width: int, height: int, theme: str = "light") -> None:
+        """Have a window of this size, and a theme."""
+        await self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=width < 600,
+        )
+        given = {"prefers-color-scheme": theme, "prefers-reduced-motion": "reduce"}
+        features = [{"name": name, "value": value} for name, value in given.items()]
+        await self.call("Emulation.setEmulatedMedia", features=features)
+
+    async def picture(self, path: Path, *, whole: bool = True) -> None:
+        """Write what is seen into a file."""
+        told = await self.call("Page.captureScreenshot", captureBeyondViewport=whole)
+        path.write_bytes(base64.b64decode(told["data"]))
+
+    def requests(self) -> list[str]:
+        """List what was asked for since the tab was opened."""
+        return [
+            event["params"]["request"]["url"]
+            for event in self.events
+            if event["method"] == "Network.requestWillBeSent"
+        ]
+
+    def mistakes(self) -> list[str]:
+        """List what went wrong in it: exceptions, and what the browser logged as errors."""
+        found = [
+            json.dumps(event["params"]["exceptionDetails"])
+            for event in self.events
+            if event["method"] == "Runtime.exceptionThrown"
+        ]
+        logged = (event["params"]["entry"] for event in self.events if "Log." in event["method"])
+        return found + [one["text"] for one in logged if one["level"] == "error"]
+
+
+@asynccontextmanager
+async def opened() -> AsyncIterator[Tab]:
+    """Start a browser, with a tab."""
+    program = installed()
+    assert program is not None
+    with tempfile.TemporaryDirectory(prefix="orbweaver-", ignore_cleanup_errors=True) as folder:
+        words = [program, "--headless=new", "--no-sandbox", "--remote-debugging-port=0"]
+        words += [f"--user-data-dir={folder}", "--disable-gpu", "--no-first-run", "--mute-audio"]
+        words += ["--disable-background-networking", "--disable-component-update", "about:blank"]
+        process = subprocess.Popen(
+            words,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            env={**os.environ, "HOME": folder},
+        )
+        try:
+            async with aiohttp.ClientSession() as session:
+                address = await _address(Path(folder) / "DevToolsActivePort", session)
+                async with session.ws_connect(address, max_msg_size=0) as socket:
+                    tab = Tab(socket)
+                    for domain in ("Page", "Runtime", "Network", "Log"):
+                        await tab.call(f"{domain}.enable")
+                    yield tab
+                    tab.task.cancel()
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+async def _address(file: Path, session: aiohttp.ClientSession) -> str:
+    async with asyncio.timeout(WAIT_S):
+        while not (file.is_file() and file.read_text().count("\n")):
+            await asyncio.sleep(LOOK_S)
+        port = int(file.read_text().splitlines()[0])
+        while True:
+            async with session.get(f"http://127.0.0.1:{port}/json/list") as reply:
+                pages = [one for one in await reply.json() if one["type"] == "page"]
+            if pages:
+                return str(pages[0]["webSocketDebuggerUrl"])
+            await asyncio.sleep(LOOK_S)

@@ -1,0 +1,315 @@
+"""The console in a browser, over a store that crawls a site of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import PageRecord
+from tests import browser
+from tests.sites import graph
+from tests.sites.server import Answer
+from tests.unit.console.stage import RUN, TOKEN, opened
+from tests.unit.stage import NOW_MS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from tests.browser import Tab
+    from tests.sites.graph import Graph
+
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.skipif(browser.installed() is None, reason="no Chromium is installed"),
+]
+
+FUNCTIONS = Path(__file__).parents[2] / "functions"
+AXE = Path(__file__).parents[1] / "console" / "node_modules" / "axe-core" / "axe.min.js"
+COMMAND = "import sys; from orbweaver.cli.main import main; sys.exit(main())"
+PAGES, REQUESTS_MAX, READINGS_MAX = 60, 8, 30
+SIZES = ((1280, 800), (390, 844))
+# A number as the console writes it.
+NUMBER = re.compile(r"[\d,]+")
+
+
+@pytest.fixture
+def site() -> Iterator[Graph]:
+    """Serve pages, of which each links to three further ones, and a file of rules."""
+    pages = {
+        f"/{number}": graph.page(
+            f"Page {number} <b>of</b> the shop",
+            [f"/{link}" for link in range(3 * number + 1, 3 * number + 4)],
+            text=f"This is what page {number} has to say, and no other page says it.",
+        )
+        for number in range(PAGES)
+        if number % 17 != 5
+    }
+    robots = Answer(
+        body=b"User-agent: *\nDisallow: /9\n", headers=(("Content-Type", "text/plain"),)
+    )
+    with graph.serve_in_background({**pages, "/robots.txt": robots}) as served:
+        yield served
+
+
+def words(*given: str) -> list[str]:
+    """Make the words of a command."""
+    return [sys.executable, "-c", COMMAND, *given]
+
+
+def cli(folder: Path, *given: str) -> Any:
+    """Run a command; the last line that it says, as JSON."""
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{FUNCTIONS}:{FUNCTIONS.parent}"}
+    done = subprocess.run(
+        words(*given), cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@asynccontextmanager
+async def console(folder: Path) -> AsyncIterator[str]:
+    """Run the command, with a worker of its own; the address that it prints."""
+    process = await asyncio.create_subprocess_exec(
+        *words("console", "--no-open", "--workers", "1", "--listen", "127.0.0.1:0"),
+        cwd=folder,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{FUNCTIONS}:{FUNCTIONS.parent}"},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert process.stdout is not None
+        line = (await asyncio.wait_for(process.stdout.readline(), browser.WAIT_S)).decode().strip()
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/#token=[\w-]{43}", line)
+        yield line
+    finally:
+        process.terminate()
+        assert await process.wait() == 130
+
+
+async def figures(tab: Tab) -> dict[str, str]:
+    """Read the figures of a run's screen."""
+    found: dict[str, str] = await tab.run(
+        "Object.fromEntries([...document.querySelectorAll('.figures > div')].map((one) =>"
+        " [one.querySelector('dt').innerText, one.querySelector('dd').firstChild.textContent]))"
+    )
+    return found
+
+
+def shown_as(number: int) -> str:
+    """Write a number as the console does."""
+    return f"{number:,}"
+
+
+async def _compared(
+    tab: Tab, folder: Path, crawl: str
+) -> tuple[Any, dict[str, str], dict[str, str]]:
+    """Read what the command line says, how the screen should have it, and how it has it."""
+    said = await asyncio.to_thread(cli, folder, "status", crawl, "--json")
+    outcomes = said["outcomes"]
+    wanted = {
+        "Found": shown_as(said["claimed"]),
+        "Done": shown_as(said["done"]),
+        "Pages": shown_as(outcomes["fetched"] + outcomes["unchanged"]),
+        "Failed": shown_as(outcomes["failed"]),
+    }
+    return said, wanted, await figures(tab)
+
+
+async def check_figures(tab: Tab, folder: Path, crawl: str) -> None:
+    """Compare what is on the screen with what the command line says, once neither changes."""
+    counts = ("claimed", "done", "queued", "failed")
+    said, wanted, found = await _compared(tab, folder, crawl)
+    for _ in range(READINGS_MAX):
+        if wanted.items() <= found.items():
+            break
+        await asyncio.sleep(1)
+        said, wanted, found = await _compared(tab, folder, crawl)
+    assert wanted.items() <= found.items()
+    rows = await tab.run(
+        "[...document.querySelectorAll('section[aria-labelledby=hosts] tbody tr')].map((row) =>"
+        " [...row.cells].slice(0, 5).map((cell) => cell.innerText))"
+    )
+    hosts = [[host["host"], *(shown_as(host[name]) for name in counts)] for host in said["hosts"]]
+    assert rows == hosts
+
+
+async def test_a_crawl_is_watched_steered_and_explained(site: Graph, tmp_path: Path) -> None:
+    """One session: see it run, pause, edit with a preview, resume, its end, why, host, data."""
+    async with console(tmp_path) as url, browser.opened() as tab:
+        begun = await asyncio.to_thread(
+            cli,
+            tmp_path,
+            "start",
+            f"{site.url}/0",
+            *("--name", "shop", "--delay", "300ms"),
+            *("--bodies", "html", "--json"),
+        )
+        crawl = begun["crawl"]
+        await tab.go(url)
+        await tab.see("shop")
+        assert "token" not in await tab.run("location.href")
+        asked = tab.requests()
+        first = asked[: next(n for n, one in enumerate(asked, 1) if "/api/overview" in one)]
+        assert len(first) <= REQUESTS_MAX, first
+        await tab.click("shop")
+        await tab.see("Time left:")
+        await tab.click("Pause")
+        await tab.until("document.querySelector('h1 ~ .state')?.innerText.includes('paused')")
+        await check_figures(tab, tmp_path, crawl)
+        await tab.click("Edit…")
+        await tab.fill("politeness.delay", "0ms")
+        await tab.fill("limits.pages", "40")
+        await tab.click("Preview")
+        said = await tab.until("document.querySelector('dialog table')?.innerText")
+        assert ("40" in said, "0ms" in said) == (True, True)
+        assert cli(tmp_path, "status", crawl, "--json")["state"] == "paused"
+        await tab.click("Apply")
+        await tab.until("!document.querySelector('dialog')")
+        await tab.click("Resume")
+        await tab.until("document.querySelector('h1 ~ .state')?.innerText.includes('finished')")
+        await check_figures(tab, tmp_path, crawl)
+        assert cli(tmp_path, "status", crawl, "--json")["stop"] == "max_pages"
+        await _look_around(tab, site, crawl, tmp_path)
+        assert tab.mistakes() == []
+
+
+async def _look_around(tab: Tab, site: Graph, crawl: str, folder: Path) -> None:
+    """Ask why, see the stored page, the host with its rules, and the rows."""
+    host = quote(site.url, safe="")
+    await tab.run(f"location.hash = '#/explain?url={host}%2F1&crawl={crawl}'")
+    said = await asyncio.to_thread(
+        cli, folder, "explain", f"{site.url}/1", "--crawl", crawl, "--json"
+    )
+    await tab.see(said["verdict"])
+    found = await tab.run(
+        "[...document.querySelectorAll('.line li')].map((one) => [one.children[0].innerText,"
+        " one.children[1].innerText])"
+    )
+    assert found == [[one["about"], one["words"]] for one in said["statements"]]
+    await tab.click("Show it")
+    await tab.until("Boolean(document.querySelector('iframe.stored'))")
+    assert await tab.run("document.querySelector('iframe').sandbox.length") == 0
+    assert await tab.run("document.querySelector('iframe').contentDocument") is None
+    await tab.run(f"location.hash = '#/host?host={host}&url={host}%2F9'")
+    await tab.see("line 2: Disallow: /9")
+    assert "Disallow: /9" in await tab.run("document.querySelector('.decides').innerText")
+    await tab.run(f"location.hash = '#/data/{crawl}'")
+    await tab.see("Page 1 <b>of</b> the shop")
+    rows = await tab.run("document.querySelectorAll('tbody tr').length")
+    assert rows == cli(folder, "status", crawl, "--json")["done"]
+
+
+# --- texts of sites -------------------------------------------------------------------------------
+
+
+HOSTILE = (
+    "<img src=x onerror=hacked()>",
+    "<script>hacked()</script>",
+    '"><svg onload=hacked()>',
+    "javascript:hacked()",
+    "${hacked()}",
+    "</title></table><iframe srcdoc='<script>parent.hacked()</script>'>",
+    '{"type":"script","props":{"dangerouslySetInnerHTML":{"__html":"x"}}}',
+    "\u202e\u2066<b>\x00\ufeff",
+    "&lt;script&gt;hacked()&lt;/script&gt;",
+    "<a href='javascript:hacked()'>click</a><style>*{display:none}</style>",
+)
+
+
+async def test_a_thousand_hostile_texts_are_shown_as_texts(tmp_path: Path) -> None:
+    """Titles, errors and URLs of 1,000 records: no element is made, no request, no script run."""
+    async with opened(tmp_path) as stage, browser.opened() as tab:
+        await stage.ports.crawls.create(RUN)
+        records = [
+            PageRecord(
+                crawl=RUN.id,
+                url=f"https://example.com/{number}?{quote(HOSTILE[number % 10])}",
+                outcome=Outcome.FAILED if number % 3 else Outcome.FETCHED,
+                reason=Reason.TIMEOUT if number % 3 else Reason.OK,
+                fetched_at=NOW_MS - 1_000,
+                depth=0,
+                title=None if number % 3 else f"{number} {HOSTILE[number % 10]}",
+                error=f"{number} {HOSTILE[number % 10]}",
+            )
+            for number in range(1_000)
+        ]
+        await stage.ports.pages.store(records)
+        await tab.call(
+            "Page.addScriptToEvaluateOnNewDocument",
+            source="window.hacked = () => { window.was = 1 }",
+        )
+        await tab.go(f"{stage.url}#token={TOKEN}")
+        await tab.see("Runs")
+        await tab.run(f"location.hash = '#/data/{RUN.id}'")
+        made, seen = "main :is(img, script, svg, iframe, style, object, embed, b)", 0
+        for page in range(1, 11):
+            await tab.see(f"page {page}")
+            await tab.until("document.querySelectorAll('tbody tr').length === 100")
+            assert await tab.run(f"document.querySelectorAll({json.dumps(made)}).length") == 0
+            links = await tab.run("[...document.querySelectorAll('main a')].map((one) => one.href)")
+            assert all(link.startswith(str(stage.url)) for link in links)
+            seen += await tab.run("document.querySelectorAll('tbody tr').length")
+            if page < 10:
+                await tab.click("Next")
+        assert seen == 1_000
+        assert await tab.run("window.was") is None
+        # Controls of the browser itself have pictures of theirs.
+        asked = [one for one in tab.requests() if not one.startswith("data:")]
+        assert [one for one in asked if not one.startswith(str(stage.url))] == []
+        assert tab.mistakes() == []
+
+
+# --- accessibility --------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not AXE.is_file(), reason="`make setup` installs axe-core")
+async def test_no_screen_has_a_serious_fault_of_accessibility(site: Graph, tmp_path: Path) -> None:
+    """By axe-core: every screen in both themes, on a desk and on a phone."""
+    async with console(tmp_path) as url, browser.opened() as tab:
+        begun = await asyncio.to_thread(
+            cli, tmp_path, "start", f"{site.url}/0", "--name", "shop", "--delay", "0", "--json"
+        )
+        crawl, host = begun["crawl"], quote(site.url, safe="")
+        await tab.go(url)
+        await tab.see("shop")
+        await tab.run(AXE.read_text() + "; null")
+        screens = {
+            "": "finished",
+            f"run/{crawl}": "Outcomes",
+            f"explain?url={host}%2F1": "Its way",
+            "explain": "Why was",
+            f"host?host={host}&url={host}%2F9": "line 2",
+            "letters": "no dead letters",
+            f"data/{crawl}": "Page 1",
+        }
+        found: list[str] = []
+        for width, height in SIZES:
+            for theme in ("light", "dark"):
+                await tab.look(width, height, theme)
+                for screen, text in screens.items():
+                    await tab.run(f"location.hash = '#/{screen}'")
+                    await tab.see(text)
+                    found += await _faults(tab, f"{screen or 'runs'} {theme} {width}")
+                wide = await tab.run("document.documentElement.scrollWidth")
+                assert wide <= width
+        assert found == []
+
+
+async def _faults(tab: Tab, where: str) -> list[str]:
+    """List what axe-core finds serious or critical."""
+    told = await tab.run(
+        "axe.run(document, {resultTypes: ['violations']}).then((found) => found.violations"
+        ".filter((one) => ['serious', 'critical'].includes(one.impact)).map((one) =>"
+        " `${one.id}: ${one.nodes.map((node) => node.html.slice(0, 120)).join(' | ')}`))"
+    )
+    return [f"{where}: {one}" for one in told]

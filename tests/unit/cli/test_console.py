@@ -1,0 +1,112 @@
+"""`orbweaver console`: where it listens, what it is of, and how a browser is led to it."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import stat
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+import pytest
+
+from orbweaver.app.store_ports import StorePorts
+from orbweaver.cli.arguments import parse
+from orbweaver.cli.commands import console
+from orbweaver.model.settings import Settings
+from tests.unit.cli.fakes import Machine, Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+USAGE = 2
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    """Give a folder with a store."""
+    asyncio.run(StorePorts(Settings(), tmp_path / ".orbweaver").aclose())
+    return Stage(folder=tmp_path)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "10.0.0.1", "example.com", "[::]"])  # noqa: S104 - refused
+def test_it_listens_on_this_machine_alone(stage: Stage, host: str) -> None:
+    """Another address is refused, with the way to see the console from elsewhere."""
+    assert stage.run(f"console --no-open --listen {host}:8788") == USAGE
+    assert "knows no users" in stage.noted
+    assert "ssh -L" in stage.noted
+
+
+def test_workers_are_of_a_store(tmp_path: Path) -> None:
+    """A stack has its own."""
+    stage = Stage(folder=tmp_path, machine=Machine(up_already=True))
+    assert stage.run("console --no-open --workers 1 --target local") == USAGE
+    assert "a stack has its own" in stage.noted
+
+
+class Printed(io.StringIO):
+    """An output that tells when an address was written to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addressed = asyncio.Event()
+
+    def write(self, text: str) -> int:
+        if "#token=" in text:
+            self.addressed.set()
+        return super().write(text)
+
+
+async def served(stage: Stage, line: str, act: Callable[[str], None]) -> str:
+    """Have the command run until its address is written; what it noted."""
+    out, err = Printed(), io.StringIO()
+    stage.out, stage.err = out, err
+    arguments = parse(line.split())
+    task = asyncio.ensure_future(console.console(arguments, stage.surroundings()))
+    addressed = asyncio.ensure_future(out.addressed.wait())
+    await asyncio.wait({task, addressed}, return_when=asyncio.FIRST_COMPLETED)
+    if task.done():
+        task.result()
+    act(out.getvalue().strip())
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    return err.getvalue()
+
+
+async def test_it_says_where_it_is_what_of_and_how_it_ends(stage: Stage) -> None:
+    """The address goes to the output, the rest beside it; each start has a token of its own."""
+    found: list[str] = []
+    for _ in range(2):
+        noted = await served(stage, "console --no-open --listen 127.0.0.1:0", found.append)
+        assert ".orbweaver" in noted
+        assert "Ctrl-C ends it" in noted
+    tokens = {urlsplit(url).fragment for url in found}
+    assert len(tokens) == 2
+    assert all(url.startswith("http://127.0.0.1:") for url in found)
+
+
+async def test_a_browser_is_led_on_by_a_file_that_others_cannot_read(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The address is on no command line; the file goes with the command."""
+    opened: list[Path] = []
+
+    def show(address: str) -> bool:
+        assert "token" not in address
+        opened.append(Path(url2pathname(urlsplit(address).path)))
+        return False
+
+    monkeypatch.setattr(webbrowser, "open", show)
+
+    def check(url: str) -> None:
+        (file,) = opened
+        assert url in file.read_text()
+        assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+
+    noted = await served(stage, "console --listen 127.0.0.1:0", check)
+    assert "there is no browser to open here" in noted
+    assert not opened[0].exists()

@@ -1,0 +1,112 @@
+"""A console over a store of its own, asked over loopback."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import ClientSession
+from yarl import URL
+
+from orbweaver.app.store_ports import StorePorts
+from orbweaver.app.wiring import api_of
+from orbweaver.cli.commands.console import Readings, Whereabouts
+from orbweaver.cli.session import store_session
+from orbweaver.console.actions import Actions
+from orbweaver.console.server import serving
+from orbweaver.console.tickets import Tickets
+from orbweaver.console.watching import Watching
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import PageRecord
+from orbweaver.model.settings import Settings
+from tests.memory import ManualClock
+from tests.unit.stage import CRAWL, NOW_MS, SITE
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from aiohttp import ClientResponse
+
+TOKEN = "the-token-of-this-start"
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+POLL_MS = 1_000
+RUN = replace(CRAWL, seeds=(f"{SITE}/",), seeds_planned=1, started_at_ms=NOW_MS - 60_000)
+
+
+@dataclass
+class Stage:
+    """An open store, its console, and a client of it."""
+
+    ports: StorePorts
+    clock: ManualClock
+    actions: Actions
+    readings: list[str]
+    client: ClientSession
+    url: URL
+    stored_port: int = 0
+
+    async def ask(
+        self, method: str, path: str, headers: dict[str, str] | None = None, **given: Any
+    ) -> ClientResponse:
+        """Ask with the token, unless other headers are given; the path is sent as it is."""
+        url = URL(f"{self.url.origin()}{path}", encoded=True)
+        named = BEARER if headers is None else headers
+        return await self.client.request(method, url, headers=named, **given)
+
+    async def get(self, path: str) -> Any:
+        """Get a document."""
+        reply = await self.ask("GET", path)
+        assert reply.status == 200, await reply.text()
+        return await reply.json()
+
+    async def post(self, path: str, body: Any = None) -> Any:
+        """Post a document."""
+        reply = await self.ask("POST", path, json=body)
+        assert reply.status == 200, await reply.text()
+        return await reply.json()
+
+    async def begin(self, *paths: str, **fields: Any) -> None:
+        """Have a run in the store, with the records of these paths."""
+        await self.ports.crawls.create(RUN)
+        await self.ports.pages.store([record(path, **fields) for path in paths])
+
+
+def record(path: str, **fields: Any) -> PageRecord:
+    """Make the record of a page of the run."""
+    known: dict[str, Any] = {"outcome": Outcome.FETCHED, "reason": Reason.OK, "depth": 0}
+    known |= {"crawl": RUN.id, "fetched_at": NOW_MS - 30_000, "content_type": "text/html"}
+    return PageRecord(url=SITE + path, **{**known, **fields})
+
+
+@asynccontextmanager
+async def opened(folder: Path) -> AsyncIterator[Stage]:
+    """Serve the console of a new store."""
+    clock = ManualClock(NOW_MS)
+    ports = StorePorts(Settings(), folder, clock=clock)
+    session = store_session(ports)
+    readings: list[str] = []
+    read = Readings(session).look
+
+    async def look(crawl: str) -> Any:
+        readings.append(crawl)
+        return await read(crawl)
+
+    actions = Actions(
+        ports=ports,
+        control=session.control,
+        watching=Watching(look, clock.now_ms, POLL_MS),
+        where=Whereabouts(session=session),
+        tickets=Tickets(clock.now_ms),
+    )
+    try:
+        async with (
+            serving(api_of(ports), actions, TOKEN, "127.0.0.1", 0) as url,
+            ClientSession(auto_decompress=False) as client,
+        ):
+            stage = Stage(ports, clock, actions, readings, client, URL(url))
+            stage.stored_port = (await stage.get("/console/about"))["stored_port"]
+            yield stage
+    finally:
+        await ports.aclose()

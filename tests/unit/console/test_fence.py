@@ -1,0 +1,167 @@
+"""The fence of the console: attempts to get through it, each of which is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from yarl import URL
+
+from orbweaver.console.fence import Fence, headers_of, headers_of_stored
+from orbweaver.console.tickets import GOOD_MS, TICKETS_MAX, Tickets
+from orbweaver.model.crawl import State
+from tests.unit.console.stage import BEARER, RUN, TOKEN, opened
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAUSE = ("POST", f"/api/crawls/{RUN.id}/pause")
+LIST = ("GET", "/api/crawls")
+# Names that a page elsewhere can have lead here, and ways to write one so that it looks like ours.
+HOSTS = (
+    *("evil.example", "evil.example:{port}", "127.0.0.1", "localhost", "127.0.0.1:1", "{port}"),
+    *("127.0.0.1.evil.example:{port}", "localhost.evil.example:{port}", "0.0.0.0:{port}"),
+    *("127.0.0.2:{port}", "127.1:{port}", "[::]:{port}", "LOCALHOST:{port}.", "2130706433:{port}"),
+)
+ORIGINS = (
+    *("http://evil.example", "https://127.0.0.1:{port}", "null", "http://localhost:{port}", ""),
+    *("http://127.0.0.1", "http://127.0.0.1:{stored}", "http://127.0.0.1:{port}.evil.example"),
+    *("file://", "http://evil.example#http://127.0.0.1:{port}"),
+)
+TOKENS = (
+    *(None, "", "Bearer", "Bearer ", TOKEN, f"Basic {TOKEN}", f"bearer {TOKEN}", "Bearer null"),
+    *(f"Bearer {TOKEN[:-1]}", f"Bearer {TOKEN}x", f"Bearer  {TOKEN}", f"Bearer {TOKEN.upper()}"),
+    *(f"Bearer {TOKEN},Bearer x", "Bearer \xe9"),
+)
+SITES = ("cross-site", "same-site", "anything")
+ATTEMPTS = (
+    [({"Host": host, **BEARER}, 421) for host in HOSTS]
+    + [({"Origin": origin, **BEARER}, 403) for origin in ORIGINS]
+    + [({} if token is None else {"Authorization": token}, 401) for token in TOKENS]
+    + [({"Sec-Fetch-Site": site, **BEARER}, 403) for site in SITES]
+    # A token anywhere but in its header is none.
+    + [({"Cookie": f"token={TOKEN}; orbweaver-console-token={TOKEN}"}, 401)]
+)
+
+
+def test_there_are_forty_attempts() -> None:
+    """As many as were promised."""
+    assert len(ATTEMPTS) >= 40
+
+
+@pytest.mark.parametrize(("headers", "status"), ATTEMPTS, ids=str)
+async def test_an_attempt_is_refused(headers: dict[str, str], status: int, tmp_path: Path) -> None:
+    """Neither is anything shown nor anything changed, by the API's routes or the console's own."""
+    async with opened(tmp_path) as stage:
+        await stage.begin()
+        port = {"port": stage.url.port, "stored": stage.stored_port}
+        sent = {name: value.format(**port) for name, value in headers.items()}
+        for method, path in (PAUSE, LIST, ("GET", "/console/about"), ("POST", "/console/table")):
+            reply = await stage.ask(method, path, sent)
+            assert reply.status == status, path
+            assert RUN.id not in await reply.text()
+            assert "Access-Control-Allow-Origin" not in reply.headers
+        crawl = await stage.ports.crawls.get(RUN.id)
+        assert crawl is not None
+        assert crawl.state is State.RUNNING
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../fence.py",
+        "/%2e%2e/fence.py",
+        "/..%2ffence.py",
+        "/vendor/../../fence.py",
+        "/static/app.js",
+        "/vendor/preact.LICENSE",
+        "//etc/passwd",
+        "/console",
+        "/download/x",
+        "/app.js/",
+    ],
+)
+async def test_only_its_own_files_are_served(path: str, tmp_path: Path) -> None:
+    """A path that is no file of the application is not found, however it is written."""
+    async with opened(tmp_path) as stage:
+        reply = await stage.ask("GET", path, {})
+        assert reply.status == 404
+
+
+async def test_who_has_the_token_is_answered_by_each_name_of_this_machine(tmp_path: Path) -> None:
+    """With an origin of that name, and with none."""
+    async with opened(tmp_path) as stage:
+        for name in ("127.0.0.1", "localhost", "[::1]"):
+            host = f"{name}:{stage.url.port}"
+            for headers in ({}, {"Origin": f"http://{host}"}, {"Sec-Fetch-Site": "same-origin"}):
+                reply = await stage.ask(*LIST, {**BEARER, **headers, "Host": host})
+                assert reply.status == 200
+
+
+async def test_every_answer_tells_the_browser_what_it_may_do(tmp_path: Path) -> None:
+    """Files, answers, refusals, what is not found alike; nothing inline, no frame, no sniffing."""
+    async with opened(tmp_path) as stage:
+        for path, headers in (
+            ("/", {}),
+            ("/app.js", {}),
+            ("/api/crawls", BEARER),
+            ("/api/crawls", {}),
+            ("/nowhere", {}),
+        ):
+            reply = await stage.ask("GET", path, headers)
+            policy = dict(
+                part.strip().split(" ", 1)
+                for part in reply.headers["Content-Security-Policy"].split(";")
+            )
+            assert policy["default-src"] == "'none'"
+            assert policy["script-src"] == policy["style-src"] == "'self'"
+            assert policy["require-trusted-types-for"] == "'script'"
+            assert policy["frame-ancestors"] == "'none'"
+            assert policy["frame-src"] == f"http://127.0.0.1:{stage.stored_port}"
+            assert reply.headers["X-Content-Type-Options"] == "nosniff"
+            assert reply.headers["Referrer-Policy"] == "no-referrer"
+            assert reply.headers["Cross-Origin-Resource-Policy"] == "same-origin"
+
+
+def test_no_policy_lets_anything_inline_run() -> None:
+    """Neither in the console nor in stored pages, which have no origin and no network."""
+    console = headers_of("http://127.0.0.1:2")["Content-Security-Policy"]
+    stored = headers_of_stored(1)["Content-Security-Policy"]
+    assert "unsafe" not in console
+    assert stored.startswith("sandbox;")
+    assert "allow-" not in stored
+    assert "script" not in stored
+    assert "'self'" not in stored
+
+
+def test_a_token_is_not_told() -> None:
+    """Not by the fence's own text, which may come into a log."""
+    assert TOKEN not in repr(Fence(port=1, token=TOKEN))
+
+
+# --- tickets ------------------------------------------------------------------------------------
+
+
+async def test_a_ticket_is_good_once_and_for_a_minute(tmp_path: Path) -> None:
+    """A second use, a late one and a guess find nothing; the page's own headers are those of it."""
+    async with opened(tmp_path) as stage:
+        await stage.begin("/")
+        ticket = (await stage.post("/console/table", {"crawl": RUN.id}))["ticket"]
+        assert (await stage.ask("GET", f"/download/{ticket}", {})).status == 200
+        assert (await stage.ask("GET", f"/download/{ticket}", {})).status == 404
+        late = (await stage.post("/console/table", {"crawl": RUN.id}))["ticket"]
+        stage.clock.at_ms += GOOD_MS
+        assert (await stage.ask("GET", f"/download/{late}", {})).status == 404
+        other = (await stage.post("/console/table", {"crawl": RUN.id}))["ticket"]
+        stored = URL(f"http://127.0.0.1:{stage.stored_port}/{other}")
+        assert (await stage.client.get(stored)).status == 404  # it is for a file
+
+
+def test_tickets_are_few_and_unlike() -> None:
+    """The oldest are dropped, and none is given twice."""
+    tickets = Tickets(lambda: 0)
+    given = [tickets.give(number) for number in range(TICKETS_MAX + 5)]
+    assert len(set(given)) == len(given)
+    assert min(map(len, given)) >= 43
+    assert [tickets.take(one) for one in given[:5]] == [None] * 5
+    assert tickets.take(given[5]) == 5

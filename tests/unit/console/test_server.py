@@ -1,0 +1,288 @@
+"""What the console answers: crawls as they go, dead letters, tables, pages as they are stored."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from yarl import URL
+
+from orbweaver.app.store_runner import LANES
+from orbweaver.cli.commands.console import Readings
+from orbweaver.cli.session import store_session
+from orbweaver.console.actions import settings_of
+from orbweaver.console.stored import FORGOTTEN, GONE, NO_TEXT, NOT_KEPT, shown_as
+from orbweaver.console.watching import PAST_MAX, SAMPLES_MAX, Watching, past_of
+from orbweaver.frontier import warc
+from orbweaver.model.errors import Transient
+from tests.unit.console.stage import BEARER, POLL_MS, RUN, opened, record
+from tests.unit.stage import NOW_MS, SITE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from tests.unit.console.stage import Stage
+
+PULSE = f"/console/crawls/{RUN.id}"
+
+
+# --- crawls as they go --------------------------------------------------------------------------
+
+
+async def test_a_crawl_is_shown_as_status_shows_it(tmp_path: Path) -> None:
+    """The numbers are those of `orbweaver status --json`, by the same code."""
+    async with opened(tmp_path) as stage:
+        await stage.begin("/", "/a")
+        shown = (await stage.get(PULSE))["shown"]
+        assert shown == await Readings(store_session(stage.ports)).look(RUN.id)
+        live = await stage.get(f"/console/live?id={RUN.id}")
+        assert live["crawls"] == {RUN.id: shown}
+
+
+async def test_tabs_share_a_reading(tmp_path: Path) -> None:
+    """However many ask, the store is read once in a while; a change is read at once."""
+    async with opened(tmp_path) as stage:
+        await stage.begin()
+        for _ in range(5):
+            await stage.get(PULSE)
+        assert len(stage.readings) == 1
+        stage.clock.at_ms += POLL_MS
+        await stage.get(PULSE)
+        assert len(stage.readings) == 2
+        await stage.post(f"/api/crawls/{RUN.id}/pause")
+        assert (await stage.get(PULSE))["shown"]["state"] == "paused"
+        reply = await stage.ask("PATCH", f"/api/crawls/{RUN.id}", json={"limits": {"pages": 7}})
+        assert reply.status == 200
+        assert (await stage.get(PULSE))["settings"]["limits.pages"] == 7
+
+
+async def test_what_was_before_the_first_look_is_told_by_records(tmp_path: Path) -> None:
+    """A run that nothing watched shows when its URLs were done."""
+    async with opened(tmp_path) as stage:
+        await stage.begin()
+        times = [NOW_MS - 50_000, NOW_MS - 20_000]
+        await stage.ports.pages.store(
+            [record(f"/{at_ms}", fetched_at=at_ms) for at_ms in reversed(times)]
+        )
+        pulse = await stage.get(PULSE)
+        assert pulse["past"] == [[times[0], 1], [times[1], 2]]
+        assert pulse["started_ms"] == RUN.started_at_ms
+
+
+def test_a_past_is_thinned_and_keeps_its_end() -> None:
+    """Of very many moments some are shown, in order, and the last count is the whole."""
+    found = past_of([*range(1_000, 0, -1), 5_000], 2_000)
+    assert len(found) <= PAST_MAX + 1
+    assert found == sorted(found)
+    assert found[-1] == (1_000, 1_000)
+    assert past_of([], 5) == []
+
+
+async def test_a_long_history_stays_small_and_whole() -> None:
+    """Of samples every second one goes when there are too many; first and last are kept."""
+    at_ms = 0
+
+    async def look(_crawl: str) -> Mapping[str, Any]:
+        counts = {"fetched": at_ms, "unchanged": 0, "failed": 0}
+        known = {"at_ms": at_ms, "claimed": at_ms, "done": at_ms, "state": "running"}
+        return {**known, "outcomes": counts}
+
+    watching = Watching(look, lambda: at_ms, 1)
+    for _ in range(10 * SAMPLES_MAX):
+        at_ms += 1_000
+        await watching.look("a")
+    watched = await watching.look("a")
+    samples = watched.samples
+    assert SAMPLES_MAX // 4 <= len(samples) <= SAMPLES_MAX
+    assert samples[0][0] == 1_000
+    assert at_ms - samples[-1][0] <= 2 * watched.step_ms
+    gaps = [after[0] - before[0] for before, after in itertools.pairwise(samples)]
+    assert max(gaps) <= 4 * min(gaps)
+
+
+async def test_the_value_of_no_header_is_shown(tmp_path: Path) -> None:
+    """Settings that may hold secrets are left out."""
+    crawl = replace(RUN, headers=(("Cookie", "s3cret"),))
+    assert "s3cret" not in str(settings_of(crawl))
+    async with opened(tmp_path) as stage:
+        await stage.ports.crawls.create(crawl)
+        assert "s3cret" not in str(await stage.get(PULSE))
+
+
+async def test_a_store_out_of_reach_is_a_problem_and_not_an_end(tmp_path: Path) -> None:
+    """While it cannot be read the answer is 503 with the reason; afterwards all is as before."""
+    async with opened(tmp_path) as stage:
+        await stage.begin()
+        look = stage.actions.watching._look
+
+        async def lost(_crawl: str) -> Mapping[str, Any]:
+            raise Transient("the token has expired")
+
+        stage.actions.watching._look = lost
+        reply = await stage.ask("GET", PULSE)
+        assert (reply.status, reply.headers["Retry-After"]) == (503, "5")
+        assert "the token has expired" in (await reply.json())["detail"]
+        stage.actions.watching._look = look
+        assert (await stage.get(PULSE))["shown"]["crawl"] == RUN.id
+
+
+async def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
+    """Bodies have just the keys that there are, with values of their kinds; crawls exist."""
+    async with opened(tmp_path) as stage:
+        await stage.begin()
+        for path, body, status in (
+            ("/console/frame", {}, 400),
+            ("/console/frame", {"url": SITE, "crawl": 5}, 400),
+            ("/console/frame", {"url": "nonsense", "crawl": RUN.id}, 400),
+            ("/console/table", {"crawl": RUN.id, "more": 1}, 400),
+            ("/console/table", {"crawl": "nothing-like-it"}, 404),
+            ("/console/dead-letters/purge", {}, 400),
+            ("/console/dead-letters/purge", {"cause": "x", "until_ms": True}, 400),
+            ("/console/dead-letters/redrive", [], 400),
+        ):
+            reply = await stage.ask("POST", path, json=body)
+            assert (reply.status, path) == (status, path)
+        assert (await stage.ask("GET", "/console/live")).status == 400
+        assert (await stage.ask("GET", "/console/crawls/nothing")).status == 404
+        assert (await stage.ask("POST", "/console/table", data=b"\xff{")).status == 400
+
+
+# --- dead letters -------------------------------------------------------------------------------
+
+
+async def bury(stage: Stage, *reasons: str) -> None:
+    """Have a dead letter for each reason."""
+    for number, reason in enumerate(reasons):
+        await stage.ports.queue.bury(f'{{"url": "{SITE}/{number}"}}', reason)
+
+
+async def test_dead_letters_are_grouped_sent_back_and_thrown_away(tmp_path: Path) -> None:
+    """By exactly their cause; what came after the look is not thrown away with it."""
+    async with opened(tmp_path) as stage:
+        await bury(stage, "failed 5 times", "failed 5 times", "odd", "oddly")
+        found = await stage.get("/console/dead-letters")
+        assert {group["cause"]: group["count"] for group in found["groups"]} == {
+            "failed too often": 2,
+            "odd": 1,
+            "oddly": 1,
+        }
+        assert found["groups"][0]["hosts"] == [[SITE, 2]]
+        stage.clock.at_ms += 1_000
+        await bury(stage, "odd")
+        body = {"cause": "odd", "until_ms": found["looked_ms"]}
+        assert (await stage.post("/console/dead-letters/purge", body))["purged"] == 1
+        sent = await stage.post("/console/dead-letters/redrive", {"cause": "failed too often"})
+        assert sent == {"sent": 2, "skipped": {}, "cut": False}
+        assert sum(stage.ports.inbox(lane).depth().waiting for lane in LANES) == 2
+        left = await stage.get("/console/dead-letters")
+        assert {group["cause"]: group["count"] for group in left["groups"]} == {
+            "odd": 1,
+            "oddly": 1,
+        }
+
+
+# --- tables and pages ---------------------------------------------------------------------------
+
+
+async def test_a_table_is_a_file_of_csv(tmp_path: Path) -> None:
+    """All pages of the run, as exports write them: no cell is a formula."""
+    async with opened(tmp_path) as stage:
+        await stage.begin("/", "/a", title="=HYPERLINK(1)")
+        ticket = (await stage.post("/console/table", {"crawl": RUN.id}))["ticket"]
+        reply = await stage.ask("GET", f"/download/{ticket}", {})
+        assert f'filename="{RUN.id}-pages.csv"' in reply.headers["Content-Disposition"]
+        rows = list(csv.DictReader(io.StringIO((await reply.read()).decode("utf-8-sig"))))
+        assert {row["url"] for row in rows} == {f"{SITE}/", f"{SITE}/a"}
+        assert {row["title"] for row in rows} == {"'=HYPERLINK(1)"}
+
+
+async def kept(stage: Stage, body: bytes, tombstone: bytes = b"", **fields: Any) -> Any:
+    """Have a page in the store with its body; what is said when it is asked for as a frame."""
+    member = warc.response(f"{SITE}/", NOW_MS, status=200, headers={}, body=body, truncated=False)
+    member = tombstone or member
+    await stage.ports.files.put("bodies/one.warc.gz", member)
+    place = {"body_key": "bodies/one.warc.gz", "body_offset": 0, "body_length": len(member)}
+    await stage.begin("/", **{**place, **fields})
+    return await stage.post("/console/frame", {"url": f"{SITE}/", "crawl": RUN.id})
+
+
+async def shown(stage: Stage, ticket: str) -> Any:
+    """Ask for a page by its ticket, on the other port."""
+    return await stage.client.get(URL(f"http://127.0.0.1:{stage.stored_port}/{ticket}"))
+
+
+async def test_a_stored_page_is_shown_once_where_nothing_of_it_runs(tmp_path: Path) -> None:
+    """On another port, in a sandbox, with its bytes as they were; a second time it is gone."""
+    body = b"<script>steal()</script><p onclick=x()>caf\xe9"
+    async with opened(tmp_path) as stage:
+        told = await kept(stage, body, charset="windows-1252")
+        reply = await shown(stage, told["ticket"])
+        assert (reply.status, await reply.read()) == (200, body)
+        assert reply.headers["Content-Type"] == "text/html; charset=windows-1252"
+        policy = reply.headers["Content-Security-Policy"]
+        assert policy.startswith("sandbox; default-src 'none';")
+        assert f"frame-ancestors http://127.0.0.1:{stage.url.port} " in policy
+        assert reply.headers["X-Content-Type-Options"] == "nosniff"
+        assert (await shown(stage, told["ticket"])).status == 404
+
+
+async def test_stored_pages_are_not_had_by_other_names_or_on_the_console_s_port(
+    tmp_path: Path,
+) -> None:
+    """A name that was led here, and the origin that has the token, show none."""
+    async with opened(tmp_path) as stage:
+        ticket = (await kept(stage, b"<p>"))["ticket"]
+        elsewhere = {"Host": f"evil.example:{stage.stored_port}"}
+        url = URL(f"http://127.0.0.1:{stage.stored_port}/{ticket}")
+        assert (await stage.client.get(url, headers=elsewhere)).status == 421
+        for path in (f"/{ticket}", f"/download/{ticket}"):
+            assert (await stage.ask("GET", path, BEARER)).status == 404
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"body_key": None}, NOT_KEPT),
+        ({"body_key": "bodies/gone.warc.gz"}, GONE),
+        ({"content_type": "application/pdf"}, NO_TEXT),
+        ({"content_type": "image/svg+xml"}, NO_TEXT),
+        ({"content_type": None}, NO_TEXT),
+    ],
+)
+async def test_why_a_page_is_not_shown(fields: dict[str, Any], why: str, tmp_path: Path) -> None:
+    """It says what is missing, and gives out no ticket."""
+    async with opened(tmp_path) as stage:
+        assert await kept(stage, b"<p>", **fields) == {"ticket": None, "why": why}
+        other = await stage.post("/console/frame", {"url": f"{SITE}/b", "crawl": RUN.id})
+        assert (other["ticket"], "no record" in other["why"]) == (None, True)
+
+
+async def test_a_forgotten_page_is_not_shown(tmp_path: Path) -> None:
+    """Where its body lay is a tombstone."""
+    async with opened(tmp_path) as stage:
+        told = await kept(stage, b"", warc.tombstone(200))
+        assert told == {"ticket": None, "why": FORGOTTEN}
+
+
+@pytest.mark.parametrize(
+    ("content_type", "charset", "as_what"),
+    [
+        ("text/html", None, "text/html; charset=utf-8"),
+        ("TEXT/HTML; charset=x", "big5", "text/html; charset=big5"),
+        ("text/html", "x\r\nSet-Cookie: a=b", "text/html; charset=utf-8"),
+        ("text/javascript", None, "text/plain; charset=utf-8"),
+        ("application/json", None, "text/plain; charset=utf-8"),
+        ("image/png", None, None),
+        ("application/octet-stream", None, None),
+    ],
+)
+def test_a_body_is_a_page_a_text_or_not_shown(
+    content_type: str, charset: str | None, as_what: str | None
+) -> None:
+    """No header is made of what a site wrote, and nothing is shown that a browser would run."""
+    assert shown_as(record("/", content_type=content_type, charset=charset)) == as_what
