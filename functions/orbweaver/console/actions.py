@@ -13,7 +13,7 @@ import asyncio
 import io
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from orbweaver.api.problems import Refused
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from orbweaver.exporting.formats.hashed_file import HashedFile
     from orbweaver.model.crawl import Crawl
 
-LIVE_MAX = 100
+LIVE_MAX, RUNS_SHOWN = 100, 50
+LIST_MS = 60_000
 # Reading so many records of a crawl costs a tenth of a cent on AWS.
 RECORDS_READ_MAX = 5_000
 LETTERS_MAX, LETTERS_A_SECOND = 10_000, 50
@@ -69,6 +70,8 @@ class Actions:
     watching: Watching
     where: Where
     tickets: Tickets
+    # The runs of a crawl's name, and when they were listed.
+    runs: dict[str, tuple[int, list[str]]] = field(default_factory=dict)
 
     async def about(self) -> dict[str, Any]:
         """Say which store or stack this is, and whether anything works on it."""
@@ -92,7 +95,8 @@ class Actions:
         if not 0 < len(crawls) <= LIVE_MAX:
             raise Refused(400, f"give 1 to {LIVE_MAX} crawls")
         found = await asyncio.gather(*map(self.watching.look, crawls))
-        return {"crawls": {crawl: one.shown for crawl, one in zip(crawls, found, strict=True)}}
+        shown = {crawl: one.shown for crawl, one in zip(crawls, found, strict=True)}
+        return {"billed": self.where.billed, "crawls": shown}
 
     async def pulse(self, crawl_id: str) -> dict[str, Any]:
         """Show how a crawl stands, how it came to that, what it may be told, and how many die."""
@@ -111,9 +115,18 @@ class Actions:
             "settings": settings_of(crawl),
             "references": crawl.references[:URLS_SHOWN],
             "references_more": max(0, len(crawl.references) - URLS_SHOWN),
-            "runs": [one.id for one in await self.control.crawls() if one.name == crawl.name][:50],
+            "runs": await self._runs(crawl),
             "idle": await self.where.idle_workers() if crawl.live else None,
         }
+
+    async def _runs(self, crawl: Crawl) -> list[str]:
+        """Name the runs of a crawl's name, newest first; listing them reads a whole table."""
+        now_ms = self.ports.clock.now_ms()
+        known = self.runs.get(crawl.id)
+        if known is None or now_ms - known[0] >= LIST_MS:
+            names = [one.id for one in await self.control.crawls() if one.name == crawl.name]
+            known = self.runs[crawl.id] = (now_ms, names[:RUNS_SHOWN])
+        return known[1]
 
     async def _past(self, crawl: Crawl, first: Sample) -> list[tuple[int, int]]:
         """Read how a crawl went before it was looked at first, unless it has too many records."""

@@ -14,7 +14,7 @@ from yarl import URL
 from orbweaver.app.store_runner import LANES
 from orbweaver.cli.commands.console import Readings
 from orbweaver.cli.session import store_session
-from orbweaver.console.actions import settings_of
+from orbweaver.console.actions import LIST_MS, settings_of
 from orbweaver.console.stored import FORGOTTEN, GONE, NO_TEXT, NOT_KEPT, shown_as
 from orbweaver.console.watching import PAST_MAX, SAMPLES_MAX, Watching, past_of
 from orbweaver.frontier import warc
@@ -41,7 +41,7 @@ async def test_a_crawl_is_shown_as_status_shows_it(tmp_path: Path) -> None:
         shown = (await stage.get(PULSE))["shown"]
         assert shown == await Readings(store_session(stage.ports)).look(RUN.id)
         live = await stage.get(f"/console/live?id={RUN.id}")
-        assert live["crawls"] == {RUN.id: shown}
+        assert live == {"billed": False, "crawls": {RUN.id: shown}}
 
 
 async def test_tabs_share_a_reading(tmp_path: Path) -> None:
@@ -59,6 +59,28 @@ async def test_tabs_share_a_reading(tmp_path: Path) -> None:
         reply = await stage.ask("PATCH", f"/api/crawls/{RUN.id}", json={"limits": {"pages": 7}})
         assert reply.status == 200
         assert (await stage.get(PULSE))["settings"]["limits.pages"] == 7
+
+
+async def test_which_runs_there_are_is_read_seldom(tmp_path: Path) -> None:
+    """Polling a run lists the whole table of crawls once a minute; other runs are named."""
+    async with opened(tmp_path) as stage:
+        await stage.begin()
+        listed = 0
+        known = stage.ports.crawls.list
+
+        async def count() -> Any:
+            nonlocal listed
+            listed += 1
+            return await known()
+
+        stage.ports.crawls.list = count  # type: ignore[method-assign]
+        for _ in range(20):
+            stage.clock.at_ms += POLL_MS
+            assert (await stage.get(PULSE))["runs"] == [RUN.id]
+        assert listed == 1
+        stage.clock.at_ms += LIST_MS
+        await stage.get(PULSE)
+        assert listed == 2
 
 
 async def test_what_was_before_the_first_look_is_told_by_records(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ export function Crossing({ samples, past, startedMs, finishedMs, most: limit, li
   const y = (/** @type {number} */ count) => HIGH - BOTTOM - (count / most) * (HIGH - TOP - BOTTOM);
   const line = (/** @type {Sample[]} */ of, /** @type {1 | 2} */ column) => of.map((one, place) => `${place ? "L" : "M"}${x(one[0]).toFixed(1)} ${y(one[column]).toFixed(1)}`).join("");
   const area = `${line(seen, 1)}${[...seen].reverse().map((one) => `L${x(one[0]).toFixed(1)} ${y(one[2]).toFixed(1)}`).join("")}Z`;
-  // What was found before the first look is known only as the two ends of a line.
+  // What was found before the first look is not known.
   const unseen = watched - startedMs > 1_500;
   const says = told(samples, live, meets);
   const times = steps((endMs - firstMs) / 1000, WIDE > 450 ? 6 : 3);
@@ -107,7 +107,6 @@ export function Crossing({ samples, past, startedMs, finishedMs, most: limit, li
           ${steps(most, 4).map((mark) => html`<line class="grid" x1=${LEFT} x2=${WIDE - RIGHT} y1=${y(mark)} y2=${y(mark)} /><text x=${LEFT - 8} y=${y(mark) + 4} text-anchor="end">${number(mark)}</text>`)}
           ${times.map((mark) => html`<text x=${x(firstMs + mark * 1000)} y=${HIGH - 7} text-anchor=${mark ? "middle" : "start"}>${clock(mark)}</text>`)}
           <path class="area" d=${area} />
-          ${unseen && html`<path class="found ahead" d=${line([all[0], seen[0]], 1)} />`}
           <path class="found" d=${line(unseen ? seen : [all[0], ...seen], 1)} /><path class="done" d=${line(all, 2)} />
           ${ahead && html`<path class="found ahead" d=${`M${x(last[0])} ${y(last[1])}L${x(endMs)} ${y(ahead.found)}`} />
             <path class="done ahead" d=${`M${x(last[0])} ${y(last[2])}L${x(endMs)} ${y(ahead.done)}`} />

@@ -3,8 +3,8 @@ import { html, useState } from "/vendor/preact-htm.js";
 import { ask, usePoll, Warning, Loading } from "/lib.js";
 import { valueText, Act, Dialog } from "/parts.js";
 
-/** Whether a value is edited as a line, or as several. @param {any} value */
-const isPlain = (value) => value === null || typeof value !== "object" || value.every((/** @type {any} */ one) => typeof one === "string");
+// Lists of tables, which a line cannot hold.
+const TABLES = ["rules", "items"];
 
 /** Read a field back as what it was written from. @param {string} text @param {any} was */
 function valueOf(text, was) {
@@ -41,8 +41,7 @@ export function Edit({ crawl, close }) {
   const [preview, setPreview] = useState(/** @type {any} */ (null));
   const [trouble, setTrouble] = useState(/** @type {any} */ (null));
   if (!data) return html`<${Dialog} title="Edit the run" close=${close}><${Warning} trouble=${unread} /><${Loading} /></${Dialog}>`;
-  const settings = Object.entries(data.settings).filter(([, value]) => isPlain(value));
-  const others = Object.keys(data.settings).length - settings.length;
+  const settings = Object.entries(data.settings).filter(([key]) => !TABLES.includes(key));
   const written = (/** @type {any} */ value) => (Array.isArray(value) ? value.join("\n") : value === null ? "" : String(value));
   const changed = settings.filter(([key, was]) => key in typed && typed[key] !== written(was));
   const change = {};
@@ -52,18 +51,18 @@ export function Edit({ crawl, close }) {
   const lines = settings.filter(([, was]) => !Array.isArray(was));
   const lists = settings.filter(([, was]) => Array.isArray(was));
   return html`<${Dialog} title="Edit the run" close=${close}>
-    <p class="muted">It takes hold within seconds, for what is asked and found from then on.${others > 0 && " Rules and items are changed by `orbweaver edit --config`."}</p>
+    <p class="muted">It takes hold within seconds, for what is asked and found from then on. Rules and items are changed by <code>orbweaver edit --config</code>.</p>
     <form class="fields" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
       <div class="row">${lines.map(([key, was]) => html`<${Field} key=${key} name=${key} was=${was} text=${typed[key] ?? written(was)} set=${set(key)} />`)}</div>
       ${lists.map(([key, was]) => html`<${Field} key=${key} name=${key} was=${was} text=${typed[key] ?? written(was)} set=${set(key)} />`)}
     </form>
-    <${Warning} trouble=${trouble} />
+    <div class="foot"><${Warning} trouble=${trouble} />
     ${preview && (preview.changes.length
       ? html`<div class="scroll"><table><caption class="hidden">What would change</caption><thead><tr><th scope="col">Key</th><th scope="col">Is</th><th scope="col">Becomes</th></tr></thead><tbody>${preview.changes.map((/** @type {any} */ one) => html`<tr><th scope="row"><code>${one.key}</code></th><td>${valueText(one.was)}</td><td><strong>${valueText(one.becomes)}</strong></td></tr>`)}</tbody></table></div>`
       : html`<p>It is like that already.</p>`)}
     <div class="actions">
       <${Act} label="Preview" disabled=${!changed.length} act=${() => ask(`${path}/preview`, { body: change }).then(setPreview)} done=${done} />
       <${Act} kind="main" label="Apply" disabled=${!preview?.changes.length} act=${() => ask(path, { method: "PATCH", body: change }).then(close)} done=${done} />
-    </div>
+    </div></div>
   </${Dialog}>`;
 }

@@ -178,7 +178,7 @@ export function Warning({ trouble, atMs }) {
   if (!trouble) return null;
   return html`<div class="notice bad" role="alert">
     <p>${trouble.message}</p>
-    ${trouble.problems?.length > 0 && html`<ul>${trouble.problems.map((one) => html`<li>${one.path && html`<code>${one.path}</code>`} ${one.text}</li>`)}</ul>`}
+    ${trouble.problems?.length > 1 && html`<ul>${trouble.problems.map((one) => html`<li>${one.path && html`<code>${one.path}</code>`} ${one.text}</li>`)}</ul>`}
     ${atMs ? html`<p class="muted">What is shown is as of ${moment(atMs)}. It is asked for again.</p>` : null}
   </div>`;
 }
