@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from bench.yields import autoindex, dokuwiki, forum, mediawiki, repositories, shop, static
+from bench.yields import (
+    autoindex,
+    dokuwiki,
+    forum,
+    mediawiki,
+    repositories,
+    shop,
+    static,
+    wordpress,
+)
 
 ALL = {
     application.name: application
@@ -12,6 +21,7 @@ ALL = {
         autoindex.APPLICATION,
         repositories.GITWEB_FOLLOWED,
         repositories.GITWEB_AS_PACKAGED,
+        wordpress.APPLICATION,
         dokuwiki.APPLICATION,
         shop.APPLICATION,
         forum.APPLICATION,

@@ -6,6 +6,7 @@ import argparse
 import datetime as dt
 import json
 import shlex
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from bench.yields.place import HOME, Unavailable, free_port, placed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from types import FrameType
 
     from bench.yields.application import Application
     from bench.yields.crawlers import Crawler
@@ -44,6 +46,7 @@ def main(words: Sequence[str] | None = None) -> int:
         "skipped": {},
     }
     bounds = running.Bounds(requests=points[-1], seconds=asked.limit, bytes=asked.memory * 2**20)
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         for application in applications:
             for _ in _measured(application, taking, points, bounds, results, asked.setup):
@@ -132,6 +135,10 @@ def _measured(
                 f" in {ran.took_s:.0f} s, ended by {ran.ended}"
             )
             yield
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
 
 
 def _write(path: Path, results: dict[str, Any]) -> None:

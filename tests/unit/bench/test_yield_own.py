@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from bench.yields import dokuwiki, forum, shop, static
+from bench.yields import dokuwiki, forum, shop, static, wordpress
 from bench.yields.own import Page, Visit
 from bench.yields.place import Place
 
@@ -120,3 +120,11 @@ def test_what_shows_a_page_of_dokuwiki(target: str, keys: list[str]) -> None:
 def test_a_file_is_its_path() -> None:
     """Whatever the query."""
     assert list(static.keys_of("/posts/post-1.html?x")) == ["/posts/post-1.html"]
+
+
+def test_a_post_is_its_path_and_the_pages_of_its_comments() -> None:
+    """What comments are answered with shows it, too; its feed does not."""
+    post = "/2026/11/a-post/"
+    for target in (post, f"{post}?replytocom=3", f"{post}comment-page-2/"):
+        assert list(wordpress.keys_of(target)) == [post]
+    assert list(wordpress.keys_of(f"{post}feed/")) != [post]
