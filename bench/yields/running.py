@@ -61,7 +61,7 @@ def crawl(
         job = Job(url=url, requests=bounds.requests, folder=Path(folder))
         os.truncate(log, 0)
         since_us, began_s = time.time_ns() // 1_000, time.monotonic()
-        ended, resident = _run(crawler.words(job), Path(folder), log, bounds)
+        ended, resident = _run(crawler.words(job), Path(folder), Lines(log, since_us), bounds)
         took_s = time.monotonic() - began_s
         time.sleep(SETTLE_S)
     with log.open(encoding="utf-8", errors="surrogateescape") as lines:
@@ -71,7 +71,9 @@ def crawl(
     return Crawl(requests=requests, ended=ended, took_s=took_s, resident_bytes_max=resident)
 
 
-def _run(words: Sequence[str | Path], folder: Path, log: Path, bounds: Bounds) -> tuple[str, int]:
+def _run(
+    words: Sequence[str | Path], folder: Path, lines: Lines, bounds: Bounds
+) -> tuple[str, int]:
     """Run a command until it ends or a bound does; say why, and how much memory it had at most."""
     with (folder / "said").open("w+b") as said:
         process = subprocess.Popen(
@@ -84,7 +86,7 @@ def _run(words: Sequence[str | Path], folder: Path, log: Path, bounds: Bounds) -
             process_group=0,  # so that Ctrl-C reaches us first
         )
         try:
-            ended, resident = _watch(process, log, bounds)
+            ended, resident = _watch(process, lines, bounds)
         finally:
             _end(process)
     if ended == "itself" and process.returncode < 0:
@@ -98,9 +100,8 @@ def _run(words: Sequence[str | Path], folder: Path, log: Path, bounds: Bounds) -
 WGET_SAW_ERRORS = 8
 
 
-def _watch(process: subprocess.Popen[bytes], log: Path, bounds: Bounds) -> tuple[str, int]:
+def _watch(process: subprocess.Popen[bytes], lines: Lines, bounds: Bounds) -> tuple[str, int]:
     until_s, resident = time.monotonic() + bounds.seconds, 0
-    lines = Lines(log)
     while process.poll() is None:
         resident = max(resident, measure.usage([process.pid]).resident_bytes)
         if lines.count() >= bounds.requests:
@@ -114,18 +115,19 @@ def _watch(process: subprocess.Popen[bytes], log: Path, bounds: Bounds) -> tuple
 
 
 class Lines:
-    """Counts the lines of a growing file, each read once."""
+    """Counts the requests of a growing log that began since a moment; each line is read once."""
 
-    def __init__(self, path: Path) -> None:
-        self._path, self._read, self._lines = path, 0, 0
+    def __init__(self, path: Path, since_us: int) -> None:
+        self._path, self._since_us, self._read, self._lines = path, since_us, 0, 0
 
     def count(self) -> int:
         """Return how many lines there are by now."""
         with self._path.open("rb") as opened:
             opened.seek(self._read)
-            new = opened.read()
-        self._read += len(new)
-        self._lines += new.count(b"\n")
+            whole, newline, _ = opened.read().rpartition(b"\n")
+        self._read += len(whole) + len(newline)
+        moments = (int(line.partition(b"\t")[0]) for line in whole.splitlines())
+        self._lines += sum(moment >= self._since_us for moment in moments)
         return self._lines
 
 

@@ -14,7 +14,7 @@ from bench.yields.place import Place, Unavailable
 from bench.yields.running import Bounds
 
 # A crawler that asks five times, and then waits until it is ended.
-WAITING = "import signal, sys; open(sys.argv[1], 'a').write('line\\n' * 5); signal.pause()"
+WAITING = "import signal, sys; open(sys.argv[1], 'a').write('7\\tline\\n' * 5); signal.pause()"
 FAILING = "raise SystemExit('no such site')"
 BOUNDS = Bounds(requests=5, seconds=60, bytes=2**40)
 
@@ -23,7 +23,9 @@ def ended(folder: Path, script: str, bounds: Bounds) -> str:
     """Run a script as a crawler; say why it ended."""
     log = folder / "access.log"
     log.touch()
-    return running._run([sys.executable, "-c", script, log], folder, log, bounds)[0]
+    return running._run([sys.executable, "-c", script, log], folder, running.Lines(log, 0), bounds)[
+        0
+    ]
 
 
 def test_a_crawler_is_ended_after_its_requests(tmp_path: Path) -> None:
@@ -50,14 +52,14 @@ def test_a_crawler_that_ends_says_how(tmp_path: Path) -> None:
 
 
 def test_lines_of_a_growing_log_are_counted(tmp_path: Path) -> None:
-    """Each is read once; one that is not yet whole does not count."""
+    """Each is read once; one that is not yet whole, or of the crawl before, does not count."""
     log = tmp_path / "log"
-    log.write_text("a\nb\nc")
-    lines = running.Lines(log)
-    assert lines.count() == 2
+    log.write_text("10\ta\n20\tb\n30\tc")
+    lines = running.Lines(log, since_us=20)
+    assert lines.count() == 1
     with log.open("a") as opened:
-        opened.write("\nd\n")
-    assert lines.count() == 4
+        opened.write("\n15\td\n40\te\n")
+    assert lines.count() == 3
 
 
 def _serve(place: Place, port: int) -> None:
