@@ -32,7 +32,7 @@ REASONS = {
     "a rule of yours that names functions": 1,
     "a dead letter": 1,
     "a browser": 1,  # tests/integration/test_console.py types the same
-    "minutes": 2,
+    "minutes": 3,
 }
 OWN = "a stack of its own"
 RUNNING, ENDED = "a running crawl", "an ended crawl"
