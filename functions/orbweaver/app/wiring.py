@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from orbweaver.api.app import Api
     from orbweaver.app.ports import PortSet
     from orbweaver.control.crawl_control import Control
+    from orbweaver.control.dead_letter_admin import Undertaker
     from orbweaver.control.scheduler import Starter
     from orbweaver.control.webhook_sender import Notifier
     from orbweaver.diagnostics.explainer import Explainer
@@ -176,6 +177,19 @@ def applier_of(ports: PortSet) -> JournalApplier:
         events=ports.events,
         frontier=ports.frontier,
         pages=ports.pages,
+        clock=ports.clock,
+    )
+
+
+def undertaker_of(ports: PortSet) -> Undertaker:
+    """Put together who deals with dead letters."""
+    from orbweaver.control.dead_letter_admin import Undertaker
+
+    return Undertaker(
+        dead_letters=ports.dead_letters,
+        queue=ports.queue,
+        crawls=ports.crawls,
+        packs=ports.packs,
         clock=ports.clock,
     )
 

@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from orbweaver.api.problems import Refused
+from orbweaver.app.wiring import undertaker_of
 from orbweaver.console.stored import StoredPage, stored_page
 from orbweaver.console.tickets import Tickets
 from orbweaver.console.watching import Sample, Watching, past_of
 from orbweaver.control.crawl_queries import Lookout
-from orbweaver.control.dead_letter_admin import Undertaker
 from orbweaver.control.definition_keys import BY_PATH
 from orbweaver.control.edits import EDITABLE
 from orbweaver.exporting.chunk import page_row
@@ -34,6 +34,7 @@ from orbweaver.model.url import redacted
 
 if TYPE_CHECKING:
     from orbweaver.app.ports import PortSet
+    from orbweaver.control.dead_letter_admin import Undertaker
     from orbweaver.exporting.formats.hashed_file import HashedFile
     from orbweaver.model.crawl import Crawl
 
@@ -181,14 +182,7 @@ class Actions:
 
     @property
     def _undertaker(self) -> Undertaker:
-        ports = self.ports
-        return Undertaker(
-            dead_letters=ports.dead_letters,
-            queue=ports.queue,
-            crawls=ports.crawls,
-            packs=ports.packs,
-            clock=ports.clock,
-        )
+        return undertaker_of(self.ports)
 
     # --- what a browser fetches by itself -------------------------------------------------------
 

@@ -65,16 +65,9 @@ def _selection(arguments: Namespace) -> DeadLetterSelection:
 
 
 def _undertaker(session: Session) -> Undertaker:
-    from orbweaver.control.dead_letter_admin import Undertaker
+    from orbweaver.app.wiring import undertaker_of
 
-    ports = session.ports
-    return Undertaker(
-        dead_letters=ports.dead_letters,
-        queue=ports.queue,
-        crawls=ports.crawls,
-        packs=ports.packs,
-        clock=ports.clock,
-    )
+    return undertaker_of(session.ports)
 
 
 async def _find(
