@@ -43,7 +43,7 @@ from orbweaver.control.definition import check as definition_problems
 from orbweaver.control.edits import amended, differences
 from orbweaver.control.schedule import recurrence_in
 from orbweaver.control.spec_checks import crawl_of
-from orbweaver.diagnostics.host_status import why_blocked
+from orbweaver.diagnostics.host_status import times_of
 from orbweaver.frontier.retrying import all_of
 from orbweaver.frontier.yield_drop import drop_percent
 from orbweaver.model.crawl import Crawl, State
@@ -165,14 +165,12 @@ async def host(means: Means, *, query: HostAsked) -> Reply:
     seen = await means.control.host(query.host, query.url)
     host, entry, decided = seen.host, seen.host.robots, seen.decided
     body = b"" if entry is None else entry.body or b""
-    now_ms = means.clock.now_ms()
-    next_ms = max(host.tat_ms, host.line_ms)
-    blocked = host.blocked_until_ms > now_ms
+    times = times_of(host, means.clock.now_ms())
     shown = HostSeen(
         host=host.name,
-        blocked_until_ms=host.blocked_until_ms if blocked else None,
-        next_slot_ms=next_ms if next_ms > now_ms else None,
-        why=why_blocked(host, now_ms) if blocked else None,
+        blocked_until_ms=times.blocked_until_ms,
+        next_slot_ms=times.next_slot_ms,
+        why=times.why,
         failures=host.failures,
         strikes=host.strikes,
         robots_at_ms=None if entry is None else entry.fetched_at_ms,

@@ -18,6 +18,29 @@ from orbweaver.politeness.robots_txt import parse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostTimes:
+    """When a host may be asked next, None for now; until when and why it is left alone, if it is.
+
+    Moments in ms.
+    """
+
+    next_slot_ms: int | None
+    blocked_until_ms: int | None
+    why: str | None
+
+
+def times_of(host: Host, now_ms: int) -> HostTimes:
+    """Say when a host may be asked, for all crawls alike."""
+    next_ms = max(host.tat_ms, host.line_ms)
+    blocked = host.blocked_until_ms > now_ms
+    return HostTimes(
+        next_slot_ms=next_ms if next_ms > now_ms else None,
+        blocked_until_ms=host.blocked_until_ms if blocked else None,
+        why=why_blocked(host, now_ms) if blocked else None,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HostView:
     """One host of a crawl; counts are None where the books have none, moments in ms.
 
@@ -46,8 +69,7 @@ def host_view(crawl: Crawl, total: Counts, host: Host, now_ms: int, agent: str) 
     if claimed is not None and done is not None:
         # What is left of a crawl that has ended is not asked for any more.
         queued = 0 if crawl.finished_at_ms is not None else max(0, claimed - done)
-    blocked = host.blocked_until_ms > now_ms
-    next_ms = max(host.tat_ms, host.line_ms)
+    times = times_of(host, now_ms)
     robots, asked_s = _robots(crawl, host, agent)
     return HostView(
         host=host.name,
@@ -56,9 +78,9 @@ def host_view(crawl: Crawl, total: Counts, host: Host, now_ms: int, agent: str) 
         failed=failed,
         queued=queued,
         delay_ms=delay_of(crawl.delay_ms, asked_s),
-        next_slot_ms=next_ms if next_ms > now_ms else None,
-        blocked_until_ms=host.blocked_until_ms if blocked else None,
-        why=why_blocked(host, now_ms) if blocked else None,
+        next_slot_ms=times.next_slot_ms,
+        blocked_until_ms=times.blocked_until_ms,
+        why=times.why,
         down=is_down(host, now_ms),
         failures=host.failures,
         robots=robots,
