@@ -4,7 +4,7 @@ An article is a file, at any revision, or a commit. A file is found by a page or
 it whole (`tree`, `plain`; `blob`, `blob_plain`), a commit by its own page: not by a difference, a
 patch, a log, or the commit cut down to one path.
 
-gitweb forbids to follow its links (`index, nofollow`), and nobody gets beyond its first page. Its
+gitweb asks crawlers not to follow its links (`index, nofollow`), so none gets beyond page one. Its
 owner here has put `index, follow` into the program; `gitweb-as-packaged` has not.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from bench.yields.place import Place
 
-# Whoever owns the repository.
+# Git refuses a repository of another user otherwise.
 TRUSTED = {"COUNT": "1", "KEY_0": "safe.directory", "VALUE_0": "*"}
 WORKERS = 4
 COMMITS = 83
@@ -137,7 +137,7 @@ def gitweb_keys(target: str) -> Iterable[str]:
 
 
 def _environment(site: str) -> str:
-    """Let git trust a repository whoever owns it."""
+    """Let git trust a repository that another user owns."""
     lines = "".join(f'SetEnv GIT_CONFIG_{name} "{value}"\n' for name, value in TRUSTED.items())
     return lines + site
 

@@ -208,7 +208,8 @@ def check(arguments: Namespace, around: Surroundings) -> int:
 def explained(crawl: Crawl, plan: CrawlSpec) -> Iterator[tuple[str, str]]:
     """Say what a crawl would do, and what it would not; sentences under a word each."""
     yield "name", f"{crawl.name}: runs of this name share what they have seen"
-    yield from _begins(crawl, plan)
+    own, never = _inward(crawl)
+    yield from _begins(crawl, plan, own)
     yield "follows", f"{_SCOPES[crawl.scope]}, up to {text.plural(crawl.depth_max, 'link')} deep"
     if crawl.include:
         yield "follows", f"of these only URLs in which one is found of {_some(crawl.include)}"
@@ -227,7 +228,7 @@ def explained(crawl: Crawl, plan: CrawlSpec) -> Iterator[tuple[str, str]]:
     yield from (("keeps", words) for words in kept_words(crawl))
     yield "never", "renders pages, or takes links of anything but HTML and sitemaps"
     yield "never", "asks addresses that are not public, but servers of this machine in the seeds"
-    if never := _inward(crawl)[1]:
+    if never:
         yield "never", f"asks {_some(never)}"
     if crawl.noindex_skipped:
         yield "never", "records pages that ask not to be indexed"
@@ -236,9 +237,9 @@ def explained(crawl: Crawl, plan: CrawlSpec) -> Iterator[tuple[str, str]]:
     yield from _afterwards(crawl, plan)
 
 
-def _begins(crawl: Crawl, plan: CrawlSpec) -> Iterator[tuple[str, str]]:
+def _begins(crawl: Crawl, plan: CrawlSpec, own: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     yield "begins", f"at {_some(crawl.seeds)}" if crawl.seeds else "at sitemaps alone"
-    if own := _inward(crawl)[0]:
+    if own:
         yield "begins", f"on this machine alone at {_some(own)}: a stack on AWS refuses it"
     # In whichever form they are given.
     named = Counter(canonicalize(seed, tracking=crawl.stripped) for seed in plan.seeds)
