@@ -8,6 +8,9 @@ Rules
   dead letter.
 - What a killed process had taken is seen again as soon as another one looks: each process holds a
   lock on a file of its own, which the kernel gives back however the process ends.
+- A process that is no longer wanted finishes what it is asking for, for up to `END_S`, and requeues
+  the rest of its batches; one that is interrupted or told to end (SIGTERM) requeues what it is
+  asking for as well.
 - Further processes end when the one that started them does: their standard input is a pipe from it.
 """
 
@@ -83,6 +86,11 @@ class StoreRunner:
             group.create_task(self._tend())
             for _ in range(BATCHES):
                 group.create_task(self._work())
+
+    def rest(self) -> None:
+        """Take no more batches, and begin no more requests in those that are in work."""
+        self._ended.set()
+        self._worker.rest()
 
     def end(self) -> None:
         """Give up what is being asked for, and requeue it."""
@@ -161,6 +169,8 @@ async def running(ports: StorePorts) -> AsyncIterator[StoreRunner]:
         task = asyncio.create_task(runner.run())
         try:
             yield runner
+            runner.rest()
+            await asyncio.wait({task}, timeout=END_S)
         finally:
             runner.end()
             await asyncio.wait({task}, timeout=END_S)
@@ -190,13 +200,17 @@ def further_processes(number: int, folder: Path, settings: Settings) -> Iterator
         ]
         try:
             yield
+        except BaseException:
+            for process in started:
+                process.terminate()
+            raise
         finally:
             for process in started:
                 assert process.stdin is not None  # noqa: S101 - asked for
                 process.stdin.close()
             for process in started:
                 try:
-                    process.wait(2 * END_S)
+                    process.wait(3 * END_S)
                 except subprocess.TimeoutExpired:
                     process.kill()
 
@@ -209,7 +223,7 @@ def main() -> int:
     gc.freeze()
 
     async def work() -> None:
-        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        loop, ended, told = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
 
         def wait() -> None:
             with contextlib.suppress(OSError):
@@ -217,10 +231,16 @@ def main() -> int:
             with contextlib.suppress(RuntimeError):  # the loop has ended already
                 loop.call_soon_threadsafe(ended.set)
 
-        loop.add_signal_handler(signal.SIGTERM, ended.set)
+        def tell() -> None:
+            told.set()
+            ended.set()
+
+        loop.add_signal_handler(signal.SIGTERM, tell)
         threading.Thread(target=wait, name="parent", daemon=True).start()
-        async with connect_store(settings, folder) as ports, running(ports):
+        async with connect_store(settings, folder) as ports, running(ports) as runner:
             await ended.wait()
+            if told.is_set():
+                runner.end()
 
     asyncio.run(work())
     return 0

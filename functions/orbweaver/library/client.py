@@ -112,7 +112,7 @@ class AsyncClient:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close it: what this process has in work is requeued first."""
+        """Close it: what this process is asking for is finished, what it has taken is requeued."""
         await self.aclose()
 
     async def aclose(self) -> None:

@@ -198,6 +198,10 @@ class Worker:
             await process(delivery)
         return [results[delivery.id] for delivery in deliveries]
 
+    def rest(self) -> None:
+        """Begin no more requests: what is being asked for is finished, the others are requeued."""
+        self._ending.resting = True
+
     def end(self) -> None:
         """Give up what is being asked for, and requeue it, as the process is to end."""
         self._ending.tell()

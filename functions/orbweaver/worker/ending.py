@@ -5,6 +5,9 @@ up. What a host asked for with 429 or 503 is noted first. What was answered is j
 committed. The other URLs return at once, in messages of their own or in the same pack sent again.
 So a message that was in work does not wait for its visibility. It does not count as received by a
 worker that died: no strike, and no step towards the dead-letter queue.
+
+A process that need not hurry rests first: what is being asked for is finished, nothing more is
+begun.
 """
 
 from __future__ import annotations
@@ -19,21 +22,23 @@ class Ending:
 
     def __init__(self) -> None:
         self.told = False
+        # No request is begun any more.
+        self.resting = False
         # In the order in which they began: a set of tasks has another one in each run.
         self._open: dict[asyncio.Task[None], None] = {}
         self._cut: set[asyncio.Task[None]] = set()
 
     def tell(self) -> None:
         """Announce the end; a second time changes nothing."""
-        self.told = True
+        self.told = self.resting = True
         for task in self._open:
             if task not in self._cut:
                 self._cut.add(task)
                 task.cancel()
 
     async def cut_short(self, work: Coroutine[Any, Any, None]) -> bool:
-        """Do some work for as long as no end is announced; whether it was cut short."""
-        if self.told:
+        """Do some work, unless it rests, until an end is announced; whether it is left undone."""
+        if self.resting:
             work.close()
             return True
         task = asyncio.ensure_future(work)

@@ -249,7 +249,7 @@ class PackFetcher:
                 with ExitStack() as permits:
                     await places.acquire()
                     permits.callback(places.release)
-                    return_at_ms = await pacer.take(len(targets) - place)
+                    return_at_ms = await self._slot(pacer, len(targets) - place)
                     if return_at_ms is not None:
                         self._defer(visit.result, targets[place:], return_at_ms)
                         return return_at_ms
@@ -258,6 +258,12 @@ class PackFetcher:
                 # One that is cancelled before its first step gives nothing back by itself.
                 asking.add_done_callback(partial(_close, kept))
         return None
+
+    async def _slot(self, pacer: Pacer, wanted: int) -> int | None:
+        """Wait for a slot, unless the worker rests; when to come back if there is none."""
+        if self._ending.resting:
+            return self._clock.now_ms()
+        return await pacer.take(wanted)
 
     async def _visit(
         self, visit: _HostVisit, target: Target, pacer: Pacer, turn: Turn, permits: ExitStack

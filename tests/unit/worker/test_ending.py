@@ -66,6 +66,25 @@ async def test_a_pack_that_was_not_begun_is_sent_again_as_it_is() -> None:
     assert [sent for sent, _ in queued(stage)] == [replace(pack, put_offs=1)]
 
 
+async def test_what_is_asked_for_is_finished_where_there_is_time() -> None:
+    """The page whose answer is under way is recorded, the rest returns in a second."""
+    stage = Stage()
+    stage.web.put(A, html())
+    whole = stage.web.fetch
+
+    async def fetch(request: Request) -> Response | Failure:
+        stage.worker.rest()
+        await asyncio.sleep(0)
+        return await whole(request)
+
+    stage.web.fetch = fetch  # type: ignore[method-assign]
+    pack = stage.begin(POLITE, A, B, C)
+    assert await stage.deliver(pack) == []
+    assert outcomes(stage.world) == {A: "fetched.ok"}
+    assert [(_urls(sent), delay_s) for sent, delay_s in queued(stage)] == [([B, C], 1)]
+    assert stage.web.urls == [A]
+
+
 async def test_a_suspect_is_not_struck_for_an_announced_end() -> None:
     """Its worker was told to end while it was tried: that says nothing of the page."""
     stage = Stage()
