@@ -24,14 +24,12 @@ from orbweaver.api.responses import (
 )
 from orbweaver.control import cursor
 from orbweaver.exporting.manifest import PREFIX, File, days_between, decode_manifest, manifest_path
-from orbweaver.frontier import warc
 from orbweaver.frontier.retrying import all_of
+from orbweaver.frontier.stored_record import Missing, PagePart, read_stored
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.page_record import PageRecord
 
 TOO_LARGE = "it is larger than an answer may be: exports have it"
-GONE = "it is past its retention"
-FORGOTTEN = "it was forgotten"
 READ_AT_ONCE = 8
 DAYS_READ_MAX = 16
 MANIFEST_BYTES_MAX = 16 * 1024 * 1024
@@ -90,17 +88,11 @@ async def texts(means: Means, *, path: OfCrawl, query: Texts) -> Reply:
 
 
 async def _text(means: Means, record: PageRecord) -> FoundText:
-    key, offset, length = record.body_key, record.text_offset, record.text_length
-    if key is None or offset is None or length is None:
-        return FoundText.of(record, {}, GONE)
-    if length > ANSWER_BYTES_MAX:  # and that is compressed
+    if (record.text_length or 0) > ANSWER_BYTES_MAX:  # and that is compressed
         return FoundText.of(record, {}, TOO_LARGE)
-    member = await means.files.cut(key, offset, length)
-    if member is None:
-        return FoundText.of(record, {}, GONE)
-    stored = warc.read(member)
-    if warc.is_tombstone(stored):
-        return FoundText.of(record, {}, FORGOTTEN)
+    stored = await read_stored(means.files, record, PagePart.TEXT)
+    if isinstance(stored, Missing):
+        return FoundText.of(record, {}, f"it {stored}")
     document = json.loads(stored.payload)
     if len(json.dumps([document.get("text"), document.get("markdown")])) > ANSWER_BYTES_MAX:
         told = {key: document.get(key) for key in ("title", "language")}

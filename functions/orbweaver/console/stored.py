@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from orbweaver.console.fence import headers_of_stored, hosts_at
-from orbweaver.frontier import warc
+from orbweaver.frontier.stored_record import Missing, PagePart, read_stored
 from orbweaver.model.page_record import PageRecord
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ CHARSET = re.compile(r"[A-Za-z0-9._:-]{1,40}")
 PAGES = ("text/html", "application/xhtml+xml")
 TEXTS = ("text/", "application/json", "application/xml")
 NOT_KEPT = "no body of it is stored: see `records.bodies` of the definition"
-GONE = "its body is past its retention"
-FORGOTTEN = "its body was forgotten"
 NO_TEXT = "it is neither a page nor a text"
 
 
@@ -41,15 +39,11 @@ class StoredPage:
 
 async def stored_page(files: Files, record: PageRecord) -> StoredPage | str:
     """Read what is stored of a page; or say why there is nothing to show."""
-    key, offset, length = record.body_key, record.body_offset, record.body_length
-    if key is None or offset is None or length is None:
+    found = await read_stored(files, record, PagePart.BODY)
+    if found is Missing.NOT_KEPT:
         return NOT_KEPT
-    member = await files.cut(key, offset, length)
-    if member is None:
-        return GONE
-    found = warc.read(member)
-    if warc.is_tombstone(found):
-        return FORGOTTEN
+    if isinstance(found, Missing):
+        return f"its body {found}"
     kind = shown_as(record)
     return NO_TEXT if kind is None else StoredPage(body=found.body(), content_type=kind)
 

@@ -19,6 +19,7 @@ Decides what belongs to a crawl and how it is written down; orders no effects (`
     stored_content  what is kept of a page
     body_file       bodies and texts of a batch in one file
     warc            its records
+    stored_record   a page's record in it, or why there is none
     yield_drop      a run against the one before
     dead_letters    why they lie there
     queues          ports of queues

@@ -133,11 +133,11 @@ async def test_what_is_no_longer_there_is_said(stage: Stage) -> None:
     (rows,) = await walk(stage, "/crawls/site-1/texts", "texts")
     said = {row["url"].removeprefix(SITE): row["left_out"] for row in rows}
     assert said == {
-        "/gone": results.GONE,
-        "/nowhere": results.GONE,
+        "/gone": "it is past its retention",
+        "/nowhere": "it is not stored",
         "/large": results.TOO_LARGE,
         "/huge": results.TOO_LARGE,
-        "/forgotten": results.FORGOTTEN,
+        "/forgotten": "it was forgotten",
     }
     assert {(row["text"], row["markdown"]) for row in rows} == {(None, None)}
 

@@ -15,7 +15,7 @@ from orbweaver.app.store_runner import LANES
 from orbweaver.cli.commands.console import Readings
 from orbweaver.cli.session import store_session
 from orbweaver.console.actions import LIST_MS, settings_of
-from orbweaver.console.stored import FORGOTTEN, GONE, NO_TEXT, NOT_KEPT, shown_as
+from orbweaver.console.stored import NO_TEXT, NOT_KEPT, shown_as
 from orbweaver.console.watching import PAST_MAX, SAMPLES_MAX, Watching, past_of
 from orbweaver.frontier import warc
 from orbweaver.model.errors import Transient
@@ -270,7 +270,7 @@ async def test_stored_pages_are_not_had_by_other_names_or_on_the_console_s_port(
     ("fields", "why"),
     [
         ({"body_key": None}, NOT_KEPT),
-        ({"body_key": "bodies/gone.warc.gz"}, GONE),
+        ({"body_key": "bodies/gone.warc.gz"}, "its body is past its retention"),
         ({"content_type": "application/pdf"}, NO_TEXT),
         ({"content_type": "image/svg+xml"}, NO_TEXT),
         ({"content_type": None}, NO_TEXT),
@@ -288,7 +288,7 @@ async def test_a_forgotten_page_is_not_shown(tmp_path: Path) -> None:
     """Where its body lay is a tombstone."""
     async with opened(tmp_path) as stage:
         told = await kept(stage, b"", warc.tombstone(200))
-        assert told == {"ticket": None, "why": FORGOTTEN}
+        assert told == {"ticket": None, "why": "its body was forgotten"}
 
 
 @pytest.mark.parametrize(

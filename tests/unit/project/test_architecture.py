@@ -37,7 +37,7 @@ ACTORS = frozenset(
     for room, names in {
         "model": "settings",
         "politeness": "host_health pacer robots_cache",
-        "frontier": "retrying",
+        "frontier": "retrying stored_record",
         "budget": "reservation",
         "worker": (
             "apply_journal batch body_writer call_batching cookies crawl_cache ending "

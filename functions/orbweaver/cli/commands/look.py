@@ -29,8 +29,8 @@ from orbweaver.cli.live.status import ProgressMeter, as_json
 from orbweaver.cli.session import Session, Surroundings, chosen
 from orbweaver.exporting.cells import iso
 from orbweaver.exporting.manifest import page_as_json
-from orbweaver.frontier import warc
 from orbweaver.frontier.retrying import closing
+from orbweaver.frontier.stored_record import Missing, PagePart, read_stored
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.cuts import parts_of, told, written
 from orbweaver.model.outcome import Outcome
@@ -143,17 +143,13 @@ async def _pour(
     files: Files, records: Sequence[PageRecord], around: Surroundings, *, texts: bool
 ) -> int:
     """Write the body of the newest record that has one, or its main text as Markdown."""
-    what = "text" if texts else "body"
+    what = PagePart.TEXT if texts else PagePart.BODY
     for record in records:
-        offset = record.text_offset if texts else record.body_offset
-        length = record.text_length if texts else record.body_length
-        if record.body_key is None or offset is None or length is None:
+        stored = await read_stored(files, record, what)
+        if stored is Missing.NOT_KEPT:
             continue
-        member = await files.cut(record.body_key, offset, length)
-        stored = None if member is None else warc.read(member)
-        if stored is None or warc.is_tombstone(stored):
-            gone = "was forgotten" if stored else "is past its retention"
-            around.note(f"the {what} of {record.crawl}, {iso(record.fetched_at)}, {gone}")
+        if isinstance(stored, Missing):
+            around.note(f"the {what} of {record.crawl}, {iso(record.fetched_at)}, {stored}")
             continue
         lost = [(name, number) for name, number in parts_of(record.cut) if name in OF[what]]
         if lost:

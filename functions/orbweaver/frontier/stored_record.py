@@ -1,0 +1,41 @@
+"""A stored record of a page: its body or its main text, or why there is none to read."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from orbweaver.frontier import warc
+from orbweaver.model.page_record import PageRecord
+
+if TYPE_CHECKING:
+    from orbweaver.model.ports import Files
+
+
+class PagePart(StrEnum):
+    """A part of a page that has a record of its own."""
+
+    BODY = "body"
+    TEXT = "text"
+
+
+class Missing(StrEnum):
+    """Why there is nothing to read; said of the part."""
+
+    NOT_KEPT = "is not stored"
+    GONE = "is past its retention"
+    FORGOTTEN = "was forgotten"
+
+
+async def read_stored(files: Files, page: PageRecord, part: PagePart) -> warc.Record | Missing:
+    """Read what is stored of a page; raises WarcError where that is no record."""
+    body = part is PagePart.BODY
+    offset = page.body_offset if body else page.text_offset
+    length = page.body_length if body else page.text_length
+    if page.body_key is None or offset is None or length is None:
+        return Missing.NOT_KEPT
+    member = await files.cut(page.body_key, offset, length)
+    if member is None:
+        return Missing.GONE
+    found = warc.read(member)
+    return Missing.FORGOTTEN if warc.is_tombstone(found) else found
