@@ -96,18 +96,18 @@ class Actions:
         if not 0 < len(crawls) <= LIVE_MAX:
             raise Refused(400, f"give 1 to {LIVE_MAX} crawls")
         found = await asyncio.gather(*map(self.watching.look, crawls))
-        shown = {crawl: one.shown for crawl, one in zip(crawls, found, strict=True)}
+        shown = {crawl: one.last.shown for crawl, one in zip(crawls, found, strict=True)}
         return {"billed": self.where.billed, "crawls": shown}
 
     async def pulse(self, crawl_id: str) -> dict[str, Any]:
         """Show how a crawl stands, how it came to that, what it may be told, and how many die."""
         watched = await self.watching.look(crawl_id)
-        crawl = await self.control.find(crawl_id)
+        crawl = watched.last.crawl
         if watched.past is None:
             watched.past = []  # of several tabs one reads it
             watched.past = await self._past(crawl, watched.samples[0])
         return {
-            "shown": watched.shown,
+            "shown": watched.last.shown,
             "samples": watched.samples,
             "past": watched.past,
             "finished_ms": crawl.finished_at_ms,

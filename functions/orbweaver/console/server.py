@@ -20,6 +20,7 @@ from aiohttp import web
 
 from orbweaver.api.problems import CONTENT_TYPE, PROBLEMS, Problem, Refused, headers_of, problem_of
 from orbweaver.app.store_service import answered
+from orbweaver.app.wiring import api_of
 from orbweaver.console import fence
 from orbweaver.console.actions import Actions, document_of
 from orbweaver.console.stored import stored_app
@@ -50,9 +51,7 @@ class PlaceTaken(Exception):
 
 
 @asynccontextmanager
-async def serving(
-    api: Api, actions: Actions, token: str, host: str, port: int
-) -> AsyncIterator[str]:
+async def serving(actions: Actions, token: str, host: str, port: int) -> AsyncIterator[str]:
     """Serve the console for the length of a block; its address, without token; or PlaceTaken.
 
     Stored pages are on the next port, or on a free one where that is taken.
@@ -65,6 +64,7 @@ async def serving(
             beside = sockets.enter_context(_bound(host, 0))
         own_port, stored_port = (one.getsockname()[1] for one in (own, beside))
         guard = fence.Fence(port=own_port, token=token)
+        api = api_of(actions.ports, signed=False)
         app = ConsoleServer(api, actions, guard, stored_port).app()
         stored = stored_app(actions.tickets, stored_port, own_port)
         async with AsyncExitStack() as runners:

@@ -10,23 +10,36 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from orbweaver.model.crawl import Crawl
 
 CRAWLS_MAX = 200
 # Of so many samples every second one is dropped, so that a long run has a long history.
 SAMPLES_MAX, PAST_MAX = 400, 200
 
-Shown: TypeAlias = Mapping[str, Any]
 # A crawl as `orbweaver status --json` shows it.
-Look: TypeAlias = Callable[[str], Awaitable[Shown]]
+Shown: TypeAlias = Mapping[str, Any]
 Sample: TypeAlias = tuple[int, int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlRead:
+    """A crawl as it was read, and as it is shown."""
+
+    crawl: Crawl
+    shown: Shown
+
+
+Look: TypeAlias = Callable[[str], Awaitable[CrawlRead]]
 
 
 @dataclass(slots=True)
 class Watched:
     """One crawl: what was read last, and samples of it, oldest first."""
 
-    shown: Shown = field(default_factory=dict)
+    read: CrawlRead | None = None
     read_ms: int | None = None
     step_ms: int = 0
     samples: list[Sample] = field(default_factory=list)
@@ -34,12 +47,19 @@ class Watched:
     past: list[tuple[int, int]] | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    def see(self, shown: Shown) -> None:
+    @property
+    def last(self) -> CrawlRead:
+        """The last reading; there is one from the first look on."""
+        if self.read is None:
+            raise LookupError("the crawl was not looked at yet")
+        return self.read
+
+    def see(self, read: CrawlRead) -> None:
         """Take one more reading in."""
-        self.shown = shown
+        self.read, shown = read, read.shown
         outcomes = shown["outcomes"]
-        read = outcomes["fetched"] + outcomes["unchanged"]
-        sample = (shown["at_ms"], shown["claimed"], shown["done"], read, outcomes["failed"])
+        pages = outcomes["fetched"] + outcomes["unchanged"]
+        sample = (shown["at_ms"], shown["claimed"], shown["done"], pages, outcomes["failed"])
         if self.samples and sample[0] - self.samples[-1][0] < self.step_ms:
             return
         if self.samples and shown["state"] == "finished" and sample[1:] == self.samples[-1][1:]:

@@ -10,7 +10,6 @@ from aiohttp import ClientSession
 from yarl import URL
 
 from orbweaver.app.store_ports import StorePorts
-from orbweaver.app.wiring import api_of
 from orbweaver.cli.commands.console import Readings, Whereabouts
 from orbweaver.cli.session import store_session
 from orbweaver.console.actions import Actions
@@ -102,7 +101,7 @@ async def opened(folder: Path) -> AsyncIterator[Stage]:
     )
     try:
         async with (
-            serving(api_of(ports), actions, TOKEN, "127.0.0.1", 0) as url,
+            serving(actions, TOKEN, "127.0.0.1", 0) as url,
             ClientSession(auto_decompress=False) as client,
         ):
             stage = Stage(ports, clock, actions, readings, client, URL(url))

@@ -16,16 +16,16 @@ from orbweaver.cli.commands.console import Readings
 from orbweaver.cli.session import store_session
 from orbweaver.console.actions import LIST_MS, settings_of
 from orbweaver.console.stored import NO_TEXT, NOT_KEPT, shown_as
-from orbweaver.console.watching import PAST_MAX, SAMPLES_MAX, Watching, past_of
+from orbweaver.console.watching import PAST_MAX, SAMPLES_MAX, CrawlRead, Watching, past_of
 from orbweaver.frontier import warc
 from orbweaver.model.errors import Transient
 from tests.unit.console.stage import BEARER, POLL_MS, RUN, opened, record
 from tests.unit.stage import NOW_MS, SITE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
+    from orbweaver.model.crawl import Crawl
     from tests.unit.console.stage import Stage
 
 PULSE = f"/console/crawls/{RUN.id}"
@@ -39,7 +39,7 @@ async def test_a_crawl_is_shown_as_status_shows_it(tmp_path: Path) -> None:
     async with opened(tmp_path) as stage:
         await stage.begin("/", "/a")
         shown = (await stage.get(PULSE))["shown"]
-        assert shown == await Readings(store_session(stage.ports)).look(RUN.id)
+        assert shown == (await Readings(store_session(stage.ports)).look(RUN.id)).shown
         live = await stage.get(f"/console/live?id={RUN.id}")
         assert live == {"billed": False, "crawls": {RUN.id: shown}}
 
@@ -59,6 +59,31 @@ async def test_tabs_share_a_reading(tmp_path: Path) -> None:
         reply = await stage.ask("PATCH", f"/api/crawls/{RUN.id}", json={"limits": {"pages": 7}})
         assert reply.status == 200
         assert (await stage.get(PULSE))["settings"]["limits.pages"] == 7
+
+
+async def test_a_look_reads_the_crawl_once(tmp_path: Path) -> None:
+    """A poll of a run's screen, and a second one within the same second: one read of the crawl."""
+    async with opened(tmp_path) as stage:
+        await stage.begin()
+        read: list[str] = []
+        known = stage.ports.crawls.get
+
+        async def count(crawl_id: str) -> Crawl | None:
+            read.append(crawl_id)
+            return await known(crawl_id)
+
+        stage.ports.crawls.get = count  # type: ignore[method-assign]
+        for _ in range(2):
+            await stage.get(PULSE)
+        assert read == [RUN.id]
+
+
+async def test_its_api_is_described_as_one_of_this_machine(tmp_path: Path) -> None:
+    """Requests to it bear the console's token and no signature of AWS, and it says so."""
+    async with opened(tmp_path) as stage:
+        described = await stage.get("/api/openapi.json")
+        assert "security" not in described
+        assert "not signed" in described["info"]["description"]
 
 
 async def test_which_runs_there_are_is_read_seldom(tmp_path: Path) -> None:
@@ -109,10 +134,10 @@ async def test_a_long_history_stays_small_and_whole() -> None:
     """Of samples every second one goes when there are too many; first and last are kept."""
     at_ms = 0
 
-    async def look(_crawl: str) -> Mapping[str, Any]:
+    async def look(_crawl: str) -> CrawlRead:
         counts = {"fetched": at_ms, "unchanged": 0, "failed": 0}
         known = {"at_ms": at_ms, "claimed": at_ms, "done": at_ms, "state": "running"}
-        return {**known, "outcomes": counts}
+        return CrawlRead(crawl=RUN, shown={**known, "outcomes": counts})
 
     watching = Watching(look, lambda: at_ms, 1)
     for _ in range(10 * SAMPLES_MAX):
@@ -142,7 +167,7 @@ async def test_a_store_out_of_reach_is_a_problem_and_not_an_end(tmp_path: Path) 
         await stage.begin()
         look = stage.actions.watching._look
 
-        async def lost(_crawl: str) -> Mapping[str, Any]:
+        async def lost(_crawl: str) -> CrawlRead:
             raise Transient("the token has expired")
 
         stage.actions.watching._look = lost

@@ -11,12 +11,12 @@ import secrets
 import shlex
 import webbrowser
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from orbweaver.cli import option_types
 from orbweaver.cli.command import command, option, stack_options
@@ -26,6 +26,7 @@ from orbweaver.cli.live.status import ProgressMeter, as_json
 from orbweaver.cli.session import Session, StackPlace, Surroundings, chosen, store_session
 from orbweaver.cli.stack import ENDPOINT, REGIONS
 from orbweaver.cli.store import StorePlace, opened_store, store_of
+from orbweaver.console.watching import CrawlRead
 
 if TYPE_CHECKING:
     import argparse
@@ -38,7 +39,6 @@ DOOR = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content=
 
 async def console(arguments: argparse.Namespace, around: Surroundings) -> int:
     """Serve the console until that is ended from outside."""
-    from orbweaver.app.wiring import api_of
     from orbweaver.console.actions import Actions
     from orbweaver.console.server import PlaceTaken, serving
     from orbweaver.console.tickets import Tickets
@@ -57,7 +57,7 @@ async def console(arguments: argparse.Namespace, around: Surroundings) -> int:
             tickets=Tickets(now_ms),
         )
         try:
-            async with serving(api_of(session.ports), actions, token, host, port) as url:
+            async with serving(actions, token, host, port) as url:
                 around.note(f"the console of {where.title}, for this machine alone; Ctrl-C ends it")
                 around.write(f"{url}#token={token}")
                 with _opened(f"{url}#token={token}", around, wanted=not arguments.no_open):
@@ -106,14 +106,14 @@ class Readings:
         self._session = session
         self._meters: OrderedDict[str, ProgressMeter] = OrderedDict()
 
-    async def look(self, crawl: str) -> Mapping[str, Any]:
+    async def look(self, crawl: str) -> CrawlRead:
         """Read a crawl by its id."""
         reading = await self._session.read(crawl)
         meter = self._meters.setdefault(reading.status.crawl.id, ProgressMeter())
         self._meters.move_to_end(reading.status.crawl.id)
         if len(self._meters) > METERS_MAX:
             self._meters.popitem(last=False)
-        return as_json(meter.see(reading))
+        return CrawlRead(crawl=reading.status.crawl, shown=as_json(meter.see(reading)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
