@@ -82,13 +82,17 @@ def up(
 def temporary(
     *,
     port: int = 0,
+    keep: bool = False,
     context: Mapping[str, str] | None = None,
     settings: Mapping[str, str] | None = None,
     say: Say = lambda _: None,
     root: Path = layout.ROOT,
 ) -> Iterator[Stack]:
-    """Have a stack for the length of a block, which leaves nothing behind, however it ends."""
-    with _started(port=port, keep=False, say=say, settings=settings) as started:
+    """Have a new stack for the length of a block, which leaves nothing behind, however it ends.
+
+    With `keep` it leaves its state on its port, for `up` to go on with.
+    """
+    with _started(port=port, keep=keep, fresh=keep, say=say, settings=settings) as started:
         try:
             outputs = bring_up_to_date(started, context, say=say, root=root)
             yield Stack(emulator=started, outputs=outputs)

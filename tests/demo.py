@@ -1,9 +1,10 @@
 """The whole way on this machine: a shop is served, crawled, exported, and the export is checked.
 
-    python -m tests.demo [--port 0] [--books 1000]
+    python -m tests.demo [--port 4599] [--books 1000]
 
 The shop knows which of its pages a crawl must find; the export of the day must hold each of them
-once, and no other. Exit code 1 if it does not. The emulator is the demo's own and goes at its end.
+once, and no other. Exit code 1 if it does not. The emulator is the demo's own and is stopped at its
+end; its state is kept, for a look at the crawl in the console, until the next demo.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from localstack import cdk, layout, stack
+from localstack import cdk, launch, layout, stack
 from localstack.errors import LocalStackError
 from localstack.stack import Stack
 from orbweaver.cli import main as cli_main
@@ -47,6 +48,8 @@ from tests.sites.bookshop import BOOKS, Expected
 
 FOLDER = layout.LOCAL / "demo"
 NAME = "demo"
+# Of the demo's emulator, beside that of `orbweaver local up`.
+PORT = 4599
 # What is taken from the shop's pages, and the table of its books.
 DEFINITION = layout.ROOT / "tests/sites/bookshop/crawl.toml"
 BOOKS_TABLE = f"items/{NAME}/books"
@@ -77,16 +80,20 @@ class Export:
 def main(words: Sequence[str] | None = None) -> int:
     """Run the demo; its exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.demo", description=__doc__)
-    parser.add_argument("--port", type=int, default=0, help="of the emulator; 0: a free one")
+    parser.add_argument(
+        "--port", type=int, help=f"of the emulator; 0: a free one, of which nothing is kept; {PORT}"
+    )
     parser.add_argument("--books", type=int, default=BOOKS, help="how many the shop has")
     options = parser.parse_args(words)
+    port: int = usual_port() if options.port is None else options.port
+    keep = port != 0
     signal.signal(signal.SIGTERM, _interrupt)
     started_s = time.monotonic()
     try:
         with (
             child.start("bookshop", "--books", str(options.books)) as shop,
-            # Of its own: nothing that was crawled before is exported along, nothing is left.
-            stack.temporary(port=options.port, context=LOCAL_CONTEXT, say=say) as stood,
+            # Of its own: nothing that was crawled before is exported along.
+            stack.temporary(port=port, keep=keep, context=LOCAL_CONTEXT, say=say) as stood,
         ):
             demonstrate(shop, stood)
     except (DemoError, LocalStackError) as error:
@@ -95,7 +102,23 @@ def main(words: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     say(f"all of it took {time.monotonic() - started_s:.0f} s")
+    if keep:
+        say(f"see the crawl in a browser: {look_again(port)}")
     return 0
+
+
+def usual_port() -> int:
+    """Choose the port of the demo's emulator; a free one where another program has it."""
+    if not launch.is_taken(PORT):
+        return PORT
+    say(f"port {PORT} is taken, so the emulator is on a free one, and nothing is kept of it")
+    return 0
+
+
+def look_again(port: int) -> str:
+    """Write the line that has the stack run again, and opens the console over it."""
+    program = os.path.relpath(Path(sys.executable).with_name("orbweaver"))
+    return f"{program} local up --port {port} && {program} console --port {port}"
 
 
 def demonstrate(shop: child.Child, stood: Stack) -> None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import subprocess
 import sys
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -17,13 +15,15 @@ import pytest
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from tests import browser
+from tests.consoles import check_explained, check_figures, served
 from tests.sites import graph
 from tests.sites.server import Answer
 from tests.unit.console.stage import RUN, TOKEN, opened
 from tests.unit.stage import NOW_MS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import Iterator
+    from contextlib import AbstractAsyncContextManager
 
     from tests.browser import Tab
     from tests.sites.graph import Graph
@@ -36,10 +36,8 @@ pytestmark = [
 FUNCTIONS = Path(__file__).parents[2] / "functions"
 AXE = Path(__file__).parents[1] / "console" / "node_modules" / "axe-core" / "axe.min.js"
 COMMAND = "import sys; from orbweaver.cli.main import main; sys.exit(main())"
-PAGES, REQUESTS_MAX, READINGS_MAX = 60, 8, 30
+PAGES, REQUESTS_MAX = 60, 8
 SIZES = ((1280, 800), (390, 844))
-# A number as the console writes it.
-NUMBER = re.compile(r"[\d,]+")
 
 
 @pytest.fixture
@@ -76,71 +74,11 @@ def cli(folder: Path, *given: str) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-@asynccontextmanager
-async def console(folder: Path) -> AsyncIterator[str]:
+def console(folder: Path) -> AbstractAsyncContextManager[str]:
     """Run the command, with a worker of its own; the address that it prints."""
-    process = await asyncio.create_subprocess_exec(
-        *words("console", "--no-open", "--workers", "1", "--listen", "127.0.0.1:0"),
-        cwd=folder,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{FUNCTIONS}:{FUNCTIONS.parent}"},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        assert process.stdout is not None
-        line = (await asyncio.wait_for(process.stdout.readline(), browser.WAIT_S)).decode().strip()
-        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/#token=[\w-]{43}", line)
-        yield line
-    finally:
-        process.terminate()
-        assert await process.wait() == 130
-
-
-async def figures(tab: Tab) -> dict[str, str]:
-    """Read the figures of a run's screen."""
-    found: dict[str, str] = await tab.run(
-        "Object.fromEntries([...document.querySelectorAll('.figures > div')].map((one) =>"
-        " [one.querySelector('dt').innerText, one.querySelector('dd').firstChild.textContent]))"
-    )
-    return found
-
-
-def shown_as(number: int) -> str:
-    """Write a number as the console does."""
-    return f"{number:,}"
-
-
-async def _compared(
-    tab: Tab, folder: Path, crawl: str
-) -> tuple[Any, dict[str, str], dict[str, str]]:
-    """Read what the command line says, how the screen should have it, and how it has it."""
-    said = await asyncio.to_thread(cli, folder, "status", crawl, "--json")
-    outcomes = said["outcomes"]
-    wanted = {
-        "Found": shown_as(said["claimed"]),
-        "Done": shown_as(said["done"]),
-        "Pages": shown_as(outcomes["fetched"] + outcomes["unchanged"]),
-        "Failed": shown_as(outcomes["failed"]),
-    }
-    return said, wanted, await figures(tab)
-
-
-async def check_figures(tab: Tab, folder: Path, crawl: str) -> None:
-    """Compare what is on the screen with what the command line says, once neither changes."""
-    counts = ("claimed", "done", "queued", "failed")
-    said, wanted, found = await _compared(tab, folder, crawl)
-    for _ in range(READINGS_MAX):
-        if wanted.items() <= found.items():
-            break
-        await asyncio.sleep(1)
-        said, wanted, found = await _compared(tab, folder, crawl)
-    assert wanted.items() <= found.items()
-    rows = await tab.run(
-        "[...document.querySelectorAll('section[aria-labelledby=hosts] tbody tr')].map((row) =>"
-        " [...row.cells].slice(0, 5).map((cell) => cell.innerText))"
-    )
-    hosts = [[host["host"], *(shown_as(host[name]) for name in counts)] for host in said["hosts"]]
-    assert rows == hosts
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{FUNCTIONS}:{FUNCTIONS.parent}"}
+    given = words("console", "--no-open", "--workers", "1", "--listen", "127.0.0.1:0")
+    return served(given, folder, environment)
 
 
 async def test_a_crawl_is_watched_steered_and_explained(site: Graph, tmp_path: Path) -> None:
@@ -155,6 +93,10 @@ async def test_a_crawl_is_watched_steered_and_explained(site: Graph, tmp_path: P
             *("--bodies", "html", "--json"),
         )
         crawl = begun["crawl"]
+
+        def status() -> Any:
+            return cli(tmp_path, "status", crawl, "--json")
+
         await tab.go(url)
         await tab.see("shop")
         assert "token" not in await tab.run("location.href")
@@ -165,7 +107,7 @@ async def test_a_crawl_is_watched_steered_and_explained(site: Graph, tmp_path: P
         await tab.see("Time left:")
         await tab.click("Pause")
         await tab.until("document.querySelector('h1 ~ .state')?.innerText.includes('paused')")
-        await check_figures(tab, tmp_path, crawl)
+        await check_figures(tab, status)
         await tab.click("Edit…")
         await tab.fill("politeness.delay", "0ms")
         await tab.fill("limits.pages", "40")
@@ -177,7 +119,7 @@ async def test_a_crawl_is_watched_steered_and_explained(site: Graph, tmp_path: P
         await tab.until("!document.querySelector('dialog')")
         await tab.click("Resume")
         await tab.until("document.querySelector('h1 ~ .state')?.innerText.includes('finished')")
-        await check_figures(tab, tmp_path, crawl)
+        await check_figures(tab, status)
         assert cli(tmp_path, "status", crawl, "--json")["stop"] == "max_pages"
         await _look_around(tab, site, crawl, tmp_path)
         assert tab.mistakes() == []
@@ -190,12 +132,7 @@ async def _look_around(tab: Tab, site: Graph, crawl: str, folder: Path) -> None:
     said = await asyncio.to_thread(
         cli, folder, "explain", f"{site.url}/1", "--crawl", crawl, "--json"
     )
-    await tab.see(said["verdict"])
-    found = await tab.run(
-        "[...document.querySelectorAll('.line li')].map((one) => [one.children[0].innerText,"
-        " one.children[1].innerText])"
-    )
-    assert found == [[one["about"], one["words"]] for one in said["statements"]]
+    await check_explained(tab, said)
     await tab.click("Show it")
     await tab.until("Boolean(document.querySelector('iframe.stored'))")
     assert await tab.run("document.querySelector('iframe').sandbox.length") == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from tests import demo
@@ -56,3 +58,14 @@ def test_the_books_add_up(capsys: pytest.CaptureFixture[str]) -> None:
     assert "the 2 books add up as in the shop's own data: 1.50 EUR" in capsys.readouterr().out
     with pytest.raises(demo.DemoError, match="the books are not what the shop has"):
         demo.compare_books([one], truth)
+
+
+def test_a_port_that_is_taken_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A demo beside what was kept of one before takes a free port, and says what that costs."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        monkeypatch.setattr(demo, "PORT", other.getsockname()[1])
+        assert demo.usual_port() == 0
+    assert "nothing is kept of it" in capsys.readouterr().out
+    assert demo.usual_port() == demo.PORT

@@ -1,0 +1,99 @@
+"""The console over a deployed stack: with the credentials of the shell, and nothing more."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+
+from localstack import launch, layout, stack
+from tests import browser
+from tests.consoles import check_explained, check_figures, served
+from tests.e2e.stand import PROGRAM
+from tests.sites import child
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.e2e.stand import Stand
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.long,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(browser.installed() is None, reason="no Chromium is installed"),
+]
+
+
+async def test_a_crawl_of_a_stack_is_seen_and_steered(stand: Stand, tmp_path: Path) -> None:
+    """Listed, live, paused, edited, resumed, ended, explained; numbers are those of commands."""
+    words = (str(PROGRAM), "console", "--no-open", "--listen", "127.0.0.1:0")
+    with child.start("bookshop", "--books", "60") as shop:
+        options = ("--name", "watched", "--delay", "300ms", "--max-depth", "200")
+        crawl = stand.orbweaver("start", f"{shop.url}/", *options, "--json").result["crawl"]
+
+        def status() -> Any:
+            return stand.orbweaver("status", crawl, "--json").result
+
+        async with served(words, tmp_path, stand.environment) as url, browser.opened() as tab:
+            await tab.go(url)
+            await tab.see(f"the stack on this machine, at {stand.emulator.endpoint_url}")
+            await tab.click("watched")
+            await tab.see("Time left:")
+            await tab.click("Pause")
+            await tab.until("document.querySelector('h1 ~ .state')?.innerText.includes('paused')")
+            assert status()["state"] == "paused"
+            await check_figures(tab, status)
+            await tab.click("Edit…")
+            await tab.fill("politeness.delay", "0ms")
+            await tab.click("Preview")
+            await tab.until("Boolean(document.querySelector('dialog table'))")
+            await tab.click("Apply")
+            await tab.until("!document.querySelector('dialog')")
+            await tab.click("Resume")
+            await tab.until(
+                "document.querySelector('h1 ~ .state')?.innerText.includes('finished')", 120
+            )
+            await check_figures(tab, status)
+            asked = f"{shop.url}/"
+            await tab.run(f"location.hash = '#/explain?url={quote(asked, safe='')}&crawl={crawl}'")
+            await check_explained(
+                tab, stand.orbweaver("explain", asked, "--crawl", crawl, "--json").result
+            )
+            for screen, text in (
+                (f"host?host={quote(shop.url, safe='')}", "robots.txt"),
+                (f"data/{crawl}", "page 1"),
+                ("letters", "Look again"),
+            ):
+                await tab.run(f"location.hash = '#/{screen}'")
+                await tab.see(text)
+            assert tab.mistakes() == []
+
+
+@pytest.mark.slow
+async def test_the_demo_ends_with_a_line_that_shows_its_crawl(tmp_path: Path) -> None:
+    """What it says last is pasted: the stack runs again, with the crawl and its pages."""
+    port = launch.free_port(layout.INSTANCES)
+    words = [sys.executable, "-m", "tests.demo", "--books", "30", "--port", str(port)]
+    ran = await asyncio.to_thread(
+        subprocess.run, words, cwd=layout.ROOT, capture_output=True, text=True, check=True
+    )
+    again, look = ran.stdout.splitlines()[-1].partition("browser: ")[2].split(" && ")
+    try:
+        await asyncio.to_thread(subprocess.run, again.split(), cwd=layout.ROOT, check=True)
+        given = [*look.split(), "--no-open", "--listen", "127.0.0.1:0"]
+        async with served(given, layout.ROOT, os.environ) as url, browser.opened() as tab:
+            await tab.go(url)
+            await tab.click("demo")
+            await tab.click("Pages")
+            await tab.until("document.querySelectorAll('tbody tr').length === 100")
+            assert tab.mistakes() == []
+    finally:
+        await asyncio.to_thread(stack.down, port)
+        shutil.rmtree(layout.INSTANCES / str(port))
