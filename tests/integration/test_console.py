@@ -125,6 +125,58 @@ async def test_a_crawl_is_watched_steered_and_explained(site: Graph, tmp_path: P
         assert tab.mistakes() == []
 
 
+TOML = "document.querySelector('textarea.toml')"
+
+
+async def type_toml(tab: Tab, text: str) -> None:
+    """Type a definition into the field of its text."""
+    await tab.run(
+        f"{{const field = {TOML}; field.value = {json.dumps(text)};"
+        " field.dispatchEvent(new Event('input', {bubbles: true}))}"
+    )
+
+
+async def test_a_crawl_is_defined_previewed_and_started(site: Graph, tmp_path: Path) -> None:
+    """In the form and in TOML, with what does not fit beside its key; it runs as it was said."""
+    async with console(tmp_path) as url, browser.opened() as tab:
+        await tab.go(url)
+        await tab.click("New crawl")
+        await tab.see("there is no seed")
+        await tab.fill("Seeds", f"{site.url}/0")
+        await tab.fill("No URLs with", "/7$")
+        await tab.until(f"{TOML}.value.includes('exclude = [\"/7$\"]')")
+        written = await tab.run(f"{TOML}.value")
+        await type_toml(tab, f'{written}\n[politeness]\ndelay = "0s"\ndely = 5\n')
+        problems = "document.querySelector('.problems')?.innerText"
+        await tab.until(f"{problems}?.includes('did you mean politeness.delay?')")
+        assert "line 11" in await tab.run(problems)
+        await type_toml(tab, f'{written}\n[politeness]\ndelay = "0s"\n')
+        await tab.see("by an estimate")
+        fields = "[...document.querySelectorAll('.fields input')].map((one) => one.value)"
+        assert "0s" in await tab.run(fields)
+        await tab.click("Preview")
+        await tab.see("Page 0 <b>of</b> the shop")
+        rows = await tab.run(
+            "[...document.querySelectorAll('tbody tr')].map((row) =>"
+            " [...row.cells].slice(0, 2).map((cell) => cell.innerText))"
+        )
+        assert rows == [[f"{site.url}/{number}", "taken"] for number in (1, 2, 3)]
+        await tab.click("Start")
+        await tab.until("document.querySelector('h1 ~ .state')?.innerText.includes('finished')")
+        status = cli(tmp_path, "status", "--json")
+        assert status["outcomes"]["fetched"] > 10
+        assert f"{site.url}/7" not in {row["url"] for row in pages_of(tmp_path, status["crawl"])}
+        assert tab.mistakes() == []
+
+
+def pages_of(folder: Path, crawl: str) -> list[Any]:
+    """List the pages of a run, by command."""
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{FUNCTIONS}:{FUNCTIONS.parent}"}
+    given = words("pages", crawl, "--json")
+    done = subprocess.run(given, cwd=folder, env=environment, capture_output=True, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
 async def _look_around(tab: Tab, site: Graph, crawl: str, folder: Path) -> None:
     """Ask why, see the stored page, the host with its rules, and the rows."""
     host = quote(site.url, safe="")
@@ -227,6 +279,7 @@ async def test_no_screen_has_a_serious_fault_of_accessibility(site: Graph, tmp_p
             "explain": "Why was",
             f"host?host={host}&url={host}%2F9": "line 2",
             "letters": "no dead letters",
+            "new": "crawl.toml",
             f"data/{crawl}": "Page 1",
         }
         found: list[str] = []

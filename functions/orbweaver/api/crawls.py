@@ -25,6 +25,7 @@ from orbweaver.api.responses import (
     Checked,
     Difference,
     Differences,
+    Estimated,
     HostList,
     HostOfCrawl,
     HostSeen,
@@ -43,7 +44,7 @@ from orbweaver.control.definition import check as definition_problems
 from orbweaver.control.edits import amended, differences
 from orbweaver.control.schedule import recurrence_in
 from orbweaver.control.spec_checks import crawl_of
-from orbweaver.diagnostics.host_status import times_of
+from orbweaver.diagnostics.host_status import hosts_of, times_of
 from orbweaver.frontier.retrying import all_of
 from orbweaver.frontier.yield_drop import drop_percent
 from orbweaver.model.crawl import Crawl, State
@@ -127,11 +128,31 @@ async def check(means: Means, *, body: DefinitionTried) -> Reply:
     plan, problems = read(body)
     if any(not problem.path for problem in problems):  # it is no definition at all
         raise DefinitionError(problems)
-    found = (*problems, *definition_problems(plan, problems, means.clock.now_ms()))
-    found += (*closed(plan.seeds, "seeds", means), *closed(plan.sitemap_urls, "sitemaps", means))
+    unasked = (*closed(plan.seeds, "seeds", means), *closed(plan.sitemap_urls, "sitemaps", means))
+    placed = {flaw.text for flaw in unasked}  # what is found twice is said where it stands
+    unfit = (*problems, *definition_problems(plan, problems, means.clock.now_ms()))
+    found = (*(flaw for flaw in unfit if flaw.text not in placed), *unasked)
     parts = tuple(Part(path=flaw.path, text=flaw.text) for flaw in found[:FLAWS_MAX])
-    name = None if found else crawl_of(plan, means.clock.now_ms()).name
-    return Reply(status=200, body=Checked(problems=parts, name=name, seeds=len(plan.seeds)))
+    name = expected = None
+    if not found:
+        crawl = crawl_of(plan, means.clock.now_ms())
+        name, expected = crawl.name, _expected(crawl, plan.pages_max)
+    told = Checked(problems=parts, name=name, seeds=len(plan.seeds), estimate=expected)
+    return Reply(status=200, body=told)
+
+
+def _expected(crawl: Crawl, pages_max: int | None) -> Estimated:
+    """Estimate a crawl, of a stack that was deployed without saying otherwise."""
+    # For those alone that ask: other requests do not wait for its import.
+    from orbweaver.budget.estimate import estimate
+    from orbweaver.budget.prices import dollars
+    from orbweaver.budget.rounds import PAGES_ASSUMED, Assumed
+
+    hosts = max(1, len(hosts_of(crawl)))
+    assumed = Assumed(pages=pages_max or PAGES_ASSUMED, hosts=hosts)
+    found = estimate(crawl, assumed)
+    usd, least_s = dollars(found.units.by_term), found.least_s
+    return Estimated(pages=assumed.pages, hosts=hosts, usd=usd, least_s=least_s)
 
 
 async def preview(means: Means, *, path: OfCrawl, body: Definition) -> Reply:

@@ -144,12 +144,23 @@ class Differences:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Estimated:
+    """What a crawl would cost on AWS, with what `orbweaver estimate` assumes by itself."""
+
+    pages: Annotated[int, Fits(says="the definition's limit, or 10,000")]
+    hosts: Annotated[int, Fits(says="of the seeds")]
+    usd: float
+    least_s: Annotated[float, Fits(says="how long it takes at the pace of its hosts")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What does not fit in a definition, and what it would start: name, number of seeds."""
+    """What does not fit in a definition, and what it would start: name, number of seeds, cost."""
 
     problems: Annotated[tuple[Part, ...], Fits(says="the first 100 things that do not fit")]
     name: str | None
     seeds: int
+    estimate: Estimated | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from orbweaver.control.crawl_control import Control
     from orbweaver.control.dead_letter_admin import Undertaker
     from orbweaver.control.scheduler import Starter
+    from orbweaver.control.seed_preview import SeedPreviewer
     from orbweaver.control.webhook_sender import Notifier
     from orbweaver.diagnostics.explainer import Explainer
     from orbweaver.erasure.messages import Stores
@@ -211,6 +212,27 @@ def api_of(ports: PortSet, *, signed: bool = True) -> Api:
         allowed=ports.settings.allowed,
     )
     return Api(means, signed=signed)
+
+
+@asynccontextmanager
+async def previewing(ports: PortSet) -> AsyncIterator[SeedPreviewer]:
+    """Put together what looks at the first page of a crawl that has not begun."""
+    from orbweaver.control.seed_preview import SeedPreviewer
+    from orbweaver.politeness.host_health import HostHealth
+
+    fetcher = fetcher_of(ports)
+    try:
+        yield SeedPreviewer(
+            fetcher=fetcher,
+            reader=ports.reader,
+            hosts=ports.hosts,
+            health=HostHealth(hosts=ports.hosts, clock=ports.clock, random=ports.random),
+            clock=ports.clock,
+            settings=ports.settings,
+        )
+    finally:
+        if (close := getattr(fetcher, "aclose", None)) is not None:
+            await close()
 
 
 @contextmanager

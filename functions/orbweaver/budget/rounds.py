@@ -29,6 +29,8 @@ from orbweaver.model.crawl import Crawl
 from orbweaver.model.target import PACK_TARGETS_MAX
 from orbweaver.politeness.host_schedule import HORIZON_MS, spacing_ms
 
+# Where nothing says how many pages there will be.
+PAGES_ASSUMED = 10_000
 # Of a stack whose context does not say otherwise: workers at once, messages of a batch, memory.
 WORKERS, BATCH, MEMORY_MB = 50, 10, 1_024
 # CPU of a page: whatever it holds, and by the KB, with main texts half as much again.

@@ -20,7 +20,6 @@ from orbweaver.parsing.pii_redaction import KINDS
 
 DEFINITION = Path("crawl.toml")
 # What is estimated of a crawl whose definition does not limit its pages.
-PAGES_ASSUMED = 10_000
 # The order of a help; a setting that is not named here comes last.
 _ORDER = (
     *("sitemap_urls", "sitemaps", "canonical_only", "noindex_skipped", "name", "scope"),

@@ -5,12 +5,13 @@ changed goes through the rooms above: the HTTP API, answered in this process, an
 the command line. Decides who is answered at all, and keeps what the API cannot, which forgets from
 one request to the next: how a crawl went while it was watched.
 
-    server     the application: files, the API, routes of its own
-    fence      which requests are answered
-    tickets    addresses that are good for a while, for what a browser fetches by itself
-    watching   crawls as they go, read once for all tabs
-    actions    routes that the HTTP API has not: live crawls, dead letters, tables as CSV
-    stored     pages as they are stored, on an origin of their own
+    server       the application: files, the API, routes of its own
+    fence        which requests are answered
+    tickets      addresses that are good for a while, for what a browser fetches by itself
+    watching     crawls as they go, read once for all tabs
+    actions      routes that the HTTP API has not: live crawls, dead letters, tables as CSV
+    definitions  a crawl before it is started
+    stored       pages as they are stored, on an origin of their own
 
 `static/` has the application, which no tool builds: `vendor/` are files of others, unchanged.
 """

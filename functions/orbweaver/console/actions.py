@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from orbweaver.api.problems import Refused
 from orbweaver.app.wiring import undertaker_of
+from orbweaver.console.definitions import forms_of, preview_of
 from orbweaver.console.stored import StoredPage, stored_page
 from orbweaver.console.tickets import Tickets
 from orbweaver.console.watching import Sample, Watching, past_of
@@ -136,6 +137,18 @@ class Actions:
         async with closing(self.control.pages(crawl, limit=RECORDS_READ_MAX)) as records:
             done_ms = [record.fetched_at async for record in records]
         return past_of(done_ms, first[0])
+
+    # --- crawls that have not begun -------------------------------------------------------------
+
+    async def definition(
+        self, toml: str | None = None, document: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Read a definition from TOML, or write one as TOML."""
+        return forms_of(toml, document)
+
+    async def preview(self, document: dict[str, Any]) -> dict[str, Any]:
+        """Ask for the first page of a definition, and judge its links; nothing is started."""
+        return await preview_of(self.ports, document)
 
     # --- dead letters ---------------------------------------------------------------------------
 

@@ -137,6 +137,12 @@ class ConsoleServer:
                 (),
             ),
             "/console/dead-letters/purge": (actions.purge, letters, tuple(letters)),
+            "/console/definition": (
+                actions.definition,
+                {"toml": _is_source, "document": _is_document},
+                (),
+            ),
+            "/console/preview": (actions.preview, {"document": _is_document}, ("document",)),
             "/console/frame": (actions.frame, page, tuple(page)),
             "/console/table": (actions.table, {"crawl": _is_text}, ("crawl",)),
         }
@@ -218,6 +224,14 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) <= TEXT_CHARS_MAX
 
 
+def _is_source(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_document(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
 def _is_moment(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
@@ -234,7 +248,8 @@ def _posting(act: Act, names: Mapping[str, Fits], needed: tuple[str, ...]) -> Ha
 
 
 def _json(body: Mapping[str, Any]) -> web.Response:
-    return web.Response(text=json.dumps(body), content_type="application/json")
+    # Dates of a TOML text have no form in JSON.
+    return web.Response(text=json.dumps(body, default=str), content_type="application/json")
 
 
 def _told(title: str, detail: str, status: int) -> web.Response:

@@ -10,6 +10,7 @@ Decides what a person may ask for; crawls are changed through ports.
     definition_values  and how that is read
     definition_items   its item rules
     definition_lines   and on which line it stands
+    definition_toml    and as TOML
     json_schema        what JSON of a type looks like
     json_reader        reading it
     crawl_control      start, pause, resume, cancel
@@ -19,6 +20,7 @@ Decides what a person may ask for; crawls are changed through ports.
     retry_failures     ask again for what failed
     cron               six fields, and when they come
     schedule           when a crawl recurs
+    seed_preview       a first page, before a crawl begins
     scheduler          crawls that recur
     webhook            what is told, signed how
     webhook_sender     told

@@ -8,6 +8,11 @@ from typing import Any
 
 import pytest
 
+from orbweaver.budget.estimate import estimate
+from orbweaver.budget.prices import dollars
+from orbweaver.budget.rounds import PAGES_ASSUMED, Assumed
+from orbweaver.control.definition import parse
+from orbweaver.control.spec_checks import crawl_of
 from orbweaver.model.crawl import State, Stop
 from orbweaver.politeness.host_schedule import Host, RobotsEntry
 from tests.memory.world import ShardItem
@@ -98,12 +103,25 @@ async def test_a_cursor_is_of_its_filter() -> None:
 async def test_a_definition_is_checked_and_nothing_started() -> None:
     """Problems stand beside their keys, with addresses that are never asked; none is no problem."""
     stage = Stage()
-    wrong = {"seeds": [SITE, "http://169.254.169.254/"], "limits": {"page": 5}}
+    seeds = [SITE, "http://169.254.169.254/", "nonsense"]
+    wrong = {"seeds": seeds, "limits": {"page": 5}}
     body = (await stage.post("/check", wrong)).body
-    assert [problem["path"] for problem in body["problems"]] == ["limits.page", "seeds[1]"]
-    assert body["name"] is None
-    right = (await stage.post("/check", {"seeds": [SITE]})).body
+    paths = [problem["path"] for problem in body["problems"]]
+    assert paths == ["limits.page", "seeds[1]", "seeds[2]"]
+    assert (body["name"], body["estimate"]) == (None, None)
+    definition = {"seeds": [SITE], "limits": {"pages": 500}}
+    right = (await stage.post("/check", definition)).body
+    estimated = right.pop("estimate")
     assert right == {"problems": [], "name": "example.com", "seeds": 1}
+    found = estimate(crawl_of(parse(definition), NOW_MS), Assumed(pages=500))
+    assert estimated == {
+        "pages": 500,
+        "hosts": 1,
+        "usd": dollars(found.units.by_term),
+        "least_s": found.least_s,
+    }
+    unbounded = (await stage.post("/check", {"seeds": [SITE]})).body
+    assert unbounded["estimate"]["pages"] == PAGES_ASSUMED
     assert not stage.world.crawls
     assert not stage.world.sent
     for body in ([], "text", 5):

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from yarl import URL
 
+from orbweaver.app.wiring import api_of
 from orbweaver.console.fence import Fence, headers_of, headers_of_stored
+from orbweaver.console.server import ConsoleServer, static_files
 from orbweaver.console.tickets import GOOD_MS, TICKETS_MAX, Tickets
 from orbweaver.model.crawl import State
 from tests.unit.console.stage import BEARER, RUN, TOKEN, opened
@@ -64,6 +66,22 @@ async def test_an_attempt_is_refused(headers: dict[str, str], status: int, tmp_p
         crawl = await stage.ports.crawls.get(RUN.id)
         assert crawl is not None
         assert crawl.state is State.RUNNING
+
+
+async def test_every_route_but_those_of_files_and_tickets_needs_the_token(tmp_path: Path) -> None:
+    """Whatever routes there are, and will be."""
+    async with opened(tmp_path) as stage:
+        server = ConsoleServer(api_of(stage.ports), stage.actions, Fence(port=1, token=TOKEN), 2)
+        routes = {
+            (route.method, route.resource.canonical.format(path="crawls", id=RUN.id))
+            for route in server.app().router.routes()
+            if route.resource is not None
+            and route.resource.canonical not in {*static_files(), "/download/{ticket}"}
+        }
+        assert len(routes) > 10
+        for method, path in routes:
+            reply = await stage.ask("GET" if method == "*" else method, path, {})
+            assert reply.status == 401, path
 
 
 @pytest.mark.parametrize(

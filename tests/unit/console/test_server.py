@@ -199,6 +199,58 @@ async def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
         assert (await stage.ask("POST", "/console/table", data=b"\xff{")).status == 400
 
 
+# --- crawls that have not begun -----------------------------------------------------------------
+
+
+async def test_a_definition_goes_both_ways(tmp_path: Path) -> None:
+    """TOML is read with the lines of its keys, a document is written as TOML."""
+    async with opened(tmp_path) as stage:
+        toml = f'seeds = ["{SITE}"] # mine\n[limits]\npages = 5\n'
+        read = await stage.post("/console/definition", {"toml": toml})
+        document = {"seeds": [SITE], "limits": {"pages": 5}}
+        assert read["document"] == document
+        assert (read["toml"], read["lines"]["limits.pages"], read["broken"]) == (toml, 3, None)
+        written = await stage.post("/console/definition", {"document": document})
+        assert written["toml"] == f'seeds = ["{SITE}"]\n\n[limits]\npages = 5\n'
+        assert written["document"] == document
+
+
+@pytest.mark.parametrize(
+    ("toml", "line", "why"),
+    [
+        ("seeds = [\n\n=", 3, "Invalid value"),
+        ("a = 1\na = 2\n", 2, "Cannot overwrite"),
+        ("a = " + "[" * 5_000, None, "nested too deeply"),
+    ],
+)
+async def test_a_text_that_is_no_toml_says_where(
+    toml: str, line: int | None, why: str, tmp_path: Path
+) -> None:
+    """Half a line is what is typed most of the time: no request fails for it."""
+    async with opened(tmp_path) as stage:
+        broken = (await stage.post("/console/definition", {"toml": toml}))["broken"]
+        assert broken["line"] == line
+        assert why in broken["text"]
+
+
+async def test_a_date_in_a_definition_is_a_value_that_does_not_fit(tmp_path: Path) -> None:
+    """TOML has values that JSON has not."""
+    async with opened(tmp_path) as stage:
+        read = await stage.post("/console/definition", {"toml": "name = 2026-01-02\n"})
+        assert read["document"] == {"name": "2026-01-02"}
+
+
+async def test_the_preview_of_a_definition_is_refused_or_told(tmp_path: Path) -> None:
+    """What does not fit is a problem; an address that no crawl may ask is not asked."""
+    async with opened(tmp_path) as stage:
+        reply = await stage.ask("POST", "/console/preview", json={"document": {"seeds": []}})
+        assert (reply.status, "seeds" in await reply.text()) == (400, True)
+        definition = {"seeds": ["http://10.0.0.1/"], "politeness": {"robots": False}}
+        told = await stage.post("/console/preview", {"document": definition})
+        assert "10.0.0.1" in told["why"]
+        assert (await stage.get("/api/crawls"))["crawls"] == []
+
+
 # --- dead letters -------------------------------------------------------------------------------
 
 

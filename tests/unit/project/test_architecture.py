@@ -52,7 +52,8 @@ ACTORS = frozenset(
         "delivery": "deliverer transfer",
         "diagnostics": "explainer",
         "control": (
-            "crawl_control crawl_queries dead_letter_admin retry_failures scheduler webhook_sender"
+            "crawl_control crawl_queries dead_letter_admin retry_failures scheduler seed_preview "
+            "webhook_sender"
         ),
         "erasure": "erasure files messages preview",
         "api": "app context crawls pages results seeds",

@@ -14,11 +14,11 @@ from typing import Any
 from orbweaver.budget.billing_units import Term, Units, units_of
 from orbweaver.budget.estimate import estimate
 from orbweaver.budget.prices import AS_OF, charged, dollars
-from orbweaver.budget.rounds import BATCH, CPU_MB, MEMORY_MB, WORKERS, Assumed
+from orbweaver.budget.rounds import BATCH, CPU_MB, MEMORY_MB, PAGES_ASSUMED, WORKERS, Assumed
 from orbweaver.cli import text
 from orbweaver.cli.command import answer, command, file, json_option, option, which
 from orbweaver.cli.commands.init_check import plan_in
-from orbweaver.cli.crawl_options import DEFINITION, PAGES_ASSUMED
+from orbweaver.cli.crawl_options import DEFINITION
 from orbweaver.cli.exit_codes import FAILED, OK
 from orbweaver.cli.live.spending import MILLION, price
 from orbweaver.cli.session import Surroundings, chosen

@@ -6,13 +6,14 @@ import { Runs } from "/runs.js";
 
 /** The screens beside the first, each in a file of its own, which is read when it is come to. */
 const SCREENS = {
+  new: () => import("/new.js").then((file) => file.New),
   run: () => import("/run.js").then((file) => file.Run),
   explain: () => import("/explain.js").then((file) => file.Explain),
   host: () => import("/host.js").then((file) => file.Host),
   letters: () => import("/letters.js").then((file) => file.Letters),
   data: () => import("/data.js").then((file) => file.Data),
 };
-const PLACES = [["", "Runs"], ["explain", "Explain"], ["host", "Hosts"], ["letters", "Dead letters"]];
+const PLACES = [["", "Runs"], ["new", "New crawl"], ["explain", "Explain"], ["host", "Hosts"], ["letters", "Dead letters"]];
 const THEMES = ["auto", "light", "dark"];
 const THEME = "orbweaver-console-theme";
 

@@ -1,0 +1,167 @@
+// A new crawl: a form and the same as TOML, what does not fit beside its key, a look at the first
+// page with what would become of its links, what it would cost, and the start.
+import { html, useState, useEffect, useRef } from "/vendor/preact-htm.js";
+import { ask, number, plural, dollars, clock, words, Heading, Warning } from "/lib.js";
+import { Act } from "/parts.js";
+
+const TYPED_MS = 400;
+const FIRST = { seeds: [], limits: { pages: 1000 } };
+
+/** Keys of the form; all others are written as TOML. @type {[string, [string, string, string, string[]?][]][]} */
+const PARTS = [
+  ["What", [
+    ["seeds", "Seeds", "list", ["one URL a line"]],
+    ["name", "Name", "text", ["that of the first host"]],
+    ["scope.links", "Links that belong", "choice", ["host", "domain", "prefix", "any"]],
+    ["scope.include", "Only URLs with", "list", ["regular expressions, one a line"]],
+    ["scope.exclude", "No URLs with", "list", ["regular expressions, one a line"]],
+  ]],
+  ["How much", [
+    ["limits.pages", "Pages at most", "number", ["a million"]],
+    ["limits.depth", "Links from a seed", "number", ["20"]],
+    ["limits.dollars", "Dollars at most", "number", ["no limit"]],
+    ["limits.duration", "Time at most", "text", ["7d"]],
+  ]],
+  ["How", [
+    ["politeness.delay", "Delay at a host", "text", ["1s"]],
+    ["records.bodies", "Bodies kept", "choice", ["html", "all", "off"]],
+    ["records.text", "Main texts kept", "choice", ["false", "true"]],
+  ]],
+];
+
+/** Read a key of a document. @param {any} document @param {string} key */
+const at = (document, key) => key.split(".").reduce((value, part) => value?.[part], document);
+
+/** Copy a document with a key set, or without it. @param {any} document @param {string} key @param {any} value */
+function put(document, key, value) {
+  const [name, inner] = key.split(".");
+  const next = { ...document };
+  if (inner) {
+    const table = { ...next[name] };
+    if (value === undefined) delete table[inner]; else table[inner] = value;
+    if (Object.keys(table).length) next[name] = table; else delete next[name];
+  } else if (value === undefined) delete next[name];
+  else next[name] = value;
+  return next;
+}
+
+/** Write a value into a field. @param {any} value @param {string} kind */
+const written = (value, kind) => (value === undefined || value === null ? "" : kind === "list" && Array.isArray(value) ? value.join("\n") : String(value));
+
+/** Read a field; undefined: nothing is said. @param {string} text @param {string} kind */
+function valueOf(text, kind) {
+  if (kind === "list") return text.trim() ? text.split("\n") : undefined;
+  const plain = text.trim();
+  if (!plain) return undefined;
+  if (plain === "true" || plain === "false") return plain === "true";
+  return kind === "number" && /^\d+(\.\d+)?$/.test(plain) ? Number(plain) : plain;
+}
+
+/** @param {{path: string, text: string}[]} problems @param {string} key */
+const of = (problems, key) => problems.filter(({ path }) => path === key || path.startsWith(`${key}[`) || path.startsWith(`${key}.`));
+
+/** @param {{field: any, document: any, problems: any[], change: (key: string, value: any) => void}} given */
+function Field({ field: [key, label, kind, told], document, problems, change }) {
+  const known = written(at(document, key), kind);
+  // What was typed last, while the text that stands for it goes round.
+  const [text, setText] = useState(known);
+  const busy = useRef(false);
+  useEffect(() => { if (!busy.current) setText(known); }, [known]);
+  const typed = (/** @type {any} */ event) => { setText(event.target.value); change(key, valueOf(event.target.value, kind)); };
+  const found = of(problems, key);
+  const given = { value: text, onInput: typed, "aria-invalid": found.length ? "true" : null, "aria-describedby": found.length ? `problem-${key}` : null, onFocus: () => { busy.current = true; }, onBlur: () => { busy.current = false; setText(known); } };
+  return html`<label class=${kind === "list" ? "long" : ""}><span>${label} <code class="muted">${key}</code></span>
+    ${kind === "list" ? html`<textarea rows="2" ...${given} placeholder=${told[0]} spellcheck=${false}></textarea>`
+    : kind === "choice" ? html`<select ...${given} onInput=${null} onChange=${typed}><option value="">${told[0]}</option>${told.slice(1).map((/** @type {string} */ one) => html`<option value=${one}>${one}</option>`)}</select>`
+    : html`<input ...${given} placeholder=${told[0]} autocomplete="off" spellcheck=${false} inputmode=${kind === "number" ? "decimal" : null} />`}
+    ${found.length > 0 && html`<span id=${`problem-${key}`} class="bad">${found.map(({ text: why }) => html`<span class="line-of">${why}</span>`)}</span>`}</label>`;
+}
+
+/** @param {{problems: any[], lines: Record<string, number>, broken: any}} given */
+function Problems({ problems, lines, broken }) {
+  const lineOf = (/** @type {string} */ path) => {
+    for (let key = path; key; key = key.slice(0, Math.max(key.lastIndexOf("."), key.lastIndexOf("["), 0))) if (key in lines) return lines[key];
+    return null;
+  };
+  const found = broken ? [{ path: "", text: `it is no TOML: ${broken.text}`, line: broken.line }] : problems.map((one) => ({ ...one, line: lineOf(one.path) }));
+  if (!found.length) return null;
+  return html`<div role="status"><ul class="problems">${found.map(({ path, text, line }) => html`<li>${line && html`<span class="muted">line ${line}</span> `}${path && html`<code>${path}</code>`} ${text}</li>`)}</ul></div>`;
+}
+
+/** @param {{found: any}} given */
+function Preview({ found }) {
+  const [only, setOnly] = useState("");
+  const links = found.links.filter((/** @type {any} */ one) => !only || (one.refused ?? "taken") === only);
+  return html`<section class="panel" aria-labelledby="preview"><div class="heading"><h2 id="preview">The first page</h2><span class="url">${found.url ?? ""}</span></div>
+    <dl class="settings">
+      ${found.redirects.length > 0 && html`<dt>redirected from</dt><dd>${found.redirects.map((/** @type {string} */ url) => html`<div class="url">${url}</div>`)}</dd>`}
+      ${found.status && html`<dt>status</dt><dd>${found.status}</dd>`}
+      ${found.title && html`<dt>title</dt><dd>${found.title}</dd>`}
+      ${found.robots && html`<dt>robots.txt</dt><dd>${found.robots}</dd>`}
+      ${found.why && html`<dt>no page</dt><dd class="bad">${found.why}</dd>`}
+    </dl>
+    ${!found.why && html`<div class="filters"><label>Links <select value=${only} onChange=${(/** @type {any} */ event) => setOnly(event.target.value)}>
+      <option value="">all</option>${Object.entries(found.counts).map(([reason, count]) => html`<option value=${reason}>${words(reason)}: ${number(/** @type {any} */ (count))}</option>`)}</select></label>
+      <span>${Object.entries(found.counts).map(([reason, count]) => `${number(/** @type {any} */ (count))} ${words(reason)}`).join(", ") || "It has no links."}</span></div>`}
+    ${links.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Links of the first page"><table><thead><tr><th scope="col">Link</th><th scope="col">It is</th><th scope="col">Rule</th></tr></thead><tbody>
+      ${links.map((/** @type {any} */ one) => html`<tr><th scope="row"><span class="url">${one.url}</span></th><td class=${one.refused ? "warn" : "good"}>${one.refused ? words(one.refused) : "taken"}</td><td>${one.rule}</td></tr>`)}</tbody></table></div>`}
+    ${found.more > 0 && html`<p class="muted">And ${plural(found.more, "further link")}, which the counts include.</p>`}
+  </section>`;
+}
+
+export function New() {
+  const [draft, setDraft] = useState(/** @type {any} */ ({ toml: "", document: FIRST, lines: {}, broken: null }));
+  const [checked, setChecked] = useState(/** @type {any} */ (null));
+  const [preview, setPreview] = useState(/** @type {any} */ (null));
+  const [trouble, setTrouble] = useState(/** @type {any} */ (null));
+  const turn = useRef(0);
+  const timer = useRef(0);
+  /** Have a draft read or written, and checked; what was typed meanwhile comes first. @param {any} given @param {number} wait */
+  function go(given, wait) {
+    const mine = ++turn.current;
+    clearTimeout(timer.current);
+    setChecked(null);
+    timer.current = setTimeout(async () => {
+      try {
+        const found = await ask("/console/definition", { body: given });
+        if (mine !== turn.current) return;
+        // A text that is typed stays as it is; the form stays where it cannot be read.
+        setDraft((/** @type {any} */ was) => ({ ...found, document: found.document ?? was.document }));
+        const told = found.document && await ask("/api/check", { body: found.document });
+        if (mine !== turn.current) return;
+        setChecked(told);
+        setTrouble(null);
+      } catch (found) {
+        if (mine === turn.current) setTrouble(found);
+      }
+    }, wait);
+  }
+  useEffect(() => { go({ document: FIRST }, 0); return () => clearTimeout(timer.current); }, []);
+  const change = (/** @type {string} */ key, /** @type {any} */ value) => {
+    const document = put(draft.document, key, value);
+    setDraft({ ...draft, document, broken: null });
+    go({ document }, TYPED_MS);
+  };
+  const typed = (/** @type {any} */ event) => { setDraft({ ...draft, toml: event.target.value }); go({ toml: event.target.value }, TYPED_MS); };
+  const problems = checked?.problems ?? [];
+  const ready = Boolean(checked) && !problems.length && !draft.broken;
+  const recurs = ready && draft.document.schedule;
+  const start = async () => { const run = await ask("/api/crawls", { body: draft.document }); location.hash = `#/run/${encodeURIComponent(run.id)}`; };
+  return html`<${Heading} title="New crawl"><div class="actions">
+      <${Act} label="Preview" disabled=${!ready} act=${() => ask("/console/preview", { body: { document: draft.document } }).then(setPreview)} done=${setTrouble} />
+      <${Act} kind="main" label="Start" disabled=${!ready || recurs} act=${start} done=${setTrouble} /></div></${Heading}>
+    <p class="muted">What is typed on one side stands on the other; the form writes the text anew. Preview asks for the first page alone, in its host's time.</p>
+    <${Warning} trouble=${trouble} />
+    <div class="pair halves">
+      <form class="panel fields" aria-label="Definition" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
+        ${PARTS.map(([title, fields]) => html`<h2>${title}</h2><div class="row">${fields.map((field) => html`<${Field} key=${field[0]} field=${field} document=${draft.document} problems=${problems} change=${change} />`)}</div>`)}
+      </form>
+      <section class="panel" aria-labelledby="toml"><div class="heading"><h2 id="toml">crawl.toml</h2></div>
+        <textarea class="toml" rows="18" aria-labelledby="toml" value=${draft.toml} onInput=${typed} spellcheck=${false} autocomplete="off"></textarea>
+        <${Problems} problems=${problems} lines=${draft.lines} broken=${draft.broken} />
+        ${ready && html`<p role="status"><strong>${checked.name}</strong>: ${plural(checked.seeds, "seed")}; ${plural(checked.estimate.pages, "page")} cost ${dollars(checked.estimate.usd)} on AWS and take ${clock(checked.estimate.least_s)} at least, by an estimate.</p>`}
+        ${recurs && html`<p class="muted">It recurs: <code>orbweaver schedule put --config crawl.toml</code>. Without [schedule] it can be started here.</p>`}
+      </section>
+    </div>
+    ${preview && html`<${Preview} found=${preview} />`}`;
+}

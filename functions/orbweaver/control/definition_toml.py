@@ -1,0 +1,72 @@
+"""A definition as TOML: what `tomllib` reads back as the same document.
+
+Values of no table come first, then tables, then lists of tables; what is nested deeper is written
+in line. Source: https://toml.io/en/v1.0.0.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+LINE_CHARS = 100
+
+
+def toml_of(document: Mapping[str, Any]) -> str:
+    """Write a document of JSON's values; null is left out, as TOML has none."""
+    return "\n".join(_lines(document)).strip("\n") + "\n"
+
+
+def _lines(document: Mapping[str, Any]) -> Iterator[str]:
+    tables, lists = {}, {}
+    for name, value in document.items():
+        if isinstance(value, Mapping):
+            tables[name] = value
+        elif _is_of_tables(value):
+            lists[name] = value
+        elif value is not None:
+            yield _pair(name, value)
+    for name, table in tables.items():
+        yield from ("", f"[{_key(name)}]", *_pairs(table))
+    for name, several in lists.items():
+        for table in several:
+            yield from ("", f"[[{_key(name)}]]", *_pairs(table))
+
+
+def _is_of_tables(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, dict) for one in value)
+
+
+def _pairs(table: Mapping[str, Any]) -> Iterator[str]:
+    return (_pair(name, value) for name, value in table.items() if value is not None)
+
+
+def _pair(name: str, value: Any) -> str:
+    line = f"{_key(name)} = {_value(value)}"
+    if isinstance(value, list) and len(line) > LINE_CHARS:
+        inner = "".join(f"    {_value(one)},\n" for one in value if one is not None)
+        return f"{_key(name)} = [\n{inner}]"
+    return line
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _text(name)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        inner = ", ".join(_pairs(value))
+        return f"{{ {inner} }}" if inner else "{}"
+    if isinstance(value, list):
+        return f"[{', '.join(_value(one) for one in value if one is not None)}]"
+    return _text(value) if isinstance(value, str) else repr(value)
+
+
+def _text(text: str) -> str:
+    """Write a basic string, whose escapes are those of JSON, and one more."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,316 @@
+"""The preview of a crawl: its first seed is asked for once, and the links there are judged.
+
+- The seed is asked for as a worker would: robots.txt decides, in a slot of its host, at addresses
+  that a crawl may ask. A redirect takes one more slot. A host that is left alone is not asked.
+- Nothing is claimed or recorded. What is learned of the host (robots.txt, slots, a block) is kept
+  for all crawls, for the request was a real one.
+- Links are judged in the order of a crawl's own decisions; of each it is said which rule decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from orbweaver.diagnostics.rule_texts import never_asked, rules_words, scope_rule, trap_rule
+from orbweaver.fetching import response_verdict as answers
+from orbweaver.frontier.admission import admit_link, admit_redirect, admit_seed
+from orbweaver.frontier.belonging import admit_name
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl_rules import depth_limit
+from orbweaver.model.http_exchange import Request, Response
+from orbweaver.model.outcome import Reason, Refusal
+from orbweaver.model.redacted_names import origins_of
+from orbweaver.model.target import Target
+from orbweaver.model.url import canonicalize, host_of
+from orbweaver.model.url_patterns import first_match
+from orbweaver.model.url_rules import deciding, said_of
+from orbweaver.model.user_agent import identity_of
+from orbweaver.parsing.sniffing import HTML_TYPES
+from orbweaver.politeness.host_schedule import delay_of
+from orbweaver.politeness.pacer import Pacer
+from orbweaver.politeness.robots_cache import Deferred, RobotsKeeper, RobotsUnreachable
+from orbweaver.politeness.robots_txt import Robots
+from orbweaver.worker.page_reading import PageReading, ReaderBusy, job_of
+
+if TYPE_CHECKING:
+    from orbweaver.model.ports import Clock, Fetcher
+    from orbweaver.model.settings import Settings
+    from orbweaver.parsing.page import Page
+    from orbweaver.politeness.host_health import HostHealth
+    from orbweaver.politeness.ports import Hosts
+    from orbweaver.worker.page_reading import PageReader
+
+# How long a person waits for slots of a host.
+WAIT_MS = 20_000
+LINKS_SHOWN, LINKS_AT_ONCE = 300, 250
+TAKEN = "taken"
+BODY_BYTES_MAX = 5 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedLink:
+    """A link of a page: whether the crawl would take it, else why not, and the rule that decides.
+
+    A link may be taken and end without a request: `refused` is then the reason of that end.
+    """
+
+    url: str
+    refused: Refusal | Reason | None
+    rule: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedPreview:
+    """What a crawl would make of its first seed; `why` says why there is no page to look at."""
+
+    seed: str | None
+    url: str | None
+    redirects: tuple[str, ...] = ()
+    status: int | None = None
+    title: str | None = None
+    robots: str | None = None
+    why: str | None = None
+    counts: Mapping[str, int]
+    links: tuple[JudgedLink, ...] = ()
+    more: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """The answer to a request that was made, and what robots.txt says of the host's URLs."""
+
+    answer: Response
+    robots: Robots | None
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Onward:
+    """A redirect, of the answer or of its page."""
+
+    location: str
+
+
+class SeedPreviewer:
+    """Asks for a crawl's first seed, and judges what it links to."""
+
+    def __init__(
+        self,
+        *,
+        fetcher: Fetcher,
+        reader: PageReader,
+        hosts: Hosts,
+        health: HostHealth,
+        clock: Clock,
+        settings: Settings,
+    ) -> None:
+        self._fetcher = fetcher
+        self._reader = reader
+        self._hosts = hosts
+        self._health = health
+        self._clock = clock
+        self._settings = settings
+        self._robots = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=clock, settings=settings)
+
+    async def preview(self, crawl: Crawl) -> SeedPreview:
+        """Ask for the first seed of a crawl that has not begun, and judge its links."""
+        if not crawl.seeds:
+            why = "it begins at sitemaps alone: there is no first page to look at"
+            return SeedPreview(seed=None, url=None, why=why, counts={})
+        seed = crawl.seeds[0]
+        target = admit_seed(crawl, seed)
+        redirects: list[str] = []
+        until_ms = self._clock.now_ms() + WAIT_MS
+        found = SeedPreview(seed=seed, url=seed, counts={})
+        while isinstance(target, Target):
+            found = replace(found, url=target.url, redirects=tuple(redirects))
+            asked = await self._ask(crawl, target, until_ms)
+            if isinstance(asked, str):
+                return replace(found, why=asked)
+            found = replace(found, status=asked.answer.status, robots=asked.said)
+            page = await self._page(crawl, target, asked.answer)
+            if isinstance(page, str):
+                return replace(found, why=page)
+            if not isinstance(page, _Onward):
+                return await self._judged(crawl, target, page, asked.robots, found)
+            redirects.append(target.url)
+            target = self._led(crawl, target, page.location)
+        return replace(found, why=f"it leads to a URL that is refused: {target.means}")
+
+    def _led(self, crawl: Crawl, target: Target, location: str) -> Target | Refusal:
+        try:
+            url = canonicalize(location, target.url, tracking=crawl.stripped)
+        except ValueError:
+            return Refusal.INVALID
+        return admit_redirect(crawl, url, target, self._settings.bounds)
+
+    # --- one request ------------------------------------------------------------------------------
+
+    async def _ask(self, crawl: Crawl, target: Target, until_ms: int) -> _Asked | str:
+        """Ask for a URL in a slot of its host, if robots.txt and the host allow it."""
+        host, named = host_of(target.url), origins_of(crawl)
+        identity = identity_of(crawl, host, self._settings.user_agent)
+        robots: Robots | None = None
+        said, crawl_delay_s = "it is not asked (politeness.robots = false)", None
+        if crawl.obey_robots:
+            match await self._robots.of(host, crawl, until_ms, named=named):
+                case Deferred() as deferred:
+                    return self._later(deferred.return_at_ms)
+                case RobotsUnreachable() as unreachable:
+                    return f"robots.txt could not be had: {unreachable.detail}"
+                case None:
+                    said = "there is none, so everything is allowed"
+                case Robots() as robots:
+                    decided = robots.decide(identity.token, target.url)
+                    said = decided.why or "no rule matches"
+                    crawl_delay_s = robots.crawl_delay(identity.token)
+                    if not decided.allowed:
+                        return f"robots.txt forbids it: {decided.why}"
+        pacer = Pacer(
+            hosts=self._hosts,
+            clock=self._clock,
+            host=host,
+            delay_ms=delay_of(crawl.delay_ms, crawl_delay_s, 0),
+            until_ms=until_ms,
+        )
+        if (return_at_ms := await pacer.take(1)) is not None:
+            return self._later(return_at_ms)
+        at_ms = self._clock.now_ms()
+        answer = await self._fetcher.fetch(
+            Request(
+                url=target.url,
+                user_agent=identity.agent,
+                headers=identity.headers,
+                direct=not crawl.proxied,
+                accept=HTML_TYPES,
+                body_bytes_max=BODY_BYTES_MAX,
+                total_s=self._settings.fetch_total_s,
+                named=named,
+            )
+        )
+        verdict = answers.judge(answer, attempt=1, now_ms=self._clock.now_ms())
+        if isinstance(verdict, answers.Retry) and verdict.block:
+            await self._health.rebuffed(host, verdict.retry_after_s, at_ms)
+        if not isinstance(answer, Response):
+            return f"{answer.reason.short or answer.reason}: {answer.detail}"
+        return _Asked(answer=answer, robots=robots, said=said)
+
+    def _later(self, return_at_ms: int) -> str:
+        wait_s = max(0, return_at_ms - self._clock.now_ms()) // 1000
+        return (
+            f"its host is not to be asked for {wait_s:,} s more: it is left alone, or other crawls"
+            " have its slots; nothing was asked for"
+        )
+
+    async def _page(self, crawl: Crawl, target: Target, answer: Response) -> Page | _Onward | str:
+        """Read an answer as a page; where it leads; or why it is none."""
+        verdict = answers.judge(answer, attempt=1, now_ms=self._clock.now_ms())
+        match verdict:
+            case answers.Lead(location=location):
+                return _Onward(location=location)
+            case answers.Retry(error=error):
+                return error
+            case answers.End(reason=reason, error=error):
+                return error or f"{reason.short or reason}: HTTP {answer.status}"
+            case answers.Read():
+                return await self._read(crawl, target, answer, verdict)
+
+    async def _read(
+        self, crawl: Crawl, target: Target, answer: Response, verdict: answers.Read
+    ) -> Page | _Onward | str:
+        now_ms = self._clock.now_ms()
+        host = host_of(target.url)
+        job = job_of(
+            replace(crawl, items=(), texts=False),
+            target.url,
+            answer,
+            now_ms,
+            html=True,
+            agent=identity_of(crawl, host, self._settings.user_agent).token,
+            links_max=self._settings.links_per_page_max,
+        )
+        read = await self._reader.read(job, host, now_ms + WAIT_MS)
+        if isinstance(read, ReaderBusy):
+            return "too many pages are being read just now: try again"
+        if not isinstance(read, PageReading) or read.page is None:
+            return f"it takes too much to be read: {read.why}"
+        kept_out = answers.unless_kept_out(verdict, answer, len(read.page.links))
+        if isinstance(kept_out, answers.End):
+            return f"it keeps crawlers out: {kept_out.error}"
+        page = read.page
+        return page if page.refresh is None else _Onward(location=page.refresh)
+
+    # --- links ------------------------------------------------------------------------------------
+
+    async def _judged(
+        self, crawl: Crawl, target: Target, page: Page, robots: Robots | None, found: SeedPreview
+    ) -> SeedPreview:
+        """Judge the links of a page, a slice at a time."""
+        counts: Counter[str] = Counter()
+        shown: list[JudgedLink] = []
+        for place, url in enumerate(page.links):
+            if place % LINKS_AT_ONCE == LINKS_AT_ONCE - 1:
+                await asyncio.sleep(0)
+            link = self._judge(crawl, url, target, robots)
+            counts[link.refused or TAKEN] += 1
+            if len(shown) < LINKS_SHOWN:
+                shown.append(link)
+        for refusal, number in (
+            (Refusal.INVALID, page.links_invalid),
+            (Refusal.NOFOLLOW, page.links_nofollow),
+            (Refusal.CUT, page.links_cut),
+        ):
+            if number:
+                counts[refusal] += number
+        return replace(
+            found,
+            title=page.title,
+            counts=dict(counts.most_common()),
+            links=tuple(shown),
+            more=len(page.links) - len(shown),
+        )
+
+    def _judge(self, crawl: Crawl, url: str, page: Target, robots: Robots | None) -> JudgedLink:
+        admitted: Target | Refusal = Refusal.UNFOLLOWED
+        if said_of(crawl.rules, page.url).follow is not False:
+            admitted = admit_link(crawl, url, page, self._settings.bounds)
+        if isinstance(admitted, Refusal):
+            rule = refusal_rule(crawl, url, page, admitted, self._settings)
+            return JudgedLink(url=url, refused=admitted, rule=rule)
+        if (reason := admit_name(crawl, url)) is not None:
+            rule = f"its name says that it is no page ({url.rpartition('/')[2]})"
+            return JudgedLink(url=url, refused=reason, rule=rule)
+        if robots is not None and host_of(url) == host_of(page.url):
+            token = identity_of(crawl, host_of(url), self._settings.user_agent).token
+            decided = robots.decide(token, url)
+            if not decided.allowed:
+                rule = f"robots.txt, {decided.why}"
+                return JudgedLink(url=url, refused=Reason.ROBOTS, rule=rule)
+        closed = never_asked(url, self._settings.allowed, origins_of(crawl))
+        if closed is not None:
+            return JudgedLink(url=url, refused=Reason.ADDRESS, rule=closed)
+        rules = (f"rules[{place}]: {words}" for place, words in rules_words(crawl.rules, url))
+        rule = "; ".join((scope_rule(crawl, url, page.url), *rules))
+        return JudgedLink(url=url, refused=None, rule=rule)
+
+
+def refusal_rule(crawl: Crawl, url: str, page: Target, refusal: Refusal, settings: Settings) -> str:
+    """Say which rule of a crawl refuses a link of a page."""
+    match refusal:
+        case Refusal.SCOPE:
+            return scope_rule(crawl, url, page.url)
+        case Refusal.EXCLUDE:
+            return f"scope.exclude: {first_match(crawl.exclude, url)} is found in it"
+        case Refusal.INCLUDE:
+            return "scope.include: none of its patterns is found in it"
+        case Refusal.DEPTH:
+            said = said_of(crawl.rules, url)
+            if said.depth_max is None:
+                return f"limits.depth = {depth_limit(crawl, said)}"
+            return f"rules[{deciding(crawl.rules, url)['depth_max']}]: depth {said.depth_max}"
+        case _:
+            return trap_rule(refusal, settings.bounds) or refusal.means

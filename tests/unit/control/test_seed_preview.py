@@ -1,0 +1,181 @@
+"""The preview of a crawl: one request for its first page, and a verdict on each link there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import pytest
+
+from orbweaver.adapters.local.reader import InPlaceReader
+from orbweaver.control.definition import parse
+from orbweaver.control.seed_preview import LINKS_SHOWN, SeedPreview, SeedPreviewer
+from orbweaver.control.spec_checks import crawl_of
+from orbweaver.model.http_exchange import Failure
+from orbweaver.model.outcome import Reason
+from orbweaver.model.settings import Settings
+from orbweaver.politeness.host_health import HostHealth
+from tests.memory import ManualClock, MemoryHosts, World
+from tests.unit.stage import NOW_MS, SITE, SmallWeb, answer, html
+
+ROBOTS = answer(200, b"User-agent: *\nDisallow: /private\nCrawl-delay: 2\n")
+
+
+@dataclass
+class Desk:
+    """A previewer, with a small web and the hosts that all crawls share."""
+
+    clock: ManualClock = field(default_factory=lambda: ManualClock(NOW_MS))
+    world: World = field(default_factory=World)
+
+    def __post_init__(self) -> None:
+        self.web = SmallWeb(self.clock)
+        self.hosts = MemoryHosts(self.world)
+        self.web.put(f"{SITE}/robots.txt", ROBOTS)
+
+    async def preview(self, **definition: Any) -> SeedPreview:
+        """Look at the first page of a definition."""
+        previewer = SeedPreviewer(
+            fetcher=self.web,
+            reader=InPlaceReader(),
+            hosts=self.hosts,
+            health=HostHealth(hosts=self.hosts, clock=self.clock, random=Random(1)),
+            clock=self.clock,
+            settings=Settings(),
+        )
+        document = {"seeds": [f"{SITE}/"], **definition}
+        return await previewer.preview(crawl_of(parse(document), NOW_MS))
+
+
+async def test_each_link_is_judged_and_its_rule_named() -> None:
+    """Taken, out of scope, excluded, not included, forbidden, no page by its name."""
+    desk = Desk()
+    paths = ("/a", "/login", "/private/x", "/a/photo.zip", "https://elsewhere.example/")
+    desk.web.put(f"{SITE}/", html(*paths, title="Shop"))
+    found = await desk.preview(
+        scope={"exclude": ["/login"], "include": ["/a", "/private"]},
+        rules=[{"match": "/a$", "delay": "5s"}],
+    )
+    said = {link.url.removeprefix(SITE): (link.refused, link.rule) for link in found.links}
+    host = f"{SITE} is that of its page"
+    assert said == {
+        "/a": (None, f"scope host: {host}; rules[0]: delay 5 s"),
+        "/login": ("exclude", "scope.exclude: /login is found in it"),
+        "/private/x": ("robots", "robots.txt, line 2: Disallow: /private"),
+        "/a/photo.zip": ("content_type", "its name says that it is no page (photo.zip)"),
+        "https://elsewhere.example/": (
+            "scope",
+            f"scope host: https://elsewhere.example is not {SITE}, its page's",
+        ),
+    }
+    assert found.counts == {
+        "taken": 1,
+        "exclude": 1,
+        "robots": 1,
+        "content_type": 1,
+        "scope": 1,
+    }
+    assert (found.title, found.status, found.robots) == ("Shop", 200, "no rule matches")
+
+
+async def test_it_asks_once_in_the_time_of_the_host() -> None:
+    """Robots.txt and the page, with the pause between that robots.txt asks for; nothing else."""
+    desk = Desk()
+    desk.web.put(f"{SITE}/", html("/a", title="Shop"))
+    await desk.preview()
+    (robots, robots_ms), (first, first_ms) = desk.web.asked
+    assert (robots, first) == (f"{SITE}/robots.txt", f"{SITE}/")
+    assert first_ms - robots_ms >= 1_000
+    await desk.preview()
+    assert len(desk.web.asked) == 3, "robots.txt is known by then"
+    assert desk.web.asked[2][1] - first_ms >= 2_000
+    assert not desk.world.sent
+    assert not desk.world.crawls
+
+
+@pytest.mark.parametrize(
+    ("definition", "refused", "rule"),
+    [
+        ({"limits": {"depth": 0}}, "depth", "limits.depth = 0"),
+        ({"rules": [{"match": "/a$", "depth": 0}]}, "depth", "rules[0]: depth 0"),
+        ({"rules": [{"match": "/$", "follow": False}]}, "unfollowed", "a rule says"),
+        ({"scope": {"include": ["/b"]}}, "include", "scope.include: none"),
+    ],
+)
+async def test_why_a_link_is_refused(definition: dict[str, Any], refused: str, rule: str) -> None:
+    """By the depth, a rule, or a pattern."""
+    desk = Desk()
+    desk.web.put(f"{SITE}/", html("/a", title="Shop"))
+    (link,) = (await desk.preview(**definition)).links
+    assert link.refused == refused
+    assert rule in link.rule
+
+
+async def test_redirects_are_followed_as_a_crawl_does() -> None:
+    """A seed may lead elsewhere; the page is judged from where it lies. A loop ends."""
+    desk = Desk()
+    www = "https://www.example.com"
+    desk.web.put(f"{SITE}/", answer(301, location=f"{www}/"))
+    desk.web.put(f"{www}/", html("/a", title="Shop"))
+    found = await desk.preview()
+    assert (found.url, found.redirects) == (f"{www}/", (f"{SITE}/",))
+    assert [(link.url, link.refused) for link in found.links] == [(f"{www}/a", None)]
+    desk.web.put(f"{www}/", answer(302, location=f"{www}/"))
+    found = await desk.preview()
+    assert found.why is not None
+    assert not found.links
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (answer(404), "HTTP 404"),
+        (answer(200, None, content_type="application/pdf"), "content_type"),
+        (Failure(reason=Reason.CONNECT, detail="refused"), "no connection: refused"),
+        (answer(301, location="http://"), "it is no http or https URL"),
+    ],
+)
+async def test_why_there_is_no_page(given: Any, why: str) -> None:
+    """The answer's own reason is said, and no link shown."""
+    desk = Desk()
+    desk.web.put(f"{SITE}/", given)
+    found = await desk.preview()
+    assert why in (found.why or "")
+    assert not found.links
+
+
+async def test_what_robots_txt_forbids_is_not_asked_for() -> None:
+    """Its line is named."""
+    desk = Desk()
+    found = await desk.preview(seeds=[f"{SITE}/private/"])
+    assert found.why == "robots.txt forbids it: line 2: Disallow: /private"
+    assert desk.web.urls == [f"{SITE}/robots.txt"]
+
+
+async def test_a_host_that_asks_for_rest_gets_it() -> None:
+    """A 503 blocks the host for all crawls, and another preview does not ask."""
+    desk = Desk()
+    desk.web.put(f"{SITE}/", answer(503, retry_after="600"))
+    assert "503" in ((await desk.preview()).why or "")
+    asked = len(desk.web.asked)
+    assert "not to be asked for" in ((await desk.preview()).why or "")
+    assert len(desk.web.asked) == asked
+    assert (await desk.hosts.look(SITE)).blocked_until_ms >= NOW_MS + 600_000
+
+
+async def test_of_many_links_some_are_shown_and_all_are_counted() -> None:
+    """A page of thousands is no page of thousands of rows."""
+    desk = Desk()
+    desk.web.put(f"{SITE}/", html(*(f"/{number}" for number in range(1_000)), title="Shop"))
+    found = await desk.preview()
+    assert (len(found.links), found.more) == (LINKS_SHOWN, 1_000 - LINKS_SHOWN)
+    assert found.counts == {"taken": 1_000}
+
+
+async def test_a_crawl_of_sitemaps_alone_has_no_first_page() -> None:
+    """Nothing is asked for."""
+    desk = Desk()
+    found = await desk.preview(seeds=[], sitemaps=[f"{SITE}/sitemap.xml"])
+    assert "sitemaps alone" in (found.why or "")
+    assert not desk.web.asked
