@@ -70,9 +70,18 @@ async def test_a_crawl_of_a_stack_is_seen_and_steered(stand: Stand, tmp_path: Pa
                 (f"host?host={quote(shop.url, safe='')}", "robots.txt"),
                 (f"data/{crawl}", "page 1"),
                 ("letters", "Look again"),
+                ("schedules", "Nothing recurs"),
+                ("stack", "Switch all off"),
             ):
                 await tab.run(f"location.hash = '#/{screen}'")
                 await tab.see(text)
+            for deed, wanted in (("off", "Disabled"), ("on", "Enabled")):
+                await tab.click("Switch all off…" if deed == "off" else "Switch on")
+                if deed == "off":
+                    await tab.click("Switch off")
+                await tab.see({"off": "off: nothing is asked for", "on": "Switch all off…"}[deed])
+                told = stand.orbweaver("workers", "status", "--json").result
+                assert set(told["sources"].values()) == {wanted}
             assert tab.mistakes() == []
 
 

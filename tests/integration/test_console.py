@@ -177,6 +177,24 @@ def pages_of(folder: Path, crawl: str) -> list[Any]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+async def test_a_crawl_that_recurs_is_put_on_a_schedule(site: Graph, tmp_path: Path) -> None:
+    """By its definition; it is listed as the command lists it, and removed."""
+    async with console(tmp_path) as url, browser.opened() as tab:
+        await tab.go(url)
+        await tab.click("New crawl")
+        await tab.see("there is no seed")
+        definition = f'name = "nightly"\nseeds = ["{site.url}/0"]\n[schedule]\nevery = "6h"\n'
+        await type_toml(tab, definition)
+        await tab.click("Put on schedule")
+        await tab.see("rate(6 hours)")
+        listed = cli(tmp_path, "schedule", "list", "--json")
+        assert (listed["name"], listed["expression"]) == ("nightly", "rate(6 hours)")
+        await tab.click("Remove…")
+        await tab.click("Remove")
+        await tab.see("Nothing recurs.")
+        assert tab.mistakes() == []
+
+
 async def _look_around(tab: Tab, site: Graph, crawl: str, folder: Path) -> None:
     """Ask why, see the stored page, the host with its rules, and the rows."""
     host = quote(site.url, safe="")
@@ -269,6 +287,12 @@ async def test_no_screen_has_a_serious_fault_of_accessibility(site: Graph, tmp_p
             cli, tmp_path, "start", f"{site.url}/0", "--name", "shop", "--delay", "0", "--json"
         )
         crawl, host = begun["crawl"], quote(site.url, safe="")
+        (tmp_path / "nightly.toml").write_text(
+            f'name = "nightly"\nseeds = ["{site.url}/0"]\n[schedule]\ncron = "0 3 * * ? *"\n'
+        )
+        await asyncio.to_thread(
+            cli, tmp_path, "schedule", "put", "--config", "nightly.toml", "--json"
+        )
         await tab.go(url)
         await tab.see("shop")
         await tab.run(AXE.read_text() + "; null")
@@ -280,6 +304,8 @@ async def test_no_screen_has_a_serious_fault_of_accessibility(site: Graph, tmp_p
             f"host?host={host}&url={host}%2F9": "line 2",
             "letters": "no dead letters",
             "new": "crawl.toml",
+            "stack": "by the day",
+            "schedules": "nightly",
             f"data/{crawl}": "Page 1",
         }
         found: list[str] = []

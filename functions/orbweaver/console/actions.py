@@ -22,7 +22,6 @@ from orbweaver.console.definitions import forms_of, preview_of
 from orbweaver.console.stored import StoredPage, stored_page
 from orbweaver.console.tickets import Tickets
 from orbweaver.console.watching import Sample, Watching, past_of
-from orbweaver.control.crawl_queries import Lookout
 from orbweaver.control.definition_keys import BY_PATH
 from orbweaver.control.edits import EDITABLE
 from orbweaver.exporting.chunk import page_row
@@ -35,6 +34,7 @@ from orbweaver.model.url import redacted
 
 if TYPE_CHECKING:
     from orbweaver.app.ports import PortSet
+    from orbweaver.control.crawl_control import Control
     from orbweaver.control.dead_letter_admin import Undertaker
     from orbweaver.exporting.formats.hashed_file import HashedFile
     from orbweaver.model.crawl import Crawl
@@ -62,13 +62,22 @@ class Where(Protocol):
     async def idle_workers(self) -> str | None:
         """Say that nothing works on what is queued; None if something does, or it is unknown."""
 
+    async def depths(self) -> Mapping[str, int] | None:
+        """Count the messages on the queues; None if that may not be read."""
+
+    async def workers(self) -> Mapping[str, str] | None:
+        """Say how the workers of a stack are switched, by queue; None where there is no switch."""
+
+    async def switch(self, *, on: bool) -> Mapping[str, str] | None:
+        """Ask for workers to be switched; how they are by then, None where there is no switch."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actions:
     """What the console can do beside the API; each returns a document."""
 
     ports: PortSet
-    control: Lookout
+    control: Control
     watching: Watching
     where: Where
     tickets: Tickets

@@ -23,6 +23,7 @@ from orbweaver.app.store_service import answered
 from orbweaver.app.wiring import api_of
 from orbweaver.console import fence
 from orbweaver.console.actions import Actions, document_of
+from orbweaver.console.standing import Standing
 from orbweaver.console.stored import stored_app
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import PortError
@@ -106,6 +107,7 @@ class ConsoleServer:
         """Take what is answered with; stored pages are served on another port."""
         self._api = api
         self._actions = actions
+        self._standing = Standing(ports=actions.ports, control=actions.control, where=actions.where)
         self._fence = guard
         self._stored_port = stored_port
         self._files = static_files()
@@ -120,14 +122,17 @@ class ConsoleServer:
         app.router.add_get("/console/about", self._about)
         app.router.add_get("/console/live", self._live)
         app.router.add_get("/console/crawls/{id}", self._pulse)
-        app.router.add_get("/console/dead-letters", self._dead_letters)
+        app.router.add_get("/console/dead-letters", _getting(self._actions.dead_letters))
+        app.router.add_get("/console/stack", _getting(self._standing.read))
+        app.router.add_get("/console/schedules", _getting(self._standing.schedules))
         for path, (act, names, needed) in self._posts().items():
             app.router.add_post(path, _posting(act, names, needed))
         return app
 
     def _posts(self) -> Mapping[str, tuple[Act, Mapping[str, Fits], tuple[str, ...]]]:
         """Name what is posted: which action, its keys with what fits, and those it needs."""
-        actions = self._actions
+        actions, standing = self._actions, self._standing
+        document = {"document": _is_document}
         page = {"url": _is_text, "crawl": _is_text}
         letters = {"cause": _is_text, "until_ms": _is_moment}
         return {
@@ -137,12 +142,11 @@ class ConsoleServer:
                 (),
             ),
             "/console/dead-letters/purge": (actions.purge, letters, tuple(letters)),
-            "/console/definition": (
-                actions.definition,
-                {"toml": _is_source, "document": _is_document},
-                (),
-            ),
-            "/console/preview": (actions.preview, {"document": _is_document}, ("document",)),
+            "/console/definition": (actions.definition, {"toml": _is_source, **document}, ()),
+            "/console/preview": (actions.preview, document, tuple(document)),
+            "/console/schedules": (standing.recur, document, tuple(document)),
+            "/console/schedules/remove": (standing.stop_recurring, {"name": _is_text}, ("name",)),
+            "/console/stack/workers": (standing.switch, {"on": _is_switch}, ("on",)),
             "/console/frame": (actions.frame, page, tuple(page)),
             "/console/table": (actions.table, {"crawl": _is_text}, ("crawl",)),
         }
@@ -216,9 +220,6 @@ class ConsoleServer:
     async def _pulse(self, request: web.Request) -> web.Response:
         return _json(await self._actions.pulse(request.match_info["id"]))
 
-    async def _dead_letters(self, _request: web.Request) -> web.Response:
-        return _json(await self._actions.dead_letters())
-
 
 def _is_text(value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) <= TEXT_CHARS_MAX
@@ -232,8 +233,19 @@ def _is_document(value: Any) -> bool:
     return isinstance(value, dict)
 
 
+def _is_switch(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
 def _is_moment(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _getting(act: Act) -> Handler:
+    async def get(_request: web.Request) -> web.Response:
+        return _json(await act())
+
+    return get
 
 
 def _posting(act: Act, names: Mapping[str, Fits], needed: tuple[str, ...]) -> Handler:

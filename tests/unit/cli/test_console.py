@@ -13,9 +13,11 @@ from urllib.request import url2pathname
 
 import pytest
 
+from localstack.sources import Source
 from orbweaver.app.store_ports import StorePorts
 from orbweaver.cli.arguments import parse
 from orbweaver.cli.commands import console
+from orbweaver.cli.session import chosen
 from orbweaver.model.settings import Settings
 from tests.unit.cli.fakes import Machine, Stage
 
@@ -45,6 +47,20 @@ def test_workers_are_of_a_store(tmp_path: Path) -> None:
     stage = Stage(folder=tmp_path, machine=Machine(up_already=True))
     assert stage.run("console --no-open --workers 1 --target local") == USAGE
     assert "a stack has its own" in stage.noted
+
+
+async def test_the_workers_of_a_stack_are_switched(tmp_path: Path) -> None:
+    """All queues', with the states that they say; one that is so already is left alone."""
+    switches = [Source(id=name, queue=name, state="Enabled") for name in ("crawl", "seeds")]
+    machine = Machine(up_already=True, switches=switches)
+    stage = Stage(folder=tmp_path, machine=machine)
+    arguments = parse(["console", "--target", "local"])
+    async with chosen(arguments, stage.surroundings()) as session:
+        where = console.Whereabouts(session=session)
+        assert await where.workers() == {"crawl": "Enabled", "seeds": "Enabled"}
+        assert await where.switch(on=True) == {"crawl": "Enabled", "seeds": "Enabled"}
+        assert await where.switch(on=False) == {"crawl": "Disabling", "seeds": "Disabling"}
+        assert machine.asked.count("switch crawl off") == 1
 
 
 class Printed(io.StringIO):

@@ -19,6 +19,7 @@ from orbweaver.console.stored import NO_TEXT, NOT_KEPT, shown_as
 from orbweaver.console.watching import PAST_MAX, SAMPLES_MAX, CrawlRead, Watching, past_of
 from orbweaver.frontier import warc
 from orbweaver.model.errors import Transient
+from orbweaver.model.page_record import day_of
 from tests.unit.console.stage import BEARER, POLL_MS, RUN, opened, record
 from tests.unit.stage import NOW_MS, SITE
 
@@ -249,6 +250,63 @@ async def test_the_preview_of_a_definition_is_refused_or_told(tmp_path: Path) ->
         told = await stage.post("/console/preview", {"document": definition})
         assert "10.0.0.1" in told["why"]
         assert (await stage.get("/api/crawls"))["crawls"] == []
+
+
+# --- the store as a whole -----------------------------------------------------------------------
+
+
+async def test_queues_and_dollars_are_shown(tmp_path: Path) -> None:
+    """Messages of all queues, and what runs came to on the days on which they began."""
+    async with opened(tmp_path) as stage:
+        await stage.begin()
+        await stage.ports.queue.bury(f'{{"url": "{SITE}/"}}', "odd")
+        listed = 0
+        known = stage.ports.crawls.list
+
+        async def count() -> Any:
+            nonlocal listed
+            listed += 1
+            return await known()
+
+        stage.ports.crawls.list = count  # type: ignore[method-assign]
+        first, shown = [await stage.get("/console/stack") for _ in range(2)]
+        assert first == shown
+        assert (shown["queues"]["dead"], shown["queues"]["waiting"]) == (1, 0)
+        assert shown["spending"] == {
+            "days": [{"day": day_of(RUN.started_at_ms), "runs": 1, "pages": 0, "usd": 0.0}],
+            "runs_more": 0,
+        }
+        assert listed == 1, "a whole table is read once a minute"
+
+
+async def test_a_store_has_no_switch(tmp_path: Path) -> None:
+    """Its workers are processes; it says so."""
+    async with opened(tmp_path) as stage:
+        assert (await stage.get("/console/stack"))["workers"] is None
+        reply = await stage.ask("POST", "/console/stack/workers", json={"on": False})
+        assert reply.status == 400
+        assert "a store has no workers to switch" in (await reply.json())["detail"]
+
+
+async def test_schedules_are_put_listed_and_removed(tmp_path: Path) -> None:
+    """With their next times and without their definitions, which may hold secrets."""
+    async with opened(tmp_path) as stage:
+        document = {"seeds": [f"{SITE}/"], "name": "nightly", "schedule": {"every": "6h"}}
+        headers = {"identity": {"headers": {"Cookie": "s3cret"}}}
+        put = await stage.post("/console/schedules", {"document": document | headers})
+        shown = await stage.get("/console/schedules")
+        assert shown == {"schedules": [put]}
+        assert (put["name"], len(put["next_ms"])) == ("nightly", 3)
+        assert "s3cret" not in str(shown)
+        for wrong in ({"seeds": [f"{SITE}/"]}, {"seeds": [], "schedule": {"every": "6h"}}):
+            reply = await stage.ask("POST", "/console/schedules", json={"document": wrong})
+            assert reply.status == 400
+        assert await stage.post("/console/schedules/remove", {"name": "nightly"}) == {
+            "removed": "nightly"
+        }
+        assert await stage.get("/console/schedules") == {"schedules": []}
+        reply = await stage.ask("POST", "/console/schedules/remove", json={"name": "nightly"})
+        assert reply.status == 400
 
 
 # --- dead letters -------------------------------------------------------------------------------

@@ -13,7 +13,8 @@ import webbrowser
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -21,12 +22,14 @@ from typing import TYPE_CHECKING
 from orbweaver.cli import option_types
 from orbweaver.cli.command import command, option, stack_options
 from orbweaver.cli.commands.metrics import address
+from orbweaver.cli.commands.workers import ask_to_switch
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.cli.live.status import ProgressMeter, as_json
 from orbweaver.cli.session import Session, StackPlace, Surroundings, chosen, store_session
-from orbweaver.cli.stack import ENDPOINT, REGIONS
+from orbweaver.cli.stack import ENDPOINT, REGIONS, StackUnreachable
 from orbweaver.cli.store import StorePlace, opened_store, store_of
 from orbweaver.console.watching import CrawlRead
+from orbweaver.model.errors import Transient
 
 if TYPE_CHECKING:
     import argparse
@@ -144,6 +147,39 @@ class Whereabouts:
     async def idle_workers(self) -> str | None:
         """Say that nothing works on what is queued, and what to type."""
         return await self.session.place.idle_workers()
+
+    async def depths(self) -> dict[str, int] | None:
+        """Count the messages on the queues."""
+        found = await self.session.place.depths()
+        return None if found is None else asdict(found)
+
+    async def workers(self) -> dict[str, str] | None:
+        """Say how the workers of a stack are switched; a store has no switch."""
+        match self.session.place:
+            case StackPlace(machine=machine, environment=environment, worker=str(worker)):
+                with _passing():
+                    found = await asyncio.to_thread(machine.sources, worker, environment)
+                return {source.queue: source.state for source in found}
+            case _:
+                return None
+
+    async def switch(self, *, on: bool) -> dict[str, str] | None:
+        """Ask for the workers of a stack to be switched, which takes a while."""
+        match self.session.place:
+            case StackPlace(machine=machine, environment=environment, worker=str(worker)):
+                act = partial(ask_to_switch, machine, worker, environment, on=on)
+                with _passing():
+                    await asyncio.to_thread(act)
+        return await self.workers()
+
+
+@contextmanager
+def _passing() -> Iterator[None]:
+    """Have a stack that is out of reach be asked again."""
+    try:
+        yield
+    except StackUnreachable as error:
+        raise Transient(str(error)) from error
 
 
 @contextmanager

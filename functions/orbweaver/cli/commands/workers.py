@@ -17,7 +17,7 @@ from orbweaver.cli import text
 from orbweaver.cli.command import answer, command, option
 from orbweaver.cli.exit_codes import FAILED, OK
 from orbweaver.cli.session import Surroundings, environment_in
-from orbweaver.cli.stack import WORKER, StackUnreachable, outputs_of
+from orbweaver.cli.stack import WORKER, Machine, StackUnreachable, outputs_of
 
 if TYPE_CHECKING:
     from localstack.sources import Source
@@ -62,16 +62,23 @@ async def _switched(
     wanted: str, function: str, environment: Mapping[str, str], around: Surroundings
 ) -> tuple[Source, ...]:
     """Switch every source, and wait until each has taken it, for a bounded time."""
-    on = wanted == WANTED["on"]
     for _ in range(STEPS_MAX):
-        found = around.machine.sources(function, environment)
+        found = ask_to_switch(around.machine, function, environment, on=wanted == WANTED["on"])
         if all(source.state == wanted for source in found):
             break
-        for source in found:
-            if source.off == on:
-                around.machine.switch(source, environment, on=on)
         await around.clock.sleep(STEP_S)
     return around.machine.sources(function, environment)
+
+
+def ask_to_switch(
+    machine: Machine, function: str, environment: Mapping[str, str], *, on: bool
+) -> tuple[Source, ...]:
+    """Ask those event sources to switch that are not so; their states before that."""
+    found = machine.sources(function, environment)
+    for source in found:
+        if source.off == on:
+            machine.switch(source, environment, on=on)
+    return found
 
 
 COMMANDS = (

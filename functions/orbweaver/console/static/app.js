@@ -11,9 +11,11 @@ const SCREENS = {
   explain: () => import("/explain.js").then((file) => file.Explain),
   host: () => import("/host.js").then((file) => file.Host),
   letters: () => import("/letters.js").then((file) => file.Letters),
+  schedules: () => import("/stack.js").then((file) => file.Schedules),
+  stack: () => import("/stack.js").then((file) => file.Stack),
   data: () => import("/data.js").then((file) => file.Data),
 };
-const PLACES = [["", "Runs"], ["new", "New crawl"], ["explain", "Explain"], ["host", "Hosts"], ["letters", "Dead letters"]];
+const PLACES = [["", "Runs"], ["new", "New crawl"], ["explain", "Explain"], ["host", "Hosts"], ["letters", "Dead letters"], ["schedules", "Schedules"], ["stack", "Workers"]];
 const THEMES = ["auto", "light", "dark"];
 const THEME = "orbweaver-console-theme";
 

@@ -147,9 +147,10 @@ export function New() {
   const ready = Boolean(checked) && !problems.length && !draft.broken;
   const recurs = ready && draft.document.schedule;
   const start = async () => { const run = await ask("/api/crawls", { body: draft.document }); location.hash = `#/run/${encodeURIComponent(run.id)}`; };
+  const recur = async () => { await ask("/console/schedules", { body: { document: draft.document } }); location.hash = "#/schedules"; };
   return html`<${Heading} title="New crawl"><div class="actions">
       <${Act} label="Preview" disabled=${!ready} act=${() => ask("/console/preview", { body: { document: draft.document } }).then(setPreview)} done=${setTrouble} />
-      <${Act} kind="main" label="Start" disabled=${!ready || recurs} act=${start} done=${setTrouble} /></div></${Heading}>
+      ${recurs ? html`<${Act} kind="main" label="Put on schedule" act=${recur} done=${setTrouble} />` : html`<${Act} kind="main" label="Start" disabled=${!ready} act=${start} done=${setTrouble} />`}</div></${Heading}>
     <p class="muted">What is typed on one side stands on the other; the form writes the text anew. Preview asks for the first page alone, in its host's time.</p>
     <${Warning} trouble=${trouble} />
     <div class="pair halves">
@@ -160,7 +161,7 @@ export function New() {
         <textarea class="toml" rows="18" aria-labelledby="toml" value=${draft.toml} onInput=${typed} spellcheck=${false} autocomplete="off"></textarea>
         <${Problems} problems=${problems} lines=${draft.lines} broken=${draft.broken} />
         ${ready && html`<p role="status"><strong>${checked.name}</strong>: ${plural(checked.seeds, "seed")}; ${plural(checked.estimate.pages, "page")} cost ${dollars(checked.estimate.usd)} on AWS and take ${clock(checked.estimate.least_s)} at least, by an estimate.</p>`}
-        ${recurs && html`<p class="muted">It recurs: <code>orbweaver schedule put --config crawl.toml</code>. Without [schedule] it can be started here.</p>`}
+        ${recurs && html`<p class="muted">It recurs, as [schedule] says; without that it is started once.</p>`}
       </section>
     </div>
     ${preview && html`<${Preview} found=${preview} />`}`;

@@ -1,0 +1,110 @@
+"""The store or stack as a whole: queues, workers and their switch, dollars by day, schedules.
+
+Dollars are those of the newest runs, on the days on which they began: a run's counters do not say
+when it used what.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.budget.prices import spent
+from orbweaver.control.definition import parse
+from orbweaver.control.scheduler import Coming, Timetable
+from orbweaver.frontier.retrying import all_of
+from orbweaver.model.errors import ControlError
+from orbweaver.model.outcome import Outcome
+from orbweaver.model.page_record import day_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from orbweaver.app.ports import PortSet
+    from orbweaver.console.actions import Where
+    from orbweaver.control.crawl_control import Control
+
+RUNS_READ, READ_AT_ONCE, DAYS_SHOWN = 100, 16, 14
+SPENDING_MS = 60_000
+
+
+@dataclass(slots=True, kw_only=True)
+class Standing:
+    """Reads what is not of one crawl; what a whole table is read for, once a minute."""
+
+    ports: PortSet
+    control: Control
+    where: Where
+    _spending: tuple[int, dict[str, Any]] | None = field(default=None)
+
+    async def read(self) -> dict[str, Any]:
+        """Read queues, workers and dollars."""
+        depths = await self.where.depths()
+        return {
+            "where": self.where.title,
+            "billed": self.where.billed,
+            "queues": depths,
+            "workers": await self.where.workers(),
+            "idle": await self.where.idle_workers(),
+            "spending": await self._spent(),
+        }
+
+    async def switch(self, *, on: bool) -> dict[str, Any]:
+        """Switch all workers of a stack off or on; the states that they were in."""
+        states = await self.where.switch(on=on)
+        if states is None:
+            raise ControlError("a store has no workers to switch: end the command that serves it")
+        return {"workers": states}
+
+    async def _spent(self) -> dict[str, Any]:
+        now_ms = self.ports.clock.now_ms()
+        if self._spending is None or now_ms - self._spending[0] >= SPENDING_MS:
+            self._spending = (now_ms, await self._sums())
+        return self._spending[1]
+
+    async def _sums(self) -> dict[str, Any]:
+        crawls = await self.control.crawls()
+        newest = crawls[:RUNS_READ]
+        counters = await all_of(map(self.ports.crawls.counters, newest), READ_AT_ONCE)
+        days: defaultdict[str, dict[str, float]] = defaultdict(
+            lambda: {"runs": 0, "pages": 0, "usd": 0.0}
+        )
+        for crawl, read in zip(newest, counters, strict=True):
+            day = days[day_of(crawl.started_at_ms)]
+            day["runs"] += 1
+            day["pages"] += read.total.get(Outcome.FETCHED, 0)
+            day["usd"] += spent(read.total) or 0.0
+        rows = [{"day": day, **sums} for day, sums in sorted(days.items(), reverse=True)]
+        return {"days": rows[:DAYS_SHOWN], "runs_more": len(crawls) - len(newest)}
+
+    # --- schedules --------------------------------------------------------------------------------
+
+    @property
+    def _timetable(self) -> Timetable:
+        ports = self.ports
+        return Timetable(schedules=ports.schedules, control=self.control, clock=ports.clock)
+
+    async def schedules(self) -> dict[str, Any]:
+        """List what recurs, and when it does next."""
+        return {"schedules": [told(coming) for coming in await self._timetable.list()]}
+
+    async def recur(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Have the crawl of a definition recur; raises DefinitionError and ControlError."""
+        return told(await self._timetable.put(parse(document)))
+
+    async def stop_recurring(self, name: str) -> dict[str, Any]:
+        """Take a schedule off; runs that were started go on."""
+        await self._timetable.remove(name)
+        return {"removed": name}
+
+
+def told(coming: Coming) -> dict[str, Any]:
+    """Show all of a schedule but its definition, which may hold secrets."""
+    scheduled = coming.scheduled
+    return {
+        "name": scheduled.name,
+        "expression": scheduled.expression,
+        "timezone": scheduled.timezone or "UTC",
+        "next_ms": list(coming.next_ms),
+    }

@@ -1,0 +1,77 @@
+// The store or stack as a whole: its queues, its workers and their switch, dollars by day; and what
+// recurs.
+import { html, useState } from "/vendor/preact-htm.js";
+import { ask, usePoll, number, plural, dollars, clock, moment, Heading, Warning, Loading } from "/lib.js";
+import { Act, Dialog } from "/parts.js";
+
+const EVERY_MS = 4_000, SCHEDULES_MS = 30_000;
+const QUEUES = [["waiting", "Waiting"], ["in_work", "In work"], ["delayed", "Delayed"], ["dead", "Dead letters"]];
+
+/** @param {{queues: any}} given */
+const Queues = ({ queues }) => html`<dl class="figures">${QUEUES.map(([key, title]) => html`<div><dt>${title}</dt>
+  <dd class=${key === "dead" && queues[key] ? "warn" : ""}>${number(queues[key])}<div class="below">${key === "dead" && queues[key] ? html`<a href="#/letters">by cause</a>` : "messages, about"}</div></dd></div>`)}</dl>`;
+
+/** @param {{workers: Record<string, string>, again: () => void}} given */
+function Workers({ workers, again }) {
+  const [asked, setAsked] = useState(false);
+  const [trouble, setTrouble] = useState(/** @type {any} */ (null));
+  const states = Object.values(workers);
+  const off = states.every((state) => state === "Disabled" || state === "Disabling");
+  const settled = states.every((state) => state === "Enabled" || state === "Disabled");
+  const done = (/** @type {any} */ found) => { setTrouble(found); setAsked(false); again(); };
+  const post = (/** @type {boolean} */ on) => () => ask("/console/stack/workers", { body: { on } });
+  return html`<section class="panel" aria-labelledby="workers"><div class="heading"><h2 id="workers">Workers</h2>
+      <span role="status">${settled ? (off ? "off: nothing is asked for" : "on") : "being switched…"}</span>
+      <div class="actions">${off ? html`<${Act} kind="main" label="Switch on" act=${post(true)} done=${done} />` : html`<button type="button" class="danger" onClick=${() => setAsked(true)}>Switch all off…</button>`}</div></div>
+    <${Warning} trouble=${trouble} />
+    <div class="scroll"><table><thead><tr><th scope="col">Queue</th><th scope="col">Its workers</th></tr></thead><tbody>${Object.entries(workers).map(([queue, state]) => html`<tr><th scope="row">${queue}</th><td class=${state === "Enabled" ? "good" : "warn"}>${state.toLowerCase()}</td></tr>`)}</tbody></table></div>
+    ${asked && html`<${Dialog} title="Switch all workers off?" close=${() => setAsked(false)}>
+      <p>Of all crawls. What is in work comes to its end; messages wait on their queues, for four days unless the stack was deployed with another <code>queue_retention_d</code>.</p>
+      <div class="actions"><${Act} kind="danger" label="Switch off" act=${post(false)} done=${done} /></div></${Dialog}>`}
+  </section>`;
+}
+
+/** @param {{spending: any}} given */
+function Spending({ spending }) {
+  const most = Math.max(...spending.days.map((/** @type {any} */ one) => one.usd), 0);
+  return html`<section class="panel" aria-labelledby="spending"><div class="heading"><h2 id="spending">Dollars, by the day runs began</h2><span class="muted">by list prices</span></div>
+    ${spending.days.length === 0 && html`<p class="muted">Nothing was crawled yet.</p>`}
+    ${spending.days.length > 0 && html`<div class="scroll"><table><thead><tr><th scope="col">Day</th><th scope="col" class="n">Runs</th><th scope="col" class="n">Pages</th><th scope="col" class="n">Dollars</th><th scope="col"><span class="hidden">Share</span></th></tr></thead><tbody>
+    ${spending.days.map((/** @type {any} */ one) => html`<tr><th scope="row"><a href=${`#/?day=${one.day}`}>${one.day}</a></th><td class="n">${number(one.runs)}</td><td class="n">${number(one.pages)}</td><td class="n">${dollars(one.usd)}</td><td><meter class="share" min="0" max=${most || 1} value=${one.usd} aria-label=${`dollars of ${one.day}`}></meter></td></tr>`)}</tbody></table></div>`}
+    ${spending.runs_more > 0 && html`<p class="muted">${plural(spending.runs_more, "earlier run is", "earlier runs are")} not counted.</p>`}
+  </section>`;
+}
+
+export function Stack() {
+  const { data, trouble, atMs, again } = usePoll(() => ask("/console/stack"), [], EVERY_MS);
+  if (!data) return html`<${Heading} title="Queues and workers" /><${Warning} trouble=${trouble} />${!trouble && html`<${Loading} />`}`;
+  return html`<${Heading} title="Queues and workers"><span class="muted">${data.where}</span></${Heading}>
+    <${Warning} trouble=${trouble} atMs=${atMs} />
+    ${data.queues ? html`<${Queues} queues=${data.queues} />` : html`<p class="muted">These credentials may not read the queues.</p>`}
+    ${data.workers ? html`<${Workers} workers=${data.workers} again=${again} />` : html`<section class="panel" aria-labelledby="workers"><h2 id="workers">Workers</h2><p>${data.idle ?? "A store's workers are processes of this machine: they end with the command that serves it."}</p></section>`}
+    <${Spending} spending=${data.spending} />`;
+}
+
+/** @param {{schedule: any, atMs: number, done: (trouble: any) => void}} given */
+function Schedule({ schedule, atMs, done }) {
+  const [asked, setAsked] = useState(false);
+  const remove = () => ask("/console/schedules/remove", { body: { name: schedule.name } });
+  const [first, ...later] = schedule.next_ms;
+  return html`<tr><th scope="row"><a href=${`#/?begins=${encodeURIComponent(schedule.name)}`}>${schedule.name}</a></th><td><code>${schedule.expression}</code></td><td>${schedule.timezone}</td>
+    <td>${first ? html`${moment(first)} <span class="muted">in ${clock((first - atMs) / 1000)}</span>` : "never again, or not told"}${later.length > 0 && html`<div class="muted">then ${later.map(moment).join(", ")}</div>`}</td>
+    <td class="n"><button type="button" class="danger" aria-label=${`Remove ${schedule.name}`} onClick=${() => setAsked(true)}>Remove…</button>
+    ${asked && html`<${Dialog} title="Remove this schedule?" close=${() => setAsked(false)}><p>${schedule.name} is not started again. Runs that were started go on.</p>
+      <div class="actions"><${Act} kind="danger" label="Remove" act=${remove} done=${(/** @type {any} */ trouble) => { setAsked(false); done(trouble); }} /></div></${Dialog}>`}</td></tr>`;
+}
+
+export function Schedules() {
+  const { data, trouble, atMs, again } = usePoll(() => ask("/console/schedules"), [], SCHEDULES_MS);
+  const [unable, setUnable] = useState(/** @type {any} */ (null));
+  const done = (/** @type {any} */ found) => { setUnable(found); again(); };
+  return html`<${Heading} title="Schedules"><div class="actions"><a class="button" href="#/new">New…</a></div></${Heading}>
+    <${Warning} trouble=${trouble ?? unable} atMs=${atMs} />
+    ${!data && !trouble && html`<${Loading} />`}
+    ${data?.schedules.length === 0 && html`<div class="empty"><p>Nothing recurs.</p><p class="muted">A new crawl with a table [schedule] does.</p></div>`}
+    ${data?.schedules.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Schedules"><table><thead><tr><th scope="col">Name</th><th scope="col">When</th><th scope="col">Time zone</th><th scope="col">Next, on this machine's clock</th><th scope="col"><span class="hidden">Actions</span></th></tr></thead>
+      <tbody>${data.schedules.map((/** @type {any} */ one) => html`<${Schedule} key=${one.name} schedule=${one} atMs=${atMs} done=${done} />`)}</tbody></table></div>`}`;
+}
