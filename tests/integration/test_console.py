@@ -177,6 +177,35 @@ def pages_of(folder: Path, crawl: str) -> list[Any]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+async def test_a_site_is_mapped_and_two_runs_compared(site: Graph, tmp_path: Path) -> None:
+    """Sections as areas and as a table; what became of pages, and the words of one that changed."""
+    options = ("--name", "shop", "--delay", "0", "--window", "0s", "--wait", "--json")
+    async with console(tmp_path) as url, browser.opened() as tab:
+        runs = []
+        for text in ("costs 5 euro", "costs 7 euro"):
+            site.scripts["/1"] = graph.page("One <b>", ["/4", "/5"], text=f"This book {text}.")
+            begun = await asyncio.to_thread(cli, tmp_path, "start", f"{site.url}/0", *options)
+            runs.append(begun["crawl"])
+        before, after = runs
+        await tab.go(url)
+        await tab.click("shop")
+        await tab.click("Map")
+        await tab.click(site.url)
+        await tab.see("smaller sections")
+        areas = await tab.run("document.querySelectorAll('.areas li').length")
+        assert areas == await tab.run("document.querySelectorAll('tbody tr').length") > 10
+        await tab.click(after)
+        await tab.click("changes since")
+        await tab.click("Compare")
+        await tab.until("Boolean(document.querySelector('.diff ins'))")
+        marked = (
+            "[...document.querySelectorAll('.diff del, .diff ins')].map((one) => one.innerText)"
+        )
+        assert await tab.run(marked) == ["5", "7"]
+        assert before in await tab.run("location.hash")
+        assert tab.mistakes() == []
+
+
 async def test_a_crawl_that_recurs_is_put_on_a_schedule(site: Graph, tmp_path: Path) -> None:
     """By its definition; it is listed as the command lists it, and removed."""
     async with console(tmp_path) as url, browser.opened() as tab:
@@ -307,6 +336,8 @@ async def test_no_screen_has_a_serious_fault_of_accessibility(site: Graph, tmp_p
             "stack": "by the day",
             "schedules": "nightly",
             f"data/{crawl}": "Page 1",
+            f"map/{crawl}?at={host}": "Depth",
+            f"changes?before={crawl}&after={crawl}": "its body is the same",
         }
         found: list[str] = []
         for width, height in SIZES:

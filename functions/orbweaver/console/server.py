@@ -23,6 +23,7 @@ from orbweaver.app.store_service import answered
 from orbweaver.app.wiring import api_of
 from orbweaver.console import fence
 from orbweaver.console.actions import Actions, document_of
+from orbweaver.console.comparing import Comparing
 from orbweaver.console.standing import Standing
 from orbweaver.console.stored import stored_app
 from orbweaver.model.crawl import Crawl
@@ -39,6 +40,11 @@ BODY_BYTES_MAX = 4_000_000
 API = "/api"
 # What an API operation may have changed is read anew at once.
 STEERING = ("/pause", "/resume", "/cancel")
+# What queries have, and whether they must.
+NO_NAMES: Mapping[str, bool] = {}
+SECTION = {"crawl": True, "at": False}
+PAIR = {"before": True, "after": True, "kind": False}
+TEXTS = {"before": True, "after": True, "url": True}
 TYPES = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -107,6 +113,7 @@ class ConsoleServer:
         """Take what is answered with; stored pages are served on another port."""
         self._api = api
         self._actions = actions
+        self._comparing = Comparing(ports=actions.ports, control=actions.control)
         self._standing = Standing(ports=actions.ports, control=actions.control, where=actions.where)
         self._fence = guard
         self._stored_port = stored_port
@@ -123,6 +130,9 @@ class ConsoleServer:
         app.router.add_get("/console/live", self._live)
         app.router.add_get("/console/crawls/{id}", self._pulse)
         app.router.add_get("/console/dead-letters", _getting(self._actions.dead_letters))
+        app.router.add_get("/console/sections", _getting(self._comparing.sections, SECTION))
+        app.router.add_get("/console/changes", _getting(self._comparing.changes, PAIR))
+        app.router.add_get("/console/text-changes", _getting(self._comparing.text_changes, TEXTS))
         app.router.add_get("/console/stack", _getting(self._standing.read))
         app.router.add_get("/console/schedules", _getting(self._standing.schedules))
         for path, (act, names, needed) in self._posts().items():
@@ -241,9 +251,16 @@ def _is_moment(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _getting(act: Act) -> Handler:
-    async def get(_request: web.Request) -> web.Response:
-        return _json(await act())
+def _getting(act: Act, names: Mapping[str, bool] = NO_NAMES) -> Handler:
+    async def get(request: web.Request) -> web.Response:
+        given = dict(request.query)
+        for name, value in given.items():
+            if name not in names or len(value) > TEXT_CHARS_MAX:
+                raise Refused(400, f"{name[:40]!a} does not fit here")
+        for name, needed in names.items():
+            if needed and name not in given:
+                raise Refused(400, f"{name} is missing")
+        return _json(await act(**given))
 
     return get
 

@@ -20,6 +20,7 @@ Decides what a person may ask for; crawls are changed through ports.
     retry_failures     ask again for what failed
     cron               six fields, and when they come
     schedule           when a crawl recurs
+    stored_reading     stored pages, read anew
     seed_preview       a first page, before a crawl begins
     scheduler          crawls that recur
     webhook            what is told, signed how

@@ -9,4 +9,7 @@ Decides nothing; reads.
     explainer       what is read for that
     host_status     how a crawl does at a host
     refusal_report  what was left out, and why
+    site_sections   a site by its folders
+    run_comparison  what became of pages from one run to another
+    text_diff       two texts, line by line
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import itertools
 from dataclasses import replace
@@ -15,6 +16,7 @@ from orbweaver.app.store_runner import LANES
 from orbweaver.cli.commands.console import Readings
 from orbweaver.cli.session import store_session
 from orbweaver.console.actions import LIST_MS, settings_of
+from orbweaver.console.comparing import KEPT_MS
 from orbweaver.console.stored import NO_TEXT, NOT_KEPT, shown_as
 from orbweaver.console.watching import PAST_MAX, SAMPLES_MAX, CrawlRead, Watching, past_of
 from orbweaver.frontier import warc
@@ -250,6 +252,77 @@ async def test_the_preview_of_a_definition_is_refused_or_told(tmp_path: Path) ->
         told = await stage.post("/console/preview", {"document": definition})
         assert "10.0.0.1" in told["why"]
         assert (await stage.get("/api/crawls"))["crawls"] == []
+
+
+# --- whole runs ---------------------------------------------------------------------------------
+
+
+async def test_a_site_is_shown_by_its_sections(tmp_path: Path) -> None:
+    """The records of a run are read once for a while, however much of the map is looked at."""
+    async with opened(tmp_path) as stage:
+        await stage.begin("/", "/a/1", "/a/2")
+        whole = await stage.get(f"/console/sections?crawl={RUN.id}")
+        assert [(row["at"], row["urls"]) for row in whole["inner"]] == [(SITE, 3)]
+        await stage.ports.pages.store([record("/a/3")])
+        inner = await stage.get(f"/console/sections?crawl={RUN.id}&at={SITE}/a")
+        assert (inner["urls"], inner["cut"], inner["crawl"]) == (2, False, RUN.id)
+        stage.clock.at_ms += KEPT_MS
+        inner = await stage.get(f"/console/sections?crawl={RUN.id}&at={SITE}/a")
+        assert inner["urls"] == 3
+        for query, status in (
+            ("", 400),
+            (f"?crawl={RUN.id}&at=nothing", 404),
+            (f"?crawl={RUN.id}&more=1", 400),
+            ("?crawl=nothing-like-it", 404),
+        ):
+            reply = await stage.ask("GET", f"/console/sections{query}")
+            assert reply.status == status, query
+
+
+EARLIER = replace(RUN, id="site-0", started_at_ms=RUN.started_at_ms - 60_000)
+
+
+async def kept_page(stage: Stage, run: Crawl, path: str, body: bytes, **fields: Any) -> None:
+    """Have a page of a run, with its body."""
+    url, key = SITE + path, f"bodies/{run.id}{path}.warc.gz"
+    member = warc.response(url, NOW_MS, status=200, headers={}, body=body, truncated=False)
+    await stage.ports.files.put(key, member)
+    place = {"body_key": key, "body_offset": 0, "body_length": len(member)}
+    known = {"crawl": run.id, "sha256": hashlib.sha256(body).hexdigest(), **place}
+    await stage.ports.pages.store([record(path, **{**known, **fields})])
+
+
+async def test_two_runs_are_compared_and_the_texts_of_a_page(tmp_path: Path) -> None:
+    """Counts by what became of pages, the pages of a kind, and words of the one that changed."""
+    async with opened(tmp_path) as stage:
+        for run in (EARLIER, RUN):
+            await stage.ports.crawls.create(run)
+        text = b"<title>A</title><article><p>The price is %d euro.</p></article>"
+        await kept_page(stage, EARLIER, "/a", text % 5)
+        await kept_page(stage, RUN, "/a", text % 7)
+        await kept_page(stage, RUN, "/new", b"<p>new", body_key=None)
+        pair = f"before={EARLIER.id}&after={RUN.id}"
+        shown = await stage.get(f"/console/changes?{pair}")
+        assert {kind: count for kind, count in shown["counts"].items() if count} == {
+            "changed": 1,
+            "new": 1,
+        }
+        assert [page["url"] for page in shown["pages"]] == [f"{SITE}/a", f"{SITE}/new"]
+        only = await stage.get(f"/console/changes?{pair}&kind=new")
+        assert [page["url"] for page in only["pages"]] == [f"{SITE}/new"]
+        told = await stage.get(f"/console/text-changes?{pair}&url={SITE}/a")
+        (line,) = told["diff"]["lines"]
+        assert [piece for piece, differs in line["before"] if differs] == ["5"]
+        assert [piece for piece, differs in line["after"] if differs] == ["7"]
+        for url, why in ((f"{SITE}/new", "no record"), (f"{SITE}/none", "no record")):
+            assert why in (await stage.get(f"/console/text-changes?{pair}&url={url}"))["why"]
+        same = f"before={RUN.id}&after={RUN.id}"
+        told = await stage.get(f"/console/text-changes?{same}&url={SITE}/new")
+        assert told["why"] == f"{RUN.id}: its body is not stored"
+        for query in (f"{pair}&kind=odd", f"before={RUN.id}", f"{pair}&kind="):
+            assert (await stage.ask("GET", f"/console/changes?{query}")).status == 400
+        reply = await stage.ask("GET", f"/console/text-changes?{pair}&url=nonsense")
+        assert reply.status == 400
 
 
 # --- the store as a whole -----------------------------------------------------------------------

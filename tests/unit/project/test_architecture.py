@@ -53,7 +53,7 @@ ACTORS = frozenset(
         "diagnostics": "explainer",
         "control": (
             "crawl_control crawl_queries dead_letter_admin retry_failures scheduler seed_preview "
-            "webhook_sender"
+            "stored_reading webhook_sender"
         ),
         "erasure": "erasure files messages preview",
         "api": "app context crawls pages results seeds",

@@ -1,0 +1,142 @@
+"""Whole runs read once and kept for a while: sections of a site, and two runs compared.
+
+Both take all records of a run, which no single answer of the API may; a screen asks for a part of
+what was made of them again and again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from orbweaver.api.problems import Refused
+from orbweaver.control.stored_reading import StoredReader
+from orbweaver.diagnostics.run_comparison import (
+    ComparedPage,
+    PageDifference,
+    compared,
+    counts_of,
+    state_of,
+)
+from orbweaver.diagnostics.site_sections import SiteSections
+from orbweaver.diagnostics.text_diff import text_diff
+from orbweaver.frontier.retrying import closing
+from orbweaver.model.url import redacted
+
+if TYPE_CHECKING:
+    from orbweaver.app.ports import PortSet
+    from orbweaver.control.crawl_control import Control
+    from orbweaver.diagnostics.run_comparison import PageState
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.page_record import PageRecord
+
+T = TypeVar("T")
+# Some 40 MB of states; a cent to read on AWS.
+RECORDS_MAX = 100_000
+KEPT_MAX, KEPT_MS = 4, 60_000
+PAGES_SHOWN = 200
+
+
+@dataclass(slots=True, kw_only=True)
+class Comparing:
+    """Reads runs whole."""
+
+    ports: PortSet
+    control: Control
+    _kept: OrderedDict[tuple[str, ...], tuple[int, Any]] = field(default_factory=OrderedDict)
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    # --- sections -------------------------------------------------------------------------------
+
+    async def sections(self, crawl: str, at: str = "") -> dict[str, Any]:
+        """Show a section of a run's site, and the largest of those within."""
+        owner = await self.control.find(crawl)
+        made, read = await self._once(("sections", owner.id), lambda: self._sections(owner))
+        found = made.shown(at.rstrip("/"))
+        if found is None:
+            raise Refused(404, f"{owner.id} has nothing at {redacted(at)!a}")
+        return {"crawl": owner.id, "name": owner.name, "cut": read >= RECORDS_MAX, **found}
+
+    async def _sections(self, crawl: Crawl) -> tuple[SiteSections, int]:
+        found, read = SiteSections(), 0
+        async with closing(self.control.pages(crawl, limit=RECORDS_MAX)) as records:
+            async for record in records:
+                found.add(record)
+                read += 1
+        return found, read
+
+    # --- two runs -------------------------------------------------------------------------------
+
+    async def changes(self, before: str, after: str, kind: str | None = None) -> dict[str, Any]:
+        """Say what became of pages from one run to another: counts, and the first of a kind."""
+        if kind is not None and kind not in set(PageDifference):
+            raise Refused(400, f"{kind[:40]!a} is none of {', '.join(PageDifference)}")
+        first, second = await self.control.find(before), await self.control.find(after)
+        pages, cut = await self._once(
+            ("changes", first.id, second.id), lambda: self._compared(first, second)
+        )
+        counts = counts_of(pages)
+        wanted = [page for page in pages if _is_wanted(page, kind)]
+        return {
+            "before": {"id": first.id, "started_ms": first.started_at_ms},
+            "after": {"id": second.id, "started_ms": second.started_at_ms},
+            "counts": counts,
+            "pages": [asdict(page) for page in wanted[:PAGES_SHOWN]],
+            "more": max(0, len(wanted) - PAGES_SHOWN),
+            "cut": cut,
+        }
+
+    async def _compared(self, before: Crawl, after: Crawl) -> tuple[list[ComparedPage], bool]:
+        one, other = await self._states(before), await self._states(after)
+        found = sorted(compared(one, other), key=lambda page: page.url)
+        return found, RECORDS_MAX in (len(one), len(other))
+
+    async def _states(self, crawl: Crawl) -> dict[str, PageState]:
+        async with closing(self.control.pages(crawl, limit=RECORDS_MAX)) as records:
+            return {record.url: state_of(record) async for record in records}
+
+    async def text_changes(self, before: str, after: str, url: str) -> dict[str, Any]:
+        """Compare the main texts of a page in two runs."""
+        texts: list[str] = []
+        ports = self.ports
+        reader = StoredReader(files=ports.files, reader=ports.reader, clock=ports.clock)
+        for which in (before, after):
+            crawl = await self.control.find(which)
+            record = await self._record(crawl, url)
+            found = (
+                "there is no record of it" if record is None else await reader.text(crawl, record)
+            )
+            if isinstance(found, str):
+                return {"why": f"{crawl.id}: {found}", "diff": None}
+            texts.append(str(found.get("markdown") or found.get("text") or ""))
+        diff = await asyncio.to_thread(text_diff, *texts)
+        return {"why": None, "diff": asdict(diff)}
+
+    async def _record(self, crawl: Crawl, url: str) -> PageRecord | None:
+        try:
+            records = await self.control.page(url, crawl)
+        except ValueError as error:
+            raise Refused(400, f"{redacted(url)!a} is no URL: {error}") from error
+        return records[0] if records else None
+
+    async def _once(self, key: tuple[str, ...], make: Callable[[], Awaitable[T]]) -> T:
+        """Make something of whole runs, unless it was made just now; one at a time."""
+        async with self._lock:
+            now_ms = self.ports.clock.now_ms()
+            known = self._kept.get(key)
+            if known is None or now_ms - known[0] >= KEPT_MS:
+                known = self._kept[key] = (now_ms, await make())
+            self._kept.move_to_end(key)
+            if len(self._kept) > KEPT_MAX:
+                self._kept.popitem(last=False)
+            found: T = known[1]
+            return found
+
+
+def _is_wanted(page: ComparedPage, kind: str | None) -> bool:
+    if kind is None:
+        return page.difference is not PageDifference.UNCHANGED
+    return page.difference == kind
