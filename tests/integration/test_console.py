@@ -206,6 +206,31 @@ async def test_a_site_is_mapped_and_two_runs_compared(site: Graph, tmp_path: Pat
         assert tab.mistakes() == []
 
 
+async def test_rules_are_tried_on_stored_pages(site: Graph, tmp_path: Path) -> None:
+    """While they are written: values, what does not fit, how often a field is found on pages."""
+    options = ("--name", "shop", "--delay", "0", "--wait", "--json")
+    async with console(tmp_path) as url, browser.opened() as tab:
+        await asyncio.to_thread(cli, tmp_path, "start", f"{site.url}/0", *options)
+        await tab.go(url)
+        await tab.click("shop")
+        await tab.click("Try rules")
+        await tab.see("Found on this page")
+        rules = '[[items]]\nname = "pages"\nmatch = "/"\n[items.fields]\n'
+        await type_toml(tab, f'{rules}heading = {{ css = "title", required = true }}\n')
+        await tab.until(
+            "[...document.querySelectorAll('td')].some((one) => one.innerText.includes('<b>of'))"
+        )
+        await type_toml(tab, f'{rules}heading = {{ css = "title[" }}\n')
+        await tab.until("document.querySelector('.problems')?.innerText.includes('line 5')")
+        await type_toml(tab, f'{rules}heading = "title"\nnothing = ".nothing"\n')
+        await tab.until("!document.querySelector('.problems')")
+        await tab.click("Run on 50 pages")
+        await tab.see("0 %")
+        shares = "[...document.querySelectorAll('[aria-labelledby=coverage] td:last-child')]"
+        assert await tab.run(f"{shares}.map((one) => one.innerText)") == ["100 %", "0 %"]
+        assert tab.mistakes() == []
+
+
 async def test_a_crawl_that_recurs_is_put_on_a_schedule(site: Graph, tmp_path: Path) -> None:
     """By its definition; it is listed as the command lists it, and removed."""
     async with console(tmp_path) as url, browser.opened() as tab:
@@ -332,6 +357,7 @@ async def test_no_screen_has_a_serious_fault_of_accessibility(site: Graph, tmp_p
             "explain": "Why was",
             f"host?host={host}&url={host}%2F9": "line 2",
             "letters": "no dead letters",
+            f"rules/{crawl}": "Found on this page",
             "new": "crawl.toml",
             "stack": "by the day",
             "schedules": "nightly",

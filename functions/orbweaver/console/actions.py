@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from orbweaver.api.problems import Refused
 from orbweaver.app.wiring import undertaker_of
-from orbweaver.console.definitions import forms_of, preview_of
+from orbweaver.console.definitions import forms_of, preview_of, trial_of
 from orbweaver.console.stored import StoredPage, stored_page
 from orbweaver.console.tickets import Tickets
 from orbweaver.console.watching import Sample, Watching, past_of
@@ -158,6 +158,10 @@ class Actions:
     async def preview(self, document: dict[str, Any]) -> dict[str, Any]:
         """Ask for the first page of a definition, and judge its links; nothing is started."""
         return await preview_of(self.ports, document)
+
+    async def trial(self, crawl: str, toml: str, url: str | None = None) -> dict[str, Any]:
+        """Try item rules on a stored page of a run; without one, on some that they are about."""
+        return await trial_of(self.ports, self.control, crawl, toml, url)
 
     # --- dead letters ---------------------------------------------------------------------------
 

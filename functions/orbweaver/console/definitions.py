@@ -10,17 +10,25 @@ import tomllib
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from orbweaver.api.problems import Refused
 from orbweaver.app.wiring import previewing
-from orbweaver.control.definition import parse
-from orbweaver.control.definition_lines import lines_of_keys
+from orbweaver.control.definition import DefinitionProblem, check, parse, read
+from orbweaver.control.definition_lines import line_of, lines_of_keys
 from orbweaver.control.definition_toml import toml_of
+from orbweaver.control.rule_trial import RuleTrial
 from orbweaver.control.spec_checks import crawl_of
+from orbweaver.control.stored_reading import StoredReader
+from orbweaver.model.url import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from orbweaver.app.ports import PortSet
+    from orbweaver.control.crawl_control import Control
+    from orbweaver.model.item_rules import ItemRule
 
+STAND_IN = "https://example.com/"
+OWN_FUNCTION = "functions of your own are tried by `orbweaver extract --extractor FILE`"
 _PLACE = re.compile(r" \(at line (\d+), column \d+\)$")
 
 
@@ -36,6 +44,44 @@ def forms_of(toml: str | None, document: Mapping[str, Any] | None) -> dict[str, 
         place = _PLACE.search(str(error))
         why, line = _PLACE.sub("", str(error)), place and int(place[1])
     return {"toml": text, "document": None, "lines": {}, "broken": {"text": why, "line": line}}
+
+
+def rules_in(toml: str) -> tuple[tuple[ItemRule, ...], list[dict[str, Any]]]:
+    """Read the item rules of a definition, or all that does not fit in them, with lines."""
+    forms = forms_of(toml, None)
+    if (broken := forms["broken"]) is not None:
+        return (), [{"path": "", **broken}]
+    document = {"seeds": [STAND_IN], "items": forms["document"].get("items", [])}
+    plan, problems = read(document)
+    found = [*problems, *check(plan, problems)]
+    found += [
+        DefinitionProblem(f"items[{place}].extractor", OWN_FUNCTION)
+        for place, rule in enumerate(plan.items)
+        if rule.extractor is not None
+    ]
+    lines = forms["lines"]
+    told = [{"path": one.path, "text": one.text, "line": line_of(one.path, lines)} for one in found]
+    return plan.items, told
+
+
+async def trial_of(
+    ports: PortSet, control: Control, crawl: str, toml: str, url: str | None
+) -> dict[str, Any]:
+    """Try item rules on a stored page of a run, or, without one, on some that they are about."""
+    rules, problems = rules_in(toml)
+    owner = await control.find(crawl)
+    if problems or not rules:
+        return {"problems": problems, "page": None, "coverage": None}
+    reader = StoredReader(files=ports.files, reader=ports.reader, clock=ports.clock)
+    trial = RuleTrial(lookout=control, reader=reader)
+    if url is None:
+        coverage = asdict(await trial.coverage(owner, rules))
+        return {"problems": [], "page": None, "coverage": coverage}
+    try:
+        page = await trial.page(owner, url, rules)
+    except ValueError as error:
+        raise Refused(400, f"{redacted(url)!a} is no URL: {error}") from error
+    return {"problems": [], "page": asdict(page), "coverage": None}
 
 
 async def preview_of(ports: PortSet, document: Mapping[str, Any]) -> dict[str, Any]:

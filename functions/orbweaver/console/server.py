@@ -153,6 +153,11 @@ class ConsoleServer:
             ),
             "/console/dead-letters/purge": (actions.purge, letters, tuple(letters)),
             "/console/definition": (actions.definition, {"toml": _is_source, **document}, ()),
+            "/console/trial": (
+                actions.trial,
+                {"crawl": _is_text, "toml": _is_source, "url": _is_text},
+                ("crawl", "toml"),
+            ),
             "/console/preview": (actions.preview, document, tuple(document)),
             "/console/schedules": (standing.recur, document, tuple(document)),
             "/console/schedules/remove": (standing.stop_recurring, {"name": _is_text}, ("name",)),

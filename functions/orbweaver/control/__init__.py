@@ -21,6 +21,7 @@ Decides what a person may ask for; crawls are changed through ports.
     cron               six fields, and when they come
     schedule           when a crawl recurs
     stored_reading     stored pages, read anew
+    rule_trial         item rules, tried on them
     seed_preview       a first page, before a crawl begins
     scheduler          crawls that recur
     webhook            what is told, signed how

@@ -19,6 +19,7 @@ from orbweaver.console.actions import LIST_MS, settings_of
 from orbweaver.console.comparing import KEPT_MS
 from orbweaver.console.stored import NO_TEXT, NOT_KEPT, shown_as
 from orbweaver.console.watching import PAST_MAX, SAMPLES_MAX, CrawlRead, Watching, past_of
+from orbweaver.control.rule_trial import PAGES_MAX
 from orbweaver.frontier import warc
 from orbweaver.model.errors import Transient
 from orbweaver.model.page_record import day_of
@@ -323,6 +324,78 @@ async def test_two_runs_are_compared_and_the_texts_of_a_page(tmp_path: Path) -> 
             assert (await stage.ask("GET", f"/console/changes?{query}")).status == 400
         reply = await stage.ask("GET", f"/console/text-changes?{pair}&url=nonsense")
         assert reply.status == 400
+
+
+# --- rules --------------------------------------------------------------------------------------
+
+RULES = """
+[[items]]
+name = "books"
+match = "/books/"
+[items.fields]
+title = { css = "h1", required = true }
+price = { css = ".price", type = "price" }
+"""
+
+
+async def test_rules_are_tried_on_a_stored_page(tmp_path: Path) -> None:
+    """Values with their types, what is not as asked, and why a page has none."""
+    async with opened(tmp_path) as stage:
+        await stage.ports.crawls.create(RUN)
+        await kept_page(stage, RUN, "/books/1", b"<h1>One</h1><p class=price>5.50 EUR</p>")
+        await kept_page(stage, RUN, "/books/2", b"<p class=price>cheap</p>")
+        await kept_page(stage, RUN, "/other", b"<h1>Other</h1>")
+
+        async def tried(path: str) -> Any:
+            body = {"crawl": RUN.id, "toml": RULES, "url": SITE + path}
+            return (await stage.post("/console/trial", body))["page"]
+
+        (item,) = (await tried("/books/1"))["items"]
+        assert (item["fields"]["title"], str(item["fields"]["price"])) == ("One", "5.50")
+        (item,) = (await tried("/books/2"))["items"]
+        assert any("title" in problem for problem in item["problems"])
+        assert "no rule is about" in (await tried("/other"))["why"]
+        assert "no record" in (await tried("/none"))["why"]
+        body = {"crawl": RUN.id, "toml": RULES, "url": "nonsense"}
+        assert (await stage.ask("POST", "/console/trial", json=body)).status == 400
+        found = (await stage.post("/console/trial", {"crawl": RUN.id, "toml": RULES}))["coverage"]
+        (rule,) = found["rules"]
+        assert (found["pages"], rule["items"], rule["invalid"]) == (2, 2, 1)
+        assert rule["fields"]["title"] == 1
+        assert found["unread"] == {}
+
+
+async def test_coverage_is_of_some_pages_and_says_which_were_not_read(tmp_path: Path) -> None:
+    """At most fifty, of those that a rule is about and that are stored."""
+    async with opened(tmp_path) as stage:
+        await stage.ports.crawls.create(RUN)
+        for number in range(PAGES_MAX + 5):
+            await kept_page(stage, RUN, f"/books/{number}", b"<h1>One</h1>")
+        await kept_page(stage, RUN, "/books/pdf", b"%PDF", content_type="application/pdf")
+        await stage.ports.pages.store([record("/books/bare")])
+        found = (await stage.post("/console/trial", {"crawl": RUN.id, "toml": RULES}))["coverage"]
+        assert found["pages"] + sum(found["unread"].values()) == PAGES_MAX
+
+
+@pytest.mark.parametrize(
+    ("toml", "path", "line"),
+    [
+        ("[[items]]\nname = =\n", "", 2),
+        (RULES.replace("h1", "h1["), "items[0].fields.title.css", 6),
+        (RULES.replace('css = "h1"', 'cs = "h1"'), "items[0].fields.title.cs", 6),
+        ('[[items]]\nname = "a"\nmatch = "/"\nextractor = "f"\n', "items[0].extractor", 4),
+    ],
+)
+async def test_rules_that_do_not_fit_say_where(
+    toml: str, path: str, line: int, tmp_path: Path
+) -> None:
+    """With key and line, and no page is read."""
+    async with opened(tmp_path) as stage:
+        await stage.begin("/")
+        body = {"crawl": RUN.id, "toml": toml, "url": f"{SITE}/"}
+        told = await stage.post("/console/trial", body)
+        assert told["page"] is None
+        assert (path, line) in [(one["path"], one["line"]) for one in told["problems"]]
 
 
 # --- the store as a whole -----------------------------------------------------------------------

@@ -52,8 +52,8 @@ ACTORS = frozenset(
         "delivery": "deliverer transfer",
         "diagnostics": "explainer",
         "control": (
-            "crawl_control crawl_queries dead_letter_admin retry_failures scheduler seed_preview "
-            "stored_reading webhook_sender"
+            "crawl_control crawl_queries dead_letter_admin retry_failures rule_trial scheduler "
+            "seed_preview stored_reading webhook_sender"
         ),
         "erasure": "erasure files messages preview",
         "api": "app context crawls pages results seeds",

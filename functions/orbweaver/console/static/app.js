@@ -12,6 +12,7 @@ const SCREENS = {
   host: () => import("/host.js").then((file) => file.Host),
   letters: () => import("/letters.js").then((file) => file.Letters),
   map: () => import("/map.js").then((file) => file.SiteMap),
+  rules: () => import("/rules.js").then((file) => file.Rules),
   changes: () => import("/changes.js").then((file) => file.Changes),
   schedules: () => import("/stack.js").then((file) => file.Schedules),
   stack: () => import("/stack.js").then((file) => file.Stack),
@@ -65,7 +66,7 @@ function App() {
     <a class="skip" href="#main" onClick=${(/** @type {Event} */ event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>Skip to the content</a>
     <header>
       <a class="brand" href="#/">Orbweaver</a>
-      <nav aria-label="Screens">${PLACES.map(([name, title]) => html`<a href=${`#/${name}`} aria-current=${at.screen === name || (name === "" && ["run", "data", "map", "changes"].includes(at.screen)) ? "page" : null}>${title}</a>`)}</nav>
+      <nav aria-label="Screens">${PLACES.map(([name, title]) => html`<a href=${`#/${name}`} aria-current=${at.screen === name || (name === "" && ["run", "data", "map", "changes", "rules"].includes(at.screen)) ? "page" : null}>${title}</a>`)}</nav>
       <span class="where" title=${about?.where}>${about?.where}</span>
       <${ThemeSwitch} />
     </header>

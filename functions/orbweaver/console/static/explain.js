@@ -23,7 +23,7 @@ function decides(told, statement) {
 }
 
 /** The page as it is stored, in a frame that runs nothing. @param {{url: string, crawl: string}} given */
-function Stored({ url, crawl }) {
+export function Stored({ url, crawl }) {
   const [frame, setFrame] = useState(/** @type {any} */ (null));
   const [trouble, setTrouble] = useState(null);
   const show = async () => {

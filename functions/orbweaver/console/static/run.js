@@ -121,6 +121,7 @@ function Steering({ shown, again }) {
       ${shown.state === "finished" && shown.outcomes.failed > 0 && html`<${Act} label="Retry what failed" act=${() => ask(`${path}/retry`, { method: "POST" }).then(setBegun)} done=${done} />`}
       <a class="button" href=${`#/data/${encodeURIComponent(shown.crawl)}`}>Pages</a>
       <a class="button" href=${`#/map/${encodeURIComponent(shown.crawl)}`}>Map</a>
+      <a class="button" href=${`#/rules/${encodeURIComponent(shown.crawl)}`}>Try rules</a>
     </div>
     ${begun && html`<div class="notice good" role="status">${begun.crawls.length ? begun.crawls.map((/** @type {any} */ crawl) => html`<p>It goes on as <a href=${`#/run/${crawl.id}`}>${crawl.id}</a>.</p>`) : "There is nothing to ask for again."}</div>`}
     <${Warning} trouble=${trouble} />

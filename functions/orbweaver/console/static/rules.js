@@ -1,0 +1,82 @@
+// Item rules, tried on the stored pages of a run while they are written: what they find on one page,
+// and how often each field is found on up to fifty.
+import { html, useState, useEffect, useRef } from "/vendor/preact-htm.js";
+import { ask, number, percent, plural, Heading, Warning, Loading } from "/lib.js";
+import { Act, valueText } from "/parts.js";
+import { Stored } from "/explain.js";
+
+const TYPED_MS = 500, PAGES = 100;
+const FIRST = `[[items]]
+name = "pages"
+match = "/"
+
+[items.fields]
+title = { css = "h1", required = true }
+links = { css = "a", attribute = "href", type = "url", list = true }
+`;
+
+/** What a page's items are, a row each. @param {{page: any}} given */
+function Found({ page }) {
+  const names = [...new Set(page.items.flatMap((/** @type {any} */ item) => Object.keys(item.fields)))];
+  const kindOf = (/** @type {any} */ value) => (value === null ? "" : Array.isArray(value) ? "list" : typeof value);
+  return html`<section class="panel" aria-labelledby="found"><div class="heading"><h2 id="found">Found on this page</h2><span class="muted">${page.why ?? plural(page.items.length, "item")}</span></div>
+    ${page.items.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Items of this page"><table><thead><tr><th scope="col">Rule</th>${names.map((name) => html`<th scope="col">${name}</th>`)}<th scope="col">Not as asked</th></tr></thead><tbody>
+      ${page.items.map((/** @type {any} */ item) => html`<tr><th scope="row">${item.table} <span class="muted">${number(item.place)}</span></th>${names.map((/** @type {any} */ name) => html`<td class=${typeof item.fields[name] === "number" ? "n" : ""}>${item.fields[name] === null || item.fields[name] === undefined ? html`<span class="muted">none</span>` : html`${valueText(item.fields[name])} <span class="muted kind">${kindOf(item.fields[name])}</span>`}</td>`)}<td class="warn">${item.problems.join("; ")}</td></tr>`)}</tbody></table></div>`}
+  </section>`;
+}
+
+/** @param {{coverage: any}} given */
+const Covered = ({ coverage }) => html`<section class="panel" aria-labelledby="coverage"><div class="heading"><h2 id="coverage">On ${plural(coverage.pages, "stored page")}</h2>${Object.entries(coverage.unread).map(([why, count]) => html`<span class="muted">${plural(/** @type {any} */ (count), "page")} not read: ${why}</span>`)}</div>
+  ${coverage.rules.map((/** @type {any} */ rule) => html`<h3>${rule.rule}: ${plural(rule.items, "item")} on ${number(rule.pages_found)} of ${plural(rule.pages, "page")}${rule.invalid > 0 && html`, <span class="warn">${number(rule.invalid)} invalid</span>`}</h3>
+    ${Object.keys(rule.problems).length > 0 && html`<ul class="problems">${Object.entries(rule.problems).map(([text, count]) => html`<li>${number(/** @type {any} */ (count))} × ${text}</li>`)}</ul>`}
+    <div class="scroll"><table><thead><tr><th scope="col">Field</th><th scope="col" class="n">Found</th><th scope="col" class="n">Share</th></tr></thead><tbody>${Object.entries(rule.fields).map(([name, count]) => html`<tr><th scope="row">${name}</th><td class="n">${number(/** @type {any} */ (count))} of ${number(rule.items)}</td><td class="n">${percent(/** @type {any} */ (count), rule.items)}</td></tr>`)}</tbody></table></div>`)}
+</section>`;
+
+/** @param {{of: string, query: URLSearchParams}} given */
+export function Rules({ of, query }) {
+  const [toml, setToml] = useState(/** @type {string | null} */ (null));
+  const [urls, setUrls] = useState(/** @type {string[]} */ ([]));
+  const [url, setUrl] = useState(query.get("url") ?? "");
+  const [tried, setTried] = useState(/** @type {any} */ (null));
+  const [coverage, setCoverage] = useState(/** @type {any} */ (null));
+  const [trouble, setTrouble] = useState(/** @type {any} */ (null));
+  const [copied, setCopied] = useState(false);
+  const turn = useRef(0);
+  // The rules of the run, if it has any, and some of its pages.
+  useEffect(() => {
+    const crawl = encodeURIComponent(of);
+    Promise.all([ask(`/console/crawls/${crawl}`), ask(`/api/crawls/${crawl}/pages`, { query: { outcome: "fetched", limit: PAGES } })]).then(async ([{ settings }, { pages }]) => {
+      const known = pages.map((/** @type {any} */ page) => page.url).sort();
+      setUrls(known);
+      setUrl((was) => was || known[0] || "");
+      setToml(settings.items?.length ? (await ask("/console/definition", { body: { document: { items: settings.items } } })).toml : FIRST);
+    }, setTrouble);
+  }, [of]);
+  useEffect(() => {
+    if (toml === null || !url) return undefined;
+    const mine = ++turn.current;
+    const timer = setTimeout(() => ask("/console/trial", { body: { crawl: of, toml, url } }).then(
+      (found) => { if (mine === turn.current) { setTried(found); setTrouble(null); } },
+      (found) => { if (mine === turn.current) setTrouble(found); },
+    ), TYPED_MS);
+    return () => clearTimeout(timer);
+  }, [of, toml, url]);
+  const type = (/** @type {any} */ event) => { setToml(event.target.value); setCoverage(null); setCopied(false); };
+  const crumb = html`<p class="crumb"><a href="#/">Runs</a> / <a href=${`#/run/${encodeURIComponent(of)}`}>${of}</a> / rules</p>`;
+  if (toml === null) return html`${crumb}<${Heading} title="Try rules" /><${Warning} trouble=${trouble} />${!trouble && html`<${Loading} />`}`;
+  const problems = tried?.problems ?? [];
+  const cover = () => ask("/console/trial", { body: { crawl: of, toml } }).then((found) => setCoverage(found.coverage));
+  const copy = () => navigator.clipboard.writeText(toml).then(() => setCopied(true));
+  return html`${crumb}<${Heading} title="Try rules"><span class="muted" role="status">${copied && "copied"}</span><div class="actions"><${Act} label="Copy as TOML" act=${copy} done=${setTrouble} /><${Act} kind="main" label="Run on 50 pages" disabled=${problems.length > 0} act=${cover} done=${setTrouble} /></div></${Heading}>
+    <p class="muted">On pages as they are stored: nothing is asked for, and nothing of the run changes.</p>
+    <${Warning} trouble=${trouble} />
+    <div class="pair halves">
+      <div class="column"><form class="filters" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}><label class="wide">Page <input value=${url} list="pages" onChange=${(/** @type {any} */ event) => setUrl(event.target.value.trim())} autocomplete="off" spellcheck=${false} /></label><datalist id="pages">${urls.map((one) => html`<option value=${one}></option>`)}</datalist></form>
+        ${url && html`<${Stored} key=${url} url=${url} crawl=${of} />`}</div>
+      <section class="panel" aria-labelledby="rules"><div class="heading"><h2 id="rules">Rules</h2></div>
+        <textarea class="toml" rows="18" aria-labelledby="rules" value=${toml} onInput=${type} spellcheck=${false} autocomplete="off"></textarea>
+        ${problems.length > 0 && html`<div role="status"><ul class="problems">${problems.map((/** @type {any} */ { path, text, line }) => html`<li>${line && html`<span class="muted">line ${line}</span> `}${path && html`<code>${path}</code>`} ${text}</li>`)}</ul></div>`}</section>
+    </div>
+    ${tried?.page && html`<${Found} page=${tried.page} />`}
+    ${coverage && html`<${Covered} coverage=${coverage} />`}`;
+}

@@ -1,0 +1,129 @@
+"""Trials of item rules on stored pages: the items of one page, and how often each field is found.
+
+Nothing is asked of the web, and no record changes. Pages are read one after the other, each within
+what a page may cost.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from orbweaver.extraction.extract import rules_for
+from orbweaver.frontier.retrying import closing
+from orbweaver.model.item import Item
+from orbweaver.model.item_rules import ItemRule, columns_of
+from orbweaver.model.outcome import Outcome
+
+if TYPE_CHECKING:
+    from orbweaver.control.crawl_queries import Lookout
+    from orbweaver.control.stored_reading import StoredReader
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.page_record import PageRecord
+
+# Pages that are read, and records that are gone through for pages that a rule is about.
+PAGES_MAX, RECORDS_MAX = 50, 5_000
+PROBLEMS_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriedPage:
+    """What rules find on a page; `rules` are those about its URL, `why` says why none was read."""
+
+    rules: tuple[str, ...]
+    items: tuple[Item, ...] = ()
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleCoverage:
+    """What one rule finds on some pages: of so many items, how many have each field."""
+
+    rule: str
+    pages: int
+    pages_found: int
+    items: int
+    invalid: int
+    fields: Mapping[str, int]
+    problems: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """What rules find on the pages that they are about; `unread` says why some were not read."""
+
+    pages: int
+    unread: Mapping[str, int]
+    rules: tuple[RuleCoverage, ...]
+
+
+class RuleTrial:
+    """Tries rules on a run's stored pages."""
+
+    def __init__(self, *, lookout: Lookout, reader: StoredReader) -> None:
+        self._lookout = lookout
+        self._reader = reader
+
+    async def page(self, crawl: Crawl, url: str, rules: tuple[ItemRule, ...]) -> TriedPage:
+        """Try rules on a page; raises ValueError for what is no URL."""
+        records = await self._lookout.page(url, crawl)
+        if not records:
+            return TriedPage(rules=(), why=f"there is no record of it in {crawl.id}")
+        return await self._tried(crawl, records[0], rules)
+
+    async def _tried(
+        self, crawl: Crawl, record: PageRecord, rules: tuple[ItemRule, ...]
+    ) -> TriedPage:
+        about = rules_for(rules, record.url)
+        names = tuple(rule.name for rule in about)
+        if not about:
+            return TriedPage(rules=names, why="no rule is about its URL: see `match`")
+        read = await self._reader.read(crawl, record, items=about)
+        if isinstance(read, str):
+            return TriedPage(rules=names, why=read)
+        if read.items is None:
+            return TriedPage(rules=names, why=read.why or "it leads elsewhere")
+        return TriedPage(rules=names, items=read.items)
+
+    async def coverage(self, crawl: Crawl, rules: tuple[ItemRule, ...]) -> Coverage:
+        """Try rules on some stored pages that they are about."""
+        unread: Counter[str] = Counter()
+        tried: list[TriedPage] = []
+        records = self._lookout.pages(crawl, outcome=Outcome.FETCHED, limit=RECORDS_MAX)
+        async with closing(records) as stored:
+            async for record in stored:
+                if record.body_key is None or not rules_for(rules, record.url):
+                    continue
+                page = await self._tried(crawl, record, rules)
+                if page.why is not None:
+                    unread[page.why] += 1
+                else:
+                    tried.append(page)
+                if len(tried) + unread.total() >= PAGES_MAX:
+                    break
+        covered = tuple(_covered(rule, tried) for rule in rules)
+        return Coverage(pages=len(tried), unread=dict(unread), rules=covered)
+
+
+def _covered(rule: ItemRule, pages: list[TriedPage]) -> RuleCoverage:
+    """Sum up what one rule found."""
+    about = [page for page in pages if rule.name in page.rules]
+    found = [[item for item in page.items if item.table == rule.name] for page in about]
+    filled: defaultdict[str, int] = defaultdict(int)
+    problems: Counter[str] = Counter()
+    items = [item for several in found for item in several]
+    for item in items:
+        problems.update(item.problems)
+        for name, value in item.fields.items():
+            filled[name] += value is not None and value not in ("", [], ())
+    return RuleCoverage(
+        rule=rule.name,
+        pages=len(about),
+        pages_found=sum(map(bool, found)),
+        items=len(items),
+        invalid=sum(not item.valid for item in items),
+        fields={column.name: filled[column.name] for column in columns_of(rule)},
+        problems=dict(problems.most_common(PROBLEMS_SHOWN)),
+    )
