@@ -9,6 +9,7 @@ Decides what a body says; never what becomes of it. Work is linear in the bytes,
     open_elements  the elements of HTML that are open
     tree_construction  which a tag opens and ends
     parse_guard    which HTML may become a tree
+    client_rendering  pages that are empty until their scripts have run
     page           what a page says
     links          the links of a page
     refresh        pages that lead elsewhere

@@ -21,6 +21,7 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 from orbweaver.model.cuts import Cuts, beyond, counted
 from orbweaver.model.url import TRACKING_PARAMETERS, is_base, resolved
 from orbweaver.parsing import charset as charsets
+from orbweaver.parsing.client_rendering import needs_rendering
 from orbweaver.parsing.html_scan import is_small, outline_of, text_of
 from orbweaver.parsing.links import Links
 from orbweaver.parsing.parse_guard import UnsafePageError, why_unsafe
@@ -72,6 +73,8 @@ class Page:
     withdrawn: tuple[str, ...] = ()
     # What its references are seen from, if they are of the web.
     base: str | None = None
+    # Whether it is empty until its scripts have run (parsing/client_rendering.py).
+    needs_rendering: bool = False
     # What of all this is left out, beside links for a reason of theirs.
     cut: Cuts = ()
     # The page in UTF-8; gone where it was read elsewhere (worker/page_reading.py).
@@ -110,8 +113,8 @@ class _TreeValues:
 
     addressees: frozenset[str]
     obeys: bool
+    language: str = ""
     title: str | None = None
-    language: str | None = None
     base: str | None = None
     description: str | None = None
     canonical: str | None = None
@@ -120,6 +123,11 @@ class _TreeValues:
     references: list[str] = field(default_factory=list)
     # Those of links that are not to be followed, where that is obeyed.
     withdrawn: list[str] = field(default_factory=list)
+
+    @property
+    def links(self) -> int:
+        """How many references there are, each as often as it is written."""
+        return len(self.references) + len(self.withdrawn)
 
 
 def prepare(body: bytes, content_type: str | None) -> Prepared:
@@ -146,9 +154,8 @@ def parse(  # noqa: PLR0913 - what an answer says of itself, and what its crawl 
 ) -> Page:
     """Read a page that `url` answered with.
 
-    `robots_tag` and `refresh` are its headers, `tracking` names the parameters that its links are
-    rid of, `agent` who asked, `obey_nofollow` whether links may be withdrawn. `prepared` is half of
-    the work, done before.
+    `robots_tag` and `refresh` are its headers, `tracking` names parameters that its links are rid
+    of, `agent` who asked, `obey_nofollow` whether links may be withdrawn; `prepared`: half is done.
     """
     ready = prepare(body, content_type) if prepared is None else prepared
     addressees = frozenset({_EVERYBODY, _PRODUCT, agent.partition("/")[0].strip().lower()})
@@ -159,6 +166,7 @@ def parse(  # noqa: PLR0913 - what an answer says of itself, and what its crawl 
     base = here if found.base is None else resolved(found.base, here, tracking=frozenset()) or here
     nofollow = not _NOFOLLOW.isdisjoint(wishes)
     onward = (refresh_of(refresh) if refresh else None) or found.refresh
+    leads = _elsewhere(onward, here, base, tracking) if onward else None
     if onward and onward.reference and not onward.redirects:
         found.references.append(onward.reference)
     links = Links(base=base, charset=ready.charset, links_max=links_per_page_max, tracking=tracking)
@@ -167,13 +175,12 @@ def parse(  # noqa: PLR0913 - what an answer says of itself, and what its crawl 
     links.add(found.references)
     kept = links.kept()
     title, description = _line(found.title), _line(found.description)
-    language = (found.language or "").strip()
     canonical = resolved(found.canonical, base, tracking=tracking) if found.canonical else None
     no_canonical = int(bool(found.canonical) and canonical is None)
     return Page(
         title=title[:TEXT_CHARS_MAX].strip() or None,
         description=description[:TEXT_CHARS_MAX].strip() or None,
-        language=language[:LANGUAGE_CHARS_MAX] or None,
+        language=found.language[:LANGUAGE_CHARS_MAX] or None,
         canonical=canonical,
         charset=ready.charset,
         nofollow=nofollow,
@@ -183,11 +190,12 @@ def parse(  # noqa: PLR0913 - what an answer says of itself, and what its crawl 
         links_nofollow=len(found.withdrawn),
         links_foreign=links.foreign,
         links_invalid=links.invalid,
-        refresh=_elsewhere(onward, here, base, tracking) if onward else None,
+        refresh=leads,
         withdrawn=_examples(found.withdrawn, base, tracking) if found.withdrawn else (),
         base=base,
+        needs_rendering=leads is None and needs_rendering(ready.html, found.links),
         cut=counted({"links": links.cut, "tags": ready.tags_cut, "canonical": no_canonical})
-        + _beyond(title, description, language),
+        + _beyond(title, description, found.language),
         html=ready.html,
         whole=whole,
     )
@@ -214,8 +222,8 @@ def _tree(html: bytes) -> LexborHTMLParser:
 
 def _look(tree: LexborHTMLParser, addressees: frozenset[str], *, obeys: bool) -> _TreeValues:
     root = tree.root
-    language = root.attributes.get("lang") if root else None
-    found = _TreeValues(addressees=addressees, obeys=obeys, language=language)
+    language = (root.attributes.get("lang") if root else None) or ""
+    found = _TreeValues(addressees=addressees, obeys=obeys, language=language.strip())
     references = found.references
     for node in tree.css(_QUERY):
         tag, attributes = node.tag, node.attributes

@@ -1,0 +1,142 @@
+"""Pages that are empty until their scripts have run: client rendering.
+
+Marks nominate a page, its measured text decides. A mark alone says little: server-rendered pages
+of the same frameworks have mount points, module scripts and state, too.
+
+- Text is what stands outside of tags, scripts, styles, titles and `noscript`, in bytes of UTF-8.
+- A page has its text if it has more than `LINKS_MAX` links or `TEXT_BYTES_MAX` of text, or that
+  much in `noscript`. It needs no script if it has none that a browser runs.
+- A mount point that is empty waits for its scripts. So does a page that Next.js has left to the
+  browser, and one with at most `BARE_BYTES_MAX` of text behind a mount point ("Loading").
+- Other marks (a `noscript` that asks for JavaScript, module scripts, state of frameworks, custom
+  elements) count on a page of `BARE_BYTES_MAX` of text. Neither does so beside a heading, a control
+  or media.
+- Framesets and pages without a mark are none: a page may be empty for reasons of its own.
+
+A page with links costs nothing, one without scripts a look for the first of them, another one its
+tags up to the first text that is too much. A page of more than `TAGS_MAX` tags or `HTML_BYTES_MAX`
+is none, whatever it holds. Scripts that are written in capitals are not seen. What the bounds are
+measured by: docs/rendering.md.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+LINKS_MAX = 10
+TEXT_BYTES_MAX = 300
+BARE_BYTES_MAX = 60
+TAGS_MAX = 1_000
+HTML_BYTES_MAX = 512 * 1024
+# Tags that are looked at first: a page with text has it behind fewer, mostly.
+_TAGS_FIRST = 100
+# Of a tag, and of a script.
+_LOOK_BYTES = 500
+
+_RAW = ("script", "style", "title", "noscript", "textarea", "iframe")
+_CONTENT = "|".join(rf"{name}\b[^<]*+(?:<(?!/{name})[^<]*+)*+" for name in _RAW)
+_INSIDE = r"""(?:[^>"']++|"[^"]*+"|'[^']*+')*+"""
+_TAG = re.compile(
+    rf"(<(?:!--(?:[^-]++|-(?!->))*+|{_CONTENT}|[/!a-z]{_INSIDE})>?+)".encode(), re.IGNORECASE
+)
+_NAME = re.compile(rb"</?[a-z][^\t\n\f\r />]{0,100}+", re.IGNORECASE)
+_TYPE = re.compile(rb"""<[^>]*?\stype\s*=\s*["']?([^"'\s>]*)""", re.IGNORECASE)
+_RUN = re.compile(rb"|module|text/(?:babel|jsx)|.*(?:java|ecma)script", re.IGNORECASE)
+_MOUNT = re.compile(
+    rb"""^<(?:redoc|[a-z][^\s/>]*-(?:root|app))[\s/>]
+    |\s(?:data-)?(?:ng|ui)-view[\s/>=]
+    |\sid\s*=\s*["']?(?:root|app|q-app|svelte|redoc|swagger-ui|__next|__nuxt|___gatsby|__docusaurus
+    |react-?root|(?:app|root|redoc)-(?:root|mount|container))["'\s/>]""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_LEFT = b"BAILOUT_TO_CLIENT_SIDE_RENDERING"
+_MARK = re.compile(
+    rb"""__(?:NEXT_DATA|next_f|NUXT|INITIAL_STATE|PRELOADED_STATE|APOLLO_STATE|sveltekit_)
+    |data-(?:reactroot|server-rendered|sveltekit)|\sng-(?:version|app)|/config/environment["']
+    |^<[a-z]++-""",
+    re.VERBOSE,
+)
+# What a reader uses or looks at with little text; a page that only says to wait has no heading.
+_SEEN = frozenset(
+    b"<audio <button <canvas <embed <form <iframe <input <object <select <textarea <video"
+    b" <h1 <h2 <h3".split()
+)
+
+
+@dataclass(slots=True)
+class _Marks:
+    """What the tags of a page say; `weak` counts on a bare page."""
+
+    runs: bool = False
+    seen: bool = False
+    weak: bool = False
+    # An empty mount point, or what is as good; and the text before the first mount point.
+    strong: bool = False
+    before_mount: int | None = None
+
+
+def needs_rendering(html: bytes, links: int) -> bool:
+    """Whether a page in UTF-8, on which so many links were found, is empty without its scripts."""
+    if links > LINKS_MAX or len(html) > HTML_BYTES_MAX or b"<script" not in html:
+        return False
+    *parts, rest = _TAG.split(html, _TAGS_FIRST)
+    if _text_bytes(parts) > TEXT_BYTES_MAX:
+        return False
+    # Of what has too many tags the last part is the rest.
+    parts += _TAG.split(rest, TAGS_MAX - _TAGS_FIRST)
+    bytes_all = _text_bytes(parts)
+    if bytes_all > TEXT_BYTES_MAX or len(parts) > 2 * TAGS_MAX:
+        return False
+    marks = _marks_of(parts)
+    if marks is None or not marks.runs:
+        return False
+    if marks.strong:
+        return True
+    mounted = marks.before_mount is not None
+    filled = bytes_all - (marks.before_mount or 0)
+    return (mounted or marks.weak) and filled <= BARE_BYTES_MAX and not marks.seen
+
+
+def _text_bytes(parts: list[bytes]) -> int:
+    """Count what stands between tags, without the spaces around it."""
+    return sum([len(text.strip()) for text in parts[::2]])
+
+
+def _marks_of(parts: list[bytes]) -> _Marks | None:
+    """Read the marks of a page off its tags; None where it has its text elsewhere."""
+    marks = _Marks()
+    text_bytes = 0
+    at_mount = False
+    for text, tag in zip(parts[::2], parts[1::2], strict=False):
+        text_bytes += len(text.strip())
+        at_mount = at_mount and not text.strip()
+        named = _NAME.match(tag)
+        if named is None:  # a comment or a doctype
+            continue
+        name = named[0].lower()
+        marks.strong = marks.strong or (at_mount and name.startswith(b"</"))
+        at_mount = False
+        if name == b"<script":
+            _take_script(marks, tag[:_LOOK_BYTES])
+        elif name == b"<noscript":
+            if _text_bytes(_TAG.split(tag[9:], TAGS_MAX)) > TEXT_BYTES_MAX:
+                return None
+            marks.weak = marks.weak or b"javascript" in tag.lower()
+        elif name == b"<frameset":
+            return None
+        elif not name.startswith(b"</"):
+            at_mount = _MOUNT.search(tag, 0, _LOOK_BYTES) is not None
+            if at_mount and marks.before_mount is None:
+                marks.before_mount = text_bytes
+            marks.seen = marks.seen or name in _SEEN
+            marks.strong = marks.strong or _LEFT in tag
+            marks.weak = marks.weak or _MARK.search(tag, 0, _LOOK_BYTES) is not None
+    return marks
+
+
+def _take_script(marks: _Marks, script: bytes) -> None:
+    said = _TYPE.match(script)
+    kind = b"" if said is None else said[1].lower()
+    marks.runs = marks.runs or _RUN.fullmatch(kind) is not None
+    marks.weak = marks.weak or kind == b"module" or _MARK.search(script) is not None

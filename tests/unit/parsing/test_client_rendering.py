@@ -1,0 +1,165 @@
+"""Pages that are empty until their scripts have run, and pages that are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from orbweaver.parsing.client_rendering import (
+    BARE_BYTES_MAX,
+    HTML_BYTES_MAX,
+    LINKS_MAX,
+    TAGS_MAX,
+    TEXT_BYTES_MAX,
+    needs_rendering,
+)
+from orbweaver.parsing.page import parse
+from tests.costs import LINEAR, slope, within
+
+HEAD = '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A title</title>'
+BUILT = '<script type="module" crossorigin src="/assets/index-CizuXTuG.js"></script>'
+CLASSIC = '<script defer="defer" src="/static/js/main.8f2.js"></script>'
+ASKS = "<noscript>You need to enable JavaScript to run this app.</noscript>"
+STATE = '<script id="__NEXT_DATA__" type="application/json">{"props":{"p":"%s"}}</script>'
+PROSE = "<p>A sentence of the kind that pages have, of some length and of no interest.</p>"
+
+
+def needed(body: str, *, head: str = "", links: int = 0) -> bool:
+    """Whether a page needs scripts for its text."""
+    html = f"{HEAD}{head}</head><body>{body}{'<a href=/x></a>' * links}</body></html>"
+    return parse(html.encode(), "https://example.com/", "text/html").needs_rendering
+
+
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [
+        (BUILT, '<div id="root"></div>'),
+        (BUILT, "<div id=app></div>"),
+        (BUILT, "<div id='app'>\n <!-- filled later -->\n </div>"),
+        (CLASSIC, ASKS + '<div id="root"></div>'),
+        ("", ASKS.replace("You", "<strong>You") + '<div id="app"></div><script src=a.js></script>'),
+        (f"<style>{'a{b:c}' * 9_000}</style>",
+         '<app-root></app-root><script src="main.js" type="module"></script>'),
+        ("", '<shop-app base="/">Loading…</shop-app>' + BUILT),
+        ("", '<div id="__next"></div>' + STATE % "x" + CLASSIC),
+        (STATE % ("x" * 400_000), '<div id="__next"></div>' + CLASSIC),
+        ("", '<div id="__next"><div class="spinner"><img src=logo.svg></div></div>' + CLASSIC),
+        ("", "<div id=__nuxt></div><script>window.__NUXT__={}</script>" + CLASSIC),
+        ("", "<p>Loading…</p><script>(self.__next_f=self.__next_f||[]).push([0])</script>"),
+        ("", f'<template data-dgst="BAILOUT_TO_CLIENT_SIDE_RENDERING"></template>{PROSE}{CLASSIC}'),
+        ("", '<div style="display: contents"><script>{__sveltekit_1={base:""}}</script></div>'),
+        ("", '<div id="swagger-ui"></div><script src="./bundle.js" charset="UTF-8"> </script>'),
+        ("", "<redoc spec-url=x.json></redoc><script src=redoc.js></script>"),
+        ("", "<div ng-view></div><script src=angular.js></script>"),
+        ("", '<astro-island client="only"></astro-island><script>x</script>'),
+        ("", "<div id=main data-reactroot></div>" + CLASSIC),
+        ("", ASKS + "<div class=page></div>" + CLASSIC),
+        ("", "<header>A shop</header><div id=root></div><footer>Imprint</footer>" + CLASSIC),
+        ("", "<div id=app><p>Please wait</p></div><script type=text/babel></script>"),
+        ("", "<DIV ID=ROOT></DIV>" + BUILT),
+        ("", "<div id=root>" + BUILT),
+    ],
+)  # fmt: skip
+def test_pages_that_wait_for_their_scripts(head: str, body: str) -> None:
+    """Marks of what is built today, with next to no text."""
+    assert needed(body, head=head)
+
+
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [
+        # Rendered on the server, by the same frameworks.
+        (BUILT, f'<div id="root" data-reactroot><h1>Hours</h1>{PROSE * 5}</div>' + ASKS),
+        ("", f'<div id="__next"><main>{PROSE * 5}</main></div>' + STATE % "x" + CLASSIC),
+        ("", f"<div id=__nuxt><p>{'Text. ' * 60}</p></div>" + BUILT),
+        ("", f'<app-root ng-version="22">{PROSE * 5}</app-root>' + BUILT),
+        ("", "<div id=__nuxt><h1>Hours</h1><p>Nine to five.</p></div>" + BUILT),
+        ("", f"<main>{PROSE * 5}</main><div id=app></div>" + BUILT),
+        ("", '<div id="__next"><form><input name=user><input name=word></form></div>' + CLASSIC),
+        ("", '<div hidden id="S:0">' + PROSE * 5 + "</div><script>self.__next_f.push(1)</script>"),
+        # Empty for reasons of their own.
+        ("", ""),
+        ("", "<script>location.href='/new'</script>"),
+        ("", "<img src=large.jpg><script src=zoom.js></script>"),
+        ("", "<script src=count.js></script>"),
+        ("<meta http-equiv=refresh content='0; url=/new'>", "<div id=root></div>" + BUILT),
+        ("", "<h1>404</h1><p>Not found</p><script src=count.js></script>"),
+        ("", "<canvas></canvas><script type=module src=game.js></script>"),
+        ("", "<iframe src=/inner></iframe>" + BUILT),
+        # Nothing to run.
+        ("", "<div id=root></div>"),
+        ("", '<div id=root></div><script type="application/ld+json">{}</script>'),
+        ("", '<div id=root></div><script type="text/template"><p></script>'),
+        ("", "<div id=root></div><noscript><script src=x.js></script></noscript>"),
+        # What is read without scripts.
+        ("", f"<div id=root></div><noscript>{PROSE * 5}</noscript>" + BUILT),
+        # Words of marks that are none.
+        ("", "<div id=rooted></div><p>id=root</p>" + CLASSIC),
+        ("", "<!-- <div id=root></div> -->" + CLASSIC),
+        ("", "<script>'<div id=root></div>'</script>"),
+        ("", f"<noscript>Text and pictures.</noscript>{CLASSIC}"),
+    ],
+)  # fmt: skip
+def test_pages_that_have_their_text(head: str, body: str) -> None:
+    """Marks beside text, and pages that are empty without marks."""
+    assert not needed(body, head=head)
+
+
+def test_a_frameset_has_its_text_elsewhere() -> None:
+    """Its frames are links."""
+    html = HEAD + BUILT + "<frameset><frame src=/a></frameset>"
+    assert not parse(html.encode(), "https://example.com/", "text/html").needs_rendering
+
+
+def test_a_header_sends_on_as_well() -> None:
+    """A page that leads elsewhere is not asked what it would show."""
+    html = f"{HEAD}<div id=root></div>{BUILT}".encode()
+    page = parse(html, "https://example.com/", "text/html", refresh="0; url=/new")
+    assert not page.needs_rendering
+
+
+def test_the_bounds() -> None:
+    """Each decides by one more: links, text, text behind a mount point, tags, bytes."""
+    shell = "<div id=root></div>" + BUILT
+    assert needed(shell, links=LINKS_MAX)
+    assert not needed(shell, links=LINKS_MAX + 1)
+    assert needed(f"<p>{'x' * TEXT_BYTES_MAX}</p>{shell}")
+    assert not needed(f"<p>{'x' * (TEXT_BYTES_MAX + 1)}</p>{shell}")
+    assert needed(f"<div id=root><p>{'x' * BARE_BYTES_MAX}</p></div>" + BUILT)
+    assert not needed(f"<div id=root><p>{'x' * (BARE_BYTES_MAX + 1)}</p></div>" + BUILT)
+    assert needed(shell + "<i>" * (TAGS_MAX - 40))
+    assert not needed(shell + "<i>" * TAGS_MAX)
+    assert needed(shell, head=f"<style>{'x' * (HTML_BYTES_MAX - 1_000)}</style>")
+    assert not needed(shell, head=f"<style>{'x' * HTML_BYTES_MAX}</style>")
+
+
+ATTACKS = {
+    "mount points": b"<div id=app></div>",
+    "nesting": b"<div>",
+    "links in a script": b"<script>" + b"<" * 999,
+    "ends in a script": b"<script>" + b"</scrip" * 99,
+    "comments": b"<!--",
+    "quotes": b"<a ' \"",
+    "names": b"<a-roo" + b"-roo" * 999 + b">",
+    "names in names": b"<a" * 999 + b">",
+    "attributes": b"<div " + b" id " * 900 + b">",
+    "spaces": b"<div id" + b" " * 999 + b">",
+    "types": b"<script " + b" type   " * 99 + b"></script>",
+    "noscript": b"<noscript>",
+    "tags of a noscript": b"<noscript>" + b"<b>" * 999 + b"</noscript>",
+    "no tags": b"< ",
+}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_page_that_is_made_to_cost_is_read_in_linear_time(name: str) -> None:
+    """As large as a page may be that is looked at at all."""
+    piece = ATTACKS[name]
+
+    def looking(size: int) -> Callable[[], bool]:
+        html = b"<script></script>" + piece * (size // len(piece) - 1)
+        return lambda: needs_rendering(html, 0)
+
+    assert slope(looking, (HTML_BYTES_MAX // 4, HTML_BYTES_MAX)) < LINEAR
+    assert within(0.3, looking(HTML_BYTES_MAX))
