@@ -68,6 +68,7 @@ def still(record: PageRecord, before: PageRecord) -> PageRecord:
         items_invalid=before.items_invalid,
         extracted=before.extracted,
         cut=before.cut,
+        needs_rendering=before.needs_rendering,
     )
 
 

@@ -76,6 +76,10 @@ class PageRecord:
         str | None,
         "what is cut or withheld: parts with counts, text=30122 links=20; empty: nothing (limits)",
     ] = None
+    needs_rendering: Annotated[
+        bool | None,
+        "true: it is empty until its scripts have run; empty: that is not known (rendering)",
+    ] = None
     extracted: tuple[Item, ...] = field(default=(), metadata={"column": False})
 
 

@@ -77,6 +77,9 @@ def page_record(
     `cut` is what was left out when its page was read.
     """
     response = answer if isinstance(answer, Response) else None
+    cuts = joined(cut, _cuts_of(end, response))
+    # Of a page that broke off the text may be in the rest.
+    empty = page is not None and page.needs_rendering and "body" not in dict(cuts)
     headers = response.headers if response else {}
     body = response.body if response else None
     return PageRecord(
@@ -102,7 +105,8 @@ def page_record(
         etag=_line(headers.get("etag"), HEADER_CHARS_MAX),
         last_modified=_line(headers.get("last-modified"), HEADER_CHARS_MAX),
         error=_cut(end.error, ERROR_CHARS_MAX),
-        cut=written(joined(cut, _cuts_of(end, response))),
+        cut=written(cuts),
+        needs_rendering=True if empty else None,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from hashlib import sha256
 
 import pytest
@@ -65,6 +66,22 @@ def test_a_page_is_recorded_with_all_that_is_known() -> None:
         etag='"e"',
         last_modified="Sat, 21 Nov 2026 09:00:00 GMT",
     )
+
+
+def test_a_page_that_waits_for_its_scripts_is_recorded_as_such() -> None:
+    """The column is empty for any other page, and for one that broke off: its rest may have it."""
+    body = b"<title>Shop</title><div id=root></div><script type=module src=/a.js></script>"
+    page = parse(body, URL, "text/html")
+    answer = Response(status=200, headers={}, body=body)
+    record = page_record("c", TARGET, FETCHED, NOW_MS, answer=answer, page=page)
+    assert record.needs_rendering is True
+    assert from_fields(to_fields(record)) == record
+    broken = replace(answer, truncated=True)
+    record = page_record("c", TARGET, FETCHED, NOW_MS, answer=broken, page=page)
+    assert record.needs_rendering is None
+    whole = parse(BODY, URL, "text/html")
+    record = page_record("c", TARGET, FETCHED, NOW_MS, answer=answer, page=whole)
+    assert "needs_rendering" not in to_fields(record)
 
 
 def test_headers_are_recorded_as_a_printable_line() -> None:
