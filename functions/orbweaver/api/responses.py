@@ -19,7 +19,7 @@ from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.cuts import COUNTER
 from orbweaver.model.item import Item
 from orbweaver.model.outcome import Outcome
-from orbweaver.model.page_record import PageRecord
+from orbweaver.model.page_record import NEEDS_RENDERING, PageRecord
 
 Moment = Annotated[str, Fits(form="date-time", example="2026-11-21T09:00:00.000Z")]
 Next = Annotated[str | None, Fits(says="the cursor of the next page; null on the last one")]
@@ -74,6 +74,7 @@ class Progress:
     reasons: Annotated[Mapping[str, Counts], Fits(says="by outcome")]
     refused: Counts
     incomplete: Annotated[Counts, Fits(says="pages that are cut, by part")]
+    needs_rendering: Annotated[int, Fits(says="pages that are empty until their scripts have run")]
     retries: int
     deferrals: int
     bytes: int
@@ -95,6 +96,7 @@ class Progress:
             reasons={outcome: _below(total, outcome) for outcome in Outcome},
             refused=_below(total, "refused"),
             incomplete=_below(total, COUNTER),
+            needs_rendering=total.get(NEEDS_RENDERING, 0),
             retries=total.get("retries", 0),
             deferrals=total.get("deferrals", 0),
             bytes=total.get("bytes", 0),

@@ -13,6 +13,7 @@ from orbweaver.cli.live.status import View
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.cuts import COUNTER, PAGES
 from orbweaver.model.outcome import Outcome, Refusal
+from orbweaver.model.page_record import NEEDS_RENDERING
 
 # What is typed next, most of the time.
 QUERY = "SELECT url, status, title FROM pages LIMIT 10"
@@ -33,6 +34,7 @@ def lines(view: View, written: Written | None = None, before: str = "") -> list[
     said = {
         "nofollow": withdrawn(view),
         "cut": incomplete(view),
+        "scripts": unrendered(view),
         "items": items(view),
         "cost": cost(view),
     }
@@ -64,6 +66,16 @@ def incomplete(view: View) -> str:
         return ""
     number, which = text.plural(pages, "page"), f"orbweaver report {view.crawl.id}"
     return f"of {number}: {counted(parts)} (column `cut`; {which})"
+
+
+def unrendered(view: View) -> str:
+    """Count the pages that are empty until their scripts have run; nothing where there are none."""
+    number = view.of(NEEDS_RENDERING)
+    if not number:
+        return ""
+    pages = view.of(Outcome.FETCHED) + view.of(Outcome.UNCHANGED)
+    what = f"{number:,} of {text.plural(pages, 'page')} need scripts to show anything"
+    return f"{what} (column `{NEEDS_RENDERING}`; orbweaver report {view.crawl.id})"
 
 
 def withdrawn(view: View) -> str:

@@ -25,12 +25,14 @@ from orbweaver.control.crawl_control import Status
 from orbweaver.model.crawl import Counts, State
 from orbweaver.model.cuts import COUNTER
 from orbweaver.model.outcome import Outcome
+from orbweaver.model.page_record import NEEDS_RENDERING
 
 Samples: TypeAlias = Iterable[tuple[tuple[str, ...], float]]
 Read: TypeAlias = Callable[[Counts], Samples]
 
 CRAWLS_MAX = 50
 CUT = "Pages of which a part is cut or withheld"
+EMPTY = "Pages that are empty until their scripts have run"
 
 
 def _one(key: str) -> Read:
@@ -79,6 +81,7 @@ _COUNTERS: tuple[tuple[str, str, str, tuple[str, ...], Read], ...] = (
     ("urls_ended", "", "URLs that have an outcome, and why", ("outcome", "reason"), _ended),
     ("links_refused", "", "Links that never became URLs", ("reason",), _within("refused")),
     ("pages_incomplete", "", CUT, ("part",), _within(COUNTER)),
+    ("pages_needing_rendering", "", EMPTY, (), _one(NEEDS_RENDERING)),
     ("items", "", "Items that rules found, and whether they fit", ("valid",), _items),
     ("cost", "dollars", "The estimate that a crawl's budget counts", (), _cost),
     ("units", "", "What AWS bills, as metered", ("term",), _units),

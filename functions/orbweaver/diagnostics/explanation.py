@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from orbweaver.budget.budget_rules import reasons_of
 from orbweaver.diagnostics.host_status import why_blocked
+from orbweaver.diagnostics.refusal_report import NEEDED
 from orbweaver.diagnostics.rule_texts import (
     moment,
     rules_words,
@@ -337,6 +338,8 @@ def _record(record: PageRecord) -> Iterator[tuple[str, str]]:
         yield ("leads to" if leads else "error"), record.error
     if record.cut is not None:
         yield "cut", told(record.cut)
+    if record.needs_rendering:
+        yield "scripts", NEEDED
     if record.body_key is not None:
         yield "body", f"{record.body_key}, {record.body_length} bytes from {record.body_offset}"
     elif record.outcome in (Outcome.FETCHED, Outcome.UNCHANGED):

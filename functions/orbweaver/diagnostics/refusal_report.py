@@ -1,4 +1,4 @@
-"""A report on what a crawl left out: links refused, URLs skipped and failed, pages cut.
+"""A report on what a crawl left out: links refused, URLs skipped and failed, pages cut or empty.
 
 Counts are the crawl's counters. Examples of what was claimed come from page records; those of what
 was refused are what workers kept, written so that they may be shown. What ended because
@@ -12,13 +12,20 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from orbweaver.frontier.pack_result import SAMPLES_MAX
+from orbweaver.frontier.yield_drop import pages_of
 from orbweaver.model.crawl import Counts, Crawl
 from orbweaver.model.cuts import COUNTER, PAGES, PARTS, parts_of
 from orbweaver.model.outcome import Outcome, Reason, Refusal, known
-from orbweaver.model.page_record import PageRecord
+from orbweaver.model.page_record import NEEDS_RENDERING, PageRecord
 
 REFUSED = "refused"
-KINDS = (REFUSED, str(Outcome.SKIPPED), str(Outcome.FAILED), COUNTER)
+KINDS = (REFUSED, str(Outcome.SKIPPED), str(Outcome.FAILED), COUNTER, NEEDS_RENDERING)
+# The reason of pages that need rendering, and its meaning.
+SCRIPTS = "scripts"
+NEEDED = (
+    "it is empty until its scripts have run, and no crawl runs them: text and links of it are not"
+    " seen (a guess by its marks and its little text)"
+)
 # Records that are looked at for examples: the rare ones may go without.
 RECORDS_MAX = 20_000
 
@@ -28,7 +35,8 @@ class Skipped:
     """One reason: how often, what it means, and some URLs that it was the reason for.
 
     `kind` is `refused` for links that were never claimed, `incomplete` for pages of which the
-    part that `reason` names is not whole, or else an outcome. Of refused links `taken` counts the
+    part that `reason` names is not whole, `needs_rendering` for pages that are empty until their
+    scripts have run, or else an outcome. Of refused links `taken` counts the
     examples that were asked for all the same, since another page leads to them by a way that fits;
     they are none of `samples`.
     """
@@ -47,11 +55,13 @@ class Skipped:
 class Report:
     """All that a crawl left out, by reason; most frequent first within a kind.
 
-    `nothing_new` says that it ended without one URL: all that it began at was seen before.
+    `pages` counts those that could be read, `nothing_new` says that it ended without one URL: all
+    that it began at was seen before.
     """
 
     crawl: Crawl
     skipped: tuple[Skipped, ...]
+    pages: int = 0
     nothing_new: bool = False
 
 
@@ -85,6 +95,7 @@ class Examples:
         self.looked_at += 1
         keys = [(str(record.outcome), str(record.reason))]
         keys += [(COUNTER, name) for name, _ in parts_of(record.cut)] if record.cut else []
+        keys += [(NEEDS_RENDERING, SCRIPTS)] if record.needs_rendering else []
         for key in keys:
             if key in self.wanted:
                 self.found.setdefault(key, []).append(record.url)
@@ -123,20 +134,25 @@ def report_of(
         lines.append(skipped)
     lines.sort(key=lambda line: (KINDS.index(line.kind), -line.count, line.reason))
     nothing_new = not crawl.live and not total.get("claimed") and not lines
-    return Report(crawl=crawl, skipped=tuple(lines), nothing_new=nothing_new)
+    pages = pages_of(total)
+    return Report(crawl=crawl, skipped=tuple(lines), pages=pages, nothing_new=nothing_new)
 
 
 def _counts(total: Counts) -> list[tuple[str, str, int]]:
     counts = []
     for key, count in total.items():
         kind, dot, reason = key.partition(".")
-        if dot and count and kind in KINDS and key != f"{COUNTER}.{PAGES}":
+        if key == NEEDS_RENDERING and count:
+            counts.append((kind, SCRIPTS, count))
+        elif dot and count and kind in KINDS and key != f"{COUNTER}.{PAGES}":
             counts.append((kind, reason, count))
     return counts
 
 
 def _means(kind: str, reason: str) -> str:
     """Say what a reason means; counters may be of another release."""
+    if kind == NEEDS_RENDERING:
+        return NEEDED
     if kind == COUNTER:
         return PARTS.get(reason, "")
     if kind == REFUSED:

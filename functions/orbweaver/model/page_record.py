@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # Not written: there are many, and what has none is of the first version.
 VERSION, WHAT = 1, "a page record"
+# The counter of pages of which this column is true.
+NEEDS_RENDERING = "needs_rendering"
 DAY_MS = 86_400_000
 HEADER_CHARS_MAX = 200
 DESCRIPTION_CHARS_MAX = 500

@@ -9,6 +9,7 @@ import pytest
 from orbweaver.model.crawl import Stop
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.politeness.host_schedule import Host
+from tests.memory.world import ShardItem
 from tests.unit.cli.fakes import NOW_MS, SITE, Machine, Row, Stage
 
 ID = "shop-20261121-090000"
@@ -105,6 +106,18 @@ def test_report_says_what_may_be_done(stage: Stage) -> None:
     assert f"`orbweaver explain URL` names the page with the link; `orbweaver retry {ID}`" in (
         stage.said
     )
+
+
+def test_report_says_which_pages_need_scripts(ended: Stage) -> None:
+    """How many of how many, and what may be done: no crawl renders them."""
+    counts = ended.world.shards[ID, 0].counts
+    ended.world.shards[ID, 0] = ShardItem(counts={**counts, "needs_rendering": 1})
+    assert ended.run("report shop") == 0
+    pages = counts["fetched"]
+    assert f"pages that need scripts: 1 of {pages} ({100 / pages:.1f} %)" in ended.said
+    assert "remedy: look for a sitemap of the site" in ended.said
+    assert ended.run("report shop --json") == 0
+    assert ended.objects()[-1]["pages"] == pages
 
 
 def test_report_leaves_out_what_was_crawled_after_all(ended: Stage) -> None:

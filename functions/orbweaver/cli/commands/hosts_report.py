@@ -12,10 +12,11 @@ from orbweaver.cli.command import answer, command, newest, repeated
 from orbweaver.cli.exit_codes import OK
 from orbweaver.cli.session import Surroundings, chosen
 from orbweaver.diagnostics.host_status import HostView
-from orbweaver.diagnostics.refusal_report import Report, Skipped
+from orbweaver.diagnostics.refusal_report import SCRIPTS, Report, Skipped
 from orbweaver.diagnostics.rule_texts import moment
 from orbweaver.model.cuts import COUNTER
 from orbweaver.model.outcome import Reason
+from orbweaver.model.page_record import NEEDS_RENDERING
 
 HEAD = ("host", "claimed", "ended", "failed", "queued", "delay", "robots.txt", "next request")
 UNKNOWN = "-"
@@ -24,12 +25,14 @@ TITLES = {
     "skipped": "URLs that were skipped",
     "failed": "URLs that failed",
     COUNTER: "parts of pages that are cut",
+    NEEDS_RENDERING: "pages that need scripts",
 }
 # What a person may do about it, where the meaning does not say it.
 REMEDIES: Mapping[str, str] = {
     Reason.CONTENT_TYPE: "--exclude spares the requests, --bodies all stores such files",
     Reason.HTTP_CLIENT_ERROR: "`orbweaver explain URL` names the page with the link; `orbweaver"
     " retry {id}` asks again",
+    SCRIPTS: "look for a sitemap of the site, and for the API that its scripts ask",
 }
 
 
@@ -72,6 +75,7 @@ async def report(arguments: Namespace, around: Surroundings) -> int:
         found = await session.control.report(arguments.which)
     body: dict[str, Any] = {"type": "report", "crawl": found.crawl.id}
     body["skipped"] = [asdict(line) for line in found.skipped]
+    body["pages"] = found.pages
     body["nothing_new"] = found.nothing_new
     answer(arguments, around, body, *_lines(found))
     return OK
@@ -95,7 +99,9 @@ def _lines(found: Report) -> list[str]:
         if not those:
             continue
         total = sum(line.count for line in those)
-        lines += ["", f"{title}: {total:,}"]
+        of = f" of {found.pages:,}" if kind == NEEDS_RENDERING else ""
+        share = f" ({100 * total / found.pages:.1f} %)" if of and found.pages else ""
+        lines += ["", f"{title}: {total:,}{of}{share}"]
         rows = [(f"{line.count:,}", line.reason, _meaning(line)) for line in those]
         for line, row in zip(those, text.table(rows, right=(0,)), strict=True):
             lines += [f"  {row}", *(f"      {text.cut(url, 200)}" for url in line.samples)]

@@ -23,6 +23,7 @@ from orbweaver.control.crawl_control import Status
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.cuts import COUNTER
 from orbweaver.model.outcome import Outcome
+from orbweaver.model.page_record import NEEDS_RENDERING
 from orbweaver.politeness.host_schedule import Host
 
 WORKING = (State.RUNNING, State.STOPPING)
@@ -200,6 +201,7 @@ def as_json(view: View) -> dict[str, Any]:
         "reasons": {str(outcome): view.reasons(outcome) for outcome in Outcome},
         "refused": view.reasons("refused"),
         "incomplete": view.reasons(COUNTER),
+        "needs_rendering": view.of(NEEDS_RENDERING),
         "retries": view.of("retries"),
         "deferrals": view.of("deferrals"),
         "bytes": view.of("bytes"),

@@ -83,7 +83,7 @@ function LeftOut({ shown }) {
   const [report, setReport] = useState(/** @type {any} */ (null));
   const [trouble, setTrouble] = useState(null);
   const refused = Object.entries(shown.refused);
-  if (!refused.length && !Object.keys(shown.incomplete).length && !shown.outcomes.skipped) return null;
+  if (!refused.length && !Object.keys(shown.incomplete).length && !shown.outcomes.skipped && !shown.needs_rendering) return null;
   return html`<section class="panel" aria-labelledby="left-out">
     <div class="heading"><h2 id="left-out">Left out</h2>${!report && html`<${Act} kind="quiet" label="With meanings and examples" act=${() => ask(`/api/crawls/${encodeURIComponent(shown.crawl)}/report`).then(setReport)} done=${setTrouble} />`}</div>
     <${Warning} trouble=${trouble} />
@@ -91,7 +91,7 @@ function LeftOut({ shown }) {
     ${report
       ? report.skipped.map((/** @type {any} */ one) => html`<tr><th scope="row">${words(one.kind)}: ${words(one.reason)}<div class="muted">${one.means}</div>
           <ul class="samples">${one.samples.map((/** @type {string} */ url) => html`<li><${Address} url=${url} crawl=${shown.crawl} /></li>`)}</ul></th><td class="n">${number(one.count)}</td></tr>`)
-      : [...refused.map(([reason, count]) => [`link refused: ${words(reason)}`, count]), ...Object.entries(shown.incomplete).map(([part, count]) => [`part cut: ${words(part)}`, count])].map(([text, count]) => html`<tr><th scope="row">${text}</th><td class="n">${number(/** @type {any} */ (count))}</td></tr>`)}
+      : [...refused.map(([reason, count]) => [`link refused: ${words(reason)}`, count]), ...Object.entries(shown.incomplete).map(([part, count]) => [`part cut: ${words(part)}`, count]), ...(shown.needs_rendering ? [["page that needs scripts", shown.needs_rendering]] : [])].map(([text, count]) => html`<tr><th scope="row">${text}</th><td class="n">${number(/** @type {any} */ (count))}</td></tr>`)}
     </tbody></table></div>
   </section>`;
 }

@@ -1,0 +1,79 @@
+"""Pages that need scripts: counted, and said wherever a crawl or a URL is asked about."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from orbweaver.cli import crawl_summary, gauges
+from orbweaver.cli.live.status import as_json
+from orbweaver.diagnostics.explanation import explain
+from orbweaver.diagnostics.refusal_report import Examples, report_of
+from orbweaver.frontier.pack_result import PackResult
+from orbweaver.model.crawl import State
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import PageRecord
+from tests.unit.cli.views import view_of
+from tests.unit.diagnostics.facts import CRAWL, facts, said
+
+URL = "https://example.com/a"
+RECORD = PageRecord(
+    crawl="c",
+    url=URL,
+    outcome=Outcome.FETCHED,
+    reason=Reason.OK,
+    fetched_at=0,
+    depth=0,
+    needs_rendering=True,
+)
+COUNTS = {"claimed": 7, "fetched": 3, "fetched.ok": 3, "unchanged": 1, "needs_rendering": 3}
+
+
+def test_pages_that_need_scripts_are_counted() -> None:
+    """Those that are still the same as well; others not at all."""
+    result = PackResult("c")
+    result.end(RECORD)
+    result.end(replace(RECORD, url=f"{URL}2", needs_rendering=None))
+    result.end(replace(RECORD, url=f"{URL}3", outcome=Outcome.UNCHANGED))
+    assert result.journal([], 0).counts["needs_rendering"] == 2
+
+
+def test_a_report_says_how_many_of_the_pages() -> None:
+    """With examples, behind all that was left out."""
+    examples = Examples.of(COUNTS)
+    examples.see(replace(RECORD, url=f"{URL}0", needs_rendering=None))
+    examples.see(RECORD)
+    report = report_of(CRAWL, {**COUNTS, "incomplete.text": 1}, examples, {})
+    *_, line = report.skipped
+    assert (line.kind, line.reason, line.count) == ("needs_rendering", "scripts", 3)
+    assert (line.samples, report.pages) == ((URL,), 4)
+    assert line.means.startswith("it is empty until its scripts have run")
+
+
+def test_an_explanation_says_that_a_page_needs_scripts() -> None:
+    """Of no other page."""
+    url = facts().reference
+    assert "empty until its scripts have run" in said(facts(record=replace(RECORD, url=url)))
+    other = facts(record=replace(RECORD, url=url, needs_rendering=None))
+    assert not any(one.about == "scripts" for one in explain(other).statements)
+
+
+def test_the_end_of_a_crawl_says_so() -> None:
+    """A line with the column and the command that says more; none where no page needs any."""
+    view = view_of(COUNTS, state=State.FINISHED)
+    (line,) = (line for line in crawl_summary.lines(view) if line.startswith("scripts"))
+    assert line == (
+        "scripts  3 of 4 pages need scripts to show anything"
+        " (column `needs_rendering`; orbweaver report shop-20261121-090000)"
+    )
+    others = view_of({**COUNTS, "needs_rendering": 0}, state=State.FINISHED)
+    assert not any(line.startswith("scripts") for line in crawl_summary.lines(others))
+
+
+def test_machines_are_told() -> None:
+    """In the status of a crawl, and by Prometheus."""
+    view = view_of(COUNTS, state=State.FINISHED)
+    assert as_json(view)["needs_rendering"] == 3
+    (family,) = (
+        one for one in gauges.families([view.reading.status], None) if "needing" in one.name
+    )
+    assert [sample.value for sample in family.samples] == [3]
