@@ -43,6 +43,7 @@ DURATION_SHARE_MAX = 0.95
 # What a share is taken of, at least.
 SHARED_MIN = 20
 ERROR_PERCENT_MAX = 10
+NEEDS_RENDERING_PERCENT_MAX = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,15 +119,27 @@ def invalid_share(stack: str) -> cloudwatch.MathExpression:
     return _share(stack, "invalid", found, of=[*found])
 
 
+def needing_share(stack: str) -> cloudwatch.MathExpression:
+    """How many percent of the pages of an hour are empty until their scripts have run."""
+    pages = {"fetched": Metric.FETCHED, "unchanged": Metric.UNCHANGED}
+    named = {"needing": Metric.NEEDS_RENDERING, **pages}
+    return _share(stack, "needing", named, of=[*pages], period=Duration.hours(1))
+
+
 def _share(
-    stack: str, part: str, named: dict[str, Metric], of: list[str]
+    stack: str,
+    part: str,
+    named: dict[str, Metric],
+    of: list[str],
+    *,
+    period: Duration = PERIOD,
 ) -> cloudwatch.MathExpression:
     whole = " + ".join(f"FILL({name}, 0)" for name in of)
     whole = f"({whole})" if len(of) > 1 else whole
     return cloudwatch.MathExpression(
         expression=f"IF({whole} >= {SHARED_MIN}, 100 * FILL({part}, 0) / {whole}, 0)",
-        using_metrics={name: ours(stack, metric) for name, metric in named.items()},
-        period=PERIOD,
+        using_metrics={name: ours(stack, metric, period=period) for name, metric in named.items()},
+        period=period,
         label=f"{part} (%)",
     )
 
@@ -218,7 +231,7 @@ def watches(config: Config, parts: Parts) -> list[Watch]:
 
 
 def watches_paid(config: Config) -> list[Watch]:
-    """List the alarms that cost something: $0.40 a month for four metrics."""
+    """List the alarms that cost something: $0.70 a month for seven metrics."""
     return [
         Watch(
             name="ErrorRate",
@@ -246,6 +259,14 @@ def watches_paid(config: Config) -> list[Watch]:
             above=config.yield_drop_percent,
             meaning="A run brought fewer pages than the one before: the event crawl.fell_short in"
             " the worker's log names it",
+            command="orbweaver report",
+        ),
+        Watch(
+            name="NeedsRendering",
+            metric=needing_share(config.stack_name),
+            above=NEEDS_RENDERING_PERCENT_MAX,
+            meaning=f"More than {NEEDS_RENDERING_PERCENT_MAX} % of the pages of an hour are empty"
+            " until their scripts have run: a crawl sees next to nothing of them",
             command="orbweaver report",
         ),
     ]

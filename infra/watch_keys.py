@@ -15,7 +15,8 @@ class WatchKeys(ItemKeys):
     alarms: str = choice(
         "free",
         ("free", "all"),
-        "all: also ErrorRate, ExportMissing and YieldDrop, $0.40 a month, idle or not",
+        "all: also ErrorRate, ExportMissing, YieldDrop and NeedsRendering, $0.70 a month, idle or"
+        " not",
     )
     export_missing_h: int = number(
         26, 1, 168, "hours without an export until the alarm ExportMissing is raised"

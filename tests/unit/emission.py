@@ -39,7 +39,7 @@ PRICE = Field(name="price", where=".price", type=ValueKind.PRICE, required=True)
 BOOKS = ItemRule(name="books", match="/book", fields=(PRICE,))
 BLOCKED = "https://blocked.example"
 ROBOTS = b"User-agent: *\nDisallow: /private"
-LINKS = ("/book1", "/book2", "/gone", "/private", "/moved", "/flaky")
+LINKS = ("/book1", "/book2", "/gone", "/private", "/moved", "/flaky", "/app")
 
 
 @dataclass
@@ -124,6 +124,8 @@ def crawl_everything(function: Function, container: app_container.Container) -> 
         web.put(SITE + path, answer(200, priced % price, content_type="text/html", etag=path))
     web.put(f"{SITE}/moved", answer(301, location="/book1"))
     web.put(f"{SITE}/flaky", answer(500), html())
+    empty = b"<div id=app></div><script src=app.js></script>"
+    web.put(f"{SITE}/app", answer(200, empty, content_type="text/html"))
     crawl = replace(
         CRAWL, seeds=(HOME,), seeds_planned=1, obey_robots=True, items=(BOOKS,), pages_before=100
     )

@@ -19,6 +19,7 @@ from enum import StrEnum
 
 from orbweaver.model.crawl import Counts
 from orbweaver.model.outcome import FAILURES, Outcome, Reason
+from orbweaver.model.page_record import NEEDS_RENDERING
 
 NAMESPACE = "Orbweaver"
 DIMENSIONS = STACK, SERVICE = "stack", "service"
@@ -52,6 +53,7 @@ class Metric(StrEnum):
     RETRIES = "retries"
     DEFERRALS = "deferrals"
     SEEDS = "seeds"
+    NEEDS_RENDERING = "NeedsRendering"
     ITEMS_VALID = "ItemsValid"
     ITEMS_INVALID = "ItemsInvalid"
     # each answer of the web
@@ -96,6 +98,7 @@ def counted(counts: Counts) -> Iterator[tuple[Metric, int]]:
     sums = {
         Metric.URLS_ENDED: sum(counts.get(outcome, 0) for outcome in Outcome),
         Metric.ROBOTS_REFUSED: sum(counts.get(key, 0) for key in _ROBOTS),
+        Metric.NEEDS_RENDERING: counts.get(NEEDS_RENDERING, 0),
         Metric.ITEMS_VALID: found - invalid,
         Metric.ITEMS_INVALID: invalid,
     }

@@ -22,6 +22,7 @@ COUNTS = {
     "received_bytes": 900,
     "bytes": 700,
     "retries": 0,
+    "needs_rendering": 2,
     "items": 4,
     "items_invalid": 1,
 }
@@ -36,6 +37,7 @@ def test_what_is_counted() -> None:
         Metric.FAILED: 3,
         Metric.ROBOTS_REFUSED: 2,
         Metric.BYTES: 700,
+        Metric.NEEDS_RENDERING: 2,
         Metric.ITEMS_VALID: 3,
         Metric.ITEMS_INVALID: 1,
     }
