@@ -36,9 +36,12 @@ _LOOK_BYTES = 500
 
 _RAW = ("script", "style", "title", "noscript", "textarea", "iframe")
 _CONTENT = "|".join(rf"{name}\b[^<]*+(?:<(?!/{name})[^<]*+)*+" for name in _RAW)
-_INSIDE = r"""(?:[^>"']++|"[^"]*+"|'[^']*+')*+"""
+_INSIDE = r"""[^>"']*+(?:"[^"]*+"[^>"']*+|'[^']*+'[^>"']*+)*+"""
+_COMMENT = "!--(?:[^-]++|-(?!->))*+"
+# First what begins with a letter that no name of `_RAW` does: a quarter less time.
 _TAG = re.compile(
-    rf"(<(?:!--(?:[^-]++|-(?!->))*+|{_CONTENT}|[/!a-z]{_INSIDE})>?+)".encode(), re.IGNORECASE
+    rf"(<(?:[/a-hj-mo-ru-z]{_INSIDE}|{_COMMENT}|{_CONTENT}|[!a-z]{_INSIDE})>?+)".encode(),
+    re.IGNORECASE,
 )
 _NAME = re.compile(rb"</?[a-z][^\t\n\f\r />]{0,100}+", re.IGNORECASE)
 _TYPE = re.compile(rb"""<[^>]*?\stype\s*=\s*["']?([^"'\s>]*)""", re.IGNORECASE)
