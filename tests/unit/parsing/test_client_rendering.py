@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -132,6 +133,14 @@ def test_the_bounds() -> None:
     assert not needed(shell + "<i>" * TAGS_MAX)
     assert needed(shell, head=f"<style>{'x' * (HTML_BYTES_MAX - 1_000)}</style>")
     assert not needed(shell, head=f"<style>{'x' * HTML_BYTES_MAX}</style>")
+
+
+def test_the_guide_has_the_bounds() -> None:
+    """As the code has them."""
+    guide = (Path(__file__).parents[3] / "docs" / "rendering.md").read_text()
+    size = f"{TAGS_MAX:,} tags or {HTML_BYTES_MAX >> 10} KiB"
+    assert f"more than {LINKS_MAX} links, {TEXT_BYTES_MAX} bytes of text, {size}" in guide
+    assert guide.count(f"at most {BARE_BYTES_MAX} bytes of text") == 2
 
 
 ATTACKS = {
