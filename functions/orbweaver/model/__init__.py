@@ -13,6 +13,7 @@ reads the environment.
     url_patterns        regular expressions for URLs
     url_rules           what holds for some URLs only
     crawl_rules         the same, of a crawl's own
+    url_kind            the shape that URLs of a kind share
     url_limits          how far URLs may go
     limits              bytes and dollars of a crawl
     item_rules          what is taken from pages

@@ -1,0 +1,302 @@
+"""The kind of a URL: a shape that it shares with others of its program, like `/wiki/*?action=edit`.
+
+The shape of a URL is a tuple of tokens, in this order; a pure function of the URL:
+
+- the origin; the first three folders of the path, and whether there are more (`**`)
+- the extension of the name (`.html`), and the name without it; left open below more folders
+- the names of the first `PARAMETERS_MAX` parameters as they stand (`?title=&action=`), then the
+  value of each
+
+Tokens are what a program has few of. A *word* stands for itself: up to `WORD_CHARS_MAX` letters, in
+one piece or in two (`blob_plain`, `index.php`). Numbers are `0`, alone or in a word (`page-0`).
+A namespace keeps its name (`Special:*`). All else is `*`: ids, long words, words in more pieces,
+single letters as values, escapes. A query with the name of a parameter that is longer than
+`NAME_CHARS_MAX`, or has characters that are unusual there, is `?*` as a whole.
+
+Of a crawl's kinds there are few (`Kinds`). Where more than `SIBLINGS_MAX` words are met in one
+place (`/wiki/Apple`, `/wiki/Pear` …), all of them are `*` there. Kinds do not depend on the order
+in which URLs are met. Beyond `KINDS_MAX` the rarest are counted together.
+
+`pattern_of` writes a shape as a regular expression for `--exclude`: it is found in the URLs of the
+shapes that this one `covers`, and in no others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Generic, Protocol, Self, TypeAlias, TypeVar
+
+Shape: TypeAlias = tuple[str, ...]
+
+WORD_CHARS_MAX = 20
+NAME_CHARS_MAX = 40
+PARAMETERS_MAX = 8
+SIBLINGS_MAX = 24
+KINDS_MAX = 500
+# Places of tokens in a shape; from `_VALUES` on there is one for each parameter that is named.
+_ORIGIN, _FOLDERS, _DEEPER, _EXTENSION, _NAME, _QUERY, _VALUES = 0, (1, 2, 3), 4, 5, 6, 7, 8
+
+ANY, NUMBER, DEEPER, ANY_QUERY, MORE = "*", "0", "**", "?**", "…"
+_NO_WORDS = frozenset({"", ANY, NUMBER, DEEPER, ANY_QUERY})
+_RUN = "(?:[A-Za-z]++[0-9]*+|[0-9]++)"
+_WORD = re.compile(rf"[-_.~]?{_RUN}(?:[-_.~]{_RUN})?")
+_NAMESPACE = re.compile(rf"([A-Za-z][A-Za-z_]{{0,{WORD_CHARS_MAX - 1}}})(?::|%3A)")
+_EXTENDED = re.compile(r"([^?]+)(\.[A-Za-z][A-Za-z0-9]{0,4})", re.DOTALL)
+# But for those of an escape.
+_DIGITS = re.compile("(?<!%)[0-9]+")
+_PARAMETERS = re.compile("[&;]")
+_PARAMETER_NAME = re.compile(r"(?:[A-Za-z0-9_.~-]|%5[BD]|[\[\]])*")
+_SPECIAL = re.compile(r"([\\^$.|?*+()\[\]{}])")
+
+
+def shape_of(url: str) -> Shape:
+    """Return the shape of a URL; whatever the text is, it has one."""
+    stem, question, query = url.partition("?")
+    scheme, separator, rest = stem.partition("://")
+    origin, _, path = rest.partition("/") if separator else ("", "", scheme)
+    *folders, name = path.split("/")
+    first = [_token(folder) or ANY for folder in folders[: len(_FOLDERS)]]
+    places = [f"{scheme}{separator}{origin}", *first, *[""] * (len(_FOLDERS) - len(first))]
+    if len(folders) > len(_FOLDERS):
+        places += (DEEPER, "", name and ANY)
+    elif (found := _EXTENDED.fullmatch(name)) is not None and not _NAMESPACE.match(name):
+        places += ("", found[2], _token(found[1]))
+    else:
+        places += ("", "", _token(name))
+    return (*places, *(_parameters(query) if question else ("",)))
+
+
+def anywhere(shape: Shape) -> Shape:
+    """Leave open in which folder it is, and its name if it has one."""
+    folders = (DEEPER, *[""] * len(_FOLDERS))
+    return (shape[_ORIGIN], *folders, "", shape[_NAME] and ANY, *shape[_QUERY:])
+
+
+def kind_text(shape: Shape) -> str:
+    """Write a shape as a person reads it: a URL with what varies left open."""
+    folders = "".join(f"{one}/" for one in (*(shape[at] for at in _FOLDERS), shape[_DEEPER]) if one)
+    text = f"{shape[_ORIGIN]}/{folders}{shape[_NAME]}{shape[_EXTENSION]}"
+    if shape[_QUERY] in ("", ANY_QUERY):
+        return f"{text}?*" if shape[_QUERY] else text
+    more = MORE if shape[_QUERY].endswith(MORE) else ""
+    return f"{text}?{_written(shape, str, str, '&')}{more}"
+
+
+def pattern_of(shape: Shape) -> str:
+    """Write a shape as a regular expression that is found in its URLs, whole."""
+    origin = "https?://[^/?]*" if shape[_ORIGIN] == ANY else _quoted(shape[_ORIGIN])
+    folders = [f"{_pattern(shape[at], '[^/?]')}/" for at in _FOLDERS if shape[at]]
+    if shape[_FOLDERS[0]] == DEEPER:
+        folders = ["(?:[^/?]*/)*"]
+    deeper = "(?:[^/?]*/)+" if shape[_DEEPER] else ""
+    name = _pattern(shape[_NAME], "[^/?]") + _quoted(shape[_EXTENSION])
+    path = f"^{origin}/{''.join(folders)}{deeper}{name}"
+    match shape[_QUERY]:
+        case "":
+            return f"{path}$"
+        case _ if shape[_QUERY] == ANY_QUERY:
+            return rf"{path}\?"
+    query = _written(shape, _numbered, lambda value: _pattern(value, "[^&;]"), "[&;]")
+    return rf"{path}\?{query}" + "$" * (not shape[_QUERY].endswith(MORE))
+
+
+def covers(general: Shape, other: Shape) -> bool:
+    """Whether the pattern of one shape is found in all URLs of another."""
+    somewhere = () if general[_FOLDERS[0]] == DEEPER else (*_FOLDERS, _DEEPER)
+    for at in (_ORIGIN, *somewhere):
+        if not (general[at] == other[at] or (general[at] == ANY and other[at])):
+            return False
+    if general[_NAME] != ANY:
+        named = general[_EXTENSION : _NAME + 1] == other[_EXTENSION : _NAME + 1]
+    else:
+        named = general[_EXTENSION] in ("", other[_EXTENSION])
+    if not named:
+        return False
+    if general[_QUERY] == ANY_QUERY:
+        return bool(other[_QUERY])
+    if general[_QUERY] != other[_QUERY]:
+        return False
+    values = zip(general[_VALUES:], other[_VALUES:], strict=True)
+    return all(one in (ANY, another) for one, another in values)
+
+
+# --- tokens -------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4_096)
+def _token(text: str) -> str:
+    if not text:
+        return ""
+    if (namespace := _NAMESPACE.match(text)) is not None:
+        return f"{namespace[1]}:*"
+    if len(text) > WORD_CHARS_MAX or _WORD.fullmatch(text) is None:
+        return NUMBER if text.isascii() and text.isdigit() else ANY
+    return _DIGITS.sub(NUMBER, text)
+
+
+def _parameters(query: str) -> tuple[str, ...]:
+    """Return the token of a query, then that of each value."""
+    names, values = [], []
+    parameters = _PARAMETERS.split(query, maxsplit=PARAMETERS_MAX)
+    for parameter in parameters[:PARAMETERS_MAX]:
+        name, equals, value = parameter.partition("=")
+        if len(name) > NAME_CHARS_MAX or _PARAMETER_NAME.fullmatch(name) is None:
+            return (ANY_QUERY,)
+        names.append(_DIGITS.sub(NUMBER, name) + equals)
+        token = _token(value)
+        values.append(ANY if len(token) == 1 and token != NUMBER else token)
+    if len(parameters) > PARAMETERS_MAX:
+        names.append(MORE)
+    return (f"?{'&'.join(names)}", *values)
+
+
+def _written(
+    shape: Shape, name_of: Callable[[str], str], value_of: Callable[[str], str], separator: str
+) -> str:
+    """Write the parameters of a shape, each by its name and its value."""
+    names = shape[_QUERY].removeprefix("?").split("&")
+    values = zip(names, shape[_VALUES:], strict=False)
+    return separator.join(
+        [
+            *(name_of(name) + value_of(value) for name, value in values),
+            *([""] * (names[-1] == MORE)),
+        ]
+    )
+
+
+def _pattern(token: str, char: str) -> str:
+    if token == ANY:
+        return f"{char}*"
+    if token.endswith(":*"):
+        return f"{_quoted(token[:-2])}(?::|%3A){char}*"
+    return _numbered(token)
+
+
+def _numbered(text: str) -> str:
+    return _quoted(text).replace(NUMBER, "[0-9]+")
+
+
+def _quoted(text: str) -> str:
+    return _SPECIAL.sub(r"\\\1", text)
+
+
+# --- the kinds of a crawl -----------------------------------------------------------------------
+
+
+class Mergeable(Protocol):
+    """What is known of a kind."""
+
+    def merge(self, other: Self) -> None:
+        """Take in what is known of another kind, which this one takes the place of."""
+
+    @property
+    def weight(self) -> int:
+        """How much the kind matters: where there are too many, the heaviest are kept."""
+
+
+K = TypeVar("K", bound=Mergeable)
+
+
+class Kinds(Generic[K]):
+    """What is known of each kind of a crawl; `rest` is that of all kinds that were too many.
+
+    A kind that was counted with the rest, and is met again, begins anew.
+    """
+
+    def __init__(self, new: Callable[[], K], kinds_max: int = KINDS_MAX) -> None:
+        self.rest = new()
+        self.dropped = 0
+        self._new = new
+        self._kinds_max = kinds_max
+        self._known: dict[Shape, K] = {}
+        # The words met behind each beginning of a shape; None where they have become too many.
+        self._words: dict[Shape, set[str] | None] = {}
+
+    def of(self, url: str) -> K:
+        """Find what is known of the kind of a URL, to add to it."""
+        return self._at(shape_of(url))
+
+    def all(self) -> dict[Shape, K]:
+        """Return the kinds, at most `kinds_max`: the heaviest first, then by their text."""
+        self._drop(self._kinds_max)
+        return dict(sorted(self._known.items(), key=_order))
+
+    def _at(self, shape: Shape) -> K:
+        narrowed = self._narrowed(shape)
+        while narrowed is None:
+            narrowed = self._narrowed(shape)
+        found = self._known.get(narrowed)
+        if found is None:
+            # Room for half as many again, so that they are sorted seldom.
+            self._drop(self._kinds_max * 3 // 2)
+            found = self._known[narrowed] = self._new()
+        return found
+
+    def _narrowed(self, shape: Shape) -> Shape | None:
+        """Replace words that are too many in their place; None where that has just begun."""
+        at = 0
+        while at < len(shape):
+            if shape[at] not in _NO_WORDS:
+                words = self._words.setdefault(shape[:at], set())
+                if words is None:
+                    shape = _opened(shape, at)
+                    continue
+                words.add(shape[at])
+                if len(words) > SIBLINGS_MAX:
+                    self._open(shape[:at])
+                    return None
+            at += 1
+        return shape
+
+    def _open(self, start: Shape) -> None:
+        """Have all words behind a beginning count as one."""
+        at = len(start)
+        behind = {
+            shape: found
+            for shape, found in self._known.items()
+            if shape[:at] == start and shape[at] not in _NO_WORDS
+        }
+        opened = [
+            _opened(one, at)
+            for one, words in self._words.items()
+            if words is None and len(one) > at and one[:at] == start and one[at] not in _NO_WORDS
+        ]
+        self._words = {
+            one: words
+            for one, words in self._words.items()
+            if len(one) <= at or one[:at] != start or one[at] in _NO_WORDS
+        }
+        self._words[start] = None
+        self._words.update(dict.fromkeys(opened))
+        for shape in behind:
+            del self._known[shape]
+        for shape, found in behind.items():
+            self._at(_opened(shape, at)).merge(found)
+
+    def _drop(self, most: int) -> None:
+        """Count the lightest kinds with the rest, where there are too many."""
+        if len(self._known) <= most:
+            return
+        kept = dict(sorted(self._known.items(), key=_order)[: self._kinds_max])
+        for shape, found in self._known.items():
+            if shape not in kept:
+                self.rest.merge(found)
+                self.dropped += 1
+        self._known = kept
+        starts = {shape[:at] for shape in kept for at in range(len(shape))}
+        self._words = {start: words for start, words in self._words.items() if start in starts}
+
+
+def _order(one: tuple[Shape, Mergeable]) -> tuple[int, str]:
+    return (-one[1].weight, kind_text(one[0]))
+
+
+def _opened(shape: Shape, at: int) -> Shape:
+    """Leave open what stands in a place of a shape, and what has no meaning without it."""
+    if at == _QUERY:
+        return (*shape[:at], ANY_QUERY)
+    if at == _EXTENSION:
+        return (*shape[:at], "", ANY, *shape[_NAME + 1 :])
+    return (*shape[:at], ANY, *shape[at + 1 :])

@@ -1,0 +1,212 @@
+"""The kinds of URLs: what any text has, what is told apart, and how many there can be."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orbweaver.model.url_kind import (
+    KINDS_MAX,
+    NAME_CHARS_MAX,
+    PARAMETERS_MAX,
+    SIBLINGS_MAX,
+    WORD_CHARS_MAX,
+    Kinds,
+    anywhere,
+    covers,
+    kind_text,
+    pattern_of,
+    shape_of,
+)
+from orbweaver.model.url_patterns import PATTERN_CHARS_MAX, matches, problem_of
+
+SITE = "https://example.com"
+SEGMENTS = st.sampled_from(
+    (
+        *("", "wiki", "a", "Special:Log", "User%3ABob", "page-7", "42", "x9f3e1", "index.php"),
+        *("the-orchard-and-the-sea", "caf%C3%A9", "v1.2", "~ann", "Talk:", "a.b.c", "tar.gz"),
+        *("e.html", "+(x)"),
+    )
+)
+VALUES = st.sampled_from(
+    ("", "=", "=edit", "=7", "=Special:Log", "=N", "=a+b", "=2024-01-02", "=x=y", "=deadbeef01")
+)
+NAMES = st.sampled_from(["title", "action", "p", "id2", "tag%5B%5D", "", "wsdl", "a:b", "7"])
+PARAMETERS = st.builds(lambda name, value: name + value, NAMES, VALUES)
+
+
+@st.composite
+def urls(draw: st.DrawFn) -> str:
+    """Make a URL of pieces that matter."""
+    path = "/".join(draw(st.lists(SEGMENTS, min_size=1, max_size=5)))
+    between = draw(st.sampled_from("&;"))
+    query = draw(st.none() | st.lists(PARAMETERS, max_size=PARAMETERS_MAX + 2).map(between.join))
+    origin = draw(st.sampled_from([SITE, "http://127.0.0.1:4811"]))
+    return f"{origin}/{path}" + ("" if query is None else f"?{query}")
+
+
+@dataclass
+class Met:
+    """The URLs of a kind."""
+
+    urls: list[str] = field(default_factory=list)
+
+    def merge(self, other: Met) -> None:
+        """Take over those of another."""
+        self.urls += other.urls
+
+    @property
+    def weight(self) -> int:
+        """How many there are."""
+        return len(self.urls)
+
+
+def kinds_of(met: list[str], kinds_max: int = KINDS_MAX) -> Kinds[Met]:
+    """Meet URLs in their order."""
+    kinds = Kinds(Met, kinds_max)
+    for url in met:
+        kinds.of(url).urls.append(url)
+    return kinds
+
+
+@given(st.text() | urls())
+def test_any_text_has_a_kind_of_bounded_length(text: str) -> None:
+    """Which is the same each time; beside the host's name it has so many short tokens."""
+    shape = shape_of(text)
+    assert shape == shape_of(text)
+    assert len(shape) <= 8 + PARAMETERS_MAX
+    assert all(len(token) <= WORD_CHARS_MAX + 2 for token in (*shape[1:7], *shape[8:]))
+    assert len(shape[7]) <= (PARAMETERS_MAX + 1) * (NAME_CHARS_MAX + 2)
+    assert len(kind_text(shape)) <= len(shape[0]) + 21 * 5 + 2 * PARAMETERS_MAX * (
+        WORD_CHARS_MAX + 4
+    )
+
+
+@given(urls(), urls())
+def test_a_pattern_is_found_in_what_its_shape_covers(one: str, other: str) -> None:
+    """In its own URL in any case, and in another's where it says so; RE2 takes it."""
+    shape = shape_of(one)
+    pattern = pattern_of(shape)
+    assert problem_of(pattern) is None or len(pattern) > PATTERN_CHARS_MAX
+    assert re.search(pattern, one)
+    assert covers(shape, shape)
+    assert bool(re.search(pattern, other)) == covers(shape, shape_of(other))
+    wider = anywhere(shape)
+    assert covers(wider, shape)
+    assert bool(re.search(pattern_of(wider), other)) == covers(wider, shape_of(other))
+
+
+@given(st.lists(urls(), max_size=150), st.integers())
+def test_kinds_do_not_depend_on_the_order_of_urls(met: list[str], seed: int) -> None:
+    """Each URL is of one kind, whose pattern is found in it."""
+    shuffled = Random(seed).sample(met, len(met))
+    found = {shape: sorted(of.urls) for shape, of in kinds_of(met).all().items()}
+    assert found == {shape: sorted(of.urls) for shape, of in kinds_of(shuffled).all().items()}
+    assert sorted(url for of in found.values() for url in of) == sorted(met)
+    for shape, of in found.items():
+        assert all(re.search(pattern_of(shape), url) for url in of)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_words_that_are_many_count_as_one(seed: int) -> None:
+    """Wherever they stand: names, folders, values, parameters, extensions; in any order."""
+    words = [f"w{chr(97 + at)}" for at in range(SIBLINGS_MAX + 1)]
+    met = [
+        f"https://{path.replace('…', word)}"
+        for word in words
+        for path in (
+            *("a.example/wiki/…", "b.example/…/posts/x.html?page=2", "a.example/list?…=1"),
+            *("a.example/files/a.…", "a.example/index.php?title=…&action=edit"),
+            "a.example/index.php?title=…&action=history",
+        )
+    ]
+    found = kinds_of(Random(seed).sample(met, len(met))).all()
+    assert {kind_text(shape): of.weight for shape, of in found.items()} == {
+        f"https://{kind}": len(words)
+        for kind in (
+            *("a.example/wiki/*", "b.example/*/posts/x.html?page=0", "a.example/list?*"),
+            *("a.example/files/*", "a.example/index.php?title=*&action=edit"),
+            "a.example/index.php?title=*&action=history",
+        )
+    }
+
+
+def test_hosts_that_are_many_count_as_one() -> None:
+    """So what they all have shows once."""
+    met = [f"https://{chr(97 + at)}.example/feed/" for at in range(SIBLINGS_MAX + 1)]
+    (shape,) = kinds_of(met).all()
+    assert kind_text(shape) == "*/feed/"
+    assert all(matches((pattern_of(shape),), url) for url in met)
+
+
+def test_there_are_so_many_kinds_and_no_more() -> None:
+    """The rarest are counted together, so none is lost."""
+    tree = [
+        f"{SITE}/{a}/{b}/{c}" for a in "abcdefghijk" for b in "abcdefghijk" for c in "abcdefghijk"
+    ]
+    kinds = kinds_of([*[f"{SITE}/often"] * 3, *tree])
+    found = kinds.all()
+    assert len(found) == KINDS_MAX
+    assert next(iter(found.values())).weight == 3
+    assert sum(of.weight for of in found.values()) + kinds.rest.weight == len(tree) + 3
+    assert kinds.dropped == len(tree) + 1 - KINDS_MAX
+
+
+@pytest.mark.parametrize(
+    ("urls_of_kind", "kind"),
+    [
+        # MediaWiki
+        ("/index.php/Apple_pie_with_cream_and_more /index.php/The_42_things", "/index.php/*"),
+        ("/index.php/Special:Log /index.php/Special:WhatLinksHere", "/index.php/Special:*"),
+        (
+            "/index.php?title=A_pear_pie&action=edit /index.php?title=Caf%C3%A9&action=edit",
+            "/index.php?title=*&action=edit",
+        ),
+        (
+            "/index.php?title=Special:UserLogin&returnto=Main+Page",
+            "/index.php?title=Special:*&returnto=*",
+        ),
+        # cgit
+        (
+            "/cgit/web.git/diff/a/b.py?id=1f3a /cgit/web.git/diff/c/d/e.md?id=94c0aa",
+            "/cgit/web.git/diff/**/*?id=*",
+        ),
+        ("/cgit/web.git/log/?ofs=50 /cgit/web.git/log/?ofs=100", "/cgit/web.git/log/?ofs=0"),
+        # Apache's index
+        ("/pub/?C=N;O=D /pub/?C=M;O=A", "/pub/?C=*&O=*"),
+        # gitweb
+        (
+            "/?p=web.git;a=blob;f=a/x.py;h=3dfa /?p=web.git;a=blob;f=docs/the/guide.md;h=94c0aa",
+            "/?p=web.git&a=blob&f=*&h=*",
+        ),
+        # shops
+        (
+            "/products/red-shoe-of-wool-17.html /products/1001-nights-of-sleep.html",
+            "/products/*.html",
+        ),
+        ("/shop/list?color=red&page=2 /shop/list?color=red&page=31", "/shop/list?color=red&page=0"),
+        # forums
+        ("/viewtopic.php?f=2&t=34 /viewtopic.php?f=17&t=9", "/viewtopic.php?f=0&t=0"),
+        ("/ucp.php?mode=login&sid=0a1b2c3d4e5f", "/ucp.php?mode=login&sid=*"),
+        # whatever
+        ("/2024/11/21/ /1999/1/1/", "/0/0/0/"),
+        ("/?wsdl", "/?wsdl"),
+        ("/x?", "/x?"),
+        ("/a//b", "/a/*/b"),
+        ("/s?1=1&2=2&3=3&4=4&5=5&6=6&7=7&8=8&9=9", "/s?0=0&0=0&0=0&0=0&0=0&0=0&0=0&0=0&…"),
+    ],
+)
+def test_what_counts_as_one(urls_of_kind: str, kind: str) -> None:
+    """Digits, ids, long words and escapes fall together; short words and namespaces stand."""
+    shapes = {shape_of(SITE + path) for path in urls_of_kind.split()}
+    assert {kind_text(shape) for shape in shapes} == {f"{SITE}{kind}"}
+    assert all(
+        matches((pattern_of(shape),), SITE + path)
+        for shape in shapes
+        for path in urls_of_kind.split()
+    )
