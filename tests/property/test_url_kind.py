@@ -34,7 +34,19 @@ SEGMENTS = st.sampled_from(
     )
 )
 VALUES = st.sampled_from(
-    ("", "=", "=edit", "=7", "=Special:Log", "=N", "=a+b", "=2024-01-02", "=x=y", "=deadbeef01")
+    (
+        "",
+        "=",
+        "=edit",
+        "=7",
+        "=Special:Log",
+        "=N",
+        "=a+b",
+        "=2024-01-02",
+        "=x=y",
+        "=deadbeef01",
+        "=a;b",
+    )
 )
 NAMES = st.sampled_from(["title", "action", "p", "id2", "tag%5B%5D", "", "wsdl", "a:b", "7"])
 PARAMETERS = st.builds(lambda name, value: name + value, NAMES, VALUES)
@@ -178,11 +190,11 @@ def test_there_are_so_many_kinds_and_no_more() -> None:
         ),
         ("/cgit/web.git/log/?ofs=50 /cgit/web.git/log/?ofs=100", "/cgit/web.git/log/?ofs=0"),
         # Apache's index
-        ("/pub/?C=N;O=D /pub/?C=M;O=A", "/pub/?C=*&O=*"),
+        ("/pub/?C=N;O=D /pub/?C=M;O=A", "/pub/?C=*;O=*"),
         # gitweb
         (
             "/?p=web.git;a=blob;f=a/x.py;h=3dfa /?p=web.git;a=blob;f=docs/the/guide.md;h=94c0aa",
-            "/?p=web.git&a=blob&f=*&h=*",
+            "/?p=web.git;a=blob;f=*;h=*",
         ),
         # shops
         (

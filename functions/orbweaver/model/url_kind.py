@@ -46,7 +46,6 @@ _NAMESPACE = re.compile(rf"([A-Za-z][A-Za-z_]{{0,{WORD_CHARS_MAX - 1}}})(?::|%3A
 _EXTENDED = re.compile(r"([^?]+)(\.[A-Za-z][A-Za-z0-9]{0,4})", re.DOTALL)
 # But for those of an escape.
 _DIGITS = re.compile("(?<!%)[0-9]+")
-_PARAMETERS = re.compile("[&;]")
 _PARAMETER_NAME = re.compile(r"(?:[A-Za-z0-9_.~-]|%5[BD]|[\[\]])*")
 _SPECIAL = re.compile(r"([\\^$.|?*+()\[\]{}])")
 
@@ -81,7 +80,7 @@ def kind_text(shape: Shape) -> str:
     if shape[_QUERY] in ("", ANY_QUERY):
         return f"{text}?*" if shape[_QUERY] else text
     more = MORE if shape[_QUERY].endswith(MORE) else ""
-    return f"{text}?{_written(shape, str, str, '&')}{more}"
+    return f"{text}?{_written(shape, str, str)}{more}"
 
 
 def pattern_of(shape: Shape) -> str:
@@ -98,7 +97,9 @@ def pattern_of(shape: Shape) -> str:
             return f"{path}$"
         case _ if shape[_QUERY] == ANY_QUERY:
             return rf"{path}\?"
-    query = _written(shape, _numbered, lambda value: _pattern(value, "[^&;]"), "[&;]")
+    # A value may hold the other separator, but for the only one.
+    char = "[^&]" if "&" in shape[_QUERY] else "[^&;]"
+    query = _written(shape, _numbered, lambda value: _pattern(value, char))
     return rf"{path}\?{query}" + "$" * (not shape[_QUERY].endswith(MORE))
 
 
@@ -139,7 +140,8 @@ def _token(text: str) -> str:
 def _parameters(query: str) -> tuple[str, ...]:
     """Return the token of a query, then that of each value."""
     names, values = [], []
-    parameters = _PARAMETERS.split(query, maxsplit=PARAMETERS_MAX)
+    separator = ";" if ";" in query and "&" not in query else "&"
+    parameters = query.split(separator, PARAMETERS_MAX)
     for parameter in parameters[:PARAMETERS_MAX]:
         name, equals, value = parameter.partition("=")
         if len(name) > NAME_CHARS_MAX or _PARAMETER_NAME.fullmatch(name) is None:
@@ -149,21 +151,16 @@ def _parameters(query: str) -> tuple[str, ...]:
         values.append(ANY if len(token) == 1 and token != NUMBER else token)
     if len(parameters) > PARAMETERS_MAX:
         names.append(MORE)
-    return (f"?{'&'.join(names)}", *values)
+    return (f"?{separator.join(names)}", *values)
 
 
-def _written(
-    shape: Shape, name_of: Callable[[str], str], value_of: Callable[[str], str], separator: str
-) -> str:
+def _written(shape: Shape, name_of: Callable[[str], str], value_of: Callable[[str], str]) -> str:
     """Write the parameters of a shape, each by its name and its value."""
-    names = shape[_QUERY].removeprefix("?").split("&")
+    separator = ";" if ";" in shape[_QUERY] else "&"
+    names = shape[_QUERY].removeprefix("?").split(separator)
     values = zip(names, shape[_VALUES:], strict=False)
-    return separator.join(
-        [
-            *(name_of(name) + value_of(value) for name, value in values),
-            *([""] * (names[-1] == MORE)),
-        ]
-    )
+    more = [""] * (names[-1] == MORE)
+    return separator.join([*(name_of(name) + value_of(value) for name, value in values), *more])
 
 
 def _pattern(token: str, char: str) -> str:
