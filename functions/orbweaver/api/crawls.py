@@ -52,6 +52,8 @@ from orbweaver.model.page_record import day_of
 
 READ_AT_ONCE = 16
 ROBOTS_BYTES_SHOWN = 100_000
+# Of a report: some 6 s of the function; `orbweaver report` looks at all.
+RECORDS_MAX = 20_000
 
 
 async def start(means: Means, *, headers: Keyed, body: Definition) -> Reply:
@@ -210,10 +212,11 @@ async def host(means: Means, *, query: HostAsked) -> Reply:
 
 
 async def report(means: Means, *, path: OfCrawl) -> Reply:
-    """Say what a crawl left out and why, with examples."""
+    """Say what a crawl left out and why, with examples, and where its requests went."""
     crawl = await means.crawl(path.id)
-    told = await means.control.report(crawl.id)
-    return Reply(status=200, body=LeftOut(crawl=Run.of(told.crawl), skipped=told.skipped))
+    told = await means.control.report(crawl.id, files=means.files, records_max=RECORDS_MAX)
+    shown = LeftOut(crawl=Run.of(told.crawl), skipped=told.skipped, requests=told.requests)
+    return Reply(status=200, body=shown)
 
 
 async def edit(means: Means, *, path: OfCrawl, body: Definition) -> Reply:

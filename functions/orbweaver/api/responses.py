@@ -11,7 +11,7 @@ from orbweaver.control.crawl_control import Status
 from orbweaver.control.json_schema import Fits, schema_of_fields
 from orbweaver.diagnostics.explanation import Explanation
 from orbweaver.diagnostics.host_status import HostView
-from orbweaver.diagnostics.refusal_report import Skipped
+from orbweaver.diagnostics.refusal_report import Requests, Skipped
 from orbweaver.diagnostics.url_status import Facts, UrlStatus
 from orbweaver.exporting.cells import iso
 from orbweaver.exporting.manifest import page_as_json
@@ -206,10 +206,11 @@ class HostList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """What a crawl left out and why, most frequent first within a kind."""
+    """What a crawl left out and why, most frequent first within a kind; where requests went."""
 
     crawl: Run
     skipped: tuple[Skipped, ...]
+    requests: Requests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

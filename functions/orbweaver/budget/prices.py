@@ -125,3 +125,11 @@ def visit(*, urls: int, again: int, files: int, seconds: float, memory_mb: int) 
 def visit_most(*, urls: int, seconds: float, memory_mb: int) -> int:
     """Cost of a visit at most, but for the links that it finds."""
     return visit(urls=urls, again=urls, files=1, seconds=seconds, memory_mb=memory_mb)
+
+
+def spent_on(
+    total: Mapping[str, int], some: tuple[float, float], whole: tuple[float, float]
+) -> float:
+    """Price some URLs of a crawl, claimed and asked for so often: their part of what it spent."""
+    parts = [CLAIM * claims + ASKED * requests for claims, requests in (some, whole)]
+    return (spent(total) or 0.0) * parts[0] / parts[1] if parts[1] else 0.0

@@ -27,7 +27,7 @@ from orbweaver.politeness.robots_txt import RobotsVerdict, parse
 
 if TYPE_CHECKING:
     from orbweaver.frontier.ports import Crawls, Pages
-    from orbweaver.model.ports import Clock
+    from orbweaver.model.ports import Clock, Files
     from orbweaver.politeness.ports import Hosts
 
 LOOKUPS_AT_ONCE = 16
@@ -145,22 +145,35 @@ class Lookout:
             more=len(begun) - len(shown),
         )
 
-    async def report(self, which: str | None = None) -> Report:
-        """Say what a crawl left out and why, with examples."""
+    async def report(
+        self, which: str | None = None, *, files: Files, records_max: int | None = None
+    ) -> Report:
+        """Say what a crawl left out and why, with examples, and where its requests went.
+
+        `records_max`: so many records are looked at, and no more.
+        """
+        # Seldom asked for: not for every cold start to import.
+        from orbweaver.diagnostics.request_counts import RequestCounts
+        from orbweaver.diagnostics.request_texts import digests_of
+
         status = await self.status(which)
         total = status.counters.total
         refused = await self._crawls.samples(status.crawl.id)
-        examples = Examples.of(total)
+        examples, counts, unread = Examples.of(total), RequestCounts(), False
         async with closing(self.pages(status.crawl)) as records:
-            while not examples.enough:
-                record = await anext(records, None)
-                if record is None:
+            async for record in records:
+                unread = counts.records == records_max
+                if unread:
                     break
-                examples.see(record)
+                counts.see(record)
+                if not examples.enough:
+                    examples.see(record)
+        digests = await digests_of(counts.samples(), files)
+        requests = counts.requests(total, digests, unread=unread)
         known = dict.fromkeys(url for urls in refused.values() for url in urls)
         ended = await all_of((self._has_ended(url, status.crawl) for url in known), LOOKUPS_AT_ONCE)
         taken = {url for url, has in zip(known, ended, strict=True) if has}
-        return report_of(status.crawl, total, examples, refused, taken)
+        return report_of(status.crawl, total, examples, refused, taken, requests)
 
     async def _has_ended(self, url: str, crawl: Crawl) -> bool:
         """Whether a crawl has a record of an example, which may be redacted."""

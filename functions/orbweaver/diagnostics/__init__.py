@@ -9,6 +9,8 @@ Decides nothing; reads.
     explainer       what is read for that
     host_status     how a crawl does at a host
     refusal_report  what was left out, and why
+    request_counts  where the requests went, by kind of URL
+    request_texts   texts that are read for that
     site_sections   a site by its folders
     run_comparison  what became of pages from one run to another
     text_diff       two texts, line by line

@@ -1,4 +1,4 @@
-"""A report on what a crawl left out: links refused, URLs skipped and failed, pages cut or empty.
+"""A report on a crawl: links refused, URLs skipped and failed, pages cut or empty; its requests.
 
 Counts are the crawl's counters. Examples of what was claimed come from page records; those of what
 was refused are what workers kept, written so that they may be shown. What ended because
@@ -52,8 +52,52 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RequestKind:
+    """The requests of a kind of URL; `texts` of `texts_read` are different, `usd` at list prices.
+
+    `exclude` is a pattern that leaves the kind out, and `saves_…` what that would have saved.
+    """
+
+    kind: str
+    requests: int
+    urls: int
+    outcomes: Mapping[str, int]
+    noindex: int
+    titles: int
+    bodies: int
+    texts_read: int
+    texts: int
+    example: str
+    usd: float
+    exclude: str
+    saves_requests: int
+    saves_usd: float
+    brought_little: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requests:
+    """The requests of a crawl by kind, those with the most first.
+
+    `unread`: there are more records than were looked at. `other_…` are of kinds that are not named,
+    `saves_…` what would have been saved without the `suggested` kinds, all together.
+    """
+
+    records: int = 0
+    unread: bool = False
+    requests: int = 0
+    usd: float = 0.0
+    kinds: tuple[RequestKind, ...] = ()
+    other_urls: int = 0
+    other_requests: int = 0
+    suggested: tuple[str, ...] = ()
+    saves_requests: int = 0
+    saves_usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """All that a crawl left out, by reason; most frequent first within a kind.
+    """All that a crawl left out, by reason, most frequent first within a kind; its requests.
 
     `pages` counts those that could be read, `nothing_new` says that it ended without one URL: all
     that it began at was seen before.
@@ -62,6 +106,7 @@ class Report:
     crawl: Crawl
     skipped: tuple[Skipped, ...]
     pages: int = 0
+    requests: Requests
     nothing_new: bool = False
 
 
@@ -112,6 +157,7 @@ def report_of(
     examples: Examples,
     refused: Mapping[str, Sequence[str]],
     ended: AbstractSet[str] = frozenset(),
+    requests: Requests = Requests(),
 ) -> Report:
     """Put the report together.
 
@@ -136,6 +182,7 @@ def report_of(
     nothing_new = not crawl.live and not total.get("claimed") and not lines
     pages = pages_of(total)
     return Report(crawl=crawl, skipped=tuple(lines), pages=pages, nothing_new=nothing_new)
+    return Report(crawl=crawl, skipped=tuple(lines), requests=requests, nothing_new=nothing_new)
 
 
 def _counts(total: Counts) -> list[tuple[str, str, int]]:

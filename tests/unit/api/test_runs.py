@@ -192,6 +192,20 @@ async def test_what_was_left_out_is_reported() -> None:
     assert all(one["means"] for one in body["skipped"])
 
 
+async def test_requests_are_reported_by_kind() -> None:
+    """Of the first records; with patterns that would have left kinds out."""
+    stage = Stage()
+    stage.begin(CRAWL)
+    stage.world.shards[CRAWL.id, 0] = ShardItem(counts={"claimed": 20, "nanodollars": 10**9})
+    for number in range(20):
+        stage.put(f"/log-in?to=p{number}", reason=Reason.NOINDEX, latency_ms=5)
+    requests = (await stage.get("/crawls/site-1/report")).body["requests"]
+    (kind,) = requests["kinds"]
+    assert (kind["kind"], kind["requests"], kind["usd"]) == (f"{SITE}/log-in?to=p0", 20, 1.0)
+    assert requests["suggested"] == [kind["exclude"]]
+    assert requests["unread"] is False
+
+
 # --- steer --------------------------------------------------------------------------------------
 
 

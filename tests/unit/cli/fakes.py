@@ -79,6 +79,7 @@ class Row:
     title: str | None = None
     bytes: int | None = 1_000
     error: str | None = None
+    latency_ms: int | None = None
 
 
 @dataclass
@@ -355,6 +356,7 @@ class Stage:
             title=row.title,
             bytes=row.bytes,
             error=row.error,
+            latency_ms=row.latency_ms,
         )
         self.world.pages[page_key(record, 16)] = record
         counts = self._counts(crawl)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,44 @@ def test_report_for_machines(ended: Stage) -> None:
         ("skipped", "robots", 1),
         ("failed", "dns", 1),
     ]
+
+
+def test_report_says_where_the_requests_went(stage: Stage) -> None:
+    """By kind, with an example whose values are hidden, and exclusions as they are typed."""
+    log_in = Row("/", Outcome.FETCHED, Reason.NOINDEX, title="Log in", latency_ms=5)
+    stage.site += [replace(log_in, path=f"/log-in?to=it's-{at}") for at in range(30)]
+    stage.site += [Row("/x/1", Outcome.FAILED, Reason.DNS, latency_ms=5)]
+    stage.run("status shop --watch")
+    assert stage.run("report shop") == 0
+    told = stage.said.splitlines()
+    assert told[told.index(f"      {SITE}/x/1") + 1 :] == [
+        "",
+        "where the requests went: 31 requests, $0 on AWS (estimate)",
+        "  requests  noindex  failed  titles  bodies  texts   $  kind",
+        f"        30    100 %               1      30         $0  {SITE}/log-in?to=*",
+        f"      {SITE}/log-in?to=…",
+        f"         1                1                         $0  {SITE}/x/0",
+        f"      {SITE}/x/1",
+        "",
+        "kinds that brought little; without them: 30 requests less, $0",
+        "  --exclude '^https://example\\.com/log-in\\?to=[^&;]*$'   30 requests, $0",
+    ]
+    assert stage.run("report shop --json --records 11") == 0
+    requests = stage.objects()[-1]["requests"]
+    assert (requests["records"], requests["unread"]) == (11, True)
+    assert requests["kinds"][0]["exclude"] == r"^https://example\.com/log-in\?to=[^&;]*$"
+    assert stage.run("report shop --records 10") == 0
+    assert "(estimate); of the first 10 records" in stage.said
+
+
+def test_report_sums_up_small_kinds(stage: Stage) -> None:
+    """Those with few requests are in the JSON alone."""
+    often = Row("/", title="T", latency_ms=5)
+    stage.site += [replace(often, path=f"/often/{at}") for at in range(300)]
+    stage.site += [replace(often, path=f"/{word}/1") for word in ("seldom", "hardly")]
+    stage.run("status shop --watch")
+    assert stage.run("report shop") == 0
+    assert "  2 more, of 2 kinds (--json)" in stage.said.splitlines()
 
 
 def test_a_crawl_that_has_left_nothing_out(stage: Stage) -> None:

@@ -228,7 +228,7 @@ def test_saved_queries_run(desk: Desk, name: str) -> None:
 
 def test_saved_queries_say_what_they_ask() -> None:
     """Each in its first line, which is a comment for both engines."""
-    assert saved().keys() == {"outcomes", "hosts", "changes"}
+    assert saved().keys() == {"outcomes", "hosts", "changes", "requests"}
     for query in saved().values():
         assert query.sql.startswith(f"-- {query.title}\nSELECT")
         assert not query.sql.endswith(";")

@@ -15,7 +15,7 @@ from orbweaver.model.crawl import State, Stop, default_crawl, run_id
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import DAY_MS
 from orbweaver.politeness.host_schedule import Host
-from tests.memory import Moment
+from tests.memory import MemoryFiles, Moment
 from tests.memory.world import ShardItem, open_gate
 from tests.unit.control_stage import NOW_MS, PLAN, SEED, Killed, Stage, kill_at
 
@@ -306,7 +306,7 @@ async def test_a_report_says_what_was_left_out() -> None:
         stage.put("run-1", f"{SEED}{number}", NOW_MS, **dns)
     stage.put("run-1", f"{SEED}ok", NOW_MS)
     stage.world.samples["run-1"] = {"scope": ("https://other.example/",)}
-    report = await stage.control.report("run-1")
+    report = await stage.control.report("run-1", files=MemoryFiles(stage.world))
     found = {line.reason: (line.kind, line.count, set(line.samples)) for line in report.skipped}
     assert found == {
         "scope": ("refused", 9, {"https://other.example/"}),
@@ -316,19 +316,21 @@ async def test_a_report_says_what_was_left_out() -> None:
     assert report.crawl == crawl
 
 
-async def test_a_report_reads_no_more_than_it_needs() -> None:
-    """Once there are enough examples, no further record is looked at."""
+async def test_a_report_says_where_the_requests_went() -> None:
+    """By all records, or by so many as it may look at; then it says that there are more."""
     stage = Stage()
     crawl = await stage.control.start(replace(PLAN, id="run-1"))
-    stage.count(crawl, **{"refused.scope": 9})
-    reads: list[str] = []
-
-    async def note(effect: str, _moment: Moment) -> None:
-        reads.append(effect)
-
-    stage.gate = note
-    assert len((await stage.control.report()).skipped) == 1
-    assert "pages.read" not in reads
+    stage.count(crawl, claimed=30, nanodollars=3_000_000)
+    for number in range(30):
+        stage.put("run-1", f"{SEED}page/{number}", NOW_MS, latency_ms=5)
+    files = MemoryFiles(stage.world)
+    told = (await stage.control.report(files=files)).requests
+    assert [(one.kind, one.requests) for one in told.kinds] == [(f"{SEED}page/0", 30)]
+    assert (told.records, told.unread, round(told.usd, 9)) == (30, False, 0.003)
+    some = (await stage.control.report(files=files, records_max=7)).requests
+    assert (some.records, some.unread, round(some.usd, 9)) == (7, True, 0.0007)
+    exact = (await stage.control.report(files=files, records_max=30)).requests
+    assert not exact.unread
 
 
 async def test_a_run_knows_what_the_one_before_came_to() -> None:

@@ -50,7 +50,7 @@ ACTORS = frozenset(
             "repair row_reader runs snapshot_store unit_worker workspace"
         ),
         "delivery": "deliverer transfer",
-        "diagnostics": "explainer",
+        "diagnostics": "explainer request_texts",
         "control": (
             "crawl_control crawl_queries dead_letter_admin retry_failures rule_trial scheduler "
             "seed_preview stored_reading webhook_sender"

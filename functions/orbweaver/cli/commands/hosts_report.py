@@ -1,21 +1,26 @@
-"""Commands that ask why: `hosts`, how a crawl does at each host; `report`, what it left out."""
+"""Commands that ask why: `hosts`, how a crawl does at each host; `report`, where requests went.
+
+`report` also says what the crawl left out.
+"""
 
 from __future__ import annotations
 
+import shlex
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from orbweaver.cli import crawl_summary, text
-from orbweaver.cli.command import answer, command, newest, repeated
+from orbweaver.cli.command import answer, command, newest, option, repeated
 from orbweaver.cli.exit_codes import OK
+from orbweaver.cli.live.spending import price
 from orbweaver.cli.session import Surroundings, chosen
 from orbweaver.diagnostics.host_status import HostView
-from orbweaver.diagnostics.refusal_report import SCRIPTS, Report, Skipped
+from orbweaver.diagnostics.refusal_report import SCRIPTS, Report, RequestKind, Requests, Skipped
 from orbweaver.diagnostics.rule_texts import moment
 from orbweaver.model.cuts import COUNTER
-from orbweaver.model.outcome import Reason
+from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import NEEDS_RENDERING
 
 HEAD = ("host", "claimed", "ended", "failed", "queued", "delay", "robots.txt", "next request")
@@ -70,14 +75,16 @@ def _next(view: HostView, now_ms: int) -> str:
 
 
 async def report(arguments: Namespace, around: Surroundings) -> int:
-    """Show what a crawl left out, and why, with examples."""
+    """Show where a crawl's requests went, what it left out, and why, with examples."""
     async with chosen(arguments, around) as session:
-        found = await session.control.report(arguments.which)
+        files, records_max = session.ports.files, arguments.records
+        found = await session.control.report(arguments.which, files=files, records_max=records_max)
     body: dict[str, Any] = {"type": "report", "crawl": found.crawl.id}
     body["skipped"] = [asdict(line) for line in found.skipped]
     body["pages"] = found.pages
     body["nothing_new"] = found.nothing_new
-    answer(arguments, around, body, *_lines(found))
+    body["requests"] = asdict(found.requests)
+    answer(arguments, around, body, *_lines(found), *_where(found.requests))
     return OK
 
 
@@ -111,6 +118,59 @@ def _lines(found: Report) -> list[str]:
     return lines
 
 
+# --- where the requests went ---------------------------------------------------------------------
+
+KINDS_SHOWN, SHARE_SHOWN, PERCENT = 20, 0.005, 100
+KINDS_HEAD = ("requests", "noindex", "failed", "titles", "bodies", "texts", "$", "kind")
+
+
+def _where(told: Requests) -> list[str]:
+    """Lay out the kinds with the most requests, and what would have left the useless ones out."""
+    if not told.requests:
+        return []
+    asked, kinds = (
+        text.plural(told.requests, "request"),
+        [one for one in told.kinds if one.requests],
+    )
+    shown = [one for one in kinds if one.requests >= SHARE_SHOWN * told.requests][:KINDS_SHOWN]
+    rows = [KINDS_HEAD, *map(_kind, shown)]
+    table = text.table(rows, right=range(len(KINDS_HEAD) - 1), indent=2)
+    examples = [[], *([f"      {text.cut(one.example, 200)}"] for one in shown)]
+    lines = ["", f"where the requests went: {asked}, {price(told.usd)} on AWS (estimate)"]
+    if told.unread:
+        lines[-1] += f"; of the first {told.records:,} records"
+    for row, example in zip(table, examples, strict=True):
+        lines += [row, *example]
+    left = told.requests - sum(one.requests for one in shown)
+    if left:
+        number = text.plural(len(kinds) - len(shown), "kind")
+        rest = f", {told.other_requests:,} of them of others" if told.other_requests else ""
+        lines.append(f"  {left:,} more, of {number} (--json){rest}")
+    return lines + _exclusions(told)
+
+
+def _kind(one: RequestKind) -> tuple[str, ...]:
+    pages = one.outcomes.get(Outcome.FETCHED, 0)
+    share = f"{one.noindex * PERCENT / pages:.0f} %" if one.noindex else ""
+    failed = one.outcomes.get(Outcome.FAILED, 0)
+    texts = f"{one.texts} of {one.texts_read}" if one.texts_read else ""
+    counts = [f"{number:,}" if number else "" for number in (failed, one.titles, one.bodies)]
+    return (f"{one.requests:,}", share, *counts, texts, price(one.usd), one.kind)
+
+
+def _exclusions(told: Requests) -> list[str]:
+    """Write exclusions as they are typed, with what each would have saved."""
+    if not told.suggested:
+        return []
+    saving = {one.exclude: (one.saves_requests, price(one.saves_usd)) for one in told.kinds}
+    saved = text.plural(told.saves_requests, "request")
+    lines = ["", f"kinds that brought little; without them: {saved} less, {price(told.saves_usd)}"]
+    for pattern in told.suggested:
+        requests, usd = saving[pattern]
+        lines.append(f"  --exclude {shlex.quote(pattern)}   {requests:,} requests, {usd}")
+    return lines
+
+
 _HOST = "this one, too: a name, or a URL's beginning; may be repeated"
 COMMANDS = (
     command(
@@ -120,5 +180,11 @@ COMMANDS = (
         newest(),
         repeated("--host HOST", _HOST),
     ),
-    command("report", "say what a crawl left out and why, with examples", report, newest()),
+    command(
+        "report",
+        "say where a crawl's requests went, what it left out and why, with examples",
+        report,
+        newest(),
+        option("--records N", "look at so many page records at most (all)"),
+    ),
 )

@@ -1,0 +1,311 @@
+"""A crawl's requests by kind of URL: what they brought, what they cost, how to leave them out.
+
+Counted from page records, in any order; URLs that a rule keeps no record of are missing. Memory is
+bounded: so many kinds (`model/url_kind.py`), of each so many different titles and bodies
+(`Distinct`), and the places of so many texts.
+
+A text is the same as another if their digests differ in at most `NEAR_BITS`. Texts are not read
+for all pages, but for a sample of the kinds with the most requests: those whose URLs have the
+lowest hashes, so always the same ones.
+
+A kind *brought little* if at most half of its requests brought a page that may be indexed and has a
+title, a body and, by the sample, a text that no other page of its kind has. Such kinds that differ
+in their folders alone are put together, unless their pattern would leave out others, too.
+
+A kind's dollars are its part of what the crawl spent, by what a budget charges for a claim and for
+a request. What an exclusion saves is at least what it leaves out: pages that only those lead to
+are left out as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from heapq import nsmallest
+from typing import Self
+
+from orbweaver.budget.prices import spent_on
+from orbweaver.diagnostics.refusal_report import RequestKind, Requests
+from orbweaver.frontier.journal import NOTHING
+from orbweaver.model.crawl import Counts
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import PageRecord
+from orbweaver.model.url_kind import Kinds, Shape, anywhere, covers, kind_text, pattern_of
+from orbweaver.parsing.text_digest import distance
+
+NEAR_BITS = 8
+DIFFERENT_KEPT = 128
+SAMPLES_MAX = 12
+KINDS_SAMPLED = 25
+# Larger pages take long to read.
+SAMPLE_BYTES_MAX = 256 * 1024
+# An exclusion is suggested for a kind with so many requests, and so large a part of all.
+SUGGESTED_MIN, SUGGESTED_SHARE = 10, 0.005
+_VALUE = re.compile("=[^&;]+")
+
+
+@dataclass(slots=True)
+class Distinct:
+    """Counts how many texts are different: exactly up to `DIFFERENT_KEPT`, then within 10 %.
+
+    It keeps hashes; once there are too many, just those that end in one more zero bit.
+    """
+
+    kept: set[int] = field(default_factory=set)
+    zeros: int = 0
+
+    def add(self, text: str) -> None:
+        """Count a text."""
+        self._take((int.from_bytes(_hash(text), "little"),))
+
+    def merge(self, other: Distinct) -> None:
+        """Count the texts of another."""
+        self.zeros = max(self.zeros, other.zeros)
+        kept, self.kept = self.kept, set()
+        self._take((*kept, *other.kept))
+
+    def _take(self, hashes: Iterable[int]) -> None:
+        self.kept.update(one for one in hashes if not one & (1 << self.zeros) - 1)
+        while len(self.kept) > DIFFERENT_KEPT:
+            self.zeros += 1
+            self.kept = {one for one in self.kept if not one & (1 << self.zeros) - 1}
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.kept) << self.zeros
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredText:
+    """Where a page's text or body lies; `body`: it is a body."""
+
+    url: str
+    title: str
+    content_type: str | None
+    key: str
+    offset: int
+    length: int
+    body: bool
+
+
+@dataclass(slots=True)
+class KindCounts:
+    """What is counted of a kind; samples stand with the hash of their URL, and without a place."""
+
+    urls: int = 0
+    requests: int = 0
+    noindex: int = 0
+    sitemaps: int = 0
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    titles: Distinct = field(default_factory=Distinct)
+    bodies: Distinct = field(default_factory=Distinct)
+    samples: list[tuple[bytes, StoredText]] = field(default_factory=list)
+    example: tuple[bytes, str] | None = None
+
+    @property
+    def weight(self) -> int:
+        """How much it matters: requests; URLs that were not asked for count a little."""
+        return self.requests * 1_000 + self.urls
+
+    @property
+    def pages(self) -> int:
+        """How many of its URLs were read, or are as they were."""
+        return self.outcomes[Outcome.FETCHED] + self.outcomes[Outcome.UNCHANGED] - self.sitemaps
+
+    def merge(self, other: Self) -> None:
+        """Take in the counts of another kind."""
+        self.urls += other.urls
+        self.requests += other.requests
+        self.noindex += other.noindex
+        self.sitemaps += other.sitemaps
+        self.outcomes += other.outcomes
+        self.titles.merge(other.titles)
+        self.bodies.merge(other.bodies)
+        self.samples = nsmallest(SAMPLES_MAX, (*self.samples, *other.samples), key=_first)
+        examples = [one for one in (self.example, other.example) if one is not None]
+        self.example = min(examples, default=None)
+
+    def see(self, record: PageRecord) -> None:
+        """Count a record."""
+        self.urls += 1
+        # What was not asked for has no latency.
+        self.requests += record.attempt if record.latency_ms is not None else 0
+        self.outcomes[record.outcome] += 1
+        self.noindex += record.reason is Reason.NOINDEX
+        self.sitemaps += record.reason is Reason.SITEMAP
+        digest = _hash(record.url)
+        if self.example is None or digest < self.example[0]:
+            self.example = (digest, _VALUE.sub("=…", record.url))
+        if record.outcome not in (Outcome.FETCHED, Outcome.UNCHANGED):
+            return
+        body = record.sha256 or record.url
+        self.titles.add(record.title or body)
+        self.bodies.add(body)
+        place = stored_text(record)
+        if place is not None and (len(self.samples) < SAMPLES_MAX or digest < self.samples[-1][0]):
+            self.samples = nsmallest(SAMPLES_MAX, (*self.samples, (digest, place)), key=_first)
+
+
+class RequestCounts:
+    """Counts requests by kind, record by record."""
+
+    def __init__(self) -> None:
+        self.records = 0
+        self._kinds = Kinds(KindCounts)
+
+    def see(self, record: PageRecord) -> None:
+        """Count a record."""
+        self.records += 1
+        self._kinds.of(record.url).see(record)
+
+    def samples(self) -> list[StoredText]:
+        """Name the texts to be read."""
+        largest = list(self._kinds.all().values())[:KINDS_SAMPLED]
+        return [place for found in largest for _, place in found.samples]
+
+    def requests(
+        self, total: Counts, digests: Mapping[str, int] = NOTHING, *, unread: bool = False
+    ) -> Requests:
+        """Say where the requests went; `digests` of texts by URL, as far as these were read."""
+        judged = _Judged.of(_together(_Judged.of(self._kinds.all(), digests)), digests)
+        found, rest = judged.found, self._kinds.rest
+        asked = sum(one.requests for one in found.values()) + rest.requests
+        urls = max(self.records, total.get("claimed", 0))
+        per_record = asked / self.records if self.records else 0.0
+
+        def usd(some: Iterable[KindCounts]) -> float:
+            parts = [(one.urls, one.requests) for one in some]
+            these = (sum(one for one, _ in parts), sum(one for _, one in parts))
+            return spent_on(total, these, (urls, per_record * urls))
+
+        least = max(SUGGESTED_MIN, SUGGESTED_SHARE * asked)
+        suggested = [
+            shape
+            for shape in judged.little
+            if found[shape].requests >= least and judged.alone(shape)
+        ]
+        saved = {one for shape in suggested for one in judged.covered(shape)}
+        return Requests(
+            records=self.records,
+            unread=unread,
+            requests=asked,
+            usd=usd((*found.values(), rest)),
+            kinds=tuple(_kind(judged, shape, usd) for shape in found),
+            other_urls=rest.urls,
+            other_requests=rest.requests,
+            suggested=tuple(map(pattern_of, suggested)),
+            saves_requests=sum(found[one].requests for one in saved),
+            saves_usd=usd(found[one] for one in saved),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judged:
+    """Kinds, how many of their texts are different of how many, and which brought little."""
+
+    found: Mapping[Shape, KindCounts]
+    texts: Mapping[Shape, tuple[int, int]]
+    little: Mapping[Shape, None]
+
+    @classmethod
+    def of(cls, found: Mapping[Shape, KindCounts], digests: Mapping[str, int]) -> Self:
+        texts = {shape: _texts(one, digests) for shape, one in found.items()}
+        little = [shape for shape, one in found.items() if _brought_little(one, texts[shape])]
+        return cls(found=found, texts=texts, little=dict.fromkeys(little))
+
+    def covered(self, shape: Shape) -> list[Shape]:
+        """Return the kinds that the pattern of a shape leaves out."""
+        return [one for one in self.found if covers(shape, one)]
+
+    def alone(self, shape: Shape) -> bool:
+        """Whether it leaves out none but kinds that brought little."""
+        return self.little.keys() >= set(self.covered(shape))
+
+
+def _together(judged: _Judged) -> dict[Shape, KindCounts]:
+    """Put kinds together that brought little, and differ in their folders alone."""
+    groups: defaultdict[Shape, list[Shape]] = defaultdict(list)
+    for shape in judged.little:
+        groups[anywhere(shape)].append(shape)
+    found = dict(judged.found)
+    for wider, shapes in groups.items():
+        if len(shapes) > 1 and judged.alone(wider):
+            one = found[wider] = KindCounts()
+            for shape in shapes:
+                one.merge(found.pop(shape))
+    return dict(sorted(found.items(), key=lambda one: (-one[1].weight, kind_text(one[0]))))
+
+
+def _kind(
+    judged: _Judged, shape: Shape, usd: Callable[[Iterable[KindCounts]], float]
+) -> RequestKind:
+    one, without = judged.found[shape], [judged.found[other] for other in judged.covered(shape)]
+    texts, texts_read = judged.texts[shape]
+    return RequestKind(
+        kind=kind_text(shape),
+        requests=one.requests,
+        urls=one.urls,
+        outcomes={str(outcome): one.outcomes[outcome] for outcome in sorted(one.outcomes)},
+        noindex=one.noindex,
+        titles=one.titles.count,
+        bodies=one.bodies.count,
+        texts=texts,
+        texts_read=texts_read,
+        example=one.example[1] if one.example else "",
+        usd=usd((one,)),
+        exclude=pattern_of(shape),
+        saves_requests=sum(other.requests for other in without),
+        saves_usd=usd(without),
+        brought_little=shape in judged.little,
+    )
+
+
+def _texts(one: KindCounts, digests: Mapping[str, int]) -> tuple[int, int]:
+    """Count the different texts among those of a kind that were read, and these."""
+    read = [digests[place.url] for _, place in one.samples if place.url in digests]
+    different: list[int] = []
+    for digest in read:
+        if all(distance(digest, other) > NEAR_BITS for other in different):
+            different.append(digest)
+    return len(different), len(read)
+
+
+def _brought_little(one: KindCounts, texts: tuple[int, int]) -> bool:
+    """Whether at most half of a kind's requests brought something new, by estimate."""
+    pages = max(0, one.pages - one.noindex)
+    by_text = pages * texts[0] / texts[1] if texts[1] else pages
+    new = one.sitemaps + min(pages, one.titles.count, one.bodies.count, by_text)
+    return one.requests > 0 and new * 2 <= one.requests
+
+
+def stored_text(record: PageRecord) -> StoredText | None:
+    """Say where the text of a record's page lies, or else its body, if it is one to be read."""
+    key, body = record.body_key, record.text_offset is None
+    offset, length = record.text_offset, record.text_length
+    if body:
+        offset, length = record.body_offset, record.body_length
+    if key is None or offset is None or length is None or (record.bytes or 0) > SAMPLE_BYTES_MAX:
+        return None
+    if body and record.charset is None:  # no page
+        return None
+    return StoredText(
+        url=record.url,
+        title=record.title or "",
+        content_type=record.content_type,
+        key=key,
+        offset=offset,
+        length=length,
+        body=body,
+    )
+
+
+def _hash(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+def _first(one: tuple[bytes, StoredText]) -> bytes:
+    return one[0]

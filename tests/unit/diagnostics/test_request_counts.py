@@ -1,0 +1,280 @@
+"""Where a crawl's requests went: by kind of URL, what they brought, what would have saved them."""
+
+from __future__ import annotations
+
+import tracemalloc
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+
+from orbweaver.budget.prices import spent_on
+from orbweaver.diagnostics.refusal_report import RequestKind
+from orbweaver.diagnostics.request_counts import (
+    DIFFERENT_KEPT,
+    KINDS_SAMPLED,
+    NEAR_BITS,
+    SAMPLE_BYTES_MAX,
+    SAMPLES_MAX,
+    Distinct,
+    RequestCounts,
+    stored_text,
+)
+from orbweaver.diagnostics.request_texts import digests_of
+from orbweaver.frontier import warc
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import PageRecord
+from orbweaver.model.url_kind import KINDS_MAX
+from orbweaver.model.url_patterns import matches
+from tests.memory import MemoryFiles, World
+
+SITE = "https://example.com"
+AT_MS = 1_795_251_600_000
+TOTAL = {"claimed": 100, "nanodollars": 3_000_000}
+
+
+def record(path: str, **fields: Any) -> PageRecord:
+    """Make the record of a page that was read."""
+    known = {"outcome": Outcome.FETCHED, "reason": Reason.OK, "latency_ms": 7, "charset": "utf-8"}
+    known |= {"title": path, "sha256": path, "bytes": 100, "crawl": "c", "depth": 1}
+    return PageRecord(url=SITE + path, fetched_at=AT_MS, **{**known, **fields})
+
+
+def stored(path: str, **fields: Any) -> PageRecord:
+    """Make the record of a page whose body is stored."""
+    return record(path, **{"body_key": "k", "body_offset": 0, "body_length": 9, **fields})
+
+
+def counts_of(records: list[PageRecord]) -> RequestCounts:
+    """Count records."""
+    counts = RequestCounts()
+    for one in records:
+        counts.see(one)
+    return counts
+
+
+def kinds_of(counts: RequestCounts, **digests: int) -> dict[str, RequestKind]:
+    """Find what is said of each kind."""
+    by_url = {SITE + path: digest for path, digest in digests.items()}
+    return {one.kind.removeprefix(SITE): one for one in counts.requests(TOTAL, by_url).kinds}
+
+
+# --- counts -------------------------------------------------------------------------------------
+
+
+def test_a_kind_has_its_counts() -> None:
+    """Requests with attempts, outcomes, noindex, titles, bodies; those with the most come first."""
+    noindex = {"reason": Reason.NOINDEX, "title": "Log in", "sha256": "same"}
+    failed = {"outcome": Outcome.FAILED, "reason": Reason.HTTP_SERVER_ERROR, "attempt": 4}
+    unasked = {"outcome": Outcome.SKIPPED, "reason": Reason.ROBOTS, "latency_ms": None}
+    counts = counts_of(
+        [
+            *(record(f"/login?to={number}", **noindex) for number in range(20)),
+            record("/login?to=99", title=None, sha256=None, **failed),
+            *(record(f"/item/{number}") for number in range(9)),
+            *(record(f"/private/{number}", **unasked) for number in range(5)),
+        ]
+    )
+    found = kinds_of(counts)
+    assert [*found] == ["/login?to=0", "/item/0", "/private/0"]
+    login, item, private = found.values()
+    assert (login.urls, login.requests, login.noindex) == (21, 24, 20)
+    assert (login.titles, login.bodies) == (1, 1)
+    assert login.outcomes == {"failed": 1, "fetched": 20}
+    assert login.example.startswith(f"{SITE}/login?to=…")
+    assert (item.titles, item.bodies, item.brought_little) == (9, 9, False)
+    assert (private.requests, private.urls, private.brought_little) == (0, 5, False)
+
+
+def test_a_kind_has_its_part_of_the_dollars() -> None:
+    """As a budget charges claims and requests; all parts are the whole, as far as it was read."""
+    counts = counts_of([*map(record, (f"/a/{number}" for number in range(75)))])
+    for number in range(25):
+        counts.see(record(f"/b/{number}", attempt=2))
+    told = counts.requests(TOTAL)
+    one, other = told.kinds
+    assert one.usd + other.usd == pytest.approx(told.usd) == pytest.approx(0.003)
+    assert one.usd == pytest.approx(spent_on(TOTAL, (75, 75), (100, 125)))
+    assert other.usd > one.usd / 3
+    half = counts.requests({**TOTAL, "claimed": 200}, unread=True)
+    assert half.usd == pytest.approx(0.0015)
+    assert half.unread
+    assert RequestCounts().requests({}).usd == spent_on({}, (0, 0), (0, 0)) == 0
+
+
+def test_different_texts_are_counted_in_little_memory() -> None:
+    """Exactly as long as they are few, else about; in any order, and together with others."""
+    few, many = Distinct(), Distinct()
+    for number in range(DIFFERENT_KEPT):
+        few.add(f"{number}")
+        few.add(f"{number}")
+    assert few.count == DIFFERENT_KEPT
+    for number in range(20_000):
+        many.add(f"{number}")
+    assert len(many.kept) <= DIFFERENT_KEPT
+    assert 15_000 < many.count < 25_000
+    parts = [Distinct() for _ in range(7)]
+    for number in Random(1).sample(range(20_000), 20_000):
+        parts[number % 7].add(f"{number}")
+    whole = Distinct()
+    for part in parts:
+        whole.merge(part)
+    assert (whole.kept, whole.zeros) == (many.kept, many.zeros)
+
+
+# --- what brought little ------------------------------------------------------------------------
+
+
+def test_what_brought_little_may_be_left_out() -> None:
+    """By a pattern that is found in its URLs alone; with what all of them together would save."""
+    noindex = {"reason": Reason.NOINDEX}
+    edits = [record(f"/w?title=Page-{at}-of-all&action=edit", **noindex) for at in range(40)]
+    pages = [record(f"/wiki/Page-{at}-of-all") for at in range(40)]
+    rare = [record(f"/rare/{at}", **noindex) for at in range(9)]
+    told = counts_of([*edits, *pages, *rare]).requests({**TOTAL, "claimed": 89})
+    (pattern,) = told.suggested
+    assert pattern == r"^https://example\.com/w\?title=[^&]*&action=edit$"
+    assert all(matches((pattern,), one.url) for one in edits)
+    assert not any(matches((pattern,), one.url) for one in (*pages, *rare))
+    edit = next(one for one in told.kinds if one.exclude == pattern)
+    assert (edit.saves_requests, told.saves_requests) == (40, 40)
+    assert edit.saves_usd == told.saves_usd == pytest.approx(0.003 * 40 / 89)
+
+
+def test_no_exclusion_is_suggested_that_costs_pages() -> None:
+    """Where a pattern is found in URLs of a kind that brought pages; what it saves has these."""
+    ids = [record(f"/show/{at}a{at}", reason=Reason.NOINDEX) for at in range(30)]
+    named = [record("/show/about"), record("/show/contact")]
+    counts = counts_of([*ids, *named])
+    told = counts.requests(TOTAL)
+    assert told.suggested == ()
+    found = kinds_of(counts)
+    assert found["/show/*"].brought_little
+    assert found["/show/*"].saves_requests == 32
+
+
+def test_folders_with_the_same_useless_links_are_put_together() -> None:
+    """Sorted lists of many folders are one kind; folders that brought something stand apart."""
+    sorts = [
+        record(f"/{folder}/?C={column};O=D", title=f"Index of {folder}")
+        for folder in ("docs", "pub", "pub/old", "a/b/c/d/e")
+        for column in "NMSD"
+    ]
+    assert [*kinds_of(counts_of(sorts))] == ["/**/?C=*;O=*"]
+    apart = [*sorts, *(record(f"/db/?C={at};O=D") for at in "NMSD")]
+    found = kinds_of(counts_of(apart))
+    assert "/**/?C=*;O=*" not in found
+    assert found["/db/?C=*;O=*"].requests == 4
+
+
+def test_pages_that_say_nearly_the_same_brought_little() -> None:
+    """Though each has a title and a body of its own; the sample of texts tells."""
+    near, far = 0b1, int("1" * (NEAR_BITS + 1), 2) << 8
+    counts = counts_of([stored(f"/blob?h={at}") for at in range(40)])
+    read = {
+        place.url.removeprefix(SITE): near << at % 2 for at, place in enumerate(counts.samples())
+    }
+    assert len(read) == SAMPLES_MAX
+    (told,) = kinds_of(counts, **read).values()
+    assert (told.texts, told.texts_read, told.titles) == (1, SAMPLES_MAX, 40)
+    assert told.brought_little
+    read = {url: far << at for at, url in enumerate(read)}
+    (told,) = kinds_of(counts, **read).values()
+    assert told.texts > 1
+
+
+def test_sitemaps_are_no_waste() -> None:
+    """They lead to pages, and no exclusion keeps them from being asked for."""
+    counts = counts_of([record(f"/sitemap-{at}.xml", reason=Reason.SITEMAP) for at in range(20)])
+    (told,) = kinds_of(counts).values()
+    assert not told.brought_little
+
+
+# --- texts --------------------------------------------------------------------------------------
+
+
+def test_samples_do_not_depend_on_the_order_of_records() -> None:
+    """Nor does an example; so many of each of the largest kinds are read."""
+    records = [stored(f"/{chr(97 + at % 30)}b/{at}") for at in range(1_500)]
+    counts = counts_of(records)
+    shuffled = counts_of(Random(3).sample(records, len(records)))
+    assert counts.samples() == shuffled.samples()
+    assert counts.requests(TOTAL) == shuffled.requests(TOTAL)
+    assert len(counts.samples()) <= KINDS_SAMPLED * SAMPLES_MAX
+
+
+def test_what_is_no_text_is_not_read() -> None:
+    """Without a body, not a page, or too large to be read in little time."""
+    page = stored("/a")
+    found = stored_text(page)
+    assert found is not None
+    assert (found.key, found.offset, found.length, found.body) == ("k", 0, 9, True)
+    with_text = stored_text(replace(page, text_offset=9, text_length=5))
+    assert with_text is not None
+    assert (with_text.offset, with_text.length, with_text.body) == (9, 5, False)
+    for other in (
+        record("/a"),
+        replace(page, charset=None),
+        replace(page, bytes=SAMPLE_BYTES_MAX + 1),
+    ):
+        assert stored_text(other) is None
+
+
+async def test_texts_are_read_where_they_lie() -> None:
+    """Main texts, bodies; and not what was erased, is gone, or is none."""
+    world = World()
+    files = MemoryFiles(world)
+    words = " ".join(f"word{chr(97 + at % 26)}{chr(97 + at // 26)}" for at in range(60))
+    document = {"text": words, "markdown": words}
+    html = f"<html><body><main><p>{words}</p></main></body></html>".encode()
+    answer = warc.response(
+        f"{SITE}/body", AT_MS, status=200, headers={}, body=html, truncated=False, octets={},
+        asked=(),
+    )  # fmt: skip
+    members = {
+        "/text": warc.conversion(f"{SITE}/text", AT_MS, document, stored=False),
+        "/body": answer,
+        "/erased": warc.tombstone(200),
+        "/broken": b"no record",
+        "/list": warc.conversion(f"{SITE}/list", AT_MS, {"text": [1]}, stored=False),
+    }
+    places = []
+    for path, member in members.items():
+        await files.put(path, member)
+        place = {"body_key": path, "body_length": len(member)}
+        if path in ("/text", "/list"):
+            place |= {"text_offset": 0, "text_length": len(member)}
+        places.append(stored_text(stored(path, **place)))
+    places.append(stored_text(stored("/gone", body_key="/gone")))
+    found = await digests_of([place for place in places if place is not None], files)
+    assert found.keys() == {f"{SITE}/text", f"{SITE}/body"}
+    assert found[f"{SITE}/text"] == found[f"{SITE}/body"] != 0
+
+
+# --- bounds -------------------------------------------------------------------------------------
+
+
+def test_a_report_has_so_many_kinds_and_no_more() -> None:
+    """However many there are; what is too much is counted."""
+    words = [f"{chr(97 + at)}x" for at in range(12)]
+    paths = [f"/{a}/{b}/{c}/{d}" for a in words for b in words for c in words for d in "01"]
+    counts = counts_of([record(path) for path in paths])
+    told = counts.requests({"claimed": len(paths)})
+    assert len(told.kinds) == KINDS_MAX
+    assert (told.requests, told.records) == (len(paths), len(paths))
+    assert told.other_requests == len(paths) - sum(one.requests for one in told.kinds)
+
+
+def test_a_kind_takes_bounded_memory() -> None:
+    """However many URLs, titles and texts it has; so 750 of them take less than 60 MB."""
+    counts, sizes = RequestCounts(), []
+    tracemalloc.start()
+    for number in range(15_001):
+        counts.see(stored(f"/a/{number}", title=f"{number} " * 50))
+        if number in (0, 5_000, 15_000):
+            sizes.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+    # Beside what is kept of a kind, a cache of words that were looked at.
+    assert sizes[1] - sizes[0] < 600_000
+    assert sizes[2] - sizes[1] < 300_000
