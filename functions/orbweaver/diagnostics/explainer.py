@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 PACKS_MAX = 100
 # Names of crawls that are asked for a claim, where no scope says which one is meant.
 NAMES_MAX = 25
+# Seeds that are looked at for one that withdraws its links.
+SEEDS_MAX = 5
 
 
 class Finder(Protocol):
@@ -128,7 +130,15 @@ class Explainer:
             reasons = [reason for reason, urls in samples.items() if redacted(url) in urls]
             asked_not_to = Refusal.SEED_NOFOLLOW in samples
             facts = replace(facts, refused=tuple(sorted(reasons)), seed_nofollow=asked_not_to)
+            if asked_not_to:
+                facts = replace(facts, withdrawing=await self._withdrawing(crawl))
         return replace(facts, record=record or passed)
+
+    async def _withdrawing(self, crawl: Crawl) -> tuple[str, ...]:
+        """Name the first pages that have no link to follow: of the first seeds of a crawl."""
+        seeds = [one for one in crawl.references if resolved(one) is not None][:SEEDS_MAX]
+        found = await asyncio.gather(*(self.finder.page(seed, crawl) for seed in seeds))
+        return tuple(record.url for records in found for record in records if record.links == 0)
 
     async def _record(self, facts: Facts, url: str) -> PageRecord | None:
         """Find the record of the chosen run, or else of the run that has the claim."""

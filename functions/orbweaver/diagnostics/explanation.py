@@ -120,13 +120,8 @@ def _unseen(facts: Facts, url: str) -> str:
     crawl = facts.crawl
     if url in crawl.references:
         return "it is a seed, and not claimed yet: its message waits, or the run was over first"
-    if not _WITHDRAWN.isdisjoint(facts.refused):
-        return "never claimed; a page links to it, and asks not to follow that link (nofollow)"
-    if facts.seed_nofollow:
-        return (
-            "never seen; a first page asks not to follow its links, and may have one to it:"
-            " --ignore-nofollow follows them, on a site of your own"
-        )
+    if (withdrawn := _withdrawn(facts)) is not None:
+        return withdrawn
     link = "links to it without nofollow" if crawl.obey_nofollow else "links to it"
     if crawl.live:
         return f"never seen; it would be crawled if a page within the scope {link}"
@@ -134,6 +129,22 @@ def _unseen(facts: Facts, url: str) -> str:
         f"never seen, and {crawl.id} is over; a new run would crawl it if a page within the scope"
         f" {link}"
     )
+
+
+def _withdrawn(facts: Facts) -> str | None:
+    """Say that links to it are, or may be, ones that are not to be followed."""
+    named = f" ({' or '.join(facts.withdrawing)})" if facts.withdrawing else ""
+    if not _WITHDRAWN.isdisjoint(facts.refused):
+        page = (
+            f"a first page{named}" if named and Refusal.SEED_NOFOLLOW in facts.refused else "a page"
+        )
+        return f"never claimed; {page} links to it, and asks not to follow that link (nofollow)"
+    if facts.seed_nofollow:
+        return (
+            f"never seen; a first page{named} asks not to follow its links, and may have one to it:"
+            " --ignore-nofollow follows them, on a site of your own"
+        )
+    return None
 
 
 def _not_recorded(facts: Facts, url: str) -> str:

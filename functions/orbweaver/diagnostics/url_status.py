@@ -85,8 +85,9 @@ class Facts:
     robots: RobotsEntry | None = None
     # Reasons for which links to it were refused, as far as examples of them are kept.
     refused: tuple[str, ...] = ()
-    # Whether a first page of the crawl has links that it asks not to follow.
+    # Whether a first page of the crawl has links that it asks not to follow, and which ones may.
     seed_nofollow: bool = False
+    withdrawing: tuple[str, ...] = ()
 
     @property
     def run(self) -> Crawl:

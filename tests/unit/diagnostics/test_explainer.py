@@ -298,12 +298,25 @@ async def test_links_that_nofollow_withdraws_are_known_of() -> None:
     stage.web.put(HOME, html(*(f"/{n}" for n in range(9)), x_robots_tag="nofollow"))
     await seed(stage, replace(PLAN, obey_robots=False))
     await stage.drain()
-    assert "a page links to it, and asks not to" in (await told(stage, f"{SITE}/2")).verdict
+    page = f"a first page ({HOME})"
+    assert f"{page} links to it, and asks not to" in (await told(stage, f"{SITE}/2")).verdict
     beyond = (await told(stage, f"{SITE}/8")).verdict
-    assert "a first page asks not to follow its links, and may have one to it" in beyond
+    assert f"{page} asks not to follow its links, and may have one to it" in beyond
     (line,) = (await control_of(stage).report(PLAN.id, files=MemoryFiles(stage.world))).skipped
     assert (line.reason, line.count) == ("seed_nofollow", 9)
     assert line.samples == tuple(f"{SITE}/{n}" for n in range(5))
+
+
+async def test_a_page_that_withdrew_its_links_is_named_where_it_is_known() -> None:
+    """Of the seeds with a record: those that have no link to follow; none that is no URL."""
+    stage = Stage()
+    stage.web.put(HOME, html(f"{SITE}/other"))
+    stage.web.put(f"{SITE}/other", html("/kept", "/withdrawn", x_robots_tag="nofollow"))
+    seeds = (HOME, f"{SITE}/other", "no URL")
+    await seed(stage, replace(PLAN, obey_robots=False, seeds=seeds))
+    await stage.drain()
+    found = (await told(stage, f"{SITE}/elsewhere")).verdict
+    assert f"a first page ({SITE}/other) asks not to follow its links" in found
 
 
 async def test_a_link_that_was_refused_is_known_of() -> None:
