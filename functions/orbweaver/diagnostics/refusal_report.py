@@ -55,6 +55,8 @@ class Skipped:
 class RequestKind:
     """The requests of a kind of URL; `texts` of `texts_read` are different, `usd` at list prices.
 
+    `led_to` counts pages that may be indexed, that its pages named first, and that do not only lie
+    in another folder.
     `exclude` is a pattern that leaves the kind out, and `saves_…` what that would have saved.
     """
 
@@ -65,6 +67,7 @@ class RequestKind:
     noindex: int
     titles: int
     bodies: int
+    led_to: int
     texts_read: int
     texts: int
     example: str

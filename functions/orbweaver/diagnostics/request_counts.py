@@ -8,9 +8,11 @@ A text is the same as another if their digests differ in at most `NEAR_BITS`. Te
 for all pages, but for a sample of the kinds with the most requests: those whose URLs have the
 lowest hashes, so always the same ones.
 
-A kind *brought little* if at most half of its requests brought a page that may be indexed and has a
-title, a body and, by the sample, a text that no other page of its kind has. Such kinds that differ
-in their folders alone are put together, unless their pattern would leave out others, too.
+A kind *brought little* if at most half of its requests brought something. That is a page that may
+be indexed, with a title, a body and, by the sample, a text that no other page of its kind has; or a
+link that named such a page first, unless both differ in their folders alone. Titles do not count
+where all pages have much the same. Kinds that brought little and differ in their folders alone are
+put together, with others if these are few.
 
 A kind's dollars are its part of what the crawl spent, by what a budget charges for a claim and for
 a request. What an exclusion saves is at least what it leaves out: pages that only those lead to
@@ -33,7 +35,17 @@ from orbweaver.frontier.journal import NOTHING
 from orbweaver.model.crawl import Counts
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
-from orbweaver.model.url_kind import Kinds, Shape, anywhere, covers, kind_text, pattern_of
+from orbweaver.model.url_kind import (
+    FOLDED_SHARE,
+    Kinds,
+    Shape,
+    anywhere,
+    covers,
+    folded,
+    kind_text,
+    pattern_of,
+    shape_of,
+)
 from orbweaver.parsing.text_digest import distance
 
 NEAR_BITS = 8
@@ -44,6 +56,10 @@ KINDS_SAMPLED = 25
 SAMPLE_BYTES_MAX = 256 * 1024
 # An exclusion is suggested for a kind with so many requests, and so large a part of all.
 SUGGESTED_MIN, SUGGESTED_SHARE = 10, 0.005
+# Folders are left open below so many, at most, if others have no larger part of the requests.
+FOLDERS_KEPT, OTHERS_SHARE = 3, 0.1
+# Of a site with fewer titles a page, titles say nothing.
+TITLES_SHARE = 0.1
 _VALUE = re.compile("=[^&;]+")
 
 
@@ -100,6 +116,7 @@ class KindCounts:
     requests: int = 0
     noindex: int = 0
     sitemaps: int = 0
+    led_to: int = 0
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     titles: Distinct = field(default_factory=Distinct)
     bodies: Distinct = field(default_factory=Distinct)
@@ -122,6 +139,7 @@ class KindCounts:
         self.requests += other.requests
         self.noindex += other.noindex
         self.sitemaps += other.sitemaps
+        self.led_to += other.led_to
         self.outcomes += other.outcomes
         self.titles.merge(other.titles)
         self.bodies.merge(other.bodies)
@@ -161,17 +179,30 @@ class RequestCounts:
         """Count a record."""
         self.records += 1
         self._kinds.of(record.url).see(record)
+        if record.referrer is not None and _may_be_indexed(record):
+            here, there = (anywhere(shape_of(url)) for url in (record.url, record.referrer))
+            if here != there:
+                self._kinds.of(record.referrer).led_to += 1
 
     def samples(self) -> list[StoredText]:
         """Name the texts to be read."""
-        largest = list(self._kinds.all().values())[:KINDS_SAMPLED]
+        largest = list(self._folded().values())[:KINDS_SAMPLED]
         return [place for found in largest for _, place in found.samples]
+
+    def _folded(self) -> dict[Shape, KindCounts]:
+        """Put kinds together that have few requests, and differ in a word."""
+        found = {shape: one for shape, one in self._kinds.all().items() if one.urls}
+        least = FOLDED_SHARE * sum(one.requests for one in found.values())
+        places = folded({shape: one.requests for shape, one in found.items()}, least)
+        return _merged((places[shape], one) for shape, one in found.items())
 
     def requests(
         self, total: Counts, digests: Mapping[str, int] = NOTHING, *, unread: bool = False
     ) -> Requests:
         """Say where the requests went; `digests` of texts by URL, as far as these were read."""
-        judged = _Judged.of(_together(_Judged.of(self._kinds.all(), digests)), digests)
+        judged = _Judged.of(self._folded(), digests)
+        for kept in range(FOLDERS_KEPT):
+            judged = _Judged.of(_together(judged, kept), digests)
         found, rest = judged.found, self._kinds.rest
         asked = sum(one.requests for one in found.values()) + rest.requests
         urls = max(self.records, total.get("claimed", 0))
@@ -183,10 +214,12 @@ class RequestCounts:
             return spent_on(total, these, (urls, per_record * urls))
 
         least = max(SUGGESTED_MIN, SUGGESTED_SHARE * asked)
+        useless = [one for one in judged.little if found[one].requests >= least]
+        useless = [one for one in useless if judged.alone(one)]
         suggested = [
             shape
-            for shape in judged.little
-            if found[shape].requests >= least and judged.alone(shape)
+            for shape in useless
+            if not any(other != shape and covers(other, shape) for other in useless)
         ]
         saved = {one for shape in suggested for one in judged.covered(shape)}
         return Requests(
@@ -214,7 +247,16 @@ class _Judged:
     @classmethod
     def of(cls, found: Mapping[Shape, KindCounts], digests: Mapping[str, int]) -> Self:
         texts = {shape: _texts(one, digests) for shape, one in found.items()}
-        little = [shape for shape, one in found.items() if _brought_little(one, texts[shape])]
+        titles, pages = (
+            sum(one.titles.count for one in found.values()),
+            sum(one.pages for one in found.values()),
+        )
+        titled = titles >= TITLES_SHARE * pages
+        little = [
+            shape
+            for shape, one in found.items()
+            if _brought_little(one, texts[shape], titled=titled)
+        ]
         return cls(found=found, texts=texts, little=dict.fromkeys(little))
 
     def covered(self, shape: Shape) -> list[Shape]:
@@ -226,17 +268,26 @@ class _Judged:
         return self.little.keys() >= set(self.covered(shape))
 
 
-def _together(judged: _Judged) -> dict[Shape, KindCounts]:
-    """Put kinds together that brought little, and differ in their folders alone."""
+def _together(judged: _Judged, kept: int) -> dict[Shape, KindCounts]:
+    """Put kinds together that brought little, and differ below their first folders alone."""
     groups: defaultdict[Shape, list[Shape]] = defaultdict(list)
     for shape in judged.little:
-        groups[anywhere(shape)].append(shape)
-    found = dict(judged.found)
+        groups[anywhere(shape, kept)].append(shape)
+    places: dict[Shape, Shape] = {}
     for wider, shapes in groups.items():
-        if len(shapes) > 1 and judged.alone(wider):
-            one = found[wider] = KindCounts()
-            for shape in shapes:
-                one.merge(found.pop(shape))
+        within = judged.covered(wider)
+        asked = {shape: judged.found[shape].requests for shape in within}
+        others = sum(asked[shape] for shape in within if shape not in judged.little)
+        if len(shapes) > 1 and others <= OTHERS_SHARE * sum(asked.values()):
+            places |= {shape: wider for shape in within if shape not in places}
+    return _merged((places.get(shape, shape), one) for shape, one in judged.found.items())
+
+
+def _merged(kinds: Iterable[tuple[Shape, KindCounts]]) -> dict[Shape, KindCounts]:
+    """Put counts of the same shape together; those with the most requests first."""
+    found: defaultdict[Shape, KindCounts] = defaultdict(KindCounts)
+    for shape, one in kinds:
+        found[shape].merge(one)
     return dict(sorted(found.items(), key=lambda one: (-one[1].weight, kind_text(one[0]))))
 
 
@@ -253,6 +304,7 @@ def _kind(
         noindex=one.noindex,
         titles=one.titles.count,
         bodies=one.bodies.count,
+        led_to=one.led_to,
         texts=texts,
         texts_read=texts_read,
         example=one.example[1] if one.example else "",
@@ -274,12 +326,19 @@ def _texts(one: KindCounts, digests: Mapping[str, int]) -> tuple[int, int]:
     return len(different), len(read)
 
 
-def _brought_little(one: KindCounts, texts: tuple[int, int]) -> bool:
-    """Whether at most half of a kind's requests brought something new, by estimate."""
+def _brought_little(one: KindCounts, texts: tuple[int, int], *, titled: bool) -> bool:
+    """Whether at most half of a kind's requests brought something new, or led to it."""
     pages = max(0, one.pages - one.noindex)
     by_text = pages * texts[0] / texts[1] if texts[1] else pages
-    new = one.sitemaps + min(pages, one.titles.count, one.bodies.count, by_text)
-    return one.requests > 0 and new * 2 <= one.requests
+    by_title = one.titles.count if titled else pages
+    new = one.sitemaps + min(pages, by_title, one.bodies.count, by_text)
+    return one.requests > 0 and (new + one.led_to) * 2 <= one.requests
+
+
+def _may_be_indexed(record: PageRecord) -> bool:
+    """Whether a record is that of a page that was read and does not ask to be left out."""
+    read = record.outcome in (Outcome.FETCHED, Outcome.UNCHANGED)
+    return read and record.reason not in (Reason.NOINDEX, Reason.SOFT_404, Reason.REPEATED)
 
 
 def stored_text(record: PageRecord) -> StoredText | None:

@@ -15,7 +15,8 @@ single letters as values, escapes. A query with the name of a parameter that is 
 
 Of a crawl's kinds there are few (`Kinds`). Where more than `SIBLINGS_MAX` words are met in one
 place (`/wiki/Apple`, `/wiki/Pear` …), all of them are `*` there. Kinds do not depend on the order
-in which URLs are met. Beyond `KINDS_MAX` the rarest are counted together.
+in which URLs are met. Where they would be more than `KINDS_MAX`, words that are rare in their place
+are `*` as well (`folded`), and then the rarest kinds are counted together.
 
 `pattern_of` writes a shape as a regular expression for `--exclude`: it is found in the URLs of the
 shapes that this one `covers`, and in no others.
@@ -24,7 +25,8 @@ shapes that this one `covers`, and in no others.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Generic, Protocol, Self, TypeAlias, TypeVar
 
@@ -35,6 +37,7 @@ NAME_CHARS_MAX = 40
 PARAMETERS_MAX = 8
 SIBLINGS_MAX = 24
 KINDS_MAX = 500
+FOLDED_SHARE = 0.01
 # Places of tokens in a shape; from `_VALUES` on there is one for each parameter that is named.
 _ORIGIN, _FOLDERS, _DEEPER, _EXTENSION, _NAME, _QUERY, _VALUES = 0, (1, 2, 3), 4, 5, 6, 7, 8
 
@@ -67,10 +70,32 @@ def shape_of(url: str) -> Shape:
     return (*places, *(_parameters(query) if question else ("",)))
 
 
-def anywhere(shape: Shape) -> Shape:
-    """Leave open in which folder it is, and its name if it has one."""
-    folders = (DEEPER, *[""] * len(_FOLDERS))
+def anywhere(shape: Shape, kept: int = 0) -> Shape:
+    """Leave open in which folder it is below the first ones, and its name if it has one."""
+    first = [shape[at] for at in _FOLDERS[:kept] if shape[at]]
+    folders = (*first, DEEPER, *[""] * (len(_FOLDERS) - len(first)))
     return (shape[_ORIGIN], *folders, "", shape[_NAME] and ANY, *shape[_QUERY:])
+
+
+def folded(weights: Mapping[Shape, int], least: float) -> dict[Shape, Shape]:
+    """Say of shapes what they are where words that weigh less than so much in a place are open.
+
+    One that is the only such word in its place stands, unless there is a `*` anyway.
+    """
+    places = {shape: shape for shape in weights}
+    for at in range(max(map(len, weights), default=0)):
+        there = [one for one in places.values() if at < len(one)]
+        whole: Counter[Shape] = Counter()
+        for shape, now in places.items():
+            if at < len(now) and now[at] not in _NO_WORDS:
+                whole[now[: at + 1]] += weights[shape]
+        light = {start for start, weight in whole.items() if weight < least}
+        number = Counter(start[:at] for start in light)
+        number.update({one[:at] for one in there if one[at] == ANY})
+        for shape, now in places.items():
+            if now[: at + 1] in light and number[now[:at]] > 1:
+                places[shape] = _opened(now, at)
+    return places
 
 
 def kind_text(shape: Shape) -> str:
@@ -86,9 +111,11 @@ def kind_text(shape: Shape) -> str:
 def pattern_of(shape: Shape) -> str:
     """Write a shape as a regular expression that is found in its URLs, whole."""
     origin = "https?://[^/?]*" if shape[_ORIGIN] == ANY else _quoted(shape[_ORIGIN])
-    folders = [f"{_pattern(shape[at], '[^/?]')}/" for at in _FOLDERS if shape[at]]
-    if shape[_FOLDERS[0]] == DEEPER:
-        folders = ["(?:[^/?]*/)*"]
+    folders = [
+        "(?:[^/?]*/)*" if shape[at] == DEEPER else f"{_pattern(shape[at], '[^/?]')}/"
+        for at in _FOLDERS
+        if shape[at]
+    ]
     deeper = "(?:[^/?]*/)+" if shape[_DEEPER] else ""
     name = _pattern(shape[_NAME], "[^/?]") + _quoted(shape[_EXTENSION])
     path = f"^{origin}/{''.join(folders)}{deeper}{name}"
@@ -105,8 +132,9 @@ def pattern_of(shape: Shape) -> str:
 
 def covers(general: Shape, other: Shape) -> bool:
     """Whether the pattern of one shape is found in all URLs of another."""
-    somewhere = () if general[_FOLDERS[0]] == DEEPER else (*_FOLDERS, _DEEPER)
-    for at in (_ORIGIN, *somewhere):
+    for at in (_ORIGIN, *_FOLDERS, _DEEPER):
+        if general[at] == DEEPER and at != _DEEPER:
+            break
         if not (general[at] == other[at] or (general[at] == ANY and other[at])):
             return False
     if general[_NAME] != ANY:
@@ -199,12 +227,11 @@ K = TypeVar("K", bound=Mergeable)
 class Kinds(Generic[K]):
     """What is known of each kind of a crawl; `rest` is that of all kinds that were too many.
 
-    A kind that was counted with the rest, and is met again, begins anew.
+    Where there are too many, light ones are folded first; one that is met again begins anew.
     """
 
     def __init__(self, new: Callable[[], K], kinds_max: int = KINDS_MAX) -> None:
         self.rest = new()
-        self.dropped = 0
         self._new = new
         self._kinds_max = kinds_max
         self._known: dict[Shape, K] = {}
@@ -273,16 +300,20 @@ class Kinds(Generic[K]):
             self._at(_opened(shape, at)).merge(found)
 
     def _drop(self, most: int) -> None:
-        """Count the lightest kinds with the rest, where there are too many."""
+        """Fold kinds where there are too many; if that is not enough, drop the lightest."""
         if len(self._known) <= most:
             return
-        kept = dict(sorted(self._known.items(), key=_order)[: self._kinds_max])
+        weights = {shape: found.weight for shape, found in self._known.items()}
+        places = folded(weights, FOLDED_SHARE * sum(weights.values()))
+        known: dict[Shape, K] = {}
         for shape, found in self._known.items():
-            if shape not in kept:
+            if (standing := known.setdefault(places[shape], found)) is not found:
+                standing.merge(found)
+        self._known = dict(sorted(known.items(), key=_order)[: self._kinds_max])
+        for shape, found in known.items():
+            if shape not in self._known:
                 self.rest.merge(found)
-                self.dropped += 1
-        self._known = kept
-        starts = {shape[:at] for shape in kept for at in range(len(shape))}
+        starts = {shape[:at] for shape in self._known for at in range(len(shape))}
         self._words = {start: words for start, words in self._words.items() if start in starts}
 
 

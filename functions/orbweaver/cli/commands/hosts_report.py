@@ -121,7 +121,9 @@ def _lines(found: Report) -> list[str]:
 # --- where the requests went ---------------------------------------------------------------------
 
 KINDS_SHOWN, SHARE_SHOWN, PERCENT = 20, 0.005, 100
-KINDS_HEAD = ("requests", "noindex", "failed", "titles", "bodies", "texts", "$", "kind")
+KINDS_HEAD = (
+    *("requests", "noindex", "failed", "titles", "bodies", "texts", "led to", "$", "kind"),
+)
 
 
 def _where(told: Requests) -> list[str]:
@@ -150,12 +152,12 @@ def _where(told: Requests) -> list[str]:
 
 
 def _kind(one: RequestKind) -> tuple[str, ...]:
-    pages = one.outcomes.get(Outcome.FETCHED, 0)
+    pages, failed = (one.outcomes.get(ended, 0) for ended in (Outcome.FETCHED, Outcome.FAILED))
     share = f"{one.noindex * PERCENT / pages:.0f} %" if one.noindex else ""
-    failed = one.outcomes.get(Outcome.FAILED, 0)
     texts = f"{one.texts} of {one.texts_read}" if one.texts_read else ""
     counts = [f"{number:,}" if number else "" for number in (failed, one.titles, one.bodies)]
-    return (f"{one.requests:,}", share, *counts, texts, price(one.usd), one.kind)
+    led_to = f"{one.led_to:,}" if one.led_to else ""
+    return (f"{one.requests:,}", share, *counts, texts, led_to, price(one.usd), one.kind)
 
 
 def _exclusions(told: Requests) -> list[str]:
@@ -165,10 +167,11 @@ def _exclusions(told: Requests) -> list[str]:
     saving = {one.exclude: (one.saves_requests, price(one.saves_usd)) for one in told.kinds}
     saved = text.plural(told.saves_requests, "request")
     lines = ["", f"kinds that brought little; without them: {saved} less, {price(told.saves_usd)}"]
-    for pattern in told.suggested:
+    for pattern in told.suggested[:KINDS_SHOWN]:
         requests, usd = saving[pattern]
         lines.append(f"  --exclude {shlex.quote(pattern)}   {requests:,} requests, {usd}")
-    return lines
+    more = len(told.suggested) - KINDS_SHOWN
+    return [*lines, f"  {more:,} more (--json)"] if more > 0 else lines
 
 
 _HOST = "this one, too: a name, or a URL's beginning; may be repeated"
