@@ -52,7 +52,7 @@ from orbweaver.model.page_record import day_of
 
 READ_AT_ONCE = 16
 ROBOTS_BYTES_SHOWN = 100_000
-# Of a report: some 6 s of the function; `orbweaver report` looks at all.
+# Of a report: some 10 s of the function; `orbweaver report` looks at all.
 RECORDS_MAX = 20_000
 
 

@@ -16,6 +16,7 @@ from orbweaver.diagnostics.request_counts import (
     KINDS_SAMPLED,
     NEAR_BITS,
     SAMPLE_BYTES_MAX,
+    SAMPLES_BYTES_MAX,
     SAMPLES_MAX,
     Distinct,
     RequestCounts,
@@ -268,6 +269,12 @@ def test_samples_do_not_depend_on_the_order_of_records() -> None:
     assert counts.samples() == shuffled.samples()
     assert counts.requests(TOTAL) == shuffled.requests(TOTAL)
     assert len(counts.samples()) <= KINDS_SAMPLED * SAMPLES_MAX
+
+
+def test_large_pages_are_fewer_samples() -> None:
+    """So that reading all of them takes bounded time."""
+    counts = counts_of([stored(f"/a/{at}", bytes=SAMPLE_BYTES_MAX) for at in range(20)])
+    assert len(counts.samples()) == SAMPLES_BYTES_MAX // SAMPLE_BYTES_MAX == 2
 
 
 def test_what_is_no_text_is_not_read() -> None:
