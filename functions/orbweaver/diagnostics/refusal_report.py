@@ -108,8 +108,8 @@ class Report:
 
     crawl: Crawl
     skipped: tuple[Skipped, ...]
-    pages: int = 0
     requests: Requests
+    pages: int = 0
     nothing_new: bool = False
 
 
@@ -184,8 +184,13 @@ def report_of(
     lines.sort(key=lambda line: (KINDS.index(line.kind), -line.count, line.reason))
     nothing_new = not crawl.live and not total.get("claimed") and not lines
     pages = pages_of(total)
-    return Report(crawl=crawl, skipped=tuple(lines), pages=pages, nothing_new=nothing_new)
-    return Report(crawl=crawl, skipped=tuple(lines), requests=requests, nothing_new=nothing_new)
+    return Report(
+        crawl=crawl,
+        skipped=tuple(lines),
+        pages=pages,
+        requests=requests,
+        nothing_new=nothing_new,
+    )
 
 
 def _counts(total: Counts) -> list[tuple[str, str, int]]:
