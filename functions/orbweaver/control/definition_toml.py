@@ -1,7 +1,7 @@
 """A definition as TOML: what `tomllib` reads back as the same document.
 
-Values of no table come first, then tables, then lists of tables; what is nested deeper is written
-in line. Source: https://toml.io/en/v1.0.0.
+Values of no table come first, then tables, then lists of tables with the tables of each; what is
+nested deeper is written in line. Source: https://toml.io/en/v1.0.0.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
         yield from ("", f"[{_key(name)}]", *_pairs(table))
     for name, several in lists.items():
         for table in several:
-            yield from ("", f"[[{_key(name)}]]", *_pairs(table))
+            plain = {one: value for one, value in table.items() if not isinstance(value, Mapping)}
+            yield from ("", f"[[{_key(name)}]]", *_pairs(plain))
+            for one in (one for one in table if one not in plain):
+                yield from ("", f"[{_key(name)}.{_key(one)}]", *_pairs(table[one]))
 
 
 def _is_of_tables(value: Any) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import orbweaver
 from orbweaver.console.server import static_files
+from tests.screens import BYTES_MAX, FOLDER, ROOT, THEMES, screens
 
 STATIC = Path(orbweaver.__file__).parent / "console" / "static"
 SCRIPTS = sorted(STATIC.glob("*.js"))
@@ -45,6 +46,18 @@ def test_the_application_is_small() -> None:
     assert pressed(STATIC / "style.css") <= STYLE_BYTES_MAX
     long = {path.name for path in SCRIPTS if len(path.read_text().splitlines()) > SCRIPT_LINES_MAX}
     assert not long
+
+
+def test_pictures_of_docs_are_small_and_of_every_screen_in_both_themes() -> None:
+    """As `python -m tests.screens` makes them."""
+    names = {f"{screen}-{theme}" for screen in screens("", "", "", "") for theme in THEMES}
+    found = {path.stem: path.stat().st_size for path in FOLDER.iterdir()}
+    assert found.keys() == names
+    assert max(found.values()) <= BYTES_MAX
+    page = (ROOT / "docs" / "console.md").read_text()
+    assert {
+        f"console/{name}.webp" for name in names if f"console/{name}.webp)" not in page
+    } == set()
 
 
 def test_nothing_makes_elements_of_texts() -> None:

@@ -36,5 +36,5 @@ def test_it_is_written_as_a_person_would() -> None:
     assert toml_of(document) == (
         f'seeds = [\n    "{seeds[0]}",\n    "{seeds[1]}",\n]\n'
         "\n[limits]\npages = 5\n"
-        '\n[[items]]\nname = "books"\nfields = { title = { css = "h1" }, price = ".p" }\n'
+        '\n[[items]]\nname = "books"\n\n[items.fields]\ntitle = { css = "h1" }\nprice = ".p"\n'
     )

@@ -1,0 +1,130 @@
+"""Pictures of the console's screens for docs/console.md, of a crawl of the demo's shop.
+
+    python -m tests.screens
+
+Both themes, as WebP of at most `BYTES_MAX`: docs/console/<screen>-<theme>.webp. The shop is crawled
+twice by a store of its own, so that there are changes to show.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from tests import browser
+from tests.consoles import served
+from tests.sites import child
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tests.browser import Tab
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "docs" / "console"
+DEFINITION = ROOT / "tests" / "sites" / "bookshop" / "crawl.toml"
+PROGRAM = Path(sys.executable).with_name("orbweaver")
+THEMES = ("light", "dark")
+WIDTH, HEIGHT, BYTES_MAX = 1280, 800, 60_000
+QUALITIES = (80, 65, 50, 35)
+
+
+def orbweaver(folder: Path, *words: str) -> Any:
+    """Run a command in a folder; the last line that it says, as JSON."""
+    done = subprocess.run(
+        [PROGRAM, *words, "--json"], cwd=folder, capture_output=True, text=True, check=True
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def crawled(folder: Path, shop: str) -> tuple[str, str]:
+    """Crawl the shop twice; the ids of both runs."""
+    definition = DEFINITION.read_text().replace("http://127.0.0.1:8000/", f"{shop}/")
+    (folder / "crawl.toml").write_text(
+        definition.replace("[politeness]", '[dedup]\nwindow = "0s"\n\n[politeness]')
+    )
+    words = ("start", "--config", "crawl.toml", "--wait")
+    first, second = (str(orbweaver(folder, *words)["crawl"]) for _ in range(2))
+    return first, second
+
+
+def book_of(folder: Path, crawl: str) -> str:
+    """Find a page of a book."""
+    words = [str(PROGRAM), "pages", crawl, "--outcome", "fetched", "--json"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True)
+    urls = [str(json.loads(line)["url"]) for line in done.stdout.splitlines()]
+    return min(url for url in urls if "/books/" in url)
+
+
+def screens(first: str, second: str, shop: str, book: str) -> Mapping[str, tuple[str, str]]:
+    """Name the screens: address, and a text that is there once it is."""
+    host = quote(shop, safe="")
+    return {
+        "runs": ("", "bookshop"),
+        "run": (f"run/{second}", "Hosts it began at"),
+        "new": ("new", "there is no seed"),
+        "map": (f"map/{second}?at={host}", "Depth"),
+        "changes": (f"changes?before={first}&after={second}", "its body is the same"),
+        "rules": (f"rules/{second}?url={book}", "in_stock"),
+        "explain": (f"explain?url={host}%2F&crawl={second}", "Its way"),
+        "host": (f"host?host={host}", "Crawls that began here"),
+        "letters": ("letters", "no dead letters"),
+        "schedules": ("schedules", "bookshop"),
+        "stack": ("stack", "by the day"),
+        "data": (f"data/{second}?table=items", "Not as asked"),
+    }
+
+
+async def taken(tab: Tab, path: Path) -> int:
+    """Write what is seen as WebP, as well as it fits; how many bytes that is."""
+    body = b""
+    for quality in QUALITIES:
+        told = await tab.call("Page.captureScreenshot", format="webp", quality=quality)
+        body = base64.b64decode(told["data"])
+        if len(body) <= BYTES_MAX:
+            break
+    await asyncio.to_thread(path.write_bytes, body)
+    return len(body)
+
+
+async def main() -> None:
+    """Take all pictures."""
+    FOLDER.mkdir(exist_ok=True)
+    with (
+        child.start("bookshop", "--books", "300") as shop,
+        tempfile.TemporaryDirectory(prefix="bookshop-") as name,
+    ):
+        folder = Path(name)
+        words = (str(PROGRAM), "console", "--no-open", "--workers", "2", "--listen", "127.0.0.1:0")
+        async with served(words, folder, os.environ) as url, browser.opened() as tab:
+            first, second = await asyncio.to_thread(crawled, folder, shop.url)
+            book = await asyncio.to_thread(book_of, folder, second)
+            toml = (folder / "crawl.toml").read_text()
+            recurs = toml.replace("[dedup]", '[schedule]\ncron = "0 3 * * ? *"\n\n[dedup]')
+            (folder / "nightly.toml").write_text(recurs)
+            put = ("schedule", "put", "--config", "nightly.toml")
+            await asyncio.to_thread(orbweaver, folder, *put)
+            await tab.look(WIDTH, HEIGHT)
+            await tab.go(url)
+            await tab.see("bookshop")
+            for screen, (address, text) in screens(
+                first, second, shop.url, quote(book, safe="")
+            ).items():
+                await tab.run(f"location.hash = '#/{address}'")
+                await tab.see(text)
+                for theme in THEMES:
+                    await tab.look(WIDTH, HEIGHT, theme)
+                    file = FOLDER / f"{screen}-{theme}.webp"
+                    print(f"{file.relative_to(ROOT)}: {await taken(tab, file):,} bytes")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
