@@ -39,7 +39,7 @@ from orbweaver.cli.live.status import nothing_new
 from orbweaver.cli.session import Session, Stalled, Surroundings, chosen, opened, store_session
 from orbweaver.cli.stack import ENDPOINT, PORT, port_option, settings_from
 from orbweaver.cli.store import opened_store, option_again, store_of
-from orbweaver.control.crawl_control import same_work
+from orbweaver.control.crawl_control import renamed, same_work
 from orbweaver.control.crawl_spec import CrawlSpec, PlanError
 from orbweaver.control.schedule import recurrence_in
 from orbweaver.control.spec_checks import crawl_of, keyed
@@ -327,12 +327,16 @@ def start(arguments: Namespace, around: Surroundings) -> int:
     plan = _named(plan_of(arguments, around), arguments)
     wanted = checked(plan, around)
     # Named before it is created, so that a start that was cut short can be completed.
-    plan = replace(plan, id=wanted.id)
+    given, plan = plan.id, replace(plan, id=wanted.id)
     display = around.display(arguments)
 
     async def go() -> int:
+        nonlocal plan
         async with chosen(arguments, around, writes=True) as session:
             custom.check_deployed(session.settings, wanted.items, custom.FIX)
+            if given is None:
+                # Another of the same second may have ended.
+                plan = replace(plan, id=renamed(wanted, await session.control.crawls()).id)
             try:
                 if arguments.refetch is not None:
                     runs = await session.control.refetch(plan)
