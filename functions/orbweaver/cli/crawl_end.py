@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,13 +95,20 @@ def give_up(view: View, around: Surroundings, display: Display) -> int:
 
 
 def timed(
-    work: Coroutine[Any, Any, int], crawl_id: str | None, around: Surroundings, display: Display
+    work: Coroutine[Any, Any, int],
+    watched: Callable[[], str | None],
+    around: Surroundings,
+    display: Display,
 ) -> int:
-    """Run something that only looks on, at the newest crawl or one: Ctrl-C leaves the crawl."""
+    """Run something that only looks on, at the newest crawl or one: Ctrl-C leaves the crawl.
+
+    `watched` names the crawl, as it is known by then.
+    """
     try:
         return asyncio.run(work)
     except KeyboardInterrupt:
         display.close()
+        crawl_id = watched()
         again = " ".join(filter(None, ("orbweaver status", crawl_id, "--watch")))
         around.note(f"{crawl_id or 'the crawl'} goes on: {again}")
         put_interrupted(display, crawl_id)

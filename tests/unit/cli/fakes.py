@@ -381,12 +381,12 @@ class PlayClock(ManualClock):
     def __init__(self, stage: Stage) -> None:
         super().__init__(NOW_MS)
         self._stage = stage
-        self._sleeps = 0
+        self.sleeps = 0
 
     async def sleep(self, seconds: float) -> None:
         await super().sleep(seconds)
-        self._sleeps += 1
-        if self._sleeps == self._stage.interrupt_at:
+        self.sleeps += 1
+        if self.sleeps == self._stage.interrupt_at:
             signal.raise_signal(signal.SIGINT)
             await asyncio.sleep(0)
         self._stage.step()

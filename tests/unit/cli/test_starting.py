@@ -14,6 +14,7 @@ from orbweaver.model.outcome import Outcome, Reason
 from tests.unit.cli.fakes import SITE, Row, Stage
 
 RUN = "example.com-20261121-090000"
+AFTER = "example.com-20261121-090001"
 BROKEN = Row("/broken", Outcome.FAILED, Reason.HTTP_CLIENT_ERROR, bytes=None)
 
 
@@ -43,6 +44,17 @@ def test_pages_that_lack_a_body_are_asked_for_again(stage: Stage) -> None:
     assert (stage.said, stage.noted) == (f"{RUN}-retry1\n", "asked again: 1 page\n")
     assert stage.run(f"start {SITE} --bodies off --refetch missing") == 0
     assert "there is nothing to ask for" in stage.noted
+
+
+def test_a_second_run_of_the_same_second_is_another_one(stage: Stage) -> None:
+    """Where the first has ended: it takes the next id, and that is named when it is left."""
+    stage.machine.up_already = True
+    assert stage.run(f"start {SITE} --wait --window 0s") == 0
+    stage.clock.at_ms = stage.world.crawls[RUN].started_at_ms
+    stage.interrupt_at = stage.clock.sleeps + 1
+    assert stage.run(f"start {SITE} --wait --window 0s") == 130
+    assert list(stage.world.crawls) == [RUN, AFTER]
+    assert f"{AFTER} goes on: orbweaver status {AFTER} --watch" in stage.noted
 
 
 def test_start_waits_when_told_to(stage: Stage) -> None:

@@ -366,7 +366,7 @@ def start(arguments: Namespace, around: Surroundings) -> int:
             display.close()
             return conclude(Ended(view=view, why=why), arguments.fail_above, around, display)
 
-    return timed(go(), plan.id or wanted.id, around, display)
+    return timed(go(), lambda: plan.id, around, display)
 
 
 def _urls(runs: Sequence[Crawl]) -> str:

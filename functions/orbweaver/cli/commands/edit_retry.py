@@ -87,7 +87,7 @@ def retry(arguments: Namespace, around: Surroundings) -> int:
                 code = max(code, conclude(ended, None, around, display))
             return code
 
-    return timed(go(), f"the retry of {arguments.which}", around, display)
+    return timed(go(), lambda: f"the retry of {arguments.which}", around, display)
 
 
 def _say_begun(

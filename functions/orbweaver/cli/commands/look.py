@@ -74,7 +74,7 @@ def status(arguments: Namespace, around: Surroundings) -> int:
                 await _others(session, view.reading.status.crawl, around)
             return OK
 
-    return timed(go(), arguments.which, around, display)
+    return timed(go(), lambda: arguments.which, around, display)
 
 
 async def _others(session: Session, shown: Crawl, around: Surroundings) -> None:
