@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -318,3 +319,27 @@ def test_an_interrupted_query_ends_quietly(desk: Desk, monkeypatch: pytest.Monke
     finally:
         signal.signal(signal.SIGINT, before)
     assert (desk.said, desk.noted) == ("", "interrupted\n")
+
+
+def test_an_interrupt_while_work_is_handed_over_ends_the_work() -> None:
+    """Ctrl-C that comes when the thread has the work and its caller has no future of it yet."""
+    begun, interrupted = threading.Event(), threading.Event()
+
+    def act() -> None:
+        begun.set()
+        interrupted.wait()
+
+    with ThreadPoolExecutor(1) as pool:
+
+        def submit(work: Callable[[], Any]) -> Any:
+            future = pool.submit(work)
+            if work is act:
+                begun.wait()
+                raise KeyboardInterrupt
+            return future
+
+        handing = SimpleNamespace(submit=submit)
+        connection = SimpleNamespace(interrupt=interrupted.set)
+        with pytest.raises(KeyboardInterrupt):
+            duck._interruptible(handing, connection, act)  # type: ignore[arg-type]
+        assert interrupted.is_set()

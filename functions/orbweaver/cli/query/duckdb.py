@@ -89,7 +89,7 @@ def answering(sql: str, sheets: Mapping[str, Sheet], folder: Path) -> Iterator[A
     config: dict[str, Any] = {"memory_limit": MEMORY, "temp_directory": str(folder)}
     with duckdb.connect(config=config) as opened, ThreadPoolExecutor(1) as pool:
         try:
-            _close_up(opened, sheets)
+            pool.submit(_close_up, opened, sheets).result()
             _interruptible(pool, opened, lambda: opened.execute(sql))
             columns = tuple(column[0] for column in opened.description or ())
             yield Answer(columns=columns, rows=_rows(pool, opened))
@@ -98,15 +98,16 @@ def answering(sql: str, sheets: Mapping[str, Sheet], folder: Path) -> Iterator[A
 
 
 def _interruptible(pool: ThreadPoolExecutor, connection: Any, act: Callable[[], T]) -> T:
-    """Work in a thread, so that Ctrl-C is heard: DuckDB may wait for threads of its own."""
-    work = pool.submit(act)
+    """Work in the pool's one thread, so that Ctrl-C is heard: DuckDB may wait for its own."""
     try:
-        return work.result()
+        return pool.submit(act).result()
     except KeyboardInterrupt:
+        # It may come while the work is handed over: what is handed over now comes after it.
+        after = pool.submit(int)
         # An interrupt that comes before DuckDB has begun is lost on it.
-        while not work.done():
+        while not after.done():
             connection.interrupt()
-            wait([work], INTERRUPTED_EVERY_S)
+            wait([after], INTERRUPTED_EVERY_S)
         raise
 
 
