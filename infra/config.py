@@ -18,6 +18,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from infra.keys import choice, convert, number, secret, text, unfit, unknown
+from infra.memory import unfit_memory
 from infra.runtime import PATTERN, TAKES, Runtime, host_runtime
 from infra.watch_keys import WatchKeys
 from orbweaver.exporting.formats import FORMATS
@@ -36,6 +37,8 @@ KEY_ARN = r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/(mrk-)?[0-9a-f-]{32,36}"
 LIMITS = (
     "pages_shards",
     "body_bytes_max",
+    "sitemap_bytes_max",
+    "segment_bytes_max",
     "fetch_total_s",
     "apply_reserve_s",
     "wait_s_max",
@@ -84,17 +87,17 @@ class Config(WatchKeys):
         local="generate",
     )
     # 1,769 MB are one CPU. A worker waits on the network for most of its time, and waiting is
-    # billed by memory; but 64 bodies of 5 MiB at once, two sitemaps of 50 MiB and 100 MB of
-    # libraries must fit.
-    worker_memory_mb: int = number(1024, 1024, 10_240, "memory of the worker; CPU comes with it")
-    worker_timeout_s: int = number(60, 30, 900, "longest run of the worker")
+    # billed by memory; what must fit is in infra/memory.py.
+    worker_memory_mb: int = number(1024, 256, 10_240, "memory of the worker; CPU comes with it")
+    # A crawl's round of a minute, with what its last requests may take.
+    worker_timeout_s: int = number(120, 30, 900, "longest run of the worker")
     worker_concurrency_max: int = number(50, 2, 1_000, "workers at once on the queue", local=2)
     express_concurrency_max: int = number(
         10, 2, 1_000, "workers at once on the express queue", local=2
     )
     worker_enabled: str = choice("yes", ("yes", "no"), "no: nothing is fetched; see `workers`")
     # All hosts of a batch are crawled concurrently: more packs, less waiting in vain.
-    batch_size: int = number(10, 1, 100, "messages a worker takes at once")
+    batch_size: int = number(40, 1, 100, "messages a worker takes at once", local=10)
     batch_window_s: int = number(1, 0, 300, "how long a batch may gather", local=0)
     recursive_loop: str = choice(
         "Allow", ("Allow", "Terminate"), "Terminate: Lambda halts a crawl after 16 hops"
@@ -226,6 +229,8 @@ class Config(WatchKeys):
             fix = f"give at least {settings.fetch_total_s + settings.apply_reserve_s:.0f}"
             fix += ", or less fetch_total_s and apply_reserve_s, which must fit into it"
             raise unfit("worker_timeout_s", self.worker_timeout_s, fix)
+        if (why := unfit_memory(self.worker_memory_mb, settings)) is not None:
+            raise unfit("worker_memory_mb", self.worker_memory_mb, why)
 
     @property
     def local(self) -> bool:

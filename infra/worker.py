@@ -99,7 +99,11 @@ class Worker(Construct):
                 "UpdateItem",
                 "ConditionCheckItem",
             ),
-            storage.packs: ("GetItem", "BatchGetItem", "PutItem", "UpdateItem"),
+            # Packs wait there for their hosts, too: put by PartiQL, looked at, and left.
+            storage.packs: (
+                *("GetItem", "BatchGetItem", "Query", "PartiQLInsert"),
+                *("PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem"),
+            ),
         }
         return [
             allow(receive, crawl, express, frontier.seeds.queue_arn),
@@ -128,9 +132,9 @@ def _batches(config: Config) -> Batches:
 
 
 def _of_config(config: Config) -> dict[str, str]:
-    """Settings that are the deployment's: where proxies are listed."""
-    secret = config.proxy_secret
-    return {"PROXY_SECRET": secret} if secret else {}
+    """Settings that are the deployment's: where proxies are listed, whether waiting is paid for."""
+    secret = {"PROXY_SECRET": config.proxy_secret} if config.proxy_secret else {}
+    return {"WAITS_BILLED": "no" if config.local else "yes"} | secret
 
 
 def _accept(program: Program, storage: Storage) -> None:

@@ -47,6 +47,7 @@ def ports_over(world: memory.World, at_once: int) -> Ports:
     vars(ports).update(
         queue=memory.MemoryQueue(world),
         packs=memory.MemoryPacks(world),
+        backlog=memory.MemoryBacklog(world),
         budgets=memory.MemoryBudgets(world),
         crawls=memory.MemoryCrawls(world),
         frontier=memory.MemoryFrontier(world),

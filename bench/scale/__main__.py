@@ -1,6 +1,6 @@
 """Run the model for the page on scale: `python -m bench.scale`; figures and plots go into docs/.
 
-Same seed, same figures. All of it takes some ten minutes of one core; `--only` takes a part, and
+Same seed, same figures. All of it takes some minutes of one core; `--only` takes a part, and
 `--render` draws what is there anew.
 """
 

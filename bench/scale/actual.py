@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, cast
 
 from bench.scale.hosts import Table, View
 from bench.scale.model import CRAWL, Model
+from bench.scale.queue import Port
 from orbweaver.frontier.journal import OutgoingPack
 from orbweaver.frontier.messages import Pack, decode, encode
 from orbweaver.model.http_exchange import Failure, Request, Response
 from orbweaver.model.url import host_of
 from orbweaver.worker.pack import Delivery
-from tests.memory import World
+from orbweaver.worker.succession import Succession
+from tests.memory import MemoryBacklog, World
 from tests.simulation import loop, process
 from tests.simulation.cloud import Cloud
 from tests.simulation.fair import Quiet
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
     from bench.scale.kernel import Kernel
     from bench.scale.scenario import Scenario
+    from orbweaver.frontier.queues import Queue
+    from orbweaver.model.ports import Clock
 
 POLL_MS = 50
 PAGE = b"<html><body><p>A page without links.</p></body></html>"
@@ -80,10 +84,17 @@ async def _play(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> Counter[
     # The model's web, queue and hosts live by the event loop's time from here on.
     kernel = cast("Kernel", _Loop())
     model.queue._kernel = kernel
-    table = Table(kernel, books, scenario.changes)
+    table = Table(kernel, books)
+    stack = model.settings
+    monkeypatch.setattr(process, "Settings", lambda **given: replace(stack, **given))
     monkeypatch.setattr(process, "MemoryHosts", lambda _world, _gate: View(table))
     world = World()
-    model._begin()
+    model.succession = Succession(
+        backlog=MemoryBacklog(world),
+        queue=cast("Queue", Port(model.queue)),
+        clock=cast("Clock", model.kernel),
+    )
+    await model.begin()
     cloud = _cloud(world, scenario, model)
     world.crawls[CRAWL] = model.crawl
     fleet, queue = scenario.fleet, model.queue
@@ -115,6 +126,7 @@ async def _play(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> Counter[
         await asyncio.sleep(POLL_MS / 1000)
     books.counts["ended"] = len(world.pages)
     books.counts["commits"] = len(world.commits)
+    books.counts["taken on"] = cloud.trace.counts["taken on"]
     books.counts["end_ms"] = kernel.time_ms
     return books.counts
 

@@ -5,7 +5,7 @@ the same figures. All hosts of a run have as many pages, none is slow, dead or s
 as in docs/scale.md.
 
 What is too large to be run in full is composed (`HOW`): of a run with fewer pages a host, and of
-what more pages did in smaller crawls with as many hosts for each worker.
+what more pages did in smaller crawls.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Run:
     host_pages: int
     workers: int = 50
     delay_ms: int = 1_000
-    batch: int = 10
+    batch: int = 40
     memory_mb: int = 1_024
     seed: int = SEED
 
@@ -50,7 +50,7 @@ class Run:
         rest = (
             f"{self.workers} workers" * (self.workers != 50),
             f"delay {self.delay_ms} ms" * (self.delay_ms != 1_000),
-            f"batch {self.batch}" * (self.batch != 10),
+            f"batch {self.batch}" * (self.batch != 40),
             f"{self.memory_mb} MB" * (self.memory_mb != 1_024),
             f"seed {self.seed}" * (self.seed != SEED),
         )
@@ -110,51 +110,62 @@ def _run(hosts: int, host_pages: int, workers: int = 50) -> Run:
 
 # The grid: hosts and pages of each; a run with these is the whole of it. Of the others: with fewer
 # pages, and pairs of runs whose quotient says what more pages do.
-GRID = tuple(
-    (hosts, pages) for hosts in (1, 10, 100, 1_000, 10_000) for pages in (1_500, 6_000, 60_000)
+PAGES = (1_500, 6_000, 20_000, 60_000)
+GRID = tuple((hosts, pages) for hosts in (1, 10, 100, 1_000, 10_000) for pages in PAGES)
+_FROM_150 = (_run(1_000, 1_500), _run(1_000, 150))
+_TO_20000 = (_run(100, 20_000), _run(100, 6_000))
+_TO_60000 = (_run(10, 60_000), _run(10, 20_000))
+# With as many workers, which look up what others have found, and fewer hosts for each.
+_TO_6000 = (
+    Run(hosts=300, host_pages=6_000, batch=10),
+    Run(hosts=300, host_pages=1_500, batch=10),
 )
-_TO_6000 = (_run(100, 6_000, 5), _run(100, 1_500, 5))
-_TO_60000 = (_run(20, 20_000, 1), _run(20, 1_500, 1))
-_TO_20000 = (_run(20, 20_000, 10), _run(20, 6_000, 10))
-_FROM_20000 = (_run(10, 60_000, 5), _run(10, 20_000, 5))
-_FROM_150 = (_run(1_000, 1_500, 5), _run(1_000, 150, 5))
 HOW: Mapping[tuple[int, int], tuple[Run, tuple[tuple[Run, Run], ...]]] = {
-    (100, 60_000): (_run(100, 6_000), (_TO_20000, _FROM_20000)),
+    (100, 60_000): (_run(100, 20_000), (_TO_60000,)),
     (1_000, 6_000): (_run(1_000, 1_500), (_TO_6000,)),
-    (1_000, 60_000): (_run(1_000, 1_500), (_TO_60000,)),
+    (1_000, 20_000): (_run(1_000, 1_500), (_TO_6000, _TO_20000)),
+    (1_000, 60_000): (_run(1_000, 1_500), (_TO_6000, _TO_20000)),
     (10_000, 1_500): (_run(10_000, 150), (_FROM_150,)),
     (10_000, 6_000): (_run(10_000, 150), (_FROM_150, _TO_6000)),
-    (10_000, 60_000): (_run(10_000, 150), (_FROM_150, _TO_60000)),
+    (10_000, 20_000): (_run(10_000, 150), (_FROM_150, _TO_6000, _TO_20000)),
+    (10_000, 60_000): (_run(10_000, 150), (_FROM_150, _TO_6000, _TO_20000)),
 }
-# Off the grid: what delay, batch, workers and memory do, and crawls of other sizes.
+# What one host costs with less memory.
+LESS_MB = (512, 384, 352)
+# Off the grid: what delay, batch, workers and memory do, and crawls of other sizes. Where one slow
+# host makes most of the bill, seeds are those whose hosts are about as slow as so many are.
 OTHERS = (
-    Run(hosts=1, host_pages=20_000),
+    *(Run(hosts=1, host_pages=pages, memory_mb=mb) for mb in LESS_MB for pages in PAGES),
     Run(hosts=3, host_pages=3_000, delay_ms=500, batch=20, workers=10, seed=7),
     Run(hosts=3, host_pages=10_000, seed=10),
-    Run(hosts=10, host_pages=20_000),
-    Run(hosts=25, host_pages=400, workers=4, batch=40, memory_mb=1_769, seed=9),
-    Run(hosts=30, host_pages=1_000, delay_ms=250, batch=40, seed=5),
+    Run(hosts=25, host_pages=400, workers=4, memory_mb=1_769, seed=9),
+    Run(hosts=30, host_pages=1_000, delay_ms=250, seed=4),
     Run(hosts=50, host_pages=800, delay_ms=2_000, workers=3, seed=8),
     Run(hosts=500, host_pages=60, seed=3),
-    Run(hosts=1, host_pages=1_500, delay_ms=250),
+    Run(hosts=1, host_pages=1_500, delay_ms=250, seed=2),
     Run(hosts=1, host_pages=1_500, delay_ms=4_000),
-    Run(hosts=1, host_pages=6_000, batch=40),
-    Run(hosts=1, host_pages=6_000, workers=2),
+    Run(hosts=1, host_pages=6_000, batch=10),
     Run(hosts=10, host_pages=200),
     Run(hosts=10, host_pages=1_500, delay_ms=0),
+    Run(hosts=10, host_pages=1_500, delay_ms=0, batch=10),
     Run(hosts=10, host_pages=1_500, delay_ms=250),
     Run(hosts=10, host_pages=1_500, delay_ms=4_000),
-    Run(hosts=10, host_pages=1_500, batch=40),
+    Run(hosts=10, host_pages=1_500, batch=10),
     Run(hosts=10, host_pages=1_500, workers=2),
     Run(hosts=10, host_pages=1_500, memory_mb=2_048),
-    Run(hosts=30, host_pages=1_000, delay_ms=250, batch=40),
+    Run(hosts=10, host_pages=1_500, memory_mb=512),
+    Run(hosts=30, host_pages=1_000, delay_ms=250, seed=6),
     Run(hosts=100, host_pages=200),
     Run(hosts=100, host_pages=1_500, delay_ms=0),
+    Run(hosts=100, host_pages=1_500, delay_ms=0, batch=10),
     Run(hosts=100, host_pages=1_500, delay_ms=250),
     Run(hosts=100, host_pages=1_500, delay_ms=4_000),
-    Run(hosts=100, host_pages=1_500, workers=5, batch=40),
+    Run(hosts=100, host_pages=1_500, batch=10),
+    Run(hosts=100, host_pages=1_500, workers=5),
     Run(hosts=200, host_pages=1_500, workers=1),
     Run(hosts=200, host_pages=1_500, workers=10),
+    Run(hosts=1_000, host_pages=150, workers=5),
+    Run(hosts=1_000, host_pages=1_500, workers=5),
 )
 
 

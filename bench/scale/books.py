@@ -7,8 +7,9 @@ sites have them; what is read and written when is that of the adapters (`adapter
 from __future__ import annotations
 
 import json
+import zlib
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import blake2b
 
@@ -20,7 +21,7 @@ from orbweaver.frontier.messages import Pack
 from orbweaver.frontier.messages import encode as encode_message
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
-from orbweaver.model.target import Target
+from orbweaver.model.target import PACK_TARGETS_MAX, Target
 
 TABLES = ("urls", "pages", "hosts", "crawls", "packs")
 # A counter shard with the reasons, metrics and units of an ordinary crawl.
@@ -92,6 +93,8 @@ class Sizes:
     record: int
     candidate: int
     again: int
+    # A pack that waits in a backlog, by how many URLs it has.
+    waiting: tuple[int, ...]
 
     def journal_units(self, *, records: int, candidates: int, again: int) -> int:
         """Write units of a pack's journal."""
@@ -125,7 +128,15 @@ def sizes() -> Sizes:
         record=each(Journal(at_ms=0, records=records)),
         candidate=each(Journal(at_ms=0, candidates=targets)),
         again=each(Journal(at_ms=0, again=again)),
+        waiting=tuple(map(_waiting, range(PACK_TARGETS_MAX + 1))),
     )
+
+
+def _waiting(urls: int) -> int:
+    targets = tuple(map(_target, range(urls)))
+    pack = Pack(id="0" * 32, crawl="crawl-20261121-200000", at_ms=0, targets=targets)
+    # Beside the body: key, place, host, and two moments.
+    return len(zlib.compress(encode_message(replace(pack, place="0" * 56)).encode())) + 190
 
 
 def _target(place: int) -> Target:

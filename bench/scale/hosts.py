@@ -17,7 +17,6 @@ from orbweaver.politeness.host_schedule import Host, Slots, after_failure, grant
 if TYPE_CHECKING:
     from bench.scale.books import Books
     from bench.scale.kernel import Kernel
-    from bench.scale.scenario import Changes
     from orbweaver.politeness.host_schedule import RobotsEntry
 
 LOOK_FRESH_MS = 5_000
@@ -29,10 +28,9 @@ HOSTS_MAX = 512
 class Table:
     """All hosts' items."""
 
-    def __init__(self, kernel: Kernel, books: Books, changes: Changes) -> None:
+    def __init__(self, kernel: Kernel, books: Books) -> None:
         self.kernel = kernel
         self.books = books
-        self.changes = changes
         self.items: dict[str, Host] = {}
         # What is written to an item in a second; the most that any item has seen.
         self.second = 0
@@ -80,10 +78,6 @@ class View:
         """See the port."""
         table = self._table
         state = await self.look(host)
-        # Whoever may use slots for that long takes places for all that is left.
-        line_until_ms = until_ms
-        if table.changes.line_for_all:
-            line_until_ms = now_ms + wanted * spacing_ms
         for _ in range(RESERVE_TRIES):
             if state.blocked_until_ms > now_ms:
                 break
@@ -105,14 +99,14 @@ class View:
             if count < wanted:
                 rest = wanted - count
                 return_at_ms, line_ms = turn(
-                    state.line_ms, tat_ms, rest, spacing_ms, now_ms, line_until_ms
+                    state.line_ms, tat_ms, rest, spacing_ms, now_ms, until_ms
                 )
                 item = replace(item, line_ms=line_ms)
             table.items[host] = item
             self._refresh(item)
             slots = tuple(first_ms + place * spacing_ms for place in range(count))
             return Slots(at_ms=slots, return_at_ms=return_at_ms)
-        return self._line_up(state, wanted, spacing_ms, now_ms, line_until_ms)
+        return self._line_up(state, wanted, spacing_ms, now_ms, until_ms)
 
     def _line_up(
         self, state: Host, wanted: int, spacing_ms: int, now_ms: int, until_ms: int

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from bench.scale.backlog import Backlog
 from bench.scale.books import (
     LOG_BYTES,
     RECORDS_LONG,
@@ -16,7 +17,7 @@ from bench.scale.books import (
 )
 from bench.scale.hosts import Table
 from bench.scale.kernel import Kernel
-from bench.scale.queue import Queue
+from bench.scale.queue import Port, Queue
 from bench.scale.visiting import Container
 from bench.scale.web import Web
 from bench.scale.working import Batch
@@ -27,6 +28,7 @@ from orbweaver.model.crawl import Crawl
 from orbweaver.model.page_record import shard_of
 from orbweaver.model.target import Target
 from orbweaver.worker.crawl_cache import CRAWL_FRESH_MS
+from orbweaver.worker.succession import NOWHERE, Succession, standing_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,9 +36,12 @@ if TYPE_CHECKING:
     from bench.scale.scenario import Scenario
     from bench.scale.visiting import Visit
     from bench.scale.web import Host
-    from orbweaver.frontier.journal import OutgoingPack
+    from bench.scale.working import Round
+    from orbweaver.frontier.backlog import Backlog as FrontierBacklog
     from orbweaver.frontier.messages import Pack
+    from orbweaver.frontier.queues import Queue as FrontierQueue
     from orbweaver.frontier.seen_urls import Novelty
+    from orbweaver.model.ports import Clock
 
 CRAWL = "crawl-20261121-200000"
 SAMPLE_MS = 5_000
@@ -90,9 +95,16 @@ class Model:
         self.books = Books()
         self.random = Random(f"{scenario.seed}/model")
         self.web = Web(scenario.web, scenario.seed, scenario.minutes)
-        self.table = Table(self.kernel, self.books, scenario.changes)
+        self.settings = scenario.of_stack()
+        self.table = Table(self.kernel, self.books)
         self.sizes = sizes()
         self.queue = Queue(self.kernel, self.books, self.sizes)
+        self.backlog = Backlog(self.books, self.sizes)
+        self.succession = Succession(
+            backlog=cast("FrontierBacklog", self.backlog),
+            queue=cast("FrontierQueue", Port(self.queue)),
+            clock=cast("Clock", self.kernel),
+        )
         self.crawl = Crawl(
             id=CRAWL, name="crawl", started_at_ms=0, delay_ms=scenario.delay_ms,
             shards=scenario.shards,
@@ -101,27 +113,28 @@ class Model:
         self.done = 0
         self.ended_twice = 0
         self.reasons: dict[str, int] = {}
+        # Packs whose messages may come once more, and whether they led to no more.
+        self.committed: dict[str, bool] = {}
+        self._journaled: set[str] = set()
         self._warm: list[Container] = []
         self._running = 0
+        self._finished_ms: int | None = None
         self._shards_free_ms = [0] * scenario.shards
         self._samples: list[Sample] = []
 
     def run(self) -> Result:
         """Run to the end, or as far as the scenario goes."""
-        self._begin()
-        self.kernel.ready(self._feed())
+        self.kernel.ready(self._play())
         self.kernel.ready(self._sampled())
         until_ms = round(self.scenario.minutes * 60_000)
         self.kernel.run(until_ms)
-        finished = self.done == self.claimed and not self._running
-        end_ms = self.kernel.time_ms
         self.kernel.close()
         return Result(
             scenario=self.scenario,
             books=self.books,
             samples=self._samples,
             claimed=self.claimed,
-            finished_ms=end_ms if finished else None,
+            finished_ms=self._finished_ms,
             ended_twice=self.ended_twice,
             too_soon=sum(host.too_soon for host in self.web.hosts.values()),
             in_flight_most=self.queue.in_flight_most,
@@ -150,7 +163,11 @@ class Model:
 
     # The queue's beginning
 
-    def _begin(self) -> None:
+    async def _play(self) -> None:
+        await self.begin()
+        await self._feed()
+
+    async def begin(self) -> None:
         """Put the seeds on the queue, or of each host as much as is known of it."""
         targets: list[Target] = []
         for number, candidates in enumerate(self._batches()):
@@ -160,7 +177,7 @@ class Model:
             self.claimed += len(targets)
             self._claims(len(targets), 0)
             outgoing_packs = outbox(child_id("seeds", number), CRAWL, journal, ledger)
-            self.queue.send(outgoing_packs)
+            await self.succession.send(self.crawl, ledger, outgoing_packs, NOWHERE)
         if self.scenario.known:
             self.books.forget()  # it was found and claimed before
 
@@ -188,9 +205,9 @@ class Model:
     # The event source and the function
 
     async def _feed(self) -> None:
-        """Hand out batches to as many workers as there may be."""
+        """Hand out batches to as many workers as there may be, until the queue is empty."""
         kernel, queue, fleet = self.kernel, self.queue, self.scenario.fleet
-        while self.done < self.claimed or self._running:
+        while self.done < self.claimed or self._running or queue.visible or queue.delayed:
             queue.refresh()
             allowed = min(
                 fleet.workers_max,
@@ -216,10 +233,10 @@ class Model:
             container = Container(self)
             books.count("cold starts")
             await kernel.until(kernel.time_ms + fleet.cold_start_ms)
-        self._recall(container, len(packs))
+        self.books.count("deliveries", len(packs))
+        self.recall(container, len(packs))
         await kernel.until(kernel.time_ms + fleet.recall_ms)
-        batch = Batch(self, container, packs, began_ms + fleet.timeout_s * 1000)
-        await batch.work()
+        await Batch(self, container, packs, began_ms + fleet.timeout_s * 1000).work()
         self.queue.delete(len(packs))
         took_ms = kernel.time_ms - began_ms
         books.use(Term.INVOCATIONS, Stage.RUN, 1)
@@ -229,10 +246,9 @@ class Model:
         self._warm.append(container)
         self._running -= 1
 
-    def _recall(self, container: Container, packs: int) -> None:
-        # Journal, ledger and strikes of each; what is not there is read as well.
+    def recall(self, container: Container, packs: int) -> None:
+        """Read journal, ledger and strikes of each; what is not there is read as well."""
         self.books.read("packs", Stage.RECALL, 3 * 2 * packs)
-        self.books.count("deliveries", packs)
         if self.kernel.time_ms - container.crawl_read_ms >= CRAWL_FRESH_MS:
             container.crawl_read_ms = self.kernel.time_ms
             self.books.read("crawls", Stage.CRAWL, 2)
@@ -270,25 +286,44 @@ class Model:
             books.read("urls", Stage.CLAIM, 2 * old)
         books.write("urls", Stage.CLAIM, candidates)
 
-    async def settle(self, visits: Sequence[Visit]) -> list[list[OutgoingPack]]:
-        """Carry packs' journals out, and be billed for it; what follows from each."""
+    async def settle(self, visits: Sequence[Visit], round_: Round) -> bool:
+        """Carry packs' journals out, and be billed for it; whether one of them led to no more."""
+        # Of a pack that was visited twice, the journal that stands counts.
+        visits = [visit for visit in visits if visit.pack.id not in self._journaled]
+        if not visits:
+            return False
+        self._journaled.update(visit.pack.id for visit in visits)
         journals = [self._journal(visit) for visit in visits]
         cpu_ms = self.scenario.fleet.pack_cpu_ms * len(visits)
         await visits[0].container.think(cpu_ms)
         await self.kernel.until(self.kernel.time_ms + self.scenario.fleet.settle_ms)
         await self._commit([visit.pack.id for visit in visits])
-        outboxes = []
+        leaf = False
         for visit, journal in zip(visits, journals, strict=True):
             new = len(journal.candidates)
             self.claimed += new
-            self.done += visit.ended
-            self.books.count("ended", visit.ended)
+            for end in visit.ends:
+                self.ended(*end)
+            self.done += len(visit.ends)
+            self.books.count("ended", len(visit.ends))
             ledger = Ledger(pack=visit.pack.id, children=tuple(range(new)))
             outgoing_packs = list(outbox(visit.pack.id, CRAWL, journal, ledger))
-            if outgoing_packs:
+            sent = await self.succession.send(
+                self.crawl, ledger, outgoing_packs, visit.standing, round_
+            )
+            if sent:
                 self.books.write("packs", Stage.SENT, 1)
-            outboxes.append(outgoing_packs)
-        return outboxes
+            if visit.pack.place:
+                self.committed[visit.pack.id] = not outgoing_packs
+            leaf = leaf or not outgoing_packs
+        if self.done == self.claimed:
+            self._finished_ms = self.kernel.time_ms
+        return leaf
+
+    async def copied(self, pack: Pack) -> bool:
+        """Deal with a message whose pack is committed; whether that led to no more."""
+        await self.succession.tend(self.crawl, pack.id, standing_of(pack))
+        return self.committed[pack.id]
 
     def _journal(self, visit: Visit) -> Journal:
         books = self.books

@@ -88,3 +88,15 @@ class Queue:
     def next_ms(self) -> int | None:
         """When the next one comes due."""
         return self._delayed[0][0] if self._delayed else None
+
+
+class Port:
+    """The queue as the worker's parts use it."""
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+
+    async def send(self, outgoing_packs: Sequence[OutgoingPack], *, express: bool) -> None:
+        """See the port `Queue`."""
+        del express
+        self._queue.send(outgoing_packs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from bench.scale.experiments import DELAYS_MS, HOSTS, VARIANTS
+from bench.scale.experiments import DELAYS_MS, HOSTS, PART
 from bench.scale.plot import Axis, Line, svg
 from bench.scale.quotas import loads
 
@@ -46,7 +46,6 @@ def _tables(figures: Figures) -> Iterator[tuple[str, list[list[str]]]]:
         "growth": _growth_rows,
         "grid": _grid_rows,
         "skew": _skew_rows,
-        "changed": _changed_rows,
         "costs": _cost_rows,
         "crowd": _crowd_rows,
         "books": _books_rows,
@@ -72,34 +71,23 @@ def _growth_rows(runs: Mapping[str, Any]) -> list[list[str]]:
 
 def _grid_rows(runs: Mapping[str, Any]) -> list[list[str]]:
     rows = [["hosts", *(f"delay {delay / 1000:g} s" for delay in DELAYS_MS)]]
-    for variant in VARIANTS:
-        for hosts in HOSTS:
-            cells = []
-            for delay_ms in DELAYS_MS:
-                rate = runs[f"{variant}/{hosts}/{delay_ms}"]["pages_a_minute"]
-                share = rate / (hosts * 60_000 / delay_ms)
-                cells.append(f"{rate:,.0f} ({share:.0%})")
-            rows.append([f"{hosts:,}, {variant}", *cells])
+    for hosts in HOSTS:
+        cells = []
+        for delay_ms in DELAYS_MS:
+            rate = runs[f"{hosts}/{delay_ms}"]["pages_a_minute"]
+            share = rate / (hosts * 60_000 / delay_ms)
+            cells.append(f"{rate:,.0f} ({share:.0%})")
+        rows.append([f"{hosts:,}", *cells])
     return rows
 
 
 def _skew_rows(runs: Mapping[str, Any]) -> list[list[str]]:
-    rows = [["crawl", "minutes", "deferrals a page", "trips in vain a page", "$ a million"]]
-    return rows + [[name.replace("/", ": "), *_course_cells(run)] for name, run in runs.items()]
-
-
-def _course_cells(run: Mapping[str, Any]) -> list[str]:
-    end_min = "-" if run["end_min"] is None else f"{run['end_min']:.0f}"
-    deferrals, trips = f"{run['deferrals_a_page']:.2f}", f"{run['put_offs_a_page']:.3f}"
-    return [end_min, deferrals, trips, f"{run['dollars']['all']:.2f}"]
-
-
-def _changed_rows(runs: Mapping[str, Any]) -> list[list[str]]:
-    head = ["decision", "minutes", "deferrals a page", "trips in vain a page", "$ a million"]
-    rows = [[*head, "writes a page", "slots forfeited for want of room"]]
+    rows = [["crawl", "minutes", "deferrals a page", "pages a pack taken on", "$ a million"]]
     for name, run in runs.items():
-        more = [f"{run['units']['write']:.2f}", f"{run['forfeited_a_page']:.1%}"]
-        rows.append([name, *_course_cells(run), *more])
+        end_min = "-" if run["end_min"] is None else f"{run['end_min']:.0f}"
+        taken_on = f"{1 / run['taken_on_a_page']:.0f}" if run["taken_on_a_page"] else "-"
+        deferrals = f"{run['deferrals_a_page']:.2f}"
+        rows.append([name, end_min, deferrals, taken_on, f"{run['dollars']['all']:.2f}"])
     return rows
 
 
@@ -113,7 +101,7 @@ def _cost_rows(runs: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _crowd_rows(runs: Mapping[str, Any]) -> list[list[str]]:
-    rows = [["15 workers, 1,500 hosts", "pages in 90 s", "slots missed a page", "$ a million"]]
+    rows = [["15 workers, 1,500 hosts", "pages in 3 minutes", "slots missed a page", "$ a million"]]
     for name, run in runs.items():
         cells = [f"{run['ended']:,}", f"{run['forfeited_a_page']:.2f}"]
         rows.append([name, *cells, f"{run['dollars']['all']:.2f}"])
@@ -130,12 +118,13 @@ def _books_rows(runs: Mapping[str, Any]) -> list[list[str]]:
 
 def _rate_rows(run: Mapping[str, Any]) -> list[list[str]]:
     rows = [["of 1,000 workers over 100,000 hosts", ""]]
+    rate, flying = run["pages_a_minute"] * PART, run["in_flight_most"] * PART
     units = run["units"]
     for name, said in (
-        ("pages a minute", f"{run['pages_a_minute']:,.0f}"),
+        ("pages a minute", f"{rate:,.0f}"),
         ("pages a delivery of a pack", f"{run['pages_a_delivery']:.1f}"),
         ("deferrals a page", f"{run['deferrals_a_page']:.2f}"),
-        ("messages in flight, at most", f"{run['in_flight_most']:,}"),
+        ("messages in flight, at most", f"{flying:,}"),
         ("write units a page", f"{units['write']:.2f}"),
         ("read units a page", f"{units['read_halves'] / 2:.2f}"),
         ("SQS requests a page", f"{units['sqs']:.3f}"),
@@ -151,7 +140,7 @@ def _rate_rows(run: Mapping[str, Any]) -> list[list[str]]:
 def _quota_rows(run: Mapping[str, Any]) -> list[list[str]]:
     """What a million pages a minute take, by what a page took of the whole fleet."""
     rows = [["limit", "taken", "of", "share", "what to do"]]
-    rate = run["pages_a_minute"]
+    rate = run["pages_a_minute"] * PART
     found = loads(
         run,
         pages_a_s=MILLION_A_MINUTE / 60,
@@ -203,15 +192,10 @@ def _growth_plot(runs: Mapping[str, Any]) -> str:
 def _grid_plot(runs: Mapping[str, Any]) -> str:
     lines = [
         Line(
-            name=f"{delay / 1000:g} s, {variant}",
+            name=f"{delay / 1000:g} s",
             hue=hue,
-            points=[
-                (float(hosts), runs[f"{variant}/{hosts}/{delay}"]["pages_a_minute"])
-                for hosts in HOSTS
-            ],
-            dashed=variant != "as is",
+            points=[(float(hosts), runs[f"{hosts}/{delay}"]["pages_a_minute"]) for hosts in HOSTS],
         )
-        for variant in VARIANTS
         for hue, delay in enumerate(DELAYS_MS)
     ]
     return svg(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from orbweaver.model.settings import Settings
 
@@ -11,9 +11,6 @@ from orbweaver.model.settings import Settings
 class Changes:
     """Real decisions as they once were, or as they might be; none of them is how it is."""
 
-    # URLs without a slot line up for all of them and not for a visit's, and once more after a
-    # part of them got slots, as it once was.
-    line_for_all: bool = False
     # A place among the requests of a container is taken before a slot of the host, not after.
     room_before_slot: bool = False
     # Every pack is committed by itself, as it once was.
@@ -50,9 +47,9 @@ class Fleet:
     workers_max: int = 1_000
     workers_first: int = 5
     workers_more_a_minute: int = 300
-    batch_size: int = 10
+    batch_size: int = 40
     batch_window_ms: int = 1_000
-    timeout_s: int = 60
+    timeout_s: int = 120
     memory_mb: int = 1_024
     # Assumed: CPU of a whole virtual CPU (1,769 MB), for a page with its request and for a pack.
     page_cpu_ms: float = 4.0
@@ -78,3 +75,7 @@ class Scenario:
     known: float = 0.0
     # When it is cut off, if it has not ended by then.
     minutes: float = 60.0
+
+    def of_stack(self) -> Settings:
+        """Settings as the stack gives them to its worker."""
+        return replace(self.settings, waits_billed="yes", memory_mb=self.fleet.memory_mb)

@@ -21,6 +21,8 @@ from orbweaver.politeness.host_health import HostHealth
 from orbweaver.politeness.host_schedule import RobotsEntry, delay_of, is_down
 from orbweaver.politeness.pacer import Pacer
 from orbweaver.politeness.robots_cache import FRESH_MS, UNREACHABLE_FRESH_MS
+from orbweaver.worker.fetch_pack import Company
+from orbweaver.worker.succession import standing_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,17 +33,9 @@ if TYPE_CHECKING:
     from orbweaver.model.ports import Clock
     from orbweaver.politeness.pacer import Turn
     from orbweaver.politeness.ports import Hosts
+    from orbweaver.worker.succession import PackPlace
 
 CPU_FULL_MB = 1_769
-
-
-class Forgetful(Pacer):
-    """The pacer as it once was: it does not keep its place, and lines up once more."""
-
-    async def take(self, wanted: int) -> int | None:
-        """See the pacer."""
-        self._rest_at_ms = None
-        return await super().take(wanted)
 
 
 class Container:
@@ -49,13 +43,15 @@ class Container:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        kernel, settings = model.kernel, model.scenario.settings
+        kernel, settings = model.kernel, model.settings
         self.view = View(model.table)
         self.health = HostHealth(
             hosts=cast("Hosts", self.view), clock=cast("Clock", kernel), random=model.random
         )
         self.everywhere = Gate(kernel, settings.fetch_concurrency)
+        self.company = Company(settings)
         self.asking: dict[str, Gate] = {}
+        self.turns: dict[str, Gate] = {}
         self.robots: dict[str, Gate] = {}
         self.cpu_free_ms = 0.0
         self.slower = CPU_FULL_MB / model.scenario.fleet.memory_mb
@@ -74,16 +70,24 @@ class Container:
 class Visit:
     """One pack's stay."""
 
-    def __init__(self, container: Container, pack: Pack, until_ms: int) -> None:
+    def __init__(
+        self, container: Container, pack: Pack, until_ms: int, *, early: bool = False
+    ) -> None:
         self.container = container
         self.model = container.model
         self.pack = pack
         self.until_ms = until_ms
+        self.early = early
         self.result = PackResult(pack.crawl)
-        self.ended = 0
+        self.ends: list[tuple[Host, Target, str]] = []
         self.recorded = 0
         self.body_bytes = 0
         self.links_read = 0.0
+
+    @property
+    def standing(self) -> PackPlace:
+        """Where the pack comes from."""
+        return standing_of(self.pack)
 
     async def go(self) -> None:
         """Bring every target to an outcome, or to coming back; all hosts at once."""
@@ -147,15 +151,27 @@ class Visit:
 
     async def _walk(self, host: Host, targets: list[Target], delay_ms: int) -> None:
         """Ask for one host's targets in turn, each in its slot."""
+        with self.container.company.joined():
+            await self._walk_in_company(host, targets, delay_ms)
+
+    async def _walk_in_company(self, host: Host, targets: list[Target], delay_ms: int) -> None:
         container, changes = self.container, self.model.scenario.changes
         kernel, waits_ms = self.model.kernel, self.model.books.waits_ms
-        pacer = self._pacer(host, delay_ms)
+        lined = not self.pack.place
+        pacer = self._pacer(host, delay_ms, wait_limit=container.company, lined=lined)
         asking = container.asking.get(host.name)
         if asking is None:
             asking = container.asking[host.name] = Gate(kernel, 1)
+        turns = container.turns.setdefault(host.name, Gate(kernel, 1))
         group = Group(kernel)
+        turn = False
         for place, target in enumerate(targets):
             began_ms = kernel.time_ms
+            if delay_ms and not pacer.has_slots:
+                if turn:
+                    turns.leave()
+                await turns.enter()
+                turn = True
             await asking.enter()
             if changes.room_before_slot:
                 await container.everywhere.enter()
@@ -170,6 +186,8 @@ class Visit:
                 self._defer(targets[place:], return_at_ms)
                 break
             group.start(self._ask(host, target, pacer, pacer.turn, asking, delay_ms))
+        if turn:
+            turns.leave()
         await group.done()
         if asking.idle and container.asking.get(host.name) is asking:
             self.model.forget_asking(container, host.name)
@@ -180,7 +198,7 @@ class Visit:
         container, kernel = self.container, self.model.kernel
         if not self.model.scenario.changes.room_before_slot:
             await container.everywhere.enter()
-        if not pacer.on_time(turn.slot_ms):
+        if not pacer.asks(turn):
             container.everywhere.leave()
             self.model.books.count("slots forfeited for room")
             self._defer([target], turn.slot_ms)
@@ -193,7 +211,7 @@ class Visit:
 
     async def _request(self, host: Host, delay_ms: int) -> Response | Failure:
         model = self.model
-        total_ms = round(model.scenario.settings.fetch_total_s * 1000)
+        total_ms = round(model.settings.fetch_total_s * 1000)
         least_ms = min(delay_ms, model.scenario.delay_ms)
         answer, took_ms = model.web.ask(host, model.kernel.time_ms, least_ms, total_ms)
         model.requested()
@@ -221,7 +239,7 @@ class Visit:
                 await health.rebuffed(host.name, verdict.retry_after_s, at_ms)
             ended = answers.exhausted(verdict, target.attempt)
             if ended is None:
-                base_s = model.scenario.settings.retry_base_s
+                base_s = model.settings.retry_base_s
                 delay_s = backoff_s(target.attempt, model.random, base_s)
                 blocked_s = await health.blocked_s(host.name)
                 delay_s = blocked_s if verdict.block else max(delay_s, blocked_s)
@@ -250,16 +268,15 @@ class Visit:
         self._end(host, target, "ok")
 
     def _end(self, host: Host, target: Target, reason: str) -> None:
-        self.ended += 1
         self.recorded += 1
-        self.model.ended(host, target, reason)
+        self.ends.append((host, target, reason))
 
     def _retry_robots(self, host: Host, target: Target, entry: RobotsEntry) -> None:
         if target.attempt >= ATTEMPTS_MAX:
             self._end(host, target, "robots_unreachable")
             return
         wait_s = (entry.fetched_at_ms + UNREACHABLE_FRESH_MS - self.model.kernel.time_ms) / 1000
-        base_s = self.model.scenario.settings.retry_base_s
+        base_s = self.model.settings.retry_base_s
         pause_s = backoff_s(target.attempt, self.model.random, base_s)
         self.result.requeue(next_attempt(target), max(wait_s, 0) + pause_s, why="retries")
 
@@ -269,12 +286,12 @@ class Visit:
             self.result.requeue(target, delay_s, why="deferrals")
         self.model.books.count("deferrals", len(targets))
 
-    def _pacer(self, host: Host, delay_ms: int) -> Pacer:
-        pacer = Forgetful if self.model.scenario.changes.line_for_all else Pacer
-        return pacer(
+    def _pacer(self, host: Host, delay_ms: int, **more: Any) -> Pacer:
+        return Pacer(
             hosts=cast("Hosts", self.container.view),
             clock=cast("Clock", self.model.kernel),
             host=host.name,
             delay_ms=delay_ms,
             until_ms=self.until_ms,
+            **more,
         )

@@ -1,4 +1,4 @@
-"""One invocation: a batch of packs, visited all at once; `worker.py`, `advance.py`, `segments.py`.
+"""One invocation: a batch of packs, and those that it takes on; `batch.py`, `pack.py`.
 
 What is kept of pages goes into one file for all packs of the batch, which is written before their
 journals are; what nothing was done for is sent again, last.
@@ -7,21 +7,47 @@ journals are; what nothing was done for is sent again, last.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from bench.scale.kernel import Group
 from bench.scale.visiting import Visit
 from orbweaver.budget.billing_units import Stage, Term
 from orbweaver.frontier.journal import OutgoingPack
+from orbweaver.worker import rounds
+from orbweaver.worker.ending import Ending
 from orbweaver.worker.group_commit import TOGETHER_MAX
 from orbweaver.worker.pack import REQUEUES_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from bench.scale.model import Model
     from bench.scale.visiting import Container
     from orbweaver.frontier.messages import Pack
+    from orbweaver.model.ports import Clock
+
+    Begin = Callable[[Pack], None]
+
+
+class Round(rounds.Round):
+    """An invocation's round, which begins what it takes on in virtual time."""
+
+    def __init__(self, model: Model, *, end_ms: int, begin: Begin) -> None:
+        super().__init__(
+            clock=cast("Clock", model.kernel),
+            settings=model.settings,
+            deadline_ms=end_ms,
+            ending=Ending(),
+        )
+        self._begin_pack = begin
+
+    @property
+    def open(self) -> bool:
+        """See the base: no worker is told to end here."""
+        return True
+
+    def _start(self, pack: Pack) -> None:
+        self._begin_pack(pack)
 
 
 class Batch:
@@ -31,23 +57,22 @@ class Batch:
         self._model = model
         self._container = container
         self._packs = packs
-        self._end_ms = end_ms
-        self._visiting = len(packs)
+        self._visiting = 0
         self._requeued: list[OutgoingPack] = []
         self._waiting: list[Visit] = []
         self._opened_ms: int | None = None
         self._group = Group(model.kernel)
         self._leaf = False
+        self._round = Round(model, end_ms=end_ms, begin=self._begin)
 
     async def work(self) -> None:
         """Visit all packs at once, settle each, and send what was put off."""
-        settings, kernel = self._model.scenario.settings, self._model.kernel
-        reserve_ms = round((settings.fetch_total_s + settings.apply_reserve_s) * 1000)
-        until_ms = min(
-            self._end_ms - reserve_ms, kernel.time_ms + round(settings.wait_s_max * 1000)
-        )
         for pack in self._packs:
-            self._group.start(self._pack(Visit(self._container, pack, until_ms)))
+            if pack.id in self._model.committed:
+                self._leaf = await self._model.copied(pack) or self._leaf
+            else:
+                self._visiting += 1
+                self._group.start(self._pack(self._visit(pack)))
         await self._group.done()
         if self._requeued:
             self._model.queue.send(self._requeued)
@@ -55,14 +80,33 @@ class Batch:
         if self._leaf:
             self._model.check()
 
+    def _visit(self, pack: Pack, *, early: bool = False) -> Visit:
+        until_ms = self._round.until_ms(pack.crawl, long=bool(pack.place))
+        return Visit(self._container, pack, until_ms, early=early)
+
+    def _begin(self, pack: Pack) -> None:
+        """Take a pack on whose message is held back."""
+        self._model.books.count("taken on")
+        self._group.start(self._early(pack))
+
+    async def _early(self, pack: Pack) -> None:
+        model = self._model
+        model.recall(self._container, 1)
+        await model.kernel.until(model.kernel.time_ms + model.scenario.fleet.recall_ms)
+        self._visiting += 1
+        await self._pack(self._visit(pack, early=True))
+
     async def _pack(self, visit: Visit) -> None:
         await visit.go()
-        self._visiting -= 1
         pack = visit.pack
+        if not visit.result.deferrals:
+            await self._model.succession.ahead(self._model.crawl, pack, self._round)
+        self._visiting -= 1
         delay_s = visit.result.requeue_delay_s(pack.targets)
         if delay_s is not None and pack.put_offs < REQUEUES_MAX:
-            again = replace(pack, put_offs=pack.put_offs + 1)
-            self._requeued.append(OutgoingPack(pack=again, delay_s=delay_s))
+            if not visit.early:
+                again = replace(pack, put_offs=pack.put_offs + 1)
+                self._requeued.append(OutgoingPack(pack=again, delay_s=delay_s))
             self._flush()
             return
         if visit.body_bytes:
@@ -76,7 +120,7 @@ class Batch:
             await self._settle([visit])
 
     async def _flush_later(self, opened_ms: int) -> None:
-        wait_ms = round(self._model.scenario.settings.segment_wait_s * 1000)
+        wait_ms = round(self._model.settings.segment_wait_s * 1000)
         await self._model.kernel.until(opened_ms + wait_ms)
         if self._opened_ms == opened_ms:
             self._flush(due=True)
@@ -84,7 +128,7 @@ class Batch:
     def _flush(self, *, due: bool = False) -> None:
         """Write the file once nobody visits any more, or the first has waited long enough."""
         size = sum(visit.body_bytes for visit in self._waiting)
-        full = size >= self._model.scenario.settings.segment_bytes_max
+        full = size >= self._model.settings.segment_bytes_max
         if self._waiting and (due or full or not self._visiting):
             self._model.books.use(Term.S3_PUT, Stage.BODIES, 1)
             self._model.books.count("bytes stored", size)
@@ -94,8 +138,4 @@ class Batch:
                 self._group.start(self._settle(ready[start : start + together]))
 
     async def _settle(self, visits: Sequence[Visit]) -> None:
-        for outgoing_packs in await self._model.settle(visits):
-            if outgoing_packs:
-                self._model.queue.send(outgoing_packs)
-            else:
-                self._leaf = True
+        self._leaf = await self._model.settle(visits, self._round) or self._leaf

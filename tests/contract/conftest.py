@@ -34,7 +34,17 @@ if TYPE_CHECKING:
 OF_TABLES = {
     f"test_{suite}"
     for suite in (
-        *("budgets", "booked", "costs", "crawls", "edits", "faults_claims", "frontier", "hosts"),
+        *(
+            "backlog",
+            "budgets",
+            "booked",
+            "costs",
+            "crawls",
+            "edits",
+            "faults_claims",
+            "frontier",
+            "hosts",
+        ),
         *("packs", "pages", "parked", "samples", "starts", "traces"),
     )
 }

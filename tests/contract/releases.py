@@ -39,7 +39,14 @@ from orbweaver.worker.fetch_pack import PackFetcher
 from orbweaver.worker.pack import Delivery, PackProcessor
 from orbweaver.worker.seeding import Seeder
 from tests.contract.worlds import AwsWorld, Container
-from tests.memory import ManualClock, MemoryEvents, MemoryMetrics, MemoryQueue, outside
+from tests.memory import (
+    ManualClock,
+    MemoryBacklog,
+    MemoryEvents,
+    MemoryMetrics,
+    MemoryQueue,
+    outside,
+)
 from tests.memory import World as MemoryState
 from tests.unit.stage import SmallWeb
 
@@ -72,6 +79,7 @@ class Deployment:
             events=MemoryEvents(self.state),
             frontier=container.frontier,
             pages=container.pages,
+            backlog=MemoryBacklog(self.state),
             clock=clock,
         )
         recent = RecentCrawls(crawls=container.crawls, clock=clock)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from orbweaver.frontier.backlog import Beginning, WaitingPack
 from orbweaver.frontier.claims import Claimer
 from orbweaver.frontier.journal import Ledger
 from orbweaver.frontier.messages import SeedsMessage, encode
@@ -128,6 +129,30 @@ async def test_parked(world: World) -> None:
         "two-2": ("aa", "body of two-2"),
     }
     assert await listed(container.traces.journals()) == []
+
+
+async def test_packs_that_wait_for_their_hosts(world: World) -> None:
+    """They are read with all they are known by, whosever they are, until they are left."""
+    container = world.container()
+    other = "https://other.example:81"
+    for crawl_id, host in (("one-1", HOST), ("one-1", other), ("two-2", HOST)):
+        waiting = [
+            WaitingPack(place=f"1.{name}", body=f"{name} of {crawl_id} \U0001f578") for name in "ab"
+        ]
+        await container.backlog.put(crawl_id, host, waiting)
+    out = Beginning(crawl="one-1", host=other, edits=0, place="1.a", by="p")
+    assert await container.backlog.begin(out)
+    found = await listed(world.container().traces.backlog())
+    assert sorted((one.crawl, one.host, one.place, one.out, one.body) for one in found) == [
+        (crawl, host, f"1.{name}", (host, name) == (other, "a"), f"{name} of {crawl} \U0001f578")
+        for crawl, host in (("one-1", HOST), ("one-1", other), ("two-2", HOST))
+        for name in "ab"
+    ]
+    assert await listed(container.traces.journals()) == []
+    assert await listed(container.traces.parked()) == []
+    for one in found:
+        await container.backlog.leave(one.crawl, one.host, one.place)
+    assert await listed(container.traces.backlog()) == []
 
 
 async def test_definitions(world: World) -> None:

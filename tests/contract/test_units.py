@@ -65,9 +65,9 @@ def ports_of(world: AwsWorld, meter: UsageMeter) -> Any:
         meter.watch(world.clients[service])
     settings = Settings(allow_addresses="127.0.0.1:1-65535")
     container = world.container()
-    names = ("queue", "packs", "budgets", "crawls", "frontier", "hosts", "pages", "files")
+    names = ("queue", "packs", "backlog", "budgets", "crawls", "frontier", "hosts", "pages")
     return OpenedPorts(
-        **{name: getattr(container, name) for name in (*names, "events")},
+        **{name: getattr(container, name) for name in (*names, "files", "events")},
         clock=world.clock,
         random=Random(1),
         reader=InPlaceReader(),

@@ -20,6 +20,7 @@ from orbweaver.adapters.aws.event_bus import BusEvents
 from orbweaver.adapters.aws.s3 import BucketFiles
 from orbweaver.adapters.aws.sqs import SqsQueue
 from orbweaver.adapters.aws.sqs_dead_letters import SqsDeadLetters
+from orbweaver.adapters.dynamodb.backlog import DynamoBacklog
 from orbweaver.adapters.dynamodb.budgets import DynamoBudgets
 from orbweaver.adapters.dynamodb.claims import DynamoFrontier
 from orbweaver.adapters.dynamodb.crawls import DynamoCrawls
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from orbweaver.adapters.sqlite.messages import TakenMessage
     from orbweaver.budget.ports import Budgets
     from orbweaver.erasure.ports import Lane, Traces
+    from orbweaver.frontier.backlog import Backlog
     from orbweaver.frontier.ports import Crawls, Frontier, Packs
     from orbweaver.frontier.queues import DeadLetters, Queue
     from orbweaver.model.ports import Files
@@ -89,6 +91,7 @@ class Container:
     queue: Queue
     dead_letters: DeadLetters
     packs: Packs
+    backlog: Backlog
     budgets: Budgets
     crawls: Crawls
     frontier: Frontier
@@ -146,6 +149,7 @@ class MemoryWorld:
             queue=memory.MemoryQueue(self.state),
             dead_letters=memory.MemoryDeadLetters(self.state, clock=self.clock),
             packs=memory.MemoryPacks(self.state),
+            backlog=memory.MemoryBacklog(self.state),
             budgets=memory.MemoryBudgets(self.state),
             crawls=memory.MemoryCrawls(self.state),
             frontier=memory.MemoryFrontier(self.state),
@@ -210,6 +214,7 @@ class SqliteWorld:
             queue=ports.queue,
             dead_letters=ports.dead_letters,
             packs=ports.packs,
+            backlog=ports.backlog,
             budgets=ports.budgets,
             crawls=ports.crawls,
             frontier=ports.frontier,
@@ -333,6 +338,7 @@ class AwsWorld:
                 crawls_table=self.table("crawls"),
                 ledger_retention_s=LEDGER_RETENTION_S,
             ),
+            backlog=DynamoBacklog(dynamo, clock=clock, packs_table=self.table("packs")),
             budgets=DynamoBudgets(
                 dynamo,
                 clock=clock,

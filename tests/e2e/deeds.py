@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 from orbweaver.adapters.dynamodb.table import to_item
 from orbweaver.extraction.extract import Field, ItemRule, ValueKind
 from orbweaver.frontier import warc
+from orbweaver.frontier.backlog import placed
 from orbweaver.frontier.messages import Pack, SeedsMessage, encode
 from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import DEFAULT_CRAWL, Crawl, State
@@ -113,11 +114,16 @@ class Bench:
             )
         )
 
-    def pack(self, crawl: Crawl, *paths: str, prior: Prior | None = None) -> str:
-        """Spell claimed URLs of a crawl as a message; `prior` is of the run before."""
+    def pack(
+        self, crawl: Crawl, *paths: str, prior: Prior | None = None, waited: bool = False
+    ) -> str:
+        """Spell claimed URLs of a crawl as a message; `prior` is of the run before.
+
+        One that `waited` has a place in the backlog of the site.
+        """
         targets = tuple(Target(url=self.site.url + path, depth=0, prior=prior) for path in paths)
         pack = Pack(id=uuid.uuid4().hex, crawl=crawl.id, at_ms=crawl.started_at_ms, targets=targets)
-        return encode(pack)
+        return encode(placed(pack) if waited else pack)
 
     def deliver(self, body: str) -> Answer:
         """Hand a message to the worker, once more than it was handed before."""
@@ -196,9 +202,21 @@ def express_seeds_taken_in(bench: Bench) -> Act:
     return lambda: bench.deliver(body)
 
 
+def seeds_of_a_slow_crawl_taken_in(bench: Bench) -> Act:
+    """The same for a crawl with a delay: the pack waits for its host, and is taken at once."""
+    body = bench.seeds(bench.crawl(delay_ms=1), "/")
+    return lambda: bench.deliver(body)
+
+
+def page_that_waited_crawled(bench: Bench) -> Act:
+    """A page is asked for in its slot, and its pack leaves its place in the backlog of its host."""
+    body = bench.pack(bench.crawl(delay_ms=1, seeds_planned=2), "/", waited=True)
+    return lambda: bench.deliver(body)
+
+
 def last_page_crawled(bench: Bench) -> Act:
     """The one page of a crawl is asked for, recorded and counted; the crawl ends."""
-    crawl = bench.crawl(delay_ms=1)
+    crawl = bench.crawl()
     expect_done(bench.deliver(bench.seeds(crawl, "/")))
     body = bench.pack(crawl, "/")
     return lambda: bench.deliver(body)

@@ -29,9 +29,17 @@ NEEDED: dict[Deed, tuple[str, ...]] = {
         "worker dynamodb:UpdateItem table/packs",
     ),
     deeds.express_seeds_taken_in: ("worker sqs:SendMessage express",),
+    deeds.seeds_of_a_slow_crawl_taken_in: (
+        "worker dynamodb:PartiQLInsert table/packs",
+        "worker dynamodb:Query table/packs",
+        "worker dynamodb:ConditionCheckItem table/packs",
+    ),
+    deeds.page_that_waited_crawled: (
+        "worker dynamodb:UpdateItem table/hosts",
+        "worker dynamodb:DeleteItem table/packs",
+    ),
     deeds.last_page_crawled: (
         "worker dynamodb:BatchGetItem table/hosts",
-        "worker dynamodb:UpdateItem table/hosts",
         "worker dynamodb:PutItem table/hosts",
         "worker dynamodb:BatchWriteItem table/pages",
         "worker s3:PutObject bucket/bodies/*",

@@ -52,8 +52,12 @@ ALLOWED = {
         "<StoragePacks.Arn>": {
             "dynamodb:GetItem",
             "dynamodb:BatchGetItem",
+            "dynamodb:Query",
+            "dynamodb:PartiQLInsert",
             "dynamodb:PutItem",
             "dynamodb:UpdateItem",
+            "dynamodb:DeleteItem",
+            "dynamodb:ConditionCheckItem",
         },
         f"{HERE}:events:<AWS::Region>:<AWS::AccountId>:event-bus/default": {"events:PutEvents"},
         "<StorageBucket.Arn>/bodies/*": {"s3:PutObject"},

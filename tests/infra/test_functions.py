@@ -63,7 +63,7 @@ def test_handler_exists(local: Synthesized, name: str) -> None:
 def test_worker_limits(aws: Synthesized) -> None:
     """The worker has its memory and time, and is not halted for feeding its own queue."""
     worker = aws.properties(KIND)[WORKER]
-    assert (worker["MemorySize"], worker["Timeout"]) == (1024, 60)
+    assert (worker["MemorySize"], worker["Timeout"]) == (1024, 120)
     assert worker["RecursiveLoop"] == "Allow"
     assert "ReservedConcurrentExecutions" not in worker
 
@@ -90,10 +90,11 @@ def test_event_sources(
         "<FrontierExpress.Arn>": express_max,
         "<FrontierSeeds.Arn>": 2,
     }
-    for source in sources.values():
+    for name, source in sources.items():
         assert text(source["FunctionName"]) == "<WorkerProgramFunction>"
         assert source["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-        assert source["BatchSize"] == 10
+        batch = 40 if target == "aws" and "Seeds" not in name else 10
+        assert source["BatchSize"] == batch
         assert source["Enabled"] is True
 
 

@@ -37,7 +37,7 @@ ALARMS = {
     "ExpressAge": ("ApproximateAgeOfOldestMessage", "<FrontierExpress.QueueName>", 900),
     "WorkerErrors": ("Errors", "<WorkerProgramFunction>", 0),
     "WorkerThrottles": ("Throttles", "<WorkerProgramFunction>", 0),
-    "WorkerDuration": ("Duration", "<WorkerProgramFunction>", 57_000),
+    "WorkerDuration": ("Duration", "<WorkerProgramFunction>", 114_000),
     "ApiErrors": ("5XXError", "Orbweaver", 0),
 }
 ALARMS_FREE_MAX = 10

@@ -46,7 +46,17 @@ class Stand:
         self.world = memory.World()
         self.clock = ManualClock(time.time_ns() // 1_000_000)
         self.settings = Settings(allow_addresses=allow, **limits)  # type: ignore[arg-type] # names of fields
-        parts = ("Queue", "Packs", "Budgets", "Crawls", "Frontier", "Hosts", "Pages", "Files")
+        parts = [
+            "Queue",
+            "Packs",
+            "Budgets",
+            "Crawls",
+            "Frontier",
+            "Hosts",
+            "Pages",
+            "Files",
+            "Backlog",
+        ]
         ports = OpenedPorts(
             **{name.lower(): getattr(memory, f"Memory{name}")(self.world) for name in parts},
             events=memory.MemoryEvents(self.world),

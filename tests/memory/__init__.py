@@ -6,6 +6,7 @@ containers see. Each effect on one item is atomic, as in DynamoDB, and nothing l
 `gate` is awaited, with the name of the effect: a simulation delays, fails or kills there.
 """
 
+from tests.memory.backlog import MemoryBacklog
 from tests.memory.budgets import MemoryBudgets
 from tests.memory.catalogue import MemoryCatalogue
 from tests.memory.claims import MemoryFrontier
@@ -32,6 +33,7 @@ __all__ = [
     "Gate",
     "Mail",
     "ManualClock",
+    "MemoryBacklog",
     "MemoryBudgets",
     "MemoryCatalogue",
     "MemoryCourier",

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from orbweaver.erasure.ports import ClaimTrace, JournalTrace, ParkedTrace, RecordTrace
+from orbweaver.erasure.ports import BacklogTrace, ClaimTrace, JournalTrace, ParkedTrace, RecordTrace
 from orbweaver.model.crawl import Crawl, State
 from tests.memory.world import Gate, Gated, World, open_gate
 
@@ -82,6 +82,13 @@ class MemoryTraces(Gated):
         """See the port."""
         for (crawl, pack), body in list(self._world.parked.items()):
             yield ParkedTrace(crawl=crawl, pack=pack, body=body)
+
+    async def backlog(self) -> AsyncIterator[BacklogTrace]:
+        """See the port."""
+        for (crawl, host), places in list(self._world.backlog.items()):
+            for one in list(places.values()):
+                out = one.place in self._world.out[crawl, host].out
+                yield BacklogTrace(crawl=crawl, host=host, place=one.place, body=one.body, out=out)
 
     async def redefine(self, crawl: Crawl, was: Crawl) -> bool:
         """See the port."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -11,6 +13,7 @@ from typing import TypeAlias, TypeVar
 from orbweaver.budget.budget_rules import BudgetState
 from orbweaver.control.schedule import Scheduled
 from orbweaver.exporting.manifest import Manifest
+from orbweaver.frontier.backlog import Beginning, Line, WaitingPack
 from orbweaver.frontier.claims import Unreadable
 from orbweaver.frontier.journal import Journal, Ledger
 from orbweaver.frontier.messages import MessageSource
@@ -104,6 +107,16 @@ class World:
     host_pages: dict[tuple[str, str], int] = field(default_factory=dict)
     counted: dict[tuple[str, str, str], frozenset[str]] = field(default_factory=dict)
     parked: dict[tuple[str, str], str] = field(default_factory=dict)
+    # By crawl and host: what waits, by place; what is out.
+    backlog: dict[tuple[str, str], dict[str, WaitingPack]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    # What waited when that was first read at so many edits; what was taken then.
+    looked: dict[tuple[str, str, int], tuple[WaitingPack, ...]] = field(default_factory=dict)
+    taken: list[tuple[WaitingPack, tuple[WaitingPack, ...]]] = field(default_factory=list)
+    out: dict[tuple[str, str], Line] = field(
+        default_factory=lambda: defaultdict(lambda: Line(edits=0))
+    )
     sent: list[Mail] = field(default_factory=list)
     buried: list[Mail] = field(default_factory=list)
     # What exporters are to do.
@@ -151,6 +164,21 @@ class World:
         """Delete claims that expired before a moment, as TTL does, sooner or later."""
         for key in [key for key, claim in self.claims.items() if claim.expires_s < before_s]:
             del self.claims[key]
+
+
+def write_line(world: World, beginning: Beginning) -> None:
+    """Write what is out, and note what was chosen of what."""
+    key = (beginning.crawl, beginning.host)
+    standing = world.backlog[key]
+    looked = world.looked.get((*key, beginning.edits), ())
+    # What is committed is about to leave.
+    waited = [
+        one
+        for one in looked
+        if one.place in standing and json.loads(one.body).get("pack") not in world.ledgers
+    ]
+    world.taken += [(one, tuple(waited)) for one in looked if one.place == beginning.place]
+    world.out[key] = Line(edits=beginning.edits + 1, out=beginning.place, by=beginning.by)
 
 
 class Gated:

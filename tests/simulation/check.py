@@ -11,6 +11,7 @@ from orbweaver.model.crawl import DEFAULT_CRAWL, State, Stop
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.settings import STRIKES_MAX
 from tests.simulation.budgets import check_budgets, cut
+from tests.simulation.check_backlog import check_backlog
 from tests.simulation.check_bodies import check_bodies
 from tests.simulation.check_hosts import check_hosts
 from tests.simulation.check_steering import check_steering
@@ -69,6 +70,7 @@ def check(
     found += _taken_in(plan, world)
     found += _spared(plan, world)
     found += _dangling(world, cloud)
+    found += check_backlog(world, stuck)
     found += check_bodies(world)
     found += check_web(plan, world, web, cloud)
     found += check_steering(plan, world, web, cloud)

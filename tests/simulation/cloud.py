@@ -51,6 +51,8 @@ class Cloud:
         self.sqs = Sqs(world, trace, self.random, self.faults)
         self.exports = ExportFunction(self, scenario.exporter)
         self.late_seeds = 0
+        # What processes wait for that are dead.
+        self.never: list[asyncio.Future[None]] = []
         # How often a URL of a crawl was handed to a worker, which may have asked for it each time.
         self.handed: Counter[tuple[str, str]] = Counter()
         # Packs and seeds that somebody died over, or gave back: what they held may stay as it was.

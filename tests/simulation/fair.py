@@ -13,17 +13,20 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from bench.fairness.neighbours import Neighbours
+from orbweaver.frontier.backlog import Line, placed, waiting_of
+from orbweaver.frontier.journal import OutgoingPack
 from orbweaver.frontier.messages import Pack, SeedsMessage, decode, encode, seeds_of
 from orbweaver.model.crawl import Crawl, State, run_id
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target
+from orbweaver.model.url import host_of
 from tests.memory import World
 from tests.simulation import loop
 from tests.simulation.cloud import Cloud
 from tests.simulation.faults import Faults
 from tests.simulation.scenario import Scenario
 from tests.simulation.sites import SimPage, Site
-from tests.simulation.sqs import BATCH, Message, Sqs
+from tests.simulation.sqs import Message, Sqs
 from tests.simulation.trace import Trace
 from tests.simulation.web import SimWeb
 
@@ -55,6 +58,9 @@ class Contest:
     big_hosts: int = 200
     big_delay_ms: int = 4_000
     big_latency_s: float = 0.05
+    # Whether they wait for their hosts in backlogs, or are all on the queue.
+    waits: bool = True
+    batch: int = 40
 
 
 class Quiet(Trace):
@@ -67,9 +73,9 @@ class Quiet(Trace):
 class OrderedSqs(Sqs):
     """A queue that delivers in SQS's order, or in that of a fair queue."""
 
-    def __init__(self, world: World, trace: Trace, random: Random, *, fair: bool) -> None:
-        super().__init__(world, trace, random, Faults())
-        self._fair = fair
+    def __init__(self, world: World, trace: Trace, contest: Contest) -> None:
+        super().__init__(world, trace, Random(f"{contest.seed}/sqs"), Faults())
+        self._fair, self._batch = contest.fair, contest.batch
         self._neighbours = Neighbours()
         self._groups: dict[str, str] = {}
 
@@ -80,7 +86,7 @@ class OrderedSqs(Sqs):
             if message.visible_s <= now_s:
                 waiting[self._group(message)].append(message)
         taken: list[Message] = []
-        while waiting and len(taken) < BATCH:
+        while waiting and len(taken) < self._batch:
             oldest = {group: float(heads[0].id[1:]) for group, heads in waiting.items()}
             group = self._neighbours.first(oldest, now_s)
             message = waiting[group].popleft()
@@ -123,7 +129,7 @@ async def _play(contest: Contest) -> float:
     sites = [*_small_sites(contest), *_big_sites(contest)]
     plan = Scenario(seed=contest.seed, sites=sites, crawls=(), faults=Faults(), faults_until_s=0.0)
     cloud = Cloud(plan, world, SimWeb(sites, asyncio.get_running_loop().time, trace.counts), trace)
-    cloud.sqs = OrderedSqs(world, trace, Random(f"{contest.seed}/sqs"), fair=contest.fair)
+    cloud.sqs = OrderedSqs(world, trace, contest)
     cloud.wait_s_max = contest.wait_s_max
     growing = asyncio.create_task(_grow(cloud, contest.workers))
     if contest.big_urls:
@@ -169,7 +175,7 @@ async def _start_small(contest: Contest, cloud: Cloud) -> Crawl:
 
 
 def _queue_big(contest: Contest, cloud: Cloud) -> None:
-    """Put a big crawl's packs on the queue, each of one host, the hosts in turn."""
+    """Queue a big crawl's packs, each of one host, the hosts in turn."""
     crawl = Crawl(
         id="big",
         name="big",
@@ -186,6 +192,14 @@ def _queue_big(contest: Contest, cloud: Cloud) -> None:
             for n in range(PACK_URLS)
         )
         pack = Pack(id=f"big/{number}", crawl="big", at_ms=cloud.start_ms, targets=targets)
+        if contest.waits:
+            waiting = waiting_of(OutgoingPack(pack=pack), cloud.start_ms)
+            key = ("big", host_of(targets[0].url))
+            cloud.world.backlog[key][waiting.place] = waiting
+            if place:
+                continue
+            pack = placed(pack)
+            cloud.world.out[key] = Line(edits=1, out=pack.place, by="seeds")
         cloud.drop(encode(pack))
 
 

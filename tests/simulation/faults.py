@@ -32,6 +32,8 @@ class Faults:
     early: float = 0.0
     # Sent by the release before, without the fields that came later (case 26).
     aged: float = 0.0
+    # Held up at a backlog for as long as a pack takes, so that others come to it meanwhile.
+    held_up: float = 0.0
     latency_s: float = 0.02
     # So much longer takes each of the reads that add a crawl's books up.
     counters_s: float = 0.0

@@ -7,6 +7,7 @@ since one break shows in several places.
 from __future__ import annotations
 
 from tests.simulation import (
+    mutants_backlog,
     mutants_bodies,
     mutants_budgets,
     mutants_export,
@@ -30,4 +31,5 @@ MUTANTS = (
     *mutants_sequel.MUTANTS,
     *mutants_bodies.MUTANTS,
     *mutants_together.MUTANTS,
+    *mutants_backlog.MUTANTS,
 )

@@ -20,8 +20,15 @@ async def _block_ignored(_self: Any, _host: str, *_: Any) -> None:
     await asyncio.sleep(0)
 
 
-def _late_is_fine(_delay_ms: int) -> int:
-    return 60_000
+def _late_is_fine(self: Any, _turn: Any) -> bool:
+    """Begin a request however late it is."""
+    self._asked_ms = self._clock.now_ms()
+    return True
+
+
+def _soon_again(self: Any, turn: Any) -> bool:
+    """Begin a request that the next one does not keep its distance from."""
+    return bool(self._clock.now_ms() <= turn.to_ms)
 
 
 def _grant_from_now(
@@ -54,7 +61,8 @@ MUTANTS = mutants(
     ("no slot reserved", pacer.Pacer, "take", _free_slots),
     ("no slot reserved on retry", fetch_pack.PackFetcher, "_walk", _retries_without_slot),
     ("slots that overlap", host_schedule, "grant", _grant_from_now),
-    ("late slots used", pacer, "slack_ms", _late_is_fine),
+    ("late slots used", pacer.Pacer, "asks", _late_is_fine),
+    ("the delay not kept within a block", pacer.Pacer, "asks", _soon_again),
     ("blocks forgotten", hosts.MemoryHosts, "block", _block_ignored),
     ("robots.txt never refreshed", robots_cache, "_fresh", _always_fresh),
 ) + mutants(

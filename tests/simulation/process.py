@@ -23,6 +23,7 @@ from orbweaver.worker.fetch_pack import PackFetcher
 from orbweaver.worker.pack import PackProcessor
 from orbweaver.worker.seeding import Seeder
 from tests.memory import (
+    MemoryBacklog,
     MemoryBudgets,
     MemoryCrawls,
     MemoryEvents,
@@ -41,7 +42,10 @@ from tests.simulation.tables import SimFiles, SimOrders, SimPages, SimWorkspace,
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
+    from orbweaver.frontier.messages import Pack
     from orbweaver.model.http_exchange import Failure, Request, Response
+    from orbweaver.worker.batch import Result
+    from orbweaver.worker.rounds import Round
     from tests.simulation.cloud import Cloud
     from tests.simulation.scenario import ExporterPlan
 
@@ -102,16 +106,14 @@ class Process:
         await self._alive()
         if moment is Moment.BEFORE:
             slow_s = faults.counters_s if effect == "crawls.shard" else self.slow_s
+            if effect.startswith("backlog") and random.random() < faults.held_up:
+                slow_s += 40.0
             await asyncio.sleep(random.random() * (faults.latency_s + slow_s))
             if effect == "crawls.seal" and cloud.late_seeds < faults.late_seeds:
                 cloud.drop_late_seeds()
                 await asyncio.sleep(random.random() * 20)
             await self._alive()
-            # At the worst moment for rules to change: part of an outbox is sent, and nobody knows.
-            if effect == "packs.sent" and cloud.edits and random.random() < faults.killed:
-                await self._die("kill before it is known as sent")
-        elif effect == "crawls.seal" and random.random() < faults.killed_sealing:
-            await self._die("kill after the seal")
+        await self._die_at(effect, moment)
         self._count_down()
         if self.kill_in:
             self.kill_in -= 1
@@ -126,6 +128,18 @@ class Process:
             cloud.trace.counts[fault_of(effect, "unknown outcome")] += 1
             raise Transient(effect)
         await self._linger(chance)
+
+    async def _die_at(self, effect: str, moment: Moment) -> None:
+        """Die at the moments that are the worst."""
+        cloud, faults, random = self.cloud, self.cloud.faults, self.chances
+        if moment is Moment.BEFORE:
+            # For rules to change: part of an outbox is sent, and nobody knows.
+            if effect == "packs.sent" and cloud.edits and random.random() < faults.killed:
+                await self._die("kill before it is known as sent")
+        elif effect == "crawls.seal" and random.random() < faults.killed_sealing:
+            await self._die("kill after the seal")
+        elif effect in {"backlog.begin", "packs.commit"} and random.random() < faults.killed / 4:
+            await self._die("kill before what was taken is sent")
 
     async def _linger(self, chance: float) -> None:
         """Stand still for a while, or have the clock set meanwhile."""
@@ -142,7 +156,9 @@ class Process:
     async def _alive(self) -> None:
         # Whoever goes round and round is stopped as well, for the mapping to see that (I4).
         if self.dead or self.cloud.trace.endless:
-            await asyncio.get_running_loop().create_future()
+            never = asyncio.get_running_loop().create_future()
+            self.cloud.never.append(never)  # else it is collected, with what waits for it
+            await never
 
     def _count_down(self) -> None:
         if self.told_in:
@@ -182,6 +198,20 @@ class Process:
             self._task.cancel()
 
 
+class _Worker(Worker):
+    """A worker that says which packs it takes on before their messages come."""
+
+    def __init__(self, cloud: Cloud, **parts: Any) -> None:
+        super().__init__(**parts)
+        self._cloud = cloud
+
+    async def take_on(self, pack: Pack, round_: Round) -> Result:
+        """See the base."""
+        self._cloud.trace.counts["taken on"] += 1
+        self._cloud.handed.update((pack.crawl, target.url) for target in pack.targets)
+        return await super().take_on(pack, round_)
+
+
 class WorkerProcess(Process):
     """A worker and its ports; people's commands go through the ports of one, too."""
 
@@ -206,6 +236,7 @@ class WorkerProcess(Process):
             events=MemoryEvents(world, self.gate),
             frontier=frontier,
             pages=pages,
+            backlog=MemoryBacklog(world, self.gate),
             clock=self.clock,
         )
         recent = RecentCrawls(crawls=crawls, clock=self.clock)
@@ -244,7 +275,8 @@ class WorkerProcess(Process):
             metrics=metrics,
             settings=settings,
         )
-        self.worker = Worker(
+        self.worker = _Worker(
+            cloud,
             queue=queue,
             packs=packs,
             seeder=Seeder(queue=queue, crawls=crawls, clock=self.clock),

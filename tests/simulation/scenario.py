@@ -120,6 +120,8 @@ def scenario(seed: int) -> Scenario:
     crawls = with_sequels(seed, crawls)
     before_midnight_s = random.choice((5, 60, 6 * HOUR_S, 12 * HOUR_S))
     faults = told(seed, _faults(random))
+    if faults != Faults() and seed % 3 == 0:
+        faults = replace(faults, held_up=0.15)
     return Scenario(
         seed=seed,
         sites=sites,

@@ -19,6 +19,7 @@ from orbweaver.exporting.formats import writer
 from orbweaver.exporting.manifest import PREFIX, File, Manifest, Sums, encode_manifest, path_of
 from orbweaver.exporting.snapshot import SnapshotEntry, bundled, entry_line
 from orbweaver.frontier import warc
+from orbweaver.frontier.backlog import Line, WaitingPack
 from orbweaver.frontier.body_file import Kept, Segment, located
 from orbweaver.frontier.journal import Journal, Ledger
 from orbweaver.frontier.messages import Pack, SeedsMessage, encode
@@ -33,6 +34,7 @@ from orbweaver.politeness.host_schedule import Host, RobotsEntry
 from tests.memory import (
     Claim,
     Mail,
+    MemoryBacklog,
     MemoryCatalogue,
     MemoryDeadLetters,
     MemoryEvents,
@@ -122,6 +124,10 @@ def fill(world: World, folder: Path) -> None:
     pack = Pack(id="p2", crawl=ENDED.id, at_ms=1, targets=targets)
     seeds = SeedsMessage(id="s1", crawl=ENDED.id, at_ms=1, references=URLS)
     world.parked[ENDED.id, "p2"] = encode(pack)
+    for place in ("1.p3", "1.p4"):
+        body = encode(replace(pack, id=place.partition(".")[2], place=place))
+        world.backlog[ENDED.id, SITE][place] = WaitingPack(place=place, body=body)
+    world.out[ENDED.id, SITE] = Line(edits=1, out="1.p3", by="p0")
     world.sent += [Mail(body=encode(pack)), Mail(body=encode(seeds)), Mail(body=URL)]
     world.buried += [Mail(body=encode(pack), reason="crashed"), Mail(body=encode(seeds))]
     export(world, folder, records)
@@ -179,6 +185,7 @@ def stores_of(stage: Stage, gate: Gate = open_gate) -> Stores:
         dead_letters=MemoryDeadLetters(world, gate, clock=stage.clock),
         queue=stage.queue,
         packs=stage.packs,
+        backlog=MemoryBacklog(world, gate),
         crawls=stage.crawls,
         pages=stage.pages,
         files=MemoryFiles(world, gate),
@@ -200,7 +207,7 @@ def forgetter_of(stage: Stage, gate: Gate = open_gate) -> Forgetter:
 def everything(world: World) -> dict[str, str]:
     """Say all that is stored, as text, by where it lies; what is packed, unpacked."""
     found = {}
-    for shelf in ("claims", "pages", "journals", "crawls", "hosts", "parked", "samples"):
+    for shelf in ("claims", "pages", "journals", "crawls", "hosts", "parked", "backlog", "samples"):
         for key, thing in getattr(world, shelf).items():
             found[f"{shelf} {key}"] = str(thing)
     for shelf in ("sent", "buried"):

@@ -32,6 +32,7 @@ from orbweaver.worker.page_reading import PageReader
 from orbweaver.worker.seeding import Seeder
 from tests.memory import (
     ManualClock,
+    MemoryBacklog,
     MemoryBudgets,
     MemoryCrawls,
     MemoryEvents,
@@ -207,6 +208,7 @@ class Stage:
             events=MemoryEvents(world, gate),
             frontier=self.frontier,
             pages=self.pages,
+            backlog=MemoryBacklog(world, gate),
             clock=self.clock,
         )
         recent = RecentCrawls(crawls=self.crawls, clock=self.clock)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from orbweaver.adapters.aws.sqs_dead_letters import SqsDeadLetters
     from orbweaver.adapters.aws.sqs_deliveries import SqsDeliveries
     from orbweaver.adapters.aws.sqs_orders import SqsOrders
+    from orbweaver.adapters.dynamodb.backlog import DynamoBacklog
     from orbweaver.adapters.dynamodb.budgets import DynamoBudgets
     from orbweaver.adapters.dynamodb.claims import DynamoFrontier
     from orbweaver.adapters.dynamodb.crawls import DynamoCrawls
@@ -129,6 +130,13 @@ class Ports:
 
         booking = self.meter.booking
         return DynamoPacks(self._dynamo, clock=self.clock, booking=booking, **self._ledgers)
+
+    @cached_property
+    def backlog(self) -> DynamoBacklog:
+        """Packs that wait for their hosts."""
+        from orbweaver.adapters.dynamodb.backlog import DynamoBacklog
+
+        return DynamoBacklog(self._dynamo, clock=self.clock, packs_table=self.settings.packs_table)
 
     @cached_property
     def budgets(self) -> DynamoBudgets:

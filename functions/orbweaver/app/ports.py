@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from orbweaver.delivery.ports import Courier, Deliveries
     from orbweaver.erasure.ports import Lane, Traces
     from orbweaver.exporting.ports import Catalogue, ExportEvents, Orders
+    from orbweaver.frontier.backlog import Backlog
     from orbweaver.frontier.ports import Crawls, Frontier, History, Packs, Pages
     from orbweaver.frontier.queues import DeadLetters, Queue
     from orbweaver.model.metrics import Service
@@ -51,6 +52,8 @@ class PortSet(Protocol):
     def deliveries(self) -> Deliveries: ...
     @property
     def packs(self) -> Packs: ...
+    @property
+    def backlog(self) -> Backlog: ...
     @property
     def budgets(self) -> Budgets: ...
     @property

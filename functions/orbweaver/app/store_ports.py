@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from orbweaver.adapters.local.folder import FolderFiles
     from orbweaver.adapters.local.secrets import LocalSecrets
+    from orbweaver.adapters.sqlite.backlog import SqliteBacklog
     from orbweaver.adapters.sqlite.budgets import SqliteBudgets
     from orbweaver.adapters.sqlite.claims import SqliteFrontier
     from orbweaver.adapters.sqlite.crawls import SqliteCrawls
@@ -169,6 +170,13 @@ class StorePorts:
         from orbweaver.adapters.sqlite.packs import SqlitePacks
 
         return SqlitePacks(self.store, clock=self.clock, **self._kept)
+
+    @cached_property
+    def backlog(self) -> SqliteBacklog:
+        """Packs that wait for their hosts."""
+        from orbweaver.adapters.sqlite.backlog import SqliteBacklog
+
+        return SqliteBacklog(self.store, clock=self.clock)
 
     @cached_property
     def budgets(self) -> SqliteBudgets:

@@ -140,6 +140,7 @@ def explainer_of(ports: PortSet, control: Control) -> Explainer:
         crawls=ports.crawls,
         frontier=ports.frontier,
         packs=ports.packs,
+        backlog=ports.backlog,
         history=ports.pages,
         hosts=ports.hosts,
         clock=ports.clock,
@@ -157,6 +158,7 @@ def stores_of(ports: PortSet) -> Stores:
         dead_letters=ports.dead_letters,
         queue=ports.queue,
         packs=ports.packs,
+        backlog=ports.backlog,
         crawls=ports.crawls,
         pages=ports.pages,
         files=ports.files,
@@ -178,6 +180,7 @@ def applier_of(ports: PortSet) -> JournalApplier:
         events=ports.events,
         frontier=ports.frontier,
         pages=ports.pages,
+        backlog=ports.backlog,
         clock=ports.clock,
     )
 

@@ -19,14 +19,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import ceil, exp, sqrt
+from math import ceil, exp, log1p, sqrt
 from typing import TYPE_CHECKING
 
 from orbweaver.budget.billing_units import Stage, Term, Units
-from orbweaver.budget.rounds import OWN_LINKS, Assumed, rounds_of
+from orbweaver.budget.rounds import OWN_LINKS, ROUND_S, Assumed, rounds_of
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.politeness.host_schedule import spacing_ms
+from orbweaver.politeness.pacer import BLOCK_MS
 
 if TYPE_CHECKING:
     from orbweaver.budget.rounds import Rounds
@@ -62,12 +63,14 @@ def estimate(crawl: Crawl, assumed: Assumed) -> Estimate:
     at_once = _at_once(crawl, assumed, rounds)
     units = Units()
     for part, number in (
-        (_per_page(assumed, at_once), float(assumed.pages)),
+        (_per_page(assumed, _knowing(crawl, assumed, rounds, at_once)), float(assumed.pages)),
         (_per_pack(crawl, assumed, rounds), 1.0),
         (_per_invocation(crawl, rounds), rounds.invocations),
     ):
         for (term, stage), used in part.items():
             units.use(term, stage, ceil(used * number))
+    if crawl.bodies is not Bodies.OFF or crawl.texts:
+        units.use(Term.S3_PUT, Stage.BODIES, ceil(rounds.files))
     units.use(Term.S3_PUT, Stage.EXPORT, 4)
     units.use(Term.EVENTS, Stage.ANNOUNCE, 1)
     spacing_s = spacing_ms(crawl.delay_ms) / 1000
@@ -90,12 +93,20 @@ def _at_once(crawl: Crawl, assumed: Assumed, rounds: Rounds) -> int:
     return max(1, min(assumed.workers, ceil(wanted), ceil(rounds.invocations)))
 
 
+def _knowing(crawl: Crawl, assumed: Assumed, rounds: Rounds, at_once: int) -> float:
+    """How many containers come to know of a host, of those that may have a round of it."""
+    if not crawl.delay_ms:
+        return float(at_once)
+    host_rounds = rounds.hosts * rounds.seconds / ROUND_S / assumed.hosts
+    return at_once * (1 - exp(max(1.0, host_rounds) * log1p(-1 / at_once))) if at_once > 1 else 1.0
+
+
 def _containers(at_once: int, busy_s: float) -> int:
     """How many containers begin, with so many at once and so much to do."""
     return at_once * ceil(max(1.0, busy_s / at_once / CONTAINER_S))
 
 
-def _per_page(assumed: Assumed, containers: int) -> Mapping[tuple[Term, Stage], float]:
+def _per_page(assumed: Assumed, containers: float) -> Mapping[tuple[Term, Stage], float]:
     acks = ceil(assumed.body_bytes / ACKED_BYTES)
     # Each container but the one that found a URL comes by it for the first time, or never.
     others = (containers - 1) * (1 - exp(-OWN_LINKS * assumed.links / containers))
@@ -110,30 +121,41 @@ def _per_page(assumed: Assumed, containers: int) -> Mapping[tuple[Term, Stage], 
 
 
 def _per_pack(crawl: Crawl, assumed: Assumed, rounds: Rounds) -> Mapping[tuple[Term, Stage], float]:
-    """List what packs take in all: delivered, visited, sent round again."""
-    visits, again = rounds.visits, rounds.deliveries - rounds.visits
+    """List what packs take in all: delivered, visited, taken on."""
+    visits, taken_on = rounds.visits, rounds.taken_on
     journal_bytes = JOURNAL_BYTES * visits + URL_BYTES * assumed.pages
     # All visits but the last of a pack have something to send, and some of those.
     sent = max(0.3 * visits, visits - rounds.packs)
-    return {
-        # Packs that were requeued travel together.
-        (Term.SQS, Stage.SEND): 1.15 * sent + min(again, rounds.invocations) / 2,
+    units = {
+        # Packs that one visit found travel together.
+        (Term.SQS, Stage.SEND): 1.15 * sent,
         # Journal, ledger and strikes of each pack.
-        (Term.READ_HALVES, Stage.RECALL): 6 * rounds.deliveries,
+        (Term.READ_HALVES, Stage.RECALL): 6 * (rounds.deliveries + taken_on),
         (Term.READ_HALVES, Stage.HOST): 2 * visits,
-        (Term.WRITE, Stage.HOST): 1.05 * visits if crawl.delay_ms else 0,
         (Term.WRITE, Stage.JOURNAL): journal_bytes / 1024 + visits / 2,
-        # A ledger for each pack; that it is sent.
-        (Term.WRITE, Stage.COMMIT): 2 * visits,
+        # A ledger for each pack, and counters for those that share a file, in a transaction of two
+        # KB; that it is sent.
+        (Term.WRITE, Stage.COMMIT): 2 * visits + 4 * rounds.files,
         (Term.WRITE, Stage.SENT): sent,
         (Term.MB_MS, Stage.RUN): rounds.seconds * 1000 * assumed.memory_mb,
     }
+    if crawl.delay_ms:
+        # Slots by the block, and for a pack's rest; a host is looked at every few seconds.
+        blocks = assumed.pages * min(1.0, spacing_ms(crawl.delay_ms) / BLOCK_MS)
+        units |= {
+            (Term.READ_HALVES, Stage.HOST): 2 * max(visits, blocks),
+            (Term.WRITE, Stage.HOST): min(float(assumed.pages), visits + blocks),
+            # One pack of a host is out, the others wait: put, taken and left, in two writes, and
+            # left once more with its message where that comes later; looked at as often.
+            (Term.SQS, Stage.SEND): visits,
+            (Term.WRITE, Stage.SEND): 4 * visits + 2 * taken_on,
+            (Term.READ_HALVES, Stage.SEND): 4 * visits + 2 * taken_on,
+            (Term.WRITE, Stage.SENT): visits,
+        }
+    return units
 
 
 def _per_invocation(crawl: Crawl, rounds: Rounds) -> Mapping[tuple[Term, Stage], float]:
-    files = crawl.bodies is not Bodies.OFF or crawl.texts
-    # Some invocations ask for nothing.
-    asks = min(1.0, rounds.visits / rounds.invocations)
     # Where a pack leads to nothing more, the crawl may be finished, which all of its counters say.
     looks = 1 - exp(-rounds.packs / rounds.invocations)
     return {
@@ -141,9 +163,6 @@ def _per_invocation(crawl: Crawl, rounds: Rounds) -> Mapping[tuple[Term, Stage],
         (Term.SQS, Stage.RECEIVE): 2 * ceil(rounds.deliveries / rounds.invocations / MESSAGES),
         (Term.READ_HALVES, Stage.CRAWL): 2,
         (Term.READ_HALVES, Stage.ANNOUNCE): looks * (2 + 2 * crawl.shards),
-        # Counters for some packs together, in a transaction of two KB.
-        (Term.WRITE, Stage.COMMIT): 4 * asks,
-        (Term.S3_PUT, Stage.BODIES): asks if files else 0,
         (Term.INVOCATIONS, Stage.RUN): 1,
         (Term.LOG_BYTES, Stage.RUN): LOG_BYTES,
     }

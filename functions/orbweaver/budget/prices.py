@@ -133,3 +133,12 @@ def spent_on(
     """Price some URLs of a crawl, claimed and asked for so often: their part of what it spent."""
     parts = [CLAIM * claims + ASKED * requests for claims, requests in (some, whole)]
     return (spent(total) or 0.0) * parts[0] / parts[1] if parts[1] else 0.0
+
+
+# What it takes to come back to a pack instead of waiting: message, pack, and a file for its bodies.
+TRIP = _MESSAGE + _PACK + FILE
+
+
+def wait_ms_most(*, memory_mb: int, visits: int) -> float:
+    """How long a visit may wait, among so many in one function, for less than a trip costs."""
+    return TRIP * visits / (GB_SECOND * memory_mb / 1024 / 1000)

@@ -1,18 +1,14 @@
-"""Rounds of a crawl's URLs and the waits of its functions with them: for `estimate`.
+"""Visits of a crawl's packs and the waits of its functions with them: for `estimate`.
 
-Held to the scale model (docs/scale.md), from whose mechanisms it is made. Each of these has a
-function of its own below, so that a change of how workers wait changes one of them:
+Held to the scale model (docs/scale.md), from whose mechanisms it is made:
 
 - **Packs.** What a visit finds is cut into packs of 25 and a rest. A page has many new links early
   in a crawl and few late. The more pages a visit asks for, the larger its packs (`pack_urls`).
-- **Visits.** With a delay, a visit has slots for as long as it waits. The rest of its pack returns
-  when its turn is due, but not exactly. So a pack takes more visits than its slots need (`_trips`).
-  Without one, a visit asks for the whole pack, if the host answers in time.
-- **The waiting line** is 15 minutes long. Packs that find no place in it return after those 15
-  minutes all the same, mostly in vain (`_redelivered`). They get what slots there are one by one,
-  and a request waits for each.
-- **Batches.** A function takes what comes within the window, or a full batch. It is paid for until
-  the last of its packs has had its last slot (`_seconds`). With many hosts, many wait at once.
+- **With a delay** (`_polite`) one pack of a host is out, and a function goes from one to the next
+  until its round ends. So a pack is visited once, and once more for each round's end. A function
+  has as many hosts as come at a round's beginning, and its time is shared by them. Where a slot is
+  further off than a trip is worth, each page is a visit.
+- **Without one** (`_free`) a visit asks for the whole pack, if the host answers in time.
 - **Workers** are at most so many. Beyond that batches are full, and packs wait on the queue for
   nothing.
 - **Hosts** answer at different speeds and are not asked faster than they answer. The slow ones are
@@ -21,13 +17,14 @@ function of its own below, so that a change of how workers wait changes one of t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from math import exp, inf, log
+from dataclasses import dataclass
+from math import exp, log
 from statistics import NormalDist
 
+from orbweaver.budget.prices import wait_ms_most
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.target import PACK_TARGETS_MAX
-from orbweaver.politeness.host_schedule import HORIZON_MS, spacing_ms
+from orbweaver.politeness.host_schedule import spacing_ms
 
 # Where nothing says how many pages there will be.
 PAGES_ASSUMED = 10_000
@@ -35,33 +32,32 @@ PAGES_ASSUMED = 10_000
 WORKERS, BATCH, MEMORY_MB = 50, 10, 1_024
 # CPU of a page: whatever it holds, and by the KB, with main texts half as much again.
 PAGE_CPU_MS, KB_CPU_MS, TEXT_CPU_SHARE = 2.0, 0.1, 0.5
-# How long a visit waits for slots (`wait_s_max`), how many requests a function makes at once
-# (`fetch_concurrency`), and how long the event source waits for a batch to fill.
-WAIT_S, REQUESTS_MAX, WINDOW_S = 5.0, 64, 1.0
+# How long a round is (`round_s`), how long a visit waits without one (`wait_s_max`), how long the
+# event source waits for a batch to fill, and how long a file waits for packs (`segment_wait_s`).
+ROUND_S, WAIT_S, WINDOW_S, FILE_S = 60.0, 5.0, 1.0, 5.0
+# Most requests a function makes at once (`fetch_concurrency`).
+REQUESTS_MAX = 64
 # A whole CPU; what a pack takes of one; what calls take beside, by the invocation; and which part
 # of the pages' CPU comes after the last wait.
 CPU_MB, PACK_CPU_MS, CALLS_S, LAST = 1_769, 20.0, 0.2, 0.25
 # Of a page's links: those that not all pages of its host have.
 OWN_LINKS = 0.6
-# Visits of a pack beyond what its slots need: what it holds is split between times, and its last
-# visit seldom uses all; without a delay half a visit, the last one. In company more of them: what
-# returns is sent with its batch, later than its turn was reckoned for, into the next one's turn.
-VISITS_MORE, VISITS_MORE_FREE, VISITS_LATE = 1.6, 0.5, 1.0
-# Without a delay, packs that one visit found are on the queue one after the other.
-CLUMP = 3
-# For each visit that asks: those that find no slot, in a line with room.
-IN_VAIN = 0.25
-# Of all packs that a host's pages make, those there are at the same time.
-PACKS_AT_ONCE = 0.75
-# How soon visits ask for single pages, by what deliveries grow.
-SINGLES = 0.6
-# How much of the wait a batch of few packs saves: m packs wait m / (m + this) of it.
-SHORT_WAITS = 0.4
+# How many hosts begin a round together, of batches of so many: the batch to this power. The others
+# of a batch are messages of packs that were taken on, and what comes apart from others.
+FULL = 0.9
+# What failed comes back by itself, in an invocation of its own where there is nothing else: so many
+# of all pages, and so long.
+ALONE, ALONE_S = 0.005, 2.0
+# Of a block of slots: how long a visit waits for its first one whatever that costs.
+BLOCK_S = 5.0
+# Without a delay: half a visit more than a pack's slots need, the last one; and packs that one
+# visit found are on the queue one after the other.
+VISITS_MORE, CLUMP = 0.5, 3
 # Medians of hosts' answers are lognormal; sigma, and in how many parts they are looked at. A host's
 # pace follows its slower answers.
-SPREAD, PARTS, PACE = 0.7, 16, 1.5
-# Sizes of packs and batches follow from each other: so often is that gone through.
-ROUNDS = 8
+SPREAD, PARTS, PACE = 0.7, 64, 1.5
+# Sizes of packs and what a visit finds follow from each other: so often is that gone through.
+STEPS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,71 +84,74 @@ class Assumed:
 class Rounds:
     """What a crawl's pages come to, in all: packs delivered, visited, invocations, their seconds.
 
-    `packs` are those that ended; `hosts` how many an invocation asks, and `at_once` how many
+    `packs` are those that ended, `taken_on` those that were visited before their messages came, and
+    `files` what bodies are stored in; `hosts` how many an invocation asks, and `at_once` how many
     invocations there are at the same time, both on average.
     """
 
     packs: float
     deliveries: float
+    taken_on: float
     visits: float
     invocations: float
+    files: float
     seconds: float
     hosts: float
     at_once: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Trips:
-    """What a page takes of packs: ended, delivered, visited; `least` deliveries without a crowd."""
-
-    packs: float
-    least: float
-    deliveries: float
-    visits: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Phase:
     """A time in which the same hosts are at work; numbers are by the page but for the rate."""
 
-    trips: _Trips
+    packs: float
+    visits: float
+    taken_on: float
     invocations: float
+    files: float
     seconds: float
     hosts: float
     pages_a_s: float
+
+    @property
+    def parts(self) -> tuple[float, ...]:
+        """What is summed up over a crawl."""
+        return (
+            self.packs, self.visits, self.taken_on, self.invocations, self.files, self.seconds,
+            self.hosts * self.invocations,
+        )  # fmt: skip
 
 
 def rounds_of(crawl: Crawl, assumed: Assumed) -> Rounds:
     """Go through a crawl by phases, of which each ends when its fastest hosts are done."""
     host_pages = assumed.pages / assumed.hosts
     left = [(hosts, gap_s, host_pages) for hosts, gap_s in _speeds(crawl, assumed)]
-    sums = [0.0] * 6
+    sums = [0.0] * 7
     lasts_s = 0.0
     while left:
         hosts = sum(number for number, _, _ in left)
         slots_a_s = sum(number / gap_s for number, gap_s, _ in left)
-        phase = _phase(crawl, assumed, hosts, hosts / slots_a_s)
+        of_crawl = _polite if crawl.delay_ms else _free
+        phase = of_crawl(crawl, assumed, hosts, hosts / slots_a_s)
         used = min(1.0, phase.pages_a_s / slots_a_s)
         took_s = min(pages * gap_s for _, gap_s, pages in left) / used
         pages_done = took_s * used * slots_a_s
-        trips = phase.trips
-        of_page = (
-            trips.packs, trips.deliveries, trips.visits, phase.invocations, phase.seconds,
-            phase.hosts * phase.invocations,
-        )  # fmt: skip
-        sums = [sum_ + part * pages_done for sum_, part in zip(sums, of_page, strict=True)]
+        sums = [sum_ + part * pages_done for sum_, part in zip(sums, phase.parts, strict=True)]
         lasts_s += took_s
         after = [(number, gap_s, pages - took_s * used / gap_s) for number, gap_s, pages in left]
         left = [one for one in after if one[2] > host_pages * 1e-9]
-    packs, deliveries, visits, invocations, seconds, asked = sums
+    packs, visits, taken_on, invocations, files, seconds, asked = sums
+    visits = max(1.0, visits)
     return Rounds(
         packs=max(1.0, packs),
-        deliveries=max(1.0, deliveries),
-        visits=max(1.0, visits),
+        deliveries=visits,  # each has a message of its own, before it or after it
+        taken_on=taken_on,
+        visits=visits,
         invocations=max(1.0, invocations),
+        files=max(1.0, files),
         seconds=seconds,
         hosts=asked / invocations,
-        at_once=seconds / lasts_s,
+        at_once=min(assumed.workers, seconds / lasts_s),
     )
 
 
@@ -170,36 +169,88 @@ def _speeds(crawl: Crawl, assumed: Assumed) -> list[tuple[float, float]]:
     return found
 
 
-def _phase(crawl: Crawl, assumed: Assumed, hosts: float, gap_s: float) -> _Phase:
+def _polite(crawl: Crawl, assumed: Assumed, hosts: float, gap_s: float) -> _Phase:
     """Say what a page takes while so many hosts have pages left, with slots so far apart."""
     host_pages = assumed.pages / assumed.hosts
-    full = min(float(assumed.batch), max(1.0, hosts * host_pages / PACK_TARGETS_MAX))
-    if not crawl.delay_ms:
-        pages_a_s, batch = inf, full  # every function asks for itself, as soon as there are packs
+    full = assumed.batch**FULL
+    company = max(1.0, full * (1 - exp(-hosts / full)))
+    at_work = min(hosts, assumed.workers * company)
+    stays = gap_s * 1000 <= wait_ms_most(memory_mb=assumed.memory_mb, visits=1) * company
+    slots = max(1.0, ROUND_S / gap_s) if stays else 1.0
+    urls = pages = float(PACK_TARGETS_MAX)
+    for _ in range(STEPS):
+        urls = pack_urls(OWN_LINKS * assumed.links * pages)
+        pages = max(1.0, 1 / (1 / urls + 1 / slots))
+    packs = 1 / min(urls, max(1.0, host_pages))
+    visits = min(1.0, max(packs, 1 / pages))
+    cpu_s = _cpu_s(crawl, assumed, visits)
+    if stays:
+        seconds = max(gap_s / company, cpu_s)
+        # Messages of what was taken on come after the round, all of them together.
+        copies = max(packs / assumed.batch, 1 / (at_work * slots))
+        invocations = seconds / ROUND_S + copies
+        # What comes within the same seconds shares an invocation.
+        sharing = 1 + ALONE * at_work / gap_s * (WINDOW_S + ALONE_S)
+        seconds += CALLS_S * copies + ALONE * ALONE_S / sharing * (1 - 1 / company)
     else:
-        pages_a_s, batch = hosts / gap_s, 1.0
-    trips = _trips(crawl, assumed, hosts, gap_s, batch)
-    for _ in range(ROUNDS if pages_a_s < inf else 0):
-        trips = _trips(crawl, assumed, hosts, gap_s, batch)
-        packs = PACKS_AT_ONCE * host_pages * trips.packs
-        trips = _asking(trips, _redelivered(trips.least, packs, gap_s))
-        batch = min(full, 1 + WINDOW_S * trips.deliveries * pages_a_s)
-    seconds = _seconds(crawl, assumed, trips, hosts, gap_s, batch)
-    if pages_a_s * trips.deliveries / batch * seconds > assumed.workers:
-        # The queue holds what is more: batches are full, nothing comes too late or too often.
-        batch = full
-        alone = _trips(crawl, assumed, hosts, gap_s, 1.0 if crawl.delay_ms else batch)
-        seconds = _seconds(crawl, assumed, alone, hosts, gap_s, batch)
-        delivered_a_s = assumed.workers * batch / seconds
-        pages_a_s = min(pages_a_s, delivered_a_s / alone.least)
-        trips = _asking(alone, delivered_a_s / pages_a_s)
+        seconds = cpu_s + PACE * assumed.answer_s + CALLS_S + packs * min(gap_s, BLOCK_S)
+        invocations = visits
+    invocations = min(visits, max(invocations, visits / assumed.batch))
     return _Phase(
-        trips=trips,
-        invocations=trips.deliveries / batch,
-        seconds=trips.deliveries / batch * seconds,
-        hosts=_distinct(crawl, hosts, batch),
-        pages_a_s=pages_a_s,
+        packs=packs,
+        visits=visits,
+        taken_on=packs,
+        invocations=invocations,
+        # Alone, a pack has nothing to wait for.
+        files=visits / (1 + FILE_S * (company - 1) * visits / gap_s),
+        seconds=seconds,
+        hosts=company,
+        pages_a_s=min(at_work / gap_s, assumed.workers / seconds),
     )
+
+
+def _free(crawl: Crawl, assumed: Assumed, hosts: float, gap_s: float) -> _Phase:
+    """Say the same of a crawl without a delay: functions ask as soon as there are packs."""
+    host_pages = assumed.pages / assumed.hosts
+    batch = min(float(assumed.batch), max(1.0, hosts * host_pages / PACK_TARGETS_MAX))
+    asked = _distinct(hosts, batch)
+    # Packs of one host share what it answers meanwhile.
+    slots = (1 + WAIT_S / gap_s) * asked / batch
+    urls = pages = float(PACK_TARGETS_MAX)
+    for _ in range(STEPS):
+        urls = pack_urls(OWN_LINKS * assumed.links * pages)
+        pages = urls if urls <= slots else max(1.0, urls / (urls / slots + VISITS_MORE))
+    urls = min(urls, max(1.0, host_pages))
+    visits = 1 / min(pages, urls)
+    # Of the packs of an invocation.
+    pages = batch / visits
+    waits_s = max(min(WAIT_S, pages / asked * gap_s), pages * assumed.answer_s / REQUESTS_MAX)
+    answer_s = PACE * assumed.answer_s
+    cpu_s = pages * _cpu_s(crawl, assumed, 0.0)
+    worked_s = max(waits_s + answer_s, cpu_s) + LAST * cpu_s
+    packs_s = batch * (_cpu_s(crawl, assumed, 1.0) - _cpu_s(crawl, assumed, 0.0))
+    seconds = worked_s + packs_s + CALLS_S
+    return _Phase(
+        packs=1 / urls,
+        visits=visits,
+        taken_on=0.0,
+        invocations=visits / batch,
+        files=visits / batch,
+        seconds=visits / batch * seconds,
+        hosts=asked,
+        pages_a_s=assumed.workers * batch / seconds / visits,
+    )
+
+
+def _cpu_s(crawl: Crawl, assumed: Assumed, packs: float) -> float:
+    """How long a page and its share of packs take of the CPU that a function has."""
+    whole_ms = assumed.cpu_ms(texts=crawl.texts) + PACK_CPU_MS * packs
+    return whole_ms / 1000 / min(1.0, assumed.memory_mb / CPU_MB)
+
+
+def _distinct(hosts: float, packs: float) -> float:
+    packs = max(1.0, packs / CLUMP)
+    return min(packs, hosts) if hosts <= 1 else hosts * (1 - (1 - 1 / hosts) ** packs)
 
 
 def pack_urls(links: float) -> float:
@@ -215,61 +266,3 @@ def pack_urls(links: float) -> float:
     if links > full:
         packs += (links - full) / full + log(links / full) / 2
     return min(full, links / max(packs, 1e-9))
-
-
-def _trips(crawl: Crawl, assumed: Assumed, hosts: float, gap_s: float, batch: float) -> _Trips:
-    """How often packs are delivered and visited, in batches of so many, if lines have room."""
-    host_pages = assumed.pages / assumed.hosts
-    slots, more, vain = 1 + WAIT_S / gap_s, VISITS_MORE, IN_VAIN
-    if crawl.delay_ms:
-        more += VISITS_LATE * (1 - 1 / batch)
-    else:
-        # Packs of one host share what it answers meanwhile.
-        slots, more, vain = slots * _distinct(crawl, hosts, batch) / batch, VISITS_MORE_FREE, 0.0
-    urls, pages = float(PACK_TARGETS_MAX), float(PACK_TARGETS_MAX)
-    for _ in range(ROUNDS):
-        urls = pack_urls(OWN_LINKS * assumed.links * pages)
-        alone = urls <= slots and not crawl.delay_ms
-        pages = max(1.0, urls if alone else urls / (urls / slots + more))
-    urls = min(urls, max(1.0, host_pages))
-    visits = 1 / min(pages, urls)
-    least = visits * (1 + vain)
-    return _Trips(packs=1 / urls, least=least, deliveries=least, visits=visits)
-
-
-def _asking(alone: _Trips, deliveries: float) -> _Trips:
-    """With more deliveries than packs alone need: more of them ask, for fewer pages each."""
-    more = 1 - exp(-SINGLES * max(0.0, deliveries - alone.least))
-    visits = alone.visits + max(0.0, 1 - alone.visits) * more
-    return replace(alone, deliveries=deliveries, visits=min(visits, deliveries))
-
-
-def _redelivered(least: float, packs: float, gap_s: float) -> float:
-    """Deliveries a page where a host has so many packs: each comes once in its line's length."""
-    often = packs * gap_s / (HORIZON_MS / 1000)
-    return float((least**3 + often**3) ** (1 / 3))
-
-
-def _distinct(crawl: Crawl, hosts: float, packs: float) -> float:
-    if not crawl.delay_ms:
-        packs = max(1.0, packs / CLUMP)
-    return min(packs, hosts) if hosts <= 1 else hosts * (1 - (1 - 1 / hosts) ** packs)
-
-
-def _seconds(
-    crawl: Crawl, assumed: Assumed, trips: _Trips, hosts: float, gap_s: float, batch: float
-) -> float:
-    """How long an invocation lasts that has so many packs."""
-    pages = batch / trips.deliveries
-    asking = pages * trips.visits
-    # A visit that asks waits once, and not that long for a slot that is mostly beyond reach.
-    waits_s = WAIT_S * min(asking, asking / (asking + SHORT_WAITS)) * min(1.0, WAIT_S / gap_s)
-    answer_s = PACE * assumed.answer_s * min(1.0, asking)
-    if not crawl.delay_ms:
-        waits_s = min(WAIT_S, pages / _distinct(crawl, hosts, batch) * gap_s)
-    waits_s = max(waits_s, pages * assumed.answer_s / REQUESTS_MAX)
-    share = min(1.0, assumed.memory_mb / CPU_MB)
-    cpu_s = pages * assumed.cpu_ms(texts=crawl.texts) / 1000 / share
-    packs_s = batch * PACK_CPU_MS / 1000 / share
-    worked_s = max(waits_s + answer_s, cpu_s) + LAST * cpu_s
-    return worked_s + packs_s + CALLS_S

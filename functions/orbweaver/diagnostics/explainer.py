@@ -16,6 +16,7 @@ from orbweaver.diagnostics.explanation import Explanation, explain
 from orbweaver.diagnostics.url_status import Facts, Journey, choose
 from orbweaver.frontier.claims import StandingClaim
 from orbweaver.frontier.journal import outbox
+from orbweaver.frontier.messages import Pack, decode
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import UnknownCrawl
 from orbweaver.model.outcome import Refusal
@@ -27,6 +28,7 @@ from orbweaver.model.url import host_of, redacted, resolved
 from orbweaver.politeness.host_schedule import RobotsEntry
 
 if TYPE_CHECKING:
+    from orbweaver.frontier.backlog import Backlog
     from orbweaver.frontier.ports import Crawls, Frontier, History, Packs
     from orbweaver.politeness.ports import Hosts
 
@@ -38,6 +40,8 @@ PACKS_MAX = 100
 NAMES_MAX = 25
 # Seeds that are looked at for one that withdraws its links.
 SEEDS_MAX = 5
+# Packs of the backlog of a host that are looked through for a URL.
+BACKLOG_MAX = 50
 
 
 class Finder(Protocol):
@@ -58,6 +62,7 @@ class Explainer:
     crawls: Crawls
     frontier: Frontier
     packs: Packs
+    backlog: Backlog
     history: History
     hosts: Hosts
     clock: Clock
@@ -125,6 +130,10 @@ class Explainer:
             journey, passed = await self._follow(claim, url)
             facts = replace(facts, journey=journey)
         record = await self._record(facts, url)
+        known = facts.journey
+        unended = record is None and passed is None
+        if known is not None and unended and await self._waits(facts, url):
+            facts = replace(facts, journey=replace(known, backlogged=True))
         if claim is None and record is None and passed is None:
             samples = await self.crawls.samples(crawl.id)
             reasons = [reason for reason, urls in samples.items() if redacted(url) in urls]
@@ -139,6 +148,17 @@ class Explainer:
         seeds = [one for one in crawl.references if resolved(one) is not None][:SEEDS_MAX]
         found = await asyncio.gather(*(self.finder.page(seed, crawl) for seed in seeds))
         return tuple(record.url for records in found for record in records if record.links == 0)
+
+    async def _waits(self, facts: Facts, url: str) -> bool:
+        """Whether a URL is found in the backlog of its host, behind the pack that comes first."""
+        claim, run = facts.claim, facts.run
+        if claim is None or not run.live or not run.delay_ms:
+            return False
+        standing = await self.backlog.standing(claim.crawl, host_of(url), BACKLOG_MAX)
+        packs = [decode(one.body) for one in standing[1:]]
+        return any(
+            target.url == url for pack in packs if isinstance(pack, Pack) for target in pack.targets
+        )
 
     async def _record(self, facts: Facts, url: str) -> PageRecord | None:
         """Find the record of the chosen run, or else of the run that has the claim."""

@@ -37,6 +37,9 @@ from orbweaver.model.url_rules import deciding, said_of
 from orbweaver.model.user_agent import identity_of
 from orbweaver.politeness.host_schedule import Host
 
+WAITING = frozenset(
+    {UrlStatus.WAITING, UrlStatus.WAITING_FOR_HOST, UrlStatus.RETRYING, UrlStatus.PARKED}
+)
 _WITHDRAWN = frozenset({Refusal.NOFOLLOW, Refusal.SEED_NOFOLLOW})
 
 
@@ -110,6 +113,7 @@ def _verdict(facts: Facts, url: str, url_status: UrlStatus, refused: tuple[str, 
             "it was claimed once; that claim has lapsed, and no record is kept any more"
         ),
         UrlStatus.PARKED: f"it waits, for {run.id} is paused: `orbweaver resume {run.id}` goes on",
+        UrlStatus.WAITING_FOR_HOST: "it is claimed, and waits in the backlog of its host",
         UrlStatus.RETRYING: "it was asked for, which failed; it is tried again",
         UrlStatus.WAITING: "it is claimed, and waits for its turn or is being asked for",
     }
@@ -194,7 +198,7 @@ def _statements(facts: Facts, url: str, url_status: UrlStatus) -> Iterator[tuple
     yield from _origin(facts, url)
     if facts.claim is not None:
         yield from _claim(facts, url, facts.claim)
-    if url_status in (UrlStatus.WAITING, UrlStatus.RETRYING, UrlStatus.PARKED):
+    if url_status in WAITING:
         yield from _waiting(facts, url_status)
     if facts.host is not None:
         yield from _host(facts.host, facts.now_ms)
@@ -318,6 +322,11 @@ def _waiting(facts: Facts, url_status: UrlStatus) -> Iterator[tuple[str, str]]:
     yield "attempt", f"{target.attempt} of at most {ATTEMPTS_MAX}{requeued}"
     if url_status is UrlStatus.PARKED:
         yield "queue", f"in pack {journey.pack}, which is set aside until the crawl goes on"
+    elif journey.backlogged:
+        yield (
+            "queue",
+            f"in pack {journey.pack}, one of those that wait until it is their host's turn",
+        )
     elif journey.due_at_ms is not None and journey.due_at_ms > facts.now_ms:
         yield "queue", f"in pack {journey.pack}, not before {moment(journey.due_at_ms)}"
     else:

@@ -2,7 +2,8 @@
 
 The status is the first of these that holds: it is no URL; it has ended (there is a record); it is
 claimed; it was never claimed, and a rule refuses it, or none does. Of a claimed one: its claim has
-lapsed, its run was over first, it waits with its run, or it waits for its turn.
+lapsed, its run was over first, it waits with its run, it waits for its host, or it waits for its
+turn.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class UrlStatus(StrEnum):
     ENDED = "ended"
     WAITING = "waiting"
     RETRYING = "retrying"
+    WAITING_FOR_HOST = "waiting_for_host"
     PARKED = "parked"
     UNASKED = "unasked"
     LAPSED = "lapsed"
@@ -61,6 +63,8 @@ class Journey:
     deferrals: int = 0
     due_at_ms: int | None = None
     gone: bool = False
+    # Whether that pack waits in the backlog of its host, as far as that was read.
+    backlogged: bool = False
     # How it ended, where a rule keeps no record of it.
     end: Unrecorded | None = None
 
@@ -132,7 +136,9 @@ def url_status_of(facts: Facts, url: str) -> UrlStatus:
     if facts.run.state is State.PAUSED:
         return UrlStatus.PARKED
     attempt = journey.target.attempt if journey is not None and journey.target is not None else 1
-    return UrlStatus.RETRYING if attempt > 1 else UrlStatus.WAITING
+    behind = journey is not None and journey.backlogged
+    waiting = UrlStatus.WAITING_FOR_HOST if behind else UrlStatus.WAITING
+    return UrlStatus.RETRYING if attempt > 1 else waiting
 
 
 # --- rules --------------------------------------------------------------------------------------

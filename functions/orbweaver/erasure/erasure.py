@@ -6,8 +6,8 @@ see it a few moments longer, and nothing that is gone returns, wherever this is 
     look       count, and refuse while a running crawl has any of it
     wait       for workers that began before its crawl was paused or had ended; not at all where
                none is at work, for one that begins later reads the crawl as it is now
-    messages   dead letters, queues, parked packs, journals; again until there is none of it: what
-               ends there sends new messages
+    messages   dead letters, queues, parked and waiting packs, journals; again until there is none
+               of it: what ends there sends new messages
     claims     a journal that is carried out again would claim again
     crawls     seeds of definitions, examples of what was refused
     records    a journal would store them again, an export reads them

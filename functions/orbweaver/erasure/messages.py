@@ -1,4 +1,4 @@
-"""Erasure in messages, parked packs and journals, which would bring the rest back.
+"""Erasure in messages, parked and waiting packs and journals, which would bring the rest back.
 
 Of a crawl that has finished, or is not there any more, nothing counts: a message goes, or is sent
 again without what is erased. Of a paused crawl every claimed URL still has to come to an outcome.
@@ -12,6 +12,9 @@ So a pack that is held here is treated as a worker would (docs/protocol.md):
 Then the message goes. A copy of it, whenever it turns up, finds the ledger. Journals of packs that
 are committed and sent serve no worker and go with what they hold; the ledger, without any URL,
 stays.
+
+A pack from the backlog of its host leaves its place, and the next one goes on in its stead. One
+that waits there is treated alike, and so is one that is out: its message may not have been sent.
 
 Messages that hold none of it are sent anew and then deleted: put back, they would count as failed
 once more. Sent first, then deleted: a crash in between leaves a copy, which changes nothing.
@@ -27,6 +30,7 @@ from orbweaver.erasure.ports import JournalTrace, Lane, Traces
 from orbweaver.erasure.rules import ended, in_journal, message_left
 from orbweaver.erasure.scope import ErasureScope
 from orbweaver.exporting.ports import Catalogue, ExportEvents
+from orbweaver.frontier.backlog import Backlog
 from orbweaver.frontier.dead_letters import UNKNOWN_CRAWL, DeadLetter
 from orbweaver.frontier.envelope import Newer
 from orbweaver.frontier.journal import Journal, OutgoingPack, outbox
@@ -49,6 +53,7 @@ from orbweaver.model.ports import Clock, Files
 from orbweaver.model.version import REMEDY
 from orbweaver.worker.apply_journal import JournalApplier
 from orbweaver.worker.seeding import result_of
+from orbweaver.worker.succession import standing_of
 
 # Longer than it takes to deal with all that is taken in one go.
 HOLD_S = 900
@@ -66,6 +71,7 @@ class MessageEraser:
         self._dead_letters = stores.dead_letters
         self._queue = stores.queue
         self._packs = stores.packs
+        self._backlog = stores.backlog
         self._crawls = stores.crawls
         self._applier = stores.applier
         self._clock = stores.clock
@@ -81,6 +87,7 @@ class MessageEraser:
         for lane in self._lanes:
             await self._lane(lane)
         await self._parked()
+        await self._waiting()
         await self._journals()
         return self.done.total() > before
 
@@ -183,15 +190,19 @@ class MessageEraser:
     async def _end(self, crawl: Crawl, message: Pack | SeedsMessage, left: Message | None) -> None:
         """Process a message of a paused crawl to its end, as a worker would."""
         known = (await self._packs.recall([message.id])).get(message.id)
+        standing = standing_of(message)
         if known is not None and known.ledger is not None:
-            if known.journal is not None:
-                await self._applier.resend(crawl, message.id, known.journal, known.ledger)
+            journal, ledger = known.journal, known.ledger
+            if journal is not None:
+                await self._applier.resend(crawl, message.id, journal, ledger, standing)
+            else:
+                await self._applier.succession.tend(crawl, message.id, standing)
             return
         journal = known.journal if known is not None else None
         if journal is None:
             journal = self._journal(crawl, message, left)
             journal = await self._packs.write_journal(message.id, journal)
-        await self._applier.apply(crawl, message.id, journal)
+        await self._applier.apply(crawl, message.id, journal, standing)
 
     def _journal(self, crawl: Crawl, message: Pack | SeedsMessage, left: Message | None) -> Journal:
         if isinstance(message, Pack):
@@ -213,6 +224,15 @@ class MessageEraser:
             if await self._settle(message, trace.body, self._send):
                 await self._packs.unpark(trace.crawl, [trace.pack])
                 self.done["parked"] += 1
+
+    async def _waiting(self) -> None:
+        async for trace in self._traces.backlog():
+            message = decode(trace.body)
+            if message_left(message, trace.body, self._scope) is message:
+                continue
+            if await self._settle(message, trace.body, _pass_over if trace.out else self._send):
+                await self._backlog.leave(trace.crawl, trace.host, trace.place)
+                self.done["waiting"] += 1
 
     async def _journals(self) -> None:
         async for trace in self._traces.journals():
@@ -270,6 +290,10 @@ class MessageEraser:
         return self._known[crawl_id]
 
 
+async def _pass_over(_: Message) -> None:
+    """Leave what is left of a pack to its message, which is on a queue."""
+
+
 def _body(message: Message) -> str:
     return UNKNOWN_CRAWL if isinstance(message, Malformed | Newer) else encode(message)
 
@@ -283,6 +307,7 @@ class Stores:
     dead_letters: DeadLetters
     queue: Queue
     packs: Packs
+    backlog: Backlog
     crawls: Crawls
     pages: Pages
     files: Files

@@ -55,6 +55,17 @@ class ParkedTrace:
     body: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BacklogTrace:
+    """A pack in the backlog of its host; `out` says that it was taken from there."""
+
+    crawl: str
+    host: str
+    place: str
+    body: str
+    out: bool
+
+
 class Traces(Protocol):
     """Every item of every table, whatever its key; reading them costs what a scan costs."""
 
@@ -81,6 +92,9 @@ class Traces(Protocol):
 
     def parked(self) -> AsyncIterator[ParkedTrace]:
         """Read the messages that are set aside, of all crawls."""
+
+    def backlog(self) -> AsyncIterator[BacklogTrace]:
+        """Read the packs that stand in backlogs, of all crawls and hosts."""
 
     async def redefine(self, crawl: Crawl, was: Crawl) -> bool:
         """Write in what a crawl differs from what it was; False if it was edited since."""

@@ -79,10 +79,19 @@ async def _holding(stores: Stores, scope: ErasureScope) -> AsyncIterator[tuple[s
         journal = one.journal
         if journal is not None and in_journal(journal, scope):
             yield "journals", {journal.crawl, *(record.crawl for record in journal.records)}
-    async for parked in traces.parked():
-        message = decode(parked.body)
-        if message_left(message, parked.body, scope) is not message:
-            yield "parked", {parked.crawl}
+    async for held in _holding_messages(stores, scope):
+        yield held
+
+
+async def _holding_messages(
+    stores: Stores, scope: ErasureScope
+) -> AsyncIterator[tuple[str, set[str]]]:
+    traces = stores.traces
+    for kind, messages in (("parked", traces.parked()), ("waiting", traces.backlog())):
+        async for stored in messages:
+            message = decode(stored.body)
+            if message_left(message, stored.body, scope) is not message:
+                yield kind, {stored.crawl}
     for letter in await MessageEraser(stores, scope).dead_letters():
         message = decode(letter.body, letter.source)
         crawl = None if isinstance(message, Malformed) else message.crawl

@@ -22,6 +22,7 @@ Decides what belongs to a crawl and how it is written down; orders no effects (`
     stored_record   a page's record in it, or why there is none
     yield_drop      a run against the one before
     dead_letters    why they lie there
+    backlog         packs that wait for their hosts
     queues          ports of queues
     ports           ports of tables
     retrying        calls of ports, repeated after a fault

@@ -28,6 +28,7 @@ from typing import Any, TypeAlias, assert_never
 from orbweaver.frontier.envelope import (
     CRAWL_ID_CHARS_MAX,
     VERSION,
+    VERSION_PLACED,
     InvalidError,
     Newer,
     identity,
@@ -46,6 +47,7 @@ LOOSE_REFERENCES_MAX, SEEDS_CHARS_MAX = 10_000, 700_000
 # Packs of an earlier run that are looked through at a time: each may have left a thousand URLs out.
 PAST_PACKS_MAX = 5
 PACK_ID_CHARS_MAX = 64
+PLACE_CHARS_MAX = 100
 
 
 class MessageSource(StrEnum):
@@ -68,7 +70,8 @@ class Pack:
     """Claimed URLs of one crawl; `at_ms` is when it was made.
 
     `failures` counts deliveries without a result before it was last requeued, as the queue's
-    own count starts anew with every message; `put_offs`, how often that was.
+    own count starts anew with every message; `put_offs`, how often that was. `place` is that in
+    the backlog of its host, if it comes from there.
     """
 
     id: str
@@ -77,6 +80,7 @@ class Pack:
     targets: tuple[Target, ...]
     failures: int = 0
     put_offs: int = 0
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,7 +247,7 @@ def _decode_object(raw: dict[str, Any], source: MessageSource) -> Message:
         return _decode_loose(raw)
     if source is MessageSource.SEEDS:
         refuse("the seed queue takes seeds only: a URL, url or urls, and perhaps crawl")
-    if raw["v"] != VERSION:
+    if raw["v"] != (VERSION_PLACED if "place" in raw else VERSION):
         strange = Malformed(reason=f"version {str(raw['v'])[:20]} is not {VERSION}")
         return newer(raw, VERSION) or strange
     if "pack" in raw:
@@ -292,7 +296,7 @@ def past_in(row: object) -> Past:
 
 def _encode_pack(pack: Pack) -> dict[str, Any]:
     rows, referrers = to_rows(pack.targets)
-    return {
+    body = {
         "v": VERSION,
         "pack": pack.id,
         "crawl": pack.crawl,
@@ -302,6 +306,8 @@ def _encode_pack(pack: Pack) -> dict[str, Any]:
         "failures": pack.failures,
         "put_offs": pack.put_offs,
     }
+    # Of a version of its own: one before would not know that the next pack is to be taken.
+    return {**body, "v": VERSION_PLACED, "place": pack.place} if pack.place else body
 
 
 def _decode_pack(raw: dict[str, Any]) -> Pack:
@@ -317,6 +323,7 @@ def _decode_pack(raw: dict[str, Any]) -> Pack:
         targets=_targets(rows, referrers),
         failures=integer(raw.get("failures", 0), "failures"),
         put_offs=integer(raw.get("put_offs", 0), "put_offs"),
+        place=identity(raw, "place", PLACE_CHARS_MAX) if "place" in raw else "",
     )
 
 

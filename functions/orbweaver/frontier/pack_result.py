@@ -255,6 +255,11 @@ class PackResult:
         return len(self._again)
 
     @property
+    def deferrals(self) -> int:
+        """How many URLs come back that were not asked for."""
+        return self._counts["deferrals"]
+
+    @property
     def modified(self) -> dict[str, int]:
         """When those of these links were changed last that say so, in ms."""
         return {

@@ -91,10 +91,15 @@ class Settings:
     fetch_total_s: float = 20.0
     # What is left of an invocation when fetching must be over: claims, records, commit, send.
     apply_reserve_s: float = 8.0
-    # How long an invocation waits for slots rather than sending URLs round again. A pack that waits
-    # is not there for other crawls: 20 s made a small one beside a big one take over twice as long.
+    # How long an invocation waits for slots rather than sending URLs round again, of packs that do
+    # not come from a backlog. A pack that waits is not there for other crawls.
     wait_s_max: float = 5.0
     fetch_concurrency: int = 64
+    # Visits of hosts whose packs wait in a backlog go on until the crawl's round ends, so that
+    # all of them come back at the same time.
+    round_s: float = 60.0
+    # yes: a visit waits for a slot only where that costs less than to come back.
+    waits_billed: str = "no"
     # How long a pack waits for others to store what is kept of pages in one file, and how large
     # that gets.
     segment_wait_s: float = 5.0

@@ -13,11 +13,13 @@ below it, and returns to the one that called it; none calls one above.
     sitemap_handling   sitemaps, found and read
     page_reading       the work on its bytes, bounded
     pack_context       a pack at work, and the records of its URLs
-    ending             cut short where the worker is to end
     crawl_cache        crawls as they stood a moment ago
     body_writer        bodies and texts into one file
     link_dedup         links that need no claim
     apply_journal      claim, store, commit, send, finish
+    succession         which pack of a host is out
+    rounds             how long an invocation goes on, and with what
+    ending             cut short where the worker is to end
     group_commit       many packs in one transaction
     call_batching      tasks that share a request
 """

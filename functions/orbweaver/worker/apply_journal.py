@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from orbweaver.budget.budget_rules import settlements
 from orbweaver.budget.prices import CLAIM
+from orbweaver.frontier.backlog import placed
 from orbweaver.frontier.claims import AlreadyCommitted, Claimer, Closed, Committed, OverBudget
 from orbweaver.frontier.journal import (
     Journal,
@@ -39,13 +40,18 @@ from orbweaver.model.ports import Clock, Events
 from orbweaver.model.url import redacted
 from orbweaver.model.url_rules import by_window
 from orbweaver.worker.group_commit import Commits
+from orbweaver.worker.succession import NOWHERE, PackPlace, Succession, standing_of
 
 if TYPE_CHECKING:
+    from orbweaver.frontier.backlog import Backlog
     from orbweaver.frontier.ports import Crawls, Frontier, Packs, Pages
     from orbweaver.frontier.queues import Queue
+    from orbweaver.worker.rounds import Round
 
 _log = logging.getLogger(__name__)
 SEAL_TRIES = 3
+# Of a backlog whose crawl is over, so many reads by one message; the next message goes on.
+GIVEN_UP_READS = 4
 # While a cancelled crawl drains, its counters move all the time.
 CLOSE_TRIES, CLOSE_WAIT_S, CLOSE_AGAIN_S = 5, 0.5, 5
 ANNOUNCE_WAITS_S = (0.1, 0.4, 1.5)
@@ -82,6 +88,7 @@ class JournalApplier:
         events: Events,
         frontier: Frontier,
         pages: Pages,
+        backlog: Backlog,
         clock: Clock,
     ) -> None:
         self._queue = queue
@@ -91,10 +98,18 @@ class JournalApplier:
         self._frontier = frontier
         self._pages = pages
         self._clock = clock
+        self.succession = Succession(backlog=backlog, queue=queue, clock=clock)
         self.samples = Samples(crawls)
         self.commits = Commits(packs)
 
-    async def apply(self, crawl: Crawl, pack_id: str, journal: Journal) -> Ledger | None:
+    async def apply(
+        self,
+        crawl: Crawl,
+        pack_id: str,
+        journal: Journal,
+        standing: PackPlace = NOWHERE,
+        round_: Round | None = None,
+    ) -> Ledger | None:
         """Apply a journal: claim, store, commit, release, send.
 
         The ledger that stands, or None if the crawl was closed and the journal is void.
@@ -115,20 +130,28 @@ class JournalApplier:
         if journal.unasked:
             await self._frontier.abandon(crawl, journal.unasked)
         if ledger is not None and not ledger.sent:
-            await self._send(crawl, pack_id, journal, ledger)
+            await self._send(crawl, pack_id, journal, ledger, standing, round_)
         return ledger
 
-    async def resend(self, crawl: Crawl, pack_id: str, journal: Journal, ledger: Ledger) -> None:
+    async def resend(
+        self,
+        crawl: Crawl,
+        pack_id: str,
+        journal: Journal,
+        ledger: Ledger,
+        standing: PackPlace = NOWHERE,
+    ) -> None:
         """Finish what a committed pack may have left undone."""
         if ledger.surplus:
             claimer = claimer_of(crawl, pack_id, journal.at_ms)
             urls = [target.url for target in surplus_of(journal, ledger)]
             await self._frontier.release(claimer, urls)
         if ledger.sent:
+            await self.succession.tend(crawl, pack_id, standing)
             return
         if journal.unasked:
             await self._frontier.abandon(crawl, journal.unasked)
-        await self._send(crawl, pack_id, journal, ledger)
+        await self._send(crawl, pack_id, journal, ledger, standing)
 
     async def drop(
         self, crawl: Crawl, message: Pack | SeedsMessage, journal: Journal | None
@@ -140,6 +163,23 @@ class JournalApplier:
             await self._frontier.release(claimer, urls)
         if isinstance(message, Pack):
             await self._frontier.abandon(crawl, [target.url for target in message.targets])
+            if crawl.delay_ms:
+                # It may wait all the same: a delivery died after it had put it there.
+                await self._give_up(crawl, message if message.place else placed(message))
+
+    async def _give_up(self, crawl: Crawl, pack: Pack) -> None:
+        """Release the claims of what waits behind a pack, without a message for each."""
+        for _ in range(GIVEN_UP_READS):
+            behind = await self.succession.behind(pack)
+            if not behind:
+                break
+            known = await self._packs.recall([one.id for one in behind])
+            for one in behind:
+                # What was committed has asked; it may not have left yet, or be there again.
+                if one.id not in known or known[one.id].ledger is None:
+                    await self._frontier.abandon(crawl, [target.url for target in one.targets])
+                await self.succession.leave(one)
+        await self.succession.tend(crawl, pack.id, standing_of(pack))
 
     async def close(self, close: Close) -> None:
         """End a cancelled crawl: what has no outcome by now never gets another than that.
@@ -231,14 +271,23 @@ class JournalApplier:
                 case _:
                     assert_never(result)
 
-    async def _send(self, crawl: Crawl, pack_id: str, journal: Journal, ledger: Ledger) -> None:
-        outgoing_packs = outbox(pack_id, crawl.id, journal, ledger)
-        if outgoing_packs:
-            await self._queue.send(outgoing_packs, express=crawl.express)
+    async def _send(
+        self,
+        crawl: Crawl,
+        pack_id: str,
+        journal: Journal,
+        ledger: Ledger,
+        standing: PackPlace,
+        round_: Round | None = None,
+    ) -> None:
+        if round_ is not None and not await round_.is_sent(pack_id):
+            return
+        outgoing = outbox(pack_id, crawl.id, journal, ledger)
+        sent = await self.succession.send(crawl, ledger, outgoing, standing, round_)
         if journal.past:
             past = outbox_past(pack_id, crawl.id, journal)
             await self._queue.send_seeds(past, express=crawl.express)
-        if outgoing_packs or journal.past or ledger.surplus or journal.unasked:
+        if sent or journal.past or ledger.surplus or journal.unasked:
             await self._packs.sent(pack_id)
 
 

@@ -38,6 +38,7 @@ from orbweaver.frontier.messages import (
     Pack,
     SeedsMessage,
     decode,
+    encode,
 )
 from orbweaver.frontier.yield_drop import drop_percent
 from orbweaver.model.crawl import Counts, Crawl
@@ -50,6 +51,7 @@ from orbweaver.worker.apply_journal import JournalApplier
 from orbweaver.worker.crawl_cache import CRAWL_FRESH_MS
 from orbweaver.worker.ending import Ending
 from orbweaver.worker.pack import Delivery, Done, Hopeless, PackProcessor, Requeued
+from orbweaver.worker.rounds import Round
 from orbweaver.worker.seeding import Seeder
 
 if TYPE_CHECKING:
@@ -128,19 +130,49 @@ class Worker:
         except PortError as error:
             _log.warning("batch.recall_failed", extra={"error": str(error)})
             return tuple(delivery.id for delivery in deliveries)
-        results = await self._all(deliveries, messages, recalled, deadline_ms)
+        round_ = Round(
+            clock=self._clock,
+            settings=self._settings,
+            deadline_ms=deadline_ms,
+            ending=self._ending,
+        )
+        results: list[Result] = []
+        early: list[Result] = []
+
+        async def batch() -> None:
+            results.extend(await self._all(deliveries, messages, recalled, round_))
+
+        async def take_on(pack: Pack) -> None:
+            early.append(await self.take_on(pack, round_))
+
+        await round_.run(batch(), take_on)
         failed = [
             delivery.id
             for delivery, result in zip(deliveries, results, strict=True)
             if result is None
         ]
         failed += await self._requeue(deliveries, results)
-        failed += await self._finish(deliveries, results)
+        failed += await self._finish(deliveries, results, early)
         paired = zip(deliveries, results, strict=True)
         failed += await self._holder.hold(
             [(one, why) for one, why in paired if isinstance(why, Held)]
         )
         return tuple(failed)
+
+    async def take_on(self, pack: Pack, round_: Round) -> Result:
+        """Process a pack whose message is held back, and takes over should this fail.
+
+        One that another delivery has begun with, or that failed before, is left to its message.
+        """
+        delivery = Delivery(id=pack.id, body=encode(pack), receives=1, early=True)
+        try:
+            recalled = await self._packs.recall([pack.id])
+        except PortError as error:
+            _log.warning("batch.recall_failed", extra={"error": str(error)})
+            return None
+        if pack.failures or recalled.get(pack.id, Recalled()) != Recalled():
+            return None
+        return await self._guarded(delivery, pack, recalled, round_)
 
     def _source(self, delivery: Delivery) -> MessageSource:
         return MessageSource.of(delivery.queue, self._settings.pack_queues)
@@ -171,7 +203,7 @@ class Worker:
         deliveries: Sequence[Delivery],
         messages: Mapping[str, Message],
         recalled: Mapping[str, Recalled],
-        deadline_ms: int,
+        round_: Round,
     ) -> list[Result]:
         """Process all messages at once, then the suspects one by one, the least suspect first.
 
@@ -191,7 +223,7 @@ class Worker:
 
         async def process(delivery: Delivery) -> None:
             message = messages[delivery.id]
-            results[delivery.id] = await self._guarded(delivery, message, recalled, deadline_ms)
+            results[delivery.id] = await self._guarded(delivery, message, recalled, round_)
 
         await asyncio.gather(*(process(delivery) for delivery in others))
         for _, delivery in sorted(suspects, key=lambda suspect: suspect[0]):
@@ -210,12 +242,18 @@ class Worker:
         """Write out what this invocation counted."""
         self._metrics.flush()
 
-    async def _finish(self, deliveries: Sequence[Delivery], results: list[Result]) -> list[str]:
+    async def _finish(
+        self, deliveries: Sequence[Delivery], results: list[Result], early: Sequence[Result]
+    ) -> list[str]:
         """Check once for each crawl whether it is finished; failing that, its messages return.
 
         Those of a crawl that a newer version has stored meanwhile wait for one.
         """
-        checks: dict[str, list[int]] = {}
+        checks: dict[str, list[int]] = {
+            result.check: []
+            for result in early
+            if isinstance(result, Done) and result.check is not None
+        }
         for place, result in enumerate(results):
             if isinstance(result, Done) and result.check is not None:
                 checks.setdefault(result.check, []).append(place)
@@ -248,11 +286,11 @@ class Worker:
         delivery: Delivery,
         message: Message,
         recalled: Mapping[str, Recalled],
-        deadline_ms: int,
+        round_: Round,
     ) -> Result:
         """Process one message; None if it failed by our fault and is to come back."""
         try:
-            return await self._process(delivery, message, recalled, deadline_ms)
+            return await self._process(delivery, message, recalled, round_)
         except Exception as error:  # noqa: BLE001 - the one guard: a message's failure is its own
             said = newer_in(error)
             if said is not None:
@@ -262,6 +300,9 @@ class Worker:
                 _log.warning("message.deferred", extra={"id": delivery.id, "error": repr(error)})
             else:
                 _log.exception("message.failed", extra={"id": delivery.id, "error": repr(error)})
+        finally:
+            if isinstance(message, Pack | SeedsMessage):
+                round_.ended(message.id)
         self._metrics.add(Metric.MESSAGES_FAILED, 1)
         return None
 
@@ -270,7 +311,7 @@ class Worker:
         delivery: Delivery,
         message: Message,
         recalled: Mapping[str, Recalled],
-        deadline_ms: int,
+        round_: Round,
     ) -> Done | Requeued | Held:
         match message:
             case Malformed():
@@ -288,7 +329,7 @@ class Worker:
                 if known.newer is not None:
                     return Held(said=known.newer, crawl=message.crawl)
                 with self._of_crawl(message.crawl):
-                    result = await self._processor.advance(delivery, message, known, deadline_ms)
+                    result = await self._processor.advance(delivery, message, known, round_)
                 if isinstance(result, Hopeless):
                     return await self._bury(delivery, result.reason)
                 return result

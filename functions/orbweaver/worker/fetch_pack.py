@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from orbweaver.budget.budget_rules import Later, Refused
+from orbweaver.budget.prices import wait_ms_most
 from orbweaver.budget.reservation import Room
 from orbweaver.fetching.conditional_get import condition_of
 from orbweaver.fetching.response_verdict import End
@@ -87,6 +89,30 @@ class _HostVisit:
     result: PackResult
 
 
+class Company:
+    """Visits that wait for slots at the same time, and share what their function costs."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._visits = 0
+        self._memory_mb = settings.memory_mb
+        self._billed = settings.waits_billed == "yes"
+
+    @contextmanager
+    def joined(self) -> Iterator[None]:
+        """Be one of them."""
+        self._visits += 1
+        try:
+            yield
+        finally:
+            self._visits -= 1
+
+    def wait_ms(self) -> float:
+        """See `WaitLimit`: what a trip costs, by what each of them pays for a millisecond."""
+        if not self._billed:
+            return math.inf
+        return wait_ms_most(memory_mb=self._memory_mb, visits=max(1, self._visits))
+
+
 class PackFetcher:
     """Asks for the URLs of packs, many packs and hosts at once."""
 
@@ -122,12 +148,14 @@ class PackFetcher:
             random=random,
             settings=settings,
         )
+        self._company = Company(settings)
         self._cookies: Cookies | None = None
         self._robots = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=clock, settings=settings)
         # As long as a host is being asked, and no longer.
         self._asking: WeakValueDictionary[tuple[str, int], asyncio.Semaphore] = (
             WeakValueDictionary()
         )
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._everywhere = asyncio.Semaphore(settings.fetch_concurrency)
         self._large = asyncio.Semaphore(SITEMAPS_AT_ONCE)
 
@@ -236,16 +264,30 @@ class PackFetcher:
 
     async def _walk(self, visit: _HostVisit, targets: list[Target], delay_ms: int) -> int | None:
         """Ask for one host's targets in turn, each in its slot; when those return that get none."""
+        with self._company.joined():
+            return await self._walk_in_company(visit, targets, delay_ms)
+
+    async def _walk_in_company(
+        self, visit: _HostVisit, targets: list[Target], delay_ms: int
+    ) -> int | None:
         pacer = Pacer(
             hosts=self._hosts,
             clock=self._clock,
             host=visit.host,
             delay_ms=delay_ms,
             until_ms=visit.context.until_ms,
+            wait_limit=self._company,
+            lined=visit.context.lined,
         )
         places = self._places(visit.host, visit.context.crawl.concurrency)
-        async with asyncio.TaskGroup() as group:
+        turns = self._turns.setdefault(visit.host, asyncio.Lock())
+        async with asyncio.TaskGroup() as group, AsyncExitStack() as block:
             for place, target in enumerate(targets):
+                if delay_ms and not pacer.has_slots:
+                    # Else another visit would take the place at the host, and wait for slots
+                    # behind these, which lapse meanwhile.
+                    await block.aclose()
+                    await block.enter_async_context(turns)
                 with ExitStack() as permits:
                     await places.acquire()
                     permits.callback(places.release)
@@ -294,7 +336,7 @@ class PackFetcher:
         async with context.reservations.room(target) as room:
             if not isinstance(room, Room):
                 return _refused(target, room, Reason.BYTES)
-            if not pacer.on_time(turn.slot_ms):  # held up between the slot and here
+            if not pacer.asks(turn):  # held up between the slot and here
                 return self._deferred(target, turn.slot_ms)
             at_ms = self._clock.now_ms()
             answer, counts = await self._fetch(context, target, room)

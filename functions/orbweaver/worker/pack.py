@@ -44,7 +44,9 @@ from orbweaver.worker.fetch_pack import PackFetcher
 from orbweaver.worker.link_dedup import Sifter
 from orbweaver.worker.pack_context import PackContext, page_record
 from orbweaver.worker.retracing import Retracer
+from orbweaver.worker.rounds import Round
 from orbweaver.worker.seeding import result_of
+from orbweaver.worker.succession import standing_of
 
 if TYPE_CHECKING:
     from orbweaver.frontier.ports import Frontier, Packs
@@ -69,6 +71,8 @@ class Delivery:
     receives: int
     queue: str = ""
     since_ms: int | None = None
+    # It was taken on by a worker while its message is held back: what cannot be done now, is then.
+    early: bool = False
 
 
 def since_of(attributes: Mapping[str, Mapping[str, str]]) -> int | None:
@@ -149,7 +153,7 @@ class PackProcessor:
         )
 
     async def advance(
-        self, delivery: Delivery, message: Pack | SeedsMessage, known: Recalled, deadline_ms: int
+        self, delivery: Delivery, message: Pack | SeedsMessage, known: Recalled, round_: Round
     ) -> Result:
         """Process a pack or seeds from where earlier deliveries left it, as far as it goes."""
         crawl = await self._crawls.get(message.crawl)
@@ -161,13 +165,13 @@ class PackProcessor:
         if isinstance(message, Pack):
             failures += message.failures
         if failures + 1 >= self._settings.receive_max:
-            return Hopeless(reason=f"failed {failures} times")
+            return await self._given_up(crawl, message, f"failed {failures} times")
         came: Journal | _Results | Result | None = known.journal
         if came is None:
             suspected = failures > 0 or known.strikes > 0
             if isinstance(message, Pack):
                 message = replace(message, failures=failures)
-            came = await self._come_to(delivery, message, crawl, suspected, deadline_ms)
+            came = await self._come_to(delivery, message, crawl, suspected, round_)
         if not isinstance(came, Journal | _Results):
             return came
         with self._applier.commits.awaited(crawl.id, message.id):
@@ -179,7 +183,7 @@ class PackProcessor:
                 journal = came
             else:
                 journal = await self._packs.write_journal(message.id, came)
-            return await self._settle(crawl, message.id, journal)
+            return await self._settle(crawl, message, journal, round_)
 
     async def _let_go(self, crawl: Crawl, message: Pack | SeedsMessage, known: Recalled) -> Done:
         """Finish with a message that is committed, or that came after its crawl's end."""
@@ -193,7 +197,8 @@ class PackProcessor:
             return Done(check=crawl.id)
         if known.journal is None:
             return Done()  # both are past their retention, and so is every other copy
-        await self._applier.resend(crawl, message.id, known.journal, known.ledger)
+        standing = standing_of(message)
+        await self._applier.resend(crawl, message.id, known.journal, known.ledger, standing)
         more = outbox(message.id, crawl.id, known.journal, known.ledger) or known.journal.past
         return Done(check=None if more else crawl.id)
 
@@ -203,11 +208,11 @@ class PackProcessor:
         message: Pack | SeedsMessage,
         crawl: Crawl,
         suspected: bool,
-        deadline_ms: int,
+        round_: Round,
     ) -> Journal | _Results | Result:
         """Do the part of the work that happens once; `Done` if the message went elsewhere."""
         if crawl.state is State.PAUSED:
-            if await self._packs.park(crawl.id, delivery.body, message.id):
+            if delivery.early or await self._packs.park(crawl.id, delivery.body, message.id):
                 return Done()
             self._crawls.forget(crawl.id)
         if isinstance(message, SeedsMessage):
@@ -219,16 +224,16 @@ class PackProcessor:
         if suspected and len(message.targets) > 1:
             return apart(await self._budget_keeper.marked(crawl, message), self._clock.now_ms())
         if not suspected:
-            return await self._visit(message, crawl, deadline_ms)
+            return await self._visit(message, crawl, round_)
         strikes = await self._packs.strike(message.id)
         most = self._settings.strikes_max
         if strikes > most:
             # A redrive from the dead-letter queue gives it one more chance.
             await self._packs.absolve(message.id, most - 1)
-            return Hopeless(reason=f"crashed its worker {most} times")
+            return await self._given_up(crawl, message, f"crashed its worker {most} times")
         try:
             # Requeued, it stays a suspect; how often it was one when a worker died, strikes say.
-            came = await self._visit(replace(message, failures=1), crawl, deadline_ms)
+            came = await self._visit(replace(message, failures=1), crawl, round_)
         finally:
             # A worker that dies does not come by here; whatever else happened was no crash.
             await self._packs.absolve(message.id, strikes - 1)
@@ -241,7 +246,12 @@ class PackProcessor:
             await self._packs.absolve(child_id(message.id, 0), strikes - 1)
         return came
 
-    async def _visit(self, pack: Pack, crawl: Crawl, deadline_ms: int) -> _Results | Requeued:
+    async def _given_up(self, crawl: Crawl, message: Pack | SeedsMessage, reason: str) -> Hopeless:
+        """Let what becomes a dead letter hold up no other pack of its host."""
+        await self._applier.succession.tend(crawl, message.id, standing_of(message))
+        return Hopeless(reason=reason)
+
+    async def _visit(self, pack: Pack, crawl: Crawl, round_: Round) -> _Results | Requeued:
         result = PackResult(crawl.id, crawl.hosts_counted)
         reservations = self._budget_keeper.open(crawl, pack.id)
         refused = admit_target(crawl, self._clock.now_ms())
@@ -249,19 +259,23 @@ class PackProcessor:
             for target in pack.targets:
                 result.leave(target, refused)
         else:
-            until_ms = self._until_ms(deadline_ms)
+            # A visit that may last for a round would reserve more dollars than it needs.
+            long = bool(pack.place) and reservations.dollars is None
             context = PackContext(
                 crawl=crawl,
-                until_ms=until_ms,
+                until_ms=round_.until_ms(crawl.id, long=long),
                 reservations=reservations,
                 seen=lambda urls: self._sifter.seen.of(crawl.id, urls, self._clock.now_ms()),
                 linked=result.links_to,
                 named=origins_of(crawl) if self._settings.allow_addresses else NO_ORIGINS,
+                lined=not pack.place,
             )
             with self._body_writer.taking_part(crawl.id) as part:
                 with reservations.timed():
                     admitted = self._admitted(context, result, pack)
                     await self._pack_fetcher.fetch(context, result, admitted)
+                if not result.deferrals:
+                    await self._applier.succession.ahead(crawl, pack, round_)
                 result.locate(await part.put(result.kept))
             reservations.files = part.files
         delay_s = result.requeue_delay_s(pack.targets)
@@ -294,20 +308,19 @@ class PackProcessor:
             result.add(context.ended(target, record))
         return admitted
 
-    async def _settle(self, crawl: Crawl, pack_id: str, journal: Journal) -> Done:
-        ledger = await self._applier.apply(crawl, pack_id, journal)
+    async def _settle(
+        self, crawl: Crawl, message: Pack | SeedsMessage, journal: Journal, round_: Round
+    ) -> Done:
+        standing = standing_of(message)
+        ledger = await self._applier.apply(crawl, message.id, journal, standing, round_)
         if ledger is None:
+            if standing.place:
+                await self._applier.drop(crawl, message, None)
             return Done()
         self._sifter.settled(crawl, journal, ledger)
         self._count(journal)
         more = ledger.children or journal.again or journal.past
         return Done(check=None if more else crawl.id)
-
-    def _until_ms(self, deadline_ms: int) -> int:
-        """When the last request of this invocation may start."""
-        settings = self._settings
-        latest_ms = deadline_ms - round((settings.fetch_total_s + settings.apply_reserve_s) * 1000)
-        return min(latest_ms, self._clock.now_ms() + round(settings.wait_s_max * 1000))
 
     def _count(self, journal: Journal) -> None:
         for metric, number in counted(journal.counts):

@@ -43,6 +43,8 @@ class PackContext:
     linked: Callable[[str, int], bool] = lambda _url, _depth: False
     # The origins that a person named, where a stack dials what is not public.
     named: frozenset[str] = NO_ORIGINS
+    # URLs without a slot join the host's waiting line; those of a backlog have a place there.
+    lined: bool = True
 
     def ended(
         self,

@@ -40,6 +40,7 @@ KEYS = [{"k": {"S": name}} for name in "abc"]
 LARGE = {"k": {"S": "a"}, "b": {"B": b"x" * 9_000}}
 HOST = {"host": {"S": "https://a.example"}}
 ROBOTS = {"host": {"S": "https://a.example#robots"}}
+WAITING = {"k": {"S": "backlog#c-1#https://a.example"}, "part": {"S": "1.p"}}
 FAILED = {"Error": {"Code": "ConditionalCheckFailedException"}}
 CANCELLED = {
     "Error": {"Code": "TransactionCanceledException"},
@@ -75,6 +76,33 @@ ACTIONS = {"TransactItems": [{"Put": PUT}, {"Update": ADD}]}
             {},
             {"read_halves.robots": 1},
         ),
+        ("PutItem", {"TableName": "Stack-packs", "Item": WAITING}, {}, {"write.send": 1}),
+        (
+            "BatchExecuteStatement",
+            {
+                "Statements": [
+                    {
+                        "Statement": "INSERT INTO \"Stack-packs\" VALUE {'k': ?}",
+                        "Parameters": [WAITING["k"]],
+                    }
+                ]
+            },
+            {"Responses": [{}]},
+            {"write.send": 1},
+        ),
+        (
+            "Query",
+            {"TableName": "Stack-packs", "ExpressionAttributeValues": {":k": WAITING["k"]}},
+            {"Items": [WAITING], "Count": 1},
+            {"read_halves.send": 1},
+        ),
+        (
+            "Query",
+            {"TableName": "Stack-packs", "ExpressionAttributeValues": {":k": {"S": "a"}}},
+            {"Items": [], "Count": 0},
+            {"read_halves.recall": 1},
+        ),
+        ("DeleteItem", {"TableName": "Stack-packs", "Key": WAITING}, {}, {"write.sent": 1}),
         ("DescribeTable", {"TableName": "Stack-urls"}, {}, {}),
         ("TransactWriteItems", ACTIONS, {}, {"write.commit": 2 * (2 + 1)}),
         ("TransactWriteItems", ACTIONS, CANCELLED, {"write.commit": 2 * (9 + 1)}),

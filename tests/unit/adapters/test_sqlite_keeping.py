@@ -12,6 +12,7 @@ from orbweaver.adapters.sqlite.metrics import read_metrics
 from orbweaver.adapters.sqlite.reaping import OF_PACKS, TABLES
 from orbweaver.app.store_ports import StorePorts
 from orbweaver.budget.budget_rules import Taking
+from orbweaver.frontier.backlog import Beginning, WaitingPack
 from orbweaver.frontier.claims import Claimer
 from orbweaver.frontier.messages import MessageSource
 from orbweaver.model.crawl import State
@@ -74,6 +75,9 @@ async def fill(ports: StorePorts) -> None:
     await ports.packs.commit(crawl, samples.ledger("p"), {"claimed": 1})
     await ports.packs.strike("p")
     await ports.packs.park(crawl.id, "body", "p")
+    await ports.backlog.put(crawl.id, HOST, [WaitingPack(place="1.p", body="body")])
+    out = Beginning(crawl=crawl.id, host=HOST, edits=0, place="1.p", by="p")
+    assert await ports.backlog.begin(out)
     await ports.budgets.begin(crawl, LimitPart.BYTES, 0)
     taking = Taking(crawl=crawl, part=LimitPart.BYTES, amount=1, limit=9, at_ms=NOW_MS)
     assert await ports.budgets.take(taking) is None
@@ -253,6 +257,12 @@ async def test_no_effect_of_a_worker_reads_a_whole_table(ports: StorePorts) -> N
     await ports.packs.absolve("p", 0)
     await ports.packs.parked(crawl.id)
     await ports.packs.unpark(crawl.id, ["p"])
+    line = await ports.backlog.look(crawl.id, HOST, "1.p")
+    beginning = Beginning(crawl=crawl.id, host=HOST, edits=line.edits, place="1.q", by="q")
+    await ports.backlog.begin(beginning)
+    await ports.backlog.get(crawl.id, HOST, "1.q")
+    await ports.backlog.standing(crawl.id, HOST, 9)
+    await ports.backlog.leave(crawl.id, HOST, "1.p")
     await ports.crawls.get(crawl.id)
     await ports.crawls.counters(crawl)
     await ports.crawls.announced(crawl.id)

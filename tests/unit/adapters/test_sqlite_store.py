@@ -95,6 +95,23 @@ def test_a_newer_schema_is_refused(path: Path, store: SqliteStore) -> None:
     assert store.rows("PRAGMA user_version") == [(schema.VERSION + 1,)]
 
 
+def test_a_store_of_an_earlier_release_gets_what_it_lacks(path: Path) -> None:
+    """It keeps its version, its id and what it holds, and is as one that is made anew."""
+    made = SqliteStore.open(path)
+    note(made, "a")
+    tables = "SELECT name, sql FROM sqlite_master ORDER BY name"
+    before = made.rows(tables)
+    with made.writing() as db:
+        for table in ("backlog", "lines"):
+            db.execute(f"DROP TABLE {table}")
+    for _ in range(2):
+        again = SqliteStore.open(path)
+        assert (again.id, noted(again), again.rows(tables)) == (made.id, {"a"}, before)
+        assert again.rows("PRAGMA user_version") == [(schema.VERSION,)]
+        again.close()
+    made.close()
+
+
 def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
     """A text, another program's database, a folder: each is told apart, and left as it is."""
     text = tmp_path / "text.db"

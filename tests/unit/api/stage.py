@@ -21,6 +21,7 @@ from orbweaver.model.page_record import PageRecord, page_key
 from orbweaver.model.settings import Settings
 from tests.memory import (
     ManualClock,
+    MemoryBacklog,
     MemoryCrawls,
     MemoryFiles,
     MemoryFrontier,
@@ -84,6 +85,7 @@ class Stage:
             crawls=crawls,
             frontier=MemoryFrontier(world, gate),
             packs=packs,
+            backlog=MemoryBacklog(world, gate),
             history=pages,
             hosts=hosts,
             clock=clock,

@@ -82,12 +82,14 @@ def test_a_commit_is_two_writes_a_visit_at_least() -> None:
     assert of().units[Term.WRITE, Stage.COMMIT] >= 2 * visits
 
 
-def test_packs_that_are_requeued_travel_together() -> None:
-    """Two and more of them are sent by one request."""
+def test_what_waits_for_its_host_is_put_and_taken_and_left() -> None:
+    """For each visit of a crawl with a delay; none of a crawl without one waits."""
     slow = replace(CRAWL, delay_ms=1_000)
     rounds = rounds_of(slow, Assumed(pages=PAGES))
-    requests = 1.15 * rounds.visits + (rounds.deliveries - rounds.visits) / 2
-    assert of(slow).units[Term.SQS, Stage.SEND] <= requests
+    key = Term.WRITE, Stage.SEND
+    assert of().units[key] == 0
+    assert 4 * rounds.visits <= of(slow).units[key] <= 7 * rounds.visits
+    assert of(slow).units[Term.SQS, Stage.SEND] <= rounds.visits + 1
 
 
 def test_files_are_written_for_whoever_wants_them() -> None:

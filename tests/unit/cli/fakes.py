@@ -30,6 +30,7 @@ from orbweaver.model.page_record import PageRecord, page_key
 from orbweaver.model.settings import STORE
 from tests.memory import (
     ManualClock,
+    MemoryBacklog,
     MemoryCrawls,
     MemoryDeadLetters,
     MemoryDeliveries,
@@ -400,6 +401,7 @@ class Everything:
         self.queue = MemoryQueue(world, gate)
         self.dead_letters = MemoryDeadLetters(world, gate, clock=stage.clock)
         self.packs = MemoryPacks(world, gate)
+        self.backlog = MemoryBacklog(world, gate)
         self.crawls = MemoryCrawls(world, gate)
         self.frontier = MemoryFrontier(world, gate)
         self.hosts = MemoryHosts(world, gate)

@@ -10,15 +10,16 @@ import pytest
 from orbweaver.control.crawl_control import UnknownCrawl
 from orbweaver.diagnostics.explainer import Explainer
 from orbweaver.diagnostics.url_status import UrlStatus
-from orbweaver.frontier.messages import seeds_of
+from orbweaver.frontier.backlog import WaitingPack
+from orbweaver.frontier.messages import encode, seeds_of
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Reason
 from orbweaver.model.page_record import DAY_MS
 from orbweaver.model.url_rules import UrlRule
 from orbweaver.politeness.host_schedule import RobotsEntry
-from tests.memory import MemoryFiles
-from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, control_of, html
+from tests.memory import MemoryBacklog, MemoryFiles
+from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, control_of, html, pack_of
 
 if TYPE_CHECKING:
     from orbweaver.diagnostics.explainer import AskRobots
@@ -66,6 +67,7 @@ async def told(
         crawls=stage.crawls,
         frontier=stage.frontier,
         packs=stage.packs,
+        backlog=MemoryBacklog(stage.world),
         history=stage.pages,
         hosts=stage.hosts,
         clock=stage.clock,
@@ -123,6 +125,25 @@ async def test_a_url_is_followed_from_pack_to_pack() -> None:
     assert retrying.url_status is UrlStatus.RETRYING
     assert words(retrying, "attempt") == ["2 of at most 4"]
     assert "not before 2026-11-21 09:00:" in words(retrying, "queue")[0]
+
+
+async def test_what_waits_for_its_host_is_said_to() -> None:
+    """The pack that comes first may be out; those behind it wait, as far as one looks."""
+    stage = await begun(replace(PLAN, seeds=(HOME, f"{SITE}/a", f"{SITE}/b")))
+    slow = replace(stage.world.crawls[PLAN.id], delay_ms=1_000)
+    stage.world.crawls[PLAN.id] = slow
+    places = stage.world.backlog[PLAN.id, SITE]
+    for place, path in enumerate(("/", "/a", *["/c"] * 48, "/b")):
+        body = encode(pack_of(SITE + path))
+        places[f"1.{place:02}"] = WaitingPack(place=f"1.{place:02}", body=body)
+    expected = {HOME: "waiting", f"{SITE}/a": "waiting_for_host", f"{SITE}/b": "waiting"}
+    explained = {url: await told(stage, url) for url in expected}
+    assert {url: one.url_status.value for url, one in explained.items()} == expected
+    waiting = explained[f"{SITE}/a"]
+    assert waiting.verdict == "it is claimed, and waits in the backlog of its host"
+    assert "until it is their host's turn" in words(waiting, "queue")[0]
+    stage.world.crawls[PLAN.id] = replace(slow, state=State.PAUSED)
+    assert (await told(stage, f"{SITE}/a")).url_status is UrlStatus.PARKED
 
 
 async def test_waiting_for_a_slot_is_no_attempt() -> None:

@@ -121,6 +121,14 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
             f"host: {SITE} may be asked from 2026-11-21 09:00:02 UTC on",
         ],
     ),
+    "claimed, and behind others of its host": (
+        {"claim": CLAIM, "journey": replace(JOURNEY, backlogged=True)},
+        UrlStatus.WAITING_FOR_HOST,
+        [
+            "it is claimed, and waits in the backlog of its host",
+            "queue: in pack beef, one of those that wait until it is their host's turn",
+        ],
+    ),
     "claimed, its journal gone": (
         {"claim": CLAIM},
         UrlStatus.WAITING,

@@ -409,6 +409,7 @@ async def test_a_look_counts_and_changes_nothing(stage: Stage) -> None:
         "mentions_in_records": 2,
         "journals": 2,
         "parked": 1,
+        "waiting": 2,
         "dead_letters": 2,
         "definitions": 1,
     }

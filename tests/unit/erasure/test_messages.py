@@ -11,6 +11,7 @@ from orbweaver.erasure import messages as erasure_messages
 from orbweaver.erasure.messages import HOLD_S, MessageEraser
 from orbweaver.erasure.ports import JournalTrace
 from orbweaver.erasure.scope import ErasureScope
+from orbweaver.frontier.backlog import Line, WaitingPack
 from orbweaver.frontier.dead_letters import RECEIVED_TOO_OFTEN
 from orbweaver.frontier.journal import Journal, Ledger, Requeue
 from orbweaver.frontier.messages import (
@@ -21,6 +22,7 @@ from orbweaver.frontier.messages import (
     Past,
     SeedsMessage,
     child_id,
+    decode,
     encode,
 )
 from orbweaver.model.crawl import State
@@ -321,6 +323,94 @@ async def test_a_ledger_without_a_journal_ends_a_message(stage: Stage) -> None:
     assert (stage.world.parked, stage.world.sent, stage.world.commits) == ({}, [], [])
     assert stage.world.journals == {}
     assert dict(message_eraser.done) == {"parked": 1}
+
+
+# --- backlogs ---------------------------------------------------------------------------------
+
+FIRST, SECOND, THIRD = (
+    replace(pack_of(*urls, pack=child_id(ROOT, number)), place=f"1.{number}")
+    for number, urls in enumerate(((URL, OTHER), (URL, f"{SITE}/b"), (f"{SITE}/c",)))
+)
+
+
+def have_wait(stage: Stage, out: Pack | None, *packs: Pack) -> None:
+    """Put packs into the backlog of their host, one of them out."""
+    for pack in packs:
+        waiting = WaitingPack(place=pack.place, body=encode(pack))
+        stage.world.backlog[CRAWL.id, SITE][pack.place] = waiting
+    if out is not None:
+        stage.world.out[CRAWL.id, SITE] = Line(edits=1, out=out.place, by="p0")
+
+
+def standing(stage: Stage) -> dict[str, str]:
+    """Say which places there are, and who has them out."""
+    line = stage.world.out[CRAWL.id, SITE]
+    places = stage.world.backlog[CRAWL.id, SITE]
+    return {place: line.by if place == line.out else "" for place in places}
+
+
+async def test_a_pack_that_waits_for_its_host_is_ended(stage: Stage) -> None:
+    """It leaves its place without being asked for, its others go on, and what is out stays out."""
+    stage.begin(PAUSED, URL, f"{SITE}/b", f"{SITE}/c")
+    have_wait(stage, THIRD, SECOND, THIRD)
+    message_eraser = message_eraser_of(stage)
+    assert await message_eraser.erase()
+    assert dict(message_eraser.done) == {"waiting": 1, "journals": 1}
+    assert (standing(stage), urls_of(stage.sent())) == ({THIRD.place: "p0"}, {f"{SITE}/b"})
+    assert stage.counts()["skipped.forgotten"] == 1
+    assert not await message_eraser_of(stage).erase()
+
+
+@pytest.mark.parametrize("sent", [False, True])
+async def test_the_next_pack_of_a_host_goes_on(stage: Stage, *, sent: bool) -> None:
+    """After one that was out, sent by now or not; of those that wait none comes back whole."""
+    stage.begin(PAUSED, URL, OTHER, f"{SITE}/b", f"{SITE}/c")
+    have_wait(stage, FIRST, FIRST, SECOND, THIRD)
+    if sent:
+        stage.world.sent.append(Mail(body=encode(FIRST)))
+    passes = [await message_eraser_of(stage).erase() for _ in range(4)]
+    assert (passes[0], passes[-1]) == (True, False)
+    assert standing(stage) == {THIRD.place: SECOND.id}
+    assert urls_of(stage.sent()) == {OTHER, f"{SITE}/b", f"{SITE}/c"}
+    assert traces_of(stage.world, PATH) == []
+    assert stage.counts()["skipped.forgotten"] == 2
+
+
+async def test_others_of_a_pack_wait_anew(stage: Stage) -> None:
+    """Of a crawl with a delay they have places of their own, and one pack is out as before."""
+    stage.begin(replace(PAUSED, delay_ms=1_000), URL, OTHER, f"{SITE}/b", f"{SITE}/c")
+    have_wait(stage, FIRST, FIRST, SECOND, THIRD)
+    stage.world.sent.append(Mail(body=encode(FIRST)))
+    passes = [await message_eraser_of(stage).erase() for _ in range(4)]
+    assert (passes[0], passes[-1]) == (True, False)
+    waiting = [decode(one.body) for one in stage.world.backlog[CRAWL.id, SITE].values()]
+    packs = [message for message in waiting if isinstance(message, Pack)]
+    assert urls_of(packs) == {OTHER, f"{SITE}/b", f"{SITE}/c"}
+    (out,) = [place for place, taker in standing(stage).items() if taker]
+    assert {message.place for message in stage.sent() if isinstance(message, Pack)} == {out}
+    assert traces_of(stage.world, PATH) == []
+
+
+async def test_what_waits_in_a_crawl_at_work_stays(stage: Stage) -> None:
+    """A worker may take it at any moment: the crawl is to be paused first."""
+    stage.world.crawls[CRAWL.id] = CRAWL
+    have_wait(stage, FIRST, FIRST, SECOND)
+    message_eraser = message_eraser_of(stage)
+    assert not await message_eraser.erase()
+    assert standing(stage) == {FIRST.place: "p0", SECOND.place: ""}
+    (said,) = message_eraser.left
+    assert f"{CRAWL.id} is {State.RUNNING}" in said
+
+
+async def test_what_waits_in_a_crawl_that_is_over_goes(stage: Stage) -> None:
+    """What is left of one that waits is sent, for a worker to end; of one that is out, its own."""
+    stage.world.crawls[CRAWL.id] = replace(CRAWL, state=State.STOPPING)
+    have_wait(stage, FIRST, FIRST, SECOND, THIRD)
+    stage.world.sent.append(Mail(body=encode(FIRST)))
+    assert await message_eraser_of(stage).erase()
+    assert standing(stage) == {THIRD.place: ""}
+    assert [urls_of([message]) for message in stage.sent()] == [{OTHER}, {f"{SITE}/b"}]
+    assert (stage.world.commits, stage.world.journals) == ([], {})
 
 
 # --- journals -----------------------------------------------------------------------------------

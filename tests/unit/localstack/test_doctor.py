@@ -121,7 +121,7 @@ def test_an_account_that_is_not_prepared_fails() -> None:
         assert account.bootstrap(made).why == "nothing was deployed here with CDK yet"
 
 
-@pytest.mark.parametrize(("hidden_s", "result"), [(361, Result.PASSED), (60, Result.FAILED)])
+@pytest.mark.parametrize(("hidden_s", "result"), [(721, Result.PASSED), (719, Result.FAILED)])
 def test_a_queue_that_hides_too_shortly_fails(hidden_s: int, result: Result) -> None:
     """The visibility timeout is read and compared with six timeouts of the worker."""
     with mock_aws():

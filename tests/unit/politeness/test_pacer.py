@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from orbweaver.politeness.host_schedule import FAILURES_MAX, PROBE_MS, Host, slack_ms, spacing_ms
-from orbweaver.politeness.pacer import LAPSES_MAX, LEAD_MS, LOOK_MS, Pacer
+from orbweaver.politeness.pacer import LAPSES_MAX, LEAD_MS, LOOK_MS, UNLIMITED, Pacer, WaitLimit
 from tests.memory import ManualClock, MemoryHosts, Moment, World
 from tests.memory.world import Gate, open_gate
 from tests.unit.stage import NOW_MS, SITE
@@ -38,6 +40,7 @@ def pacer(
     gate: Gate = open_gate,
     delay_ms: int = DELAY_MS,
     ahead_ms: int = 60_000,
+    wait_limit: WaitLimit = UNLIMITED,
 ) -> Pacer:
     """Pace the site over a world."""
     return Pacer(
@@ -46,20 +49,76 @@ def pacer(
         host=SITE,
         delay_ms=delay_ms,
         until_ms=NOW_MS + ahead_ms,
+        wait_limit=wait_limit,
     )
 
 
-async def test_slots_are_used_on_time() -> None:
-    """Each slot is waited for, and they are a delay and its slack apart."""
+@dataclass(frozen=True)
+class Patient:
+    """Waits for so long."""
+
+    ms: int
+
+    def wait_ms(self) -> float:
+        """See `WaitLimit`."""
+        return self.ms
+
+
+async def test_slots_of_a_block_are_a_delay_apart() -> None:
+    """Each is waited for; the slack lies behind the block, shared by its slots."""
     world, clock = World(), ManualClock(NOW_MS)
     pace = pacer(world, clock)
     asked = []
     for left in (3, 2, 1):
         assert await pace.take(left) is None
+        assert pace.asks(pace.turn)
         asked.append(clock.at_ms)
-    spacing = spacing_ms(DELAY_MS)
-    assert asked == [NOW_MS + LEAD_MS + place * spacing for place in range(3)]
-    assert world.hosts[SITE].tat_ms == asked[-1] + spacing
+    first_ms = NOW_MS + LEAD_MS
+    assert asked == [first_ms + place * DELAY_MS for place in range(3)]
+    slack = -(-slack_ms(DELAY_MS) // 3) * 3
+    assert world.hosts[SITE].tat_ms == first_ms + 3 * DELAY_MS + slack
+
+
+@given(late=st.lists(st.integers(0, 40), min_size=12, max_size=12), visits=st.integers(1, 4))
+async def test_requests_are_never_closer_than_the_delay(late: list[int], visits: int) -> None:
+    """However late each is within its slot, and whichever of several visits asks next."""
+    world, clock = World(), ManualClock(NOW_MS)
+    paces = [pacer(world, clock, ahead_ms=600_000) for _ in range(visits)]
+    asked = []
+    for place, late_ms in enumerate(late):
+        pace = paces[place % visits]
+        assert await pace.take(len(late) - place) is None
+        clock.at_ms += late_ms
+        if pace.asks(pace.turn):
+            asked.append(clock.at_ms)
+    assert all(later - one >= DELAY_MS for one, later in pairwise(asked))
+
+
+@pytest.mark.parametrize(("wait_ms", "asked"), [(DELAY_MS, 4), (DELAY_MS - 1, 1), (0, 1)])
+async def test_who_may_not_wait_asks_once_and_comes_back(wait_ms: int, asked: int) -> None:
+    """Where a wait costs more than a trip, the next slot is what to come back for."""
+    world, clock = World(), ManualClock(NOW_MS)
+    pace = pacer(world, clock, wait_limit=Patient(wait_ms))
+    returns = []
+    for left in (4, 3, 2, 1):
+        return_at_ms = await pace.take(left)
+        if return_at_ms is not None:
+            returns.append(return_at_ms)
+            break
+        assert pace.asks(pace.turn)
+    assert clock.at_ms == NOW_MS + LEAD_MS + (asked - 1) * DELAY_MS
+    assert returns == ([world.hosts[SITE].tat_ms] if asked == 1 else [])
+
+
+@pytest.mark.parametrize(("free_ms", "asks"), [(0, True), (3_900, True), (5_100, False)])
+async def test_its_first_slot_is_waited_for_whatever_that_costs(
+    free_ms: int, *, asks: bool
+) -> None:
+    """Else a pack would go round without a request; no longer than a block, though."""
+    world, clock = World(), ManualClock(NOW_MS)
+    world.hosts[SITE] = Host(name=SITE, tat_ms=NOW_MS + free_ms)
+    pace = pacer(world, clock, delay_ms=4_000, wait_limit=Patient(100))
+    assert (await pace.take(2) is None) is asks
 
 
 async def test_two_packs_share_the_slots_of_a_host() -> None:
@@ -80,40 +139,40 @@ async def test_who_gets_no_slot_is_told_when_to_return() -> None:
     assert clock.at_ms == NOW_MS
 
 
-@pytest.mark.parametrize(("wanted", "slots"), [(2, 1), (20, 5), (25, 24)])
+@pytest.mark.parametrize(("wanted", "slots"), [(2, 1), (5, 2), (25, 3)])
 async def test_who_got_some_slots_keeps_the_place_for_the_others(wanted: int, slots: int) -> None:
     """After a part of what it wanted, a pack returns as then said, and reserves nothing again."""
     world, clock, reserved = World(), ManualClock(NOW_MS), []
-    spacing = spacing_ms(DELAY_MS)
 
     async def gate(effect: str, moment: Moment) -> None:
         if (effect, moment) == ("hosts.reserve", Moment.BEFORE):
             reserved.append(clock.at_ms)
 
-    pace = pacer(world, clock, gate=gate, ahead_ms=LEAD_MS + (slots - 1) * spacing)
+    pace = pacer(world, clock, gate=gate, ahead_ms=LEAD_MS + slots * DELAY_MS - 1)
     for place in range(slots):
         assert await pace.take(wanted - place) is None
+        assert pace.asks(pace.turn)
     known = world.hosts[SITE]
-    place_ms = NOW_MS + LEAD_MS + slots * spacing
+    place_ms = known.tat_ms
     assert [await pace.take(wanted - slots) for _ in range(3)] == [place_ms] * 3
     assert reserved == [NOW_MS]
     assert world.hosts[SITE] == known
-    assert known.tat_ms == place_ms
-    assert known.line_ms == place_ms + min(wanted - slots, slots) * spacing
+    assert known.line_ms > place_ms
 
 
-async def test_packs_with_more_than_a_visit_return_when_its_slots_are_due() -> None:
-    """Of packs with twenty URLs each, every one returns as many slots later as a visit has."""
+async def test_packs_with_more_than_a_visit_return_one_after_the_other() -> None:
+    """Of packs with twenty URLs each, every one returns as many slots later as a block has."""
     world, clock = World(), ManualClock(NOW_MS)
-    spacing = spacing_ms(DELAY_MS)
-    packs = [pacer(world, clock, ahead_ms=4 * spacing + 500) for _ in range(4)]
+    packs = [pacer(world, clock, ahead_ms=5 * DELAY_MS - 500) for _ in range(4)]
     returns = [await pace.take(20) for pace in packs]
     assert returns[0] is None
     for place in range(1, 5):
+        assert packs[0].asks(packs[0].turn)
         assert await packs[0].take(20 - place) is None
-    returns[0] = await packs[0].take(15)
-    first_ms = NOW_MS + LEAD_MS + 5 * spacing
-    assert returns == [first_ms + visit * 5 * spacing for visit in range(4)]
+    spacing = DELAY_MS + slack_ms(DELAY_MS) // 5
+    later = [at_ms for at_ms in returns if at_ms is not None]
+    assert later[0] == NOW_MS + LEAD_MS + 5 * spacing
+    assert [two - one for one, two in pairwise(later)] == [5 * spacing] * 2
 
 
 async def test_a_blocked_host_gives_no_slot() -> None:
@@ -194,9 +253,10 @@ async def test_slots_that_passed_meanwhile_are_not_used_up_in_a_burst() -> None:
     asked = []
     for left in (5, 4, 3):
         assert await pace.take(left) is None
+        assert pace.asks(pace.turn)
         asked.append(clock.at_ms)
         clock.at_ms += 3_500
-    slots = {NOW_MS + LEAD_MS + place * spacing_ms(DELAY_MS) for place in range(5)}
+    slots = {NOW_MS + LEAD_MS + place * DELAY_MS for place in range(5)}
     assert asked[1] in slots
     assert all(other - one >= 3_500 for one, other in pairwise(asked))
 

@@ -42,7 +42,7 @@ ACTORS = frozenset(
         "worker": (
             "apply_journal batch body_writer call_batching cookies crawl_cache ending "
             "fetch_pack group_commit link_dedup pack "
-            "response_handling retracing seeding sitemap_handling"
+            "response_handling retracing rounds seeding sitemap_handling succession"
         ),
         "exporting": (
             "change_feed exporter file_store finalizer formats.duckdb_parquet formats.hashed_file "

@@ -211,7 +211,7 @@ async def test_a_new_delay_holds_within_seconds() -> None:
     stage.web.before = slow
     assert await stage.deliver(pack) == []
     assert len(stage.web.asked) <= CRAWL_FRESH_MS // 1_000 + 1
-    assert urls_of(stage.sent()) == set(urls) - set(stage.web.urls)
+    assert urls_of(stage.sent()) >= set(urls) - set(stage.web.urls)
 
 
 def _claimer(crawl: str) -> Claimer:

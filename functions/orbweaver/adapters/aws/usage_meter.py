@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 ASKED = "orbweaver.asked"
 ROBOTS = "#robots"
+BACKLOG = "backlog#"
 AWS_HOSTS = ".amazonaws.com"
 # Crawls that a container remembers the uses of; what is older belongs to none.
 CRAWLS_MAX = 64
@@ -59,6 +60,8 @@ STAGES: Mapping[tuple[str, str], Stage] = {
     ("crawls", "UpdateItem"): Stage.RESERVE,
     ("crawls", WRITES): Stage.CRAWL,
 }
+# Stages of requests to the table of packs, as far as they are not about backlogs.
+OF_PACKS = frozenset({Stage.RECALL, Stage.JOURNAL, Stage.SENT})
 
 _crawl: ContextVar[str | None] = ContextVar("orbweaver.meter.crawl", default=None)
 _stage: ContextVar[Stage | None] = ContextVar("orbweaver.meter.stage", default=None)
@@ -232,6 +235,8 @@ class UsageMeter:
                     at = stage or self._stage_of(operation, table, term)
                     if at is Stage.HOST and _is_robots(params):
                         at = Stage.ROBOTS
+                    elif at in OF_PACKS and operation != "DeleteItem" and _is_backlog(params):
+                        at = Stage.SEND
                     self.use(term, at, number)
             case "sqs":
                 self.use(*_placed(usage_requests.sqs(params, answer), stage or Stage.SEND))
@@ -252,6 +257,17 @@ def _is_robots(params: Mapping[str, Any]) -> bool:
     """Whether a request is about a robots.txt alone, which lies beside its host."""
     key = (params.get("Key") or params.get("Item") or {}).get("host")
     return key is not None and str(key.get("S", "")).endswith(ROBOTS)
+
+
+def _is_backlog(params: Mapping[str, Any]) -> bool:
+    """Whether a request puts packs to where they wait for their host, or takes one from there."""
+    statements = params.get("Statements")
+    if statements:
+        key = statements[0]["Parameters"][0]
+    else:
+        values = params.get("ExpressionAttributeValues") or {}
+        key = (params.get("Item") or {}).get("k") or values.get(":k") or {}
+    return str(key.get("S", "")).startswith(BACKLOG)
 
 
 def _placed(used: tuple[Term, int], stage: Stage) -> tuple[Term, Stage, int]:

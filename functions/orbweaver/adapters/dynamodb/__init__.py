@@ -3,6 +3,7 @@
 table       codec, batches, transactions
 claims      the `urls` table
 packs       the `packs` table
+backlog     packs that wait for their hosts, in it too
 journal     a journal's items in it
 ledger      a ledger's bitmap
 pages       the `pages` table

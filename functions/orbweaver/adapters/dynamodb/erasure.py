@@ -21,11 +21,12 @@ from typing import Any
 
 from orbweaver.adapters.aws.clients import all_of
 from orbweaver.adapters.dynamodb import journal as dynamodb_journal
+from orbweaver.adapters.dynamodb.backlog import BACKLOG, OUT, is_out
 from orbweaver.adapters.dynamodb.host_items import cookies_key, cookies_of_key, robots_key
 from orbweaver.adapters.dynamodb.journal import JOURNAL
 from orbweaver.adapters.dynamodb.scan import scan
 from orbweaver.adapters.dynamodb.table import ConditionFailed, Dynamo, assign, from_item, to_item
-from orbweaver.erasure.ports import ClaimTrace, JournalTrace, ParkedTrace, RecordTrace
+from orbweaver.erasure.ports import BacklogTrace, ClaimTrace, JournalTrace, ParkedTrace, RecordTrace
 from orbweaver.frontier.journal_codec import decode
 from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import Crawl, State
@@ -177,6 +178,19 @@ class DynamoTraces:
                     crawl=fields["k"].removeprefix(PARKED),
                     pack=fields["part"],
                     body=zlib.decompress(fields["body"]).decode(),
+                )
+
+    async def backlog(self) -> AsyncIterator[BacklogTrace]:
+        async for item in scan(self._dynamo, self._tables.packs):
+            fields = from_item(item)
+            key, place = fields["k"], fields["part"]
+            if key.startswith(BACKLOG) and place != OUT:
+                yield BacklogTrace(
+                    crawl=key.removeprefix(BACKLOG).rpartition("#")[0],
+                    host=fields["host"],
+                    place=place,
+                    body=zlib.decompress(fields["body"]).decode(),
+                    out=await is_out(self._dynamo, self._tables.packs, key, place),
                 )
 
     # --- crawls -----------------------------------------------------------------------------

@@ -8,6 +8,7 @@ queue         what is sent there
 receiving     what actors take from there
 dead_letters  what operators take from there
 packs         journals, ledgers, parked packs
+backlog       packs that wait for their hosts
 shards        counters of crawls
 crawls        crawls
 claims        claims

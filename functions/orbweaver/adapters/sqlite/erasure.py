@@ -11,10 +11,11 @@ import zlib
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from orbweaver.adapters.sqlite.backlog import read_line
 from orbweaver.adapters.sqlite.crawls import read_fields, write_fields
 from orbweaver.adapters.sqlite.packs import read_journal
 from orbweaver.adapters.sqlite.pages import fields_in
-from orbweaver.erasure.ports import ClaimTrace, JournalTrace, ParkedTrace, RecordTrace
+from orbweaver.erasure.ports import BacklogTrace, ClaimTrace, JournalTrace, ParkedTrace, RecordTrace
 from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import readable
@@ -91,6 +92,20 @@ class SqliteTraces:
     async def parked(self) -> AsyncIterator[ParkedTrace]:
         for _, crawl, pack, body in self._scan("parked", "crawl, pack, body", key="rowid"):
             yield ParkedTrace(crawl=crawl, pack=pack, body=zlib.decompress(body).decode())
+
+    async def backlog(self) -> AsyncIterator[BacklogTrace]:
+        for _, crawl, host, place, body in self._scan(
+            "backlog", "crawl, host, place, body", key="rowid"
+        ):
+            with self._store.reading() as db:
+                out, _, _ = read_line(db, crawl, host)
+            yield BacklogTrace(
+                crawl=crawl,
+                host=host,
+                place=place,
+                body=zlib.decompress(body).decode(),
+                out=place == out,
+            )
 
     # --- crawls -----------------------------------------------------------------------------
 

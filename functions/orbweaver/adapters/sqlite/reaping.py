@@ -27,6 +27,8 @@ TABLES = {
     "strikes": ("pack",),
     "counted": ("pack", "host"),
     "parked": ("crawl", "pack"),
+    "backlog": ("crawl", "host", "place"),
+    "lines": ("crawl", "host"),
     "crawls": ("id",),
     "shards": ("crawl", "number"),
     "samples": ("crawl", "reason"),

@@ -18,6 +18,18 @@ VERSION = 1
 # "OrbW": says that a file is a store of ours.
 APPLICATION_ID = 0x4F726257
 
+# What stores of this version that an earlier release has made lack: it is added when one is opened.
+BACKLOG = (
+    """CREATE TABLE IF NOT EXISTS backlog (
+        crawl TEXT NOT NULL, host TEXT NOT NULL, place TEXT NOT NULL, body BLOB NOT NULL,
+        due INTEGER NOT NULL, expires INTEGER NOT NULL,
+        PRIMARY KEY (crawl, host, place))""",
+    # Which of them is out, and by which name; `edits` counts its changes.
+    """CREATE TABLE IF NOT EXISTS lines (
+        crawl TEXT NOT NULL, host TEXT NOT NULL, out TEXT NOT NULL, name TEXT NOT NULL,
+        edits INTEGER NOT NULL, expires INTEGER NOT NULL, PRIMARY KEY (crawl, host))
+        WITHOUT ROWID""",
+)
 TABLES = (
     # The store's own id, which begins the ids of its messages.
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
@@ -44,6 +56,7 @@ TABLES = (
     """CREATE TABLE parked (
         crawl TEXT NOT NULL, pack TEXT NOT NULL, body BLOB NOT NULL, expires INTEGER NOT NULL,
         PRIMARY KEY (crawl, pack))""",
+    *BACKLOG,
     """CREATE TABLE crawls (
         id TEXT PRIMARY KEY, state TEXT NOT NULL, edits INTEGER NOT NULL,
         started_at_ms INTEGER NOT NULL, forgotten INTEGER NOT NULL, expires INTEGER,

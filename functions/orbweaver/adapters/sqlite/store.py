@@ -29,7 +29,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, NoReturn, Self
 
-from orbweaver.adapters.sqlite.schema import APPLICATION_ID, TABLES, VERSION
+from orbweaver.adapters.sqlite.schema import APPLICATION_ID, BACKLOG, TABLES, VERSION
 from orbweaver.model.errors import Permanent, PortError, StoredNewer, StoreError, Transient
 from orbweaver.model.version import NEWER
 
@@ -180,6 +180,15 @@ class SqliteStore:
         if not tables:
             self._make()
         self._check()
+        self._add()
+
+    def _add(self) -> None:
+        """Add what a store lacks that was made before packs waited for their hosts."""
+        named = "SELECT count(*) FROM sqlite_master WHERE name = 'lines'"
+        if self._db.execute(named).fetchone() == (0,):
+            with self.writing() as db:
+                for statement in BACKLOG:
+                    db.execute(statement)
 
     def _prepare_to_read(self) -> None:
         if not self._count_tables():
@@ -276,7 +285,6 @@ def _size(path: Path, end: str) -> int:
 
 # What SQLite says where it lacks files beside a log, and may not make them.
 _FILES_LACK = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
-
 
 # By primary error code: whether it may pass, and what to do.
 _REMEDIES: dict[int, tuple[type[PortError], str]] = {

@@ -29,6 +29,7 @@ WORDS = {
     "dead_letters": "dead letters",
     "messages": "messages",
     "parked": "messages of paused crawls",
+    "waiting": "waiting packs",
     "journals": "journals of packs",
     "claims": "claims",
     "definitions": "definitions of crawls, changed",

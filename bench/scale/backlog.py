@@ -1,0 +1,118 @@
+"""Backlogs of hosts: `adapters/dynamodb/backlog.py` without DynamoDB, billed as there.
+
+Nothing takes time here, so no two packs change what is out at once. What is out when is decided in
+`worker/succession.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left, insort
+from typing import TYPE_CHECKING
+
+from orbweaver.adapters.dynamodb.backlog import PLACES_READ
+from orbweaver.budget.billing_units import Stage, read_halves
+from orbweaver.frontier.backlog import Line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bench.scale.books import Books, Sizes
+    from orbweaver.frontier.backlog import Beginning, WaitingPack
+
+# What `!` holds beside its key: a place, its taker, a number, and an expiry.
+MARKS_BYTES = 250
+
+
+class _Host:
+    """The packs that wait for a host, in order, and which of them is out."""
+
+    __slots__ = ("by", "edits", "out", "packs", "places", "sizes")
+
+    def __init__(self) -> None:
+        self.places: list[str] = []
+        self.packs: dict[str, WaitingPack] = {}
+        self.sizes: dict[str, int] = {}
+        self.out = self.by = ""
+        self.edits = 0
+
+
+class Backlog:
+    """The port `Backlog` of all containers."""
+
+    def __init__(self, books: Books, sizes: Sizes) -> None:
+        self._books = books
+        self._sizes = sizes
+        self._hosts: dict[str, _Host] = {}
+
+    @property
+    def waiting(self) -> int:
+        """How many packs wait, those that are out among them."""
+        return sum(len(host.places) for host in self._hosts.values())
+
+    async def put(self, crawl: str, host: str, waiting: Sequence[WaitingPack]) -> None:
+        """See the port."""
+        del crawl
+        found = self._hosts.setdefault(host, _Host())
+        for one in waiting:
+            targets = len(json.loads(one.body)["urls"])
+            size = self._sizes.waiting[targets]
+            self._write(-(-size // 1024))
+            if one.place not in found.packs:
+                insort(found.places, one.place)
+                found.packs[one.place], found.sizes[one.place] = one, size
+
+    async def look(self, crawl: str, host: str, own: str = "") -> Line:
+        """See the port."""
+        del crawl
+        found = self._hosts.setdefault(host, _Host())
+        self._look(found)
+        waits = (place for place in found.places if place not in (found.out, own))
+        first = next(waits, None)
+        waiting = None if first is None else found.packs[first]
+        out = found.out if found.out in found.packs else ""
+        return Line(edits=found.edits, out=out, by=found.by, first=waiting)
+
+    async def begin(self, beginning: Beginning) -> bool:
+        """See the port; no pack is noted as sent while it begins with another."""
+        # What is out, and a look at what that hangs on, in a transaction.
+        self._write(4)
+        found = self._hosts[beginning.host]
+        found.out, found.by, found.edits = beginning.place, beginning.by, beginning.edits + 1
+        return True
+
+    async def get(self, crawl: str, host: str, place: str) -> WaitingPack | None:
+        """See the port."""
+        del crawl
+        found = self._hosts[host]
+        self._books.read(
+            "packs", Stage.SEND, read_halves(found.sizes.get(place, 0), consistent=True)
+        )
+        return found.packs.get(place)
+
+    async def leave(self, crawl: str, host: str, place: str, by: str = "") -> None:
+        """See the port."""
+        del crawl
+        found = self._hosts.setdefault(host, _Host())
+        # What is not there is billed as well.
+        self._write(2)
+        if found.out == place:
+            found.out, found.by, found.edits = "", by, found.edits + 1
+        if found.packs.pop(place, None) is not None:
+            del found.places[bisect_left(found.places, place)], found.sizes[place]
+
+    async def standing(self, crawl: str, host: str, count_max: int) -> tuple[WaitingPack, ...]:
+        """See the port: no crawl here is given up."""
+        raise NotImplementedError
+
+    def _look(self, found: _Host) -> None:
+        """Read what is out, and the first places; those that are out and lie behind, once more."""
+        first = found.places[:PLACES_READ]
+        size = sum(found.sizes[place] for place in first) + MARKS_BYTES
+        self._books.read("packs", Stage.SEND, read_halves(size, consistent=True))
+        if len(found.places) > len(first):
+            behind = found.out > first[-1]
+            self._books.read("packs", Stage.SEND, 2 * behind)
+
+    def _write(self, units: int) -> None:
+        self._books.write("packs", Stage.SEND, units)

@@ -1,0 +1,198 @@
+"""Packs that wait for their hosts, in the `packs` table.
+
+Items of the backlog of a host, `backlog#<crawl>#<hash of the host>`
+- `!`, before all places: which place is out, and by which name; `edits` counts its changes.
+- a place: the pack that waits there, as it was put; it is there until it is left.
+
+`!` stays when the last place is left, and names no host. It is only ever written if it is as it was
+read, or where it is the place that is left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.adapters.dynamodb.ledger import LEDGER
+from orbweaver.adapters.dynamodb.table import (
+    Cancelled,
+    ConditionFailed,
+    Dynamo,
+    Item,
+    from_item,
+    to_item,
+)
+from orbweaver.frontier.backlog import Beginning, Line, WaitingPack
+from orbweaver.model.url import url_hash
+
+if TYPE_CHECKING:
+    from orbweaver.model.ports import Clock
+
+BACKLOG = "backlog#"
+OUT = "!"
+# Longer than any crawl is kept that could be resumed.
+WAITING_KEPT_S = 365 * 86_400
+# Of places, with each look: one that is done with, one that is out, and the first that waits.
+PLACES_READ = 3
+
+
+class DynamoBacklog:
+    """Packs that wait for their hosts."""
+
+    def __init__(self, dynamo: Dynamo, *, clock: Clock, packs_table: str) -> None:
+        self._dynamo = dynamo
+        self._clock = clock
+        self._packs = packs_table
+
+    async def put(self, crawl: str, host: str, waiting: Sequence[WaitingPack]) -> None:
+        items = [
+            {
+                "k": backlog_key(crawl, host),
+                "part": one.place,
+                "host": host,
+                "body": zlib.compress(one.body.encode()),
+                "due": one.due_ms,
+                "expires_at": expires_s(self._clock),
+            }
+            for one in {one.place: one for one in reversed(waiting)}.values()
+        ]
+        await self._dynamo.insert_many(self._packs, [to_item(fields) for fields in items])
+
+    async def look(self, crawl: str, host: str, own: str = "") -> Line:
+        key = backlog_key(crawl, host)
+        answer = await self._dynamo.call(
+            "query",
+            TableName=self._packs,
+            KeyConditionExpression="#k = :k",
+            ExpressionAttributeValues=to_item({":k": key}),
+            ConsistentRead=True,
+            Limit=1 + PLACES_READ,
+        )
+        places = _by_part(answer["Items"])
+        line = places.pop(OUT, {"edits": 0})
+        out = line.get("out", "")
+        if "LastEvaluatedKey" in answer and out > max(places, default=""):
+            behind = [to_item({"k": key, "part": out})]
+            places |= _by_part(await self._dynamo.get_many(self._packs, behind, consistent=True))
+        first = min((place for place in places if place not in (out, own)), default=None)
+        return Line(
+            edits=line["edits"],
+            out=out if out in places else "",
+            by=line.get("by", ""),
+            first=None if first is None else _waiting(places[first]),
+        )
+
+    async def begin(self, beginning: Beginning) -> bool:
+        actions = [self._line_put(beginning)]
+        if beginning.unsent:
+            unsent = {
+                "TableName": self._packs,
+                "Key": to_item({"k": beginning.unsent, "part": LEDGER}),
+                "ConditionExpression": "attribute_not_exists(#sent)",
+            }
+            actions.append({"ConditionCheck": unsent})
+        try:
+            await self._dynamo.transact(actions)
+        except Cancelled:
+            return False
+        return True
+
+    async def get(self, crawl: str, host: str, place: str) -> WaitingPack | None:
+        answer = await self._dynamo.call(
+            "get_item",
+            TableName=self._packs,
+            Key=to_item({"k": backlog_key(crawl, host), "part": place}),
+            ConsistentRead=True,
+        )
+        return _waiting(from_item(answer["Item"])) if "Item" in answer else None
+
+    async def leave(self, crawl: str, host: str, place: str, by: str = "") -> None:
+        key = backlog_key(crawl, host)
+        values: dict[str, Any] = {":one": 1, ":place": place}
+        named, unnamed = "", ", #by"
+        if by:
+            values[":by"] = by
+            named, unnamed = ", #by = :by", ""
+        with contextlib.suppress(ConditionFailed):  # it is not out
+            await self._dynamo.call(
+                "update_item",
+                TableName=self._packs,
+                Key=to_item({"k": key, "part": OUT}),
+                UpdateExpression=f"SET #edits = #edits + :one{named} REMOVE #out{unnamed}",
+                ConditionExpression="#out = :place",
+                ExpressionAttributeValues=to_item(values),
+            )
+        left = to_item({"k": key, "part": place})
+        await self._dynamo.call("delete_item", TableName=self._packs, Key=left)
+
+    async def standing(self, crawl: str, host: str, count_max: int) -> tuple[WaitingPack, ...]:
+        found: list[WaitingPack] = []
+        pages = self._dynamo.pages(
+            "query",
+            TableName=self._packs,
+            KeyConditionExpression="#k = :k AND #part > :out",
+            ExpressionAttributeValues=to_item({":k": backlog_key(crawl, host), ":out": OUT}),
+            ConsistentRead=True,
+            Limit=count_max,
+        )
+        async for page in pages:
+            found += [_waiting(from_item(item)) for item in page]
+            if len(found) >= count_max:
+                break
+        return tuple(found[:count_max])
+
+    def _line_put(self, beginning: Beginning) -> Item:
+        """Write what is out, if it is as it was read: a transaction's Put."""
+        fields = {
+            "k": backlog_key(beginning.crawl, beginning.host),
+            "part": OUT,
+            **_filled({"out": beginning.place, "by": beginning.by}),
+            "edits": beginning.edits + 1,
+            "expires_at": expires_s(self._clock),
+        }
+        put: Item = {
+            "TableName": self._packs,
+            "Item": to_item(fields),
+            "ConditionExpression": "attribute_not_exists(#k)",
+        }
+        if beginning.edits:
+            put["ConditionExpression"] = "#edits = :edits"
+            put["ExpressionAttributeValues"] = to_item({":edits": beginning.edits})
+        return {"Put": put}
+
+
+def backlog_key(crawl: str, host: str) -> str:
+    """Spell under which key the backlog of a host lies."""
+    return f"{BACKLOG}{crawl}#{url_hash(host)}"
+
+
+def expires_s(clock: Clock) -> int:
+    """When what is written now may go."""
+    return clock.now_ms() // 1000 + WAITING_KEPT_S
+
+
+async def is_out(dynamo: Dynamo, packs_table: str, key: str, place: str) -> bool:
+    """Whether a place is out, or was when it was there."""
+    answer = await dynamo.call(
+        "get_item",
+        TableName=packs_table,
+        Key=to_item({"k": key, "part": OUT}),
+        ConsistentRead=True,
+    )
+    return "Item" in answer and from_item(answer["Item"]).get("out") == place
+
+
+def _by_part(items: Sequence[Item]) -> dict[str, dict[str, Any]]:
+    return {fields["part"]: fields for fields in map(from_item, items)}
+
+
+def _filled(texts: Mapping[str, str]) -> dict[str, str]:
+    """Leave out what is empty, which old versions of DynamoDB refuse."""
+    return {name: text for name, text in texts.items() if text}
+
+
+def _waiting(fields: Mapping[str, Any]) -> WaitingPack:
+    body = zlib.decompress(fields["body"]).decode()
+    return WaitingPack(place=fields["part"], body=body, due_ms=fields["due"])

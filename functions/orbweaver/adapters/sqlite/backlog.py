@@ -1,0 +1,106 @@
+"""Packs that wait for their hosts, one table for all crawls, and what of them is out."""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.frontier.backlog import Beginning, Line, WaitingPack
+
+if TYPE_CHECKING:
+    from orbweaver.adapters.sqlite.store import SqliteStore
+    from orbweaver.model.ports import Clock
+
+# Longer than any crawl is kept that could be resumed.
+WAITING_KEPT_S = 365 * 86_400
+
+
+class SqliteBacklog:
+    """Packs that wait for their hosts."""
+
+    def __init__(self, store: SqliteStore, *, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def put(self, crawl: str, host: str, waiting: Sequence[WaitingPack]) -> None:
+        expires_s = self._expires_s()
+        rows = [
+            (crawl, host, one.place, zlib.compress(one.body.encode()), one.due_ms, expires_s)
+            for one in waiting
+        ]
+        with self._store.writing() as db:
+            db.executemany("INSERT OR IGNORE INTO backlog VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+    async def look(self, crawl: str, host: str, own: str = "") -> Line:
+        with self._store.reading() as db:
+            out, by, edits = read_line(db, crawl, host)
+            is_out = _is_there(db, crawl, host, out)
+            waits = db.execute(
+                "SELECT place, body, due FROM backlog WHERE crawl = ? AND host = ?"
+                " AND place NOT IN (?, ?) ORDER BY place LIMIT 1",
+                (crawl, host, out, own),
+            ).fetchone()
+        first = _waiting(waits) if waits else None
+        return Line(edits=edits, out=out if is_out else "", by=by, first=first)
+
+    async def begin(self, beginning: Beginning) -> bool:
+        crawl, host = beginning.crawl, beginning.host
+        with self._store.writing() as db:
+            sent = db.execute("SELECT sent FROM ledgers WHERE pack = ?", (beginning.unsent,))
+            if sent.fetchone() == (1,) or read_line(db, crawl, host)[2] != beginning.edits:
+                return False
+            row = (beginning.place, beginning.by, beginning.edits + 1, self._expires_s())
+            db.execute(
+                "INSERT OR REPLACE INTO lines VALUES (?, ?, ?, ?, ?, ?)", (crawl, host, *row)
+            )
+        return True
+
+    async def get(self, crawl: str, host: str, place: str) -> WaitingPack | None:
+        rows = self._store.rows(
+            "SELECT place, body, due FROM backlog WHERE crawl = ? AND host = ? AND place = ?",
+            (crawl, host, place),
+        )
+        return next(map(_waiting, rows), None)
+
+    async def leave(self, crawl: str, host: str, place: str, by: str = "") -> None:
+        with self._store.writing() as db:
+            db.execute(
+                "UPDATE lines SET out = '', name = ?, edits = edits + 1"
+                " WHERE crawl = ? AND host = ? AND out = ?",
+                (by, crawl, host, place),
+            )
+            db.execute(
+                "DELETE FROM backlog WHERE crawl = ? AND host = ? AND place = ?",
+                (crawl, host, place),
+            )
+
+    async def standing(self, crawl: str, host: str, count_max: int) -> tuple[WaitingPack, ...]:
+        rows = self._store.rows(
+            "SELECT place, body, due FROM backlog WHERE crawl = ? AND host = ?"
+            " ORDER BY place LIMIT ?",
+            (crawl, host, count_max),
+        )
+        return tuple(map(_waiting, rows))
+
+    def _expires_s(self) -> int:
+        return self._clock.now_ms() // 1000 + WAITING_KEPT_S
+
+
+def read_line(db: sqlite3.Connection, crawl: str, host: str) -> tuple[str, str, int]:
+    """Read what was written to be out, by which name, and how often that was changed."""
+    found: tuple[str, str, int] | None = db.execute(
+        "SELECT out, name, edits FROM lines WHERE crawl = ? AND host = ?", (crawl, host)
+    ).fetchone()
+    return found or ("", "", 0)
+
+
+def _is_there(db: sqlite3.Connection, crawl: str, host: str, place: str) -> bool:
+    there = "SELECT 1 FROM backlog WHERE crawl = ? AND host = ? AND place = ?"
+    return db.execute(there, (crawl, host, place)).fetchone() is not None
+
+
+def _waiting(row: Sequence[Any]) -> WaitingPack:
+    place, body, due_ms = row
+    return WaitingPack(place=place, body=zlib.decompress(body).decode(), due_ms=due_ms)

@@ -1,0 +1,164 @@
+"""How long an invocation goes on, and which packs it takes on meanwhile.
+
+The packs of a backlog are visited until their crawl's round ends: a moment of the clock, the same
+for all workers, so that what is left over comes back at the same time and travels together. Until
+then an invocation takes on the next pack of a host as soon as the one before it has been asked for.
+
+What is taken on hangs on a message all the same: its own, which is sent with a delay that ends
+after the round, or until then that of the pack before it, whose commit sends it. Should the worker
+die, a message is delivered as any other; else it finds its pack committed. Nothing is held back by
+a worker that has taken a pack on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Awaitable, Callable, Coroutine
+from math import ceil
+
+from orbweaver.frontier.messages import Pack
+from orbweaver.model.ports import Clock
+from orbweaver.model.settings import Settings
+from orbweaver.worker.ending import Ending
+
+# What is left of a round must be worth beginning a pack.
+LEAST_MS = 3_000
+COPY_S_MAX = 900
+
+
+class _Taken:
+    """A pack that was taken on, and whether its message was sent, once that is known."""
+
+    def __init__(self, *, after: str) -> None:
+        self.after = after
+        self.sent = False
+        self.known = asyncio.Event()
+
+    def tell(self, *, sent: bool) -> None:
+        """Say so."""
+        self.sent = sent
+        self.known.set()
+
+
+class Round:
+    """One invocation's time."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        settings: Settings,
+        deadline_ms: int,
+        ending: Ending,
+    ) -> None:
+        self._clock = clock
+        self._settings = settings
+        self._ending = ending
+        reserve_s = settings.fetch_total_s + settings.apply_reserve_s
+        self._reserve_ms = round(reserve_s * 1000)
+        self._latest_ms = deadline_ms - self._reserve_ms
+        self._take: Callable[[Pack], Coroutine[None, None, None]] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._ends: dict[str, int] = {}
+        self._taken: dict[str, _Taken] = {}
+
+    def until_ms(self, crawl_id: str, *, long: bool) -> int:
+        """When the last request of a pack that comes now may start."""
+        now_ms = self._clock.now_ms()
+        if not long:
+            return min(self._latest_ms, now_ms + round(self._settings.wait_s_max * 1000))
+        return min(self._latest_ms, self._end_ms(crawl_id))
+
+    def _end_ms(self, crawl_id: str) -> int:
+        """When the crawl's round ends: rounds of different crawls do not end at once.
+
+        An invocation takes part in one round of a crawl. Otherwise it would go on with the few
+        hosts it has for as long as it may, while others do the same with theirs.
+        """
+        known_ms = self._ends.get(crawl_id)
+        if known_ms is not None:
+            return known_ms
+        now_ms = self._clock.now_ms()
+        length_ms = round(self._settings.round_s * 1000)
+        phase_ms = zlib.crc32(crawl_id.encode()) % length_ms
+        past_ms = (now_ms + LEAST_MS - phase_ms) % length_ms
+        end_ms = self._ends[crawl_id] = now_ms + LEAST_MS - past_ms + length_ms
+        return end_ms
+
+    @property
+    def open(self) -> bool:
+        """Whether packs are taken on."""
+        return self._take is not None and not self._ending.resting
+
+    def goes_on(self, crawl_id: str) -> bool:
+        """Whether a pack of a crawl would be taken on now."""
+        left_ms = self.until_ms(crawl_id, long=True) - self._clock.now_ms()
+        return self.open and left_ms >= LEAST_MS and self.copy_delay_s(crawl_id) <= COPY_S_MAX
+
+    def copy_delay_s(self, crawl_id: str) -> int:
+        """How long the message of a pack that is taken on is held back: until that is done with."""
+        left_ms = self.until_ms(crawl_id, long=True) - self._clock.now_ms()
+        return ceil((max(left_ms, 0) + self._reserve_ms) / 1000)
+
+    def rest_s(self, crawl_id: str) -> int:
+        """How long what comes too late to be taken on waits: until the round ends, for the others.
+
+        One that did not would begin the next round alone.
+        """
+        left_ms = self._end_ms(crawl_id) - self._clock.now_ms()
+        return ceil(left_ms / 1000) if self.open and 0 < left_ms < LEAST_MS else 0
+
+    def take_on(self, pack: Pack, *, after: str = "") -> None:
+        """Begin a pack, unless it was begun in this invocation before.
+
+        Its message has been sent; or it is yet to be, by the pack `after` which it comes.
+        """
+        taken = self._taken.get(pack.id)
+        if taken is None:
+            if not self.open:
+                return
+            taken = self._taken[pack.id] = _Taken(after=after)
+            self._start(pack)
+        if not after:
+            taken.tell(sent=True)
+
+    def has_taken(self, pack: Pack) -> bool:
+        """Whether a pack was taken on."""
+        return pack.id in self._taken
+
+    async def is_sent(self, pack_id: str) -> bool:
+        """Whether a pack has a message that would go on with it, once that is known.
+
+        What was taken on before must not do what only its message would do again.
+        """
+        taken = self._taken.get(pack_id)
+        if taken is None:
+            return True
+        await taken.known.wait()
+        return taken.sent
+
+    def ended(self, pack_id: str) -> None:
+        """Note that a pack was processed, as far as that goes now: it sends no more messages."""
+        for taken in self._taken.values():
+            if taken.after == pack_id:
+                taken.tell(sent=taken.sent)
+
+    def _start(self, pack: Pack) -> None:
+        assert self._take is not None  # noqa: S101 - else it is not open
+        self._tasks.append(asyncio.create_task(self._take(pack)))
+
+    async def run(
+        self, first: Awaitable[None], take: Callable[[Pack], Coroutine[None, None, None]]
+    ) -> None:
+        """Do what the batch holds, and what is taken on meanwhile."""
+        self._take = take
+        try:
+            await first
+            while self._tasks:
+                await self._tasks[-1]
+                self._tasks = [task for task in self._tasks if not task.done()]
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)

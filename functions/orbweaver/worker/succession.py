@@ -1,0 +1,231 @@
+"""Which pack of a host is out: the others of its crawl wait in its backlog.
+
+    ahead   begin the next pack while what this one fetched is still to be written
+    send    what it led to: have packs wait, leave its place, have the next one out
+    tend    the same for a pack that is committed and stands there again, or is given up
+
+`send` is repeated by every later delivery of that pack, until it is noted as sent
+(frontier/backlog.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+
+from orbweaver.frontier.backlog import (
+    Backlog,
+    Beginning,
+    WaitingPack,
+    host_to_wait_for,
+    waiting_of,
+)
+from orbweaver.frontier.envelope import Newer
+from orbweaver.frontier.journal import Ledger, OutgoingPack
+from orbweaver.frontier.messages import Pack, SeedsMessage, decode
+from orbweaver.frontier.queues import Queue
+from orbweaver.model.crawl import Crawl, State
+from orbweaver.model.errors import StoredNewer, Transient
+from orbweaver.model.ports import Clock
+from orbweaver.model.url import host_of
+from orbweaver.worker.rounds import Round
+
+# Packs of a crawl that is over, which are given up together.
+GIVEN_UP_AT_ONCE = 50
+DELAY_S_MAX = 900
+# The least that returning takes: such a pack may go on at once.
+SOON_S = 1
+TRIES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackPlace:
+    """Where a pack comes from: its host, and its place there; of most, nowhere."""
+
+    host: str = ""
+    place: str = ""
+
+
+NOWHERE = PackPlace()
+
+
+def standing_of(message: Pack | SeedsMessage) -> PackPlace:
+    """Say where a message comes from."""
+    if not isinstance(message, Pack) or not message.place:
+        return NOWHERE
+    return PackPlace(host=host_of(message.targets[0].url), place=message.place)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Beginner:
+    """In whose name a pack is out, the first of `names`; what is out in another one is its, too.
+
+    It begins where none is out until `unsent` is noted as sent. Without that, only where it has
+    written that itself: another delivery may have done so, and be acknowledged.
+    """
+
+    names: tuple[str, ...]
+    unsent: str = ""
+    round_: Round | None = None
+    least_s: int = 0
+
+
+class Succession:
+    """Puts packs in backlogs and takes the next."""
+
+    def __init__(self, *, backlog: Backlog, queue: Queue, clock: Clock) -> None:
+        self._backlog = backlog
+        self._queue = queue
+        self._clock = clock
+
+    async def ahead(self, crawl: Crawl, pack: Pack, round_: Round) -> None:
+        """Begin the next pack of a host, as all of this one was asked for.
+
+        That writes nothing: until the message of the next one is sent, that of this pack answers
+        for it.
+        """
+        if not pack.place or not round_.goes_on(crawl.id):
+            return
+        line = await self._backlog.look(crawl.id, host_of(pack.targets[0].url), pack.place)
+        if line.first is None or (line.out not in ("", pack.place) and not round_.has_taken(pack)):
+            return
+        following = self._outgoing(line.first)
+        if following.delay_s <= SOON_S:
+            round_.take_on(following.pack, after=pack.id)
+
+    async def send(
+        self,
+        crawl: Crawl,
+        ledger: Ledger,
+        outgoing: Sequence[OutgoingPack],
+        standing: PackPlace,
+        round_: Round | None = None,
+    ) -> bool:
+        """Send packs or have them wait, and the next of their hosts follow.
+
+        Whether that is to be noted, so that no later delivery does it again.
+        """
+        waiting = self._waiting(crawl, outgoing)
+        direct = [one for one in outgoing if not _waits(crawl, one)]
+        if direct:
+            await self._queue.send(direct, express=crawl.express)
+        for host, packs in waiting.items():
+            await self._backlog.put(crawl.id, host, packs)
+        if standing.place:
+            await self._backlog.leave(crawl.id, standing.host, standing.place, ledger.pack)
+        names = (ledger.pack, _copy(ledger.pack))
+        hosts = [*waiting, *filter(None, [standing.host])]
+        for host, least_s in _free_s(outgoing, hosts).items():
+            beginner = _Beginner(names=names, unsent=ledger.pack, round_=round_, least_s=least_s)
+            await self._begin(crawl, host, beginner)
+        return bool(outgoing) or bool(standing.place)
+
+    def _waiting(
+        self, crawl: Crawl, outgoing: Sequence[OutgoingPack]
+    ) -> dict[str, list[WaitingPack]]:
+        """Sort out the packs that wait, by host."""
+        now_ms = self._clock.now_ms()
+        waiting: dict[str, list[WaitingPack]] = {}
+        for one in outgoing:
+            host = _waits(crawl, one)
+            if host is not None:
+                waiting.setdefault(host, []).append(waiting_of(one, now_ms))
+        return waiting
+
+    async def tend(self, crawl: Crawl, pack_id: str, standing: PackPlace) -> None:
+        """Leave a place, if it is there, and have the next one out.
+
+        Another delivery may have had a committed pack wait once more; or it is a dead letter.
+        """
+        if not standing.place:
+            return
+        name = _copy(pack_id)
+        if await self._backlog.get(crawl.id, standing.host, standing.place) is not None:
+            await self._backlog.leave(crawl.id, standing.host, standing.place, name)
+        await self._begin(crawl, standing.host, _Beginner(names=(name,)))
+
+    async def _begin(self, crawl: Crawl, host: str, beginner: _Beginner) -> None:
+        """Have the first pack of a host out, if none is; what it began with before, send again."""
+        name, refused = beginner.names[0], -1
+        for _ in range(TRIES):
+            line = await self._backlog.look(crawl.id, host)
+            mine = line.by in beginner.names
+            if line.out and mine:
+                found = await self._backlog.get(crawl.id, host, line.out)
+            elif line.out or line.edits == refused or not (beginner.unsent or mine):
+                return  # or another delivery has done it meanwhile
+            else:
+                found = line.first
+                if found is None and beginner.unsent:
+                    return
+                beginning = Beginning(
+                    crawl=crawl.id,
+                    host=host,
+                    edits=line.edits,
+                    place="" if found is None else found.place,
+                    by="" if found is None else name,
+                    unsent=beginner.unsent,
+                )
+                if not await self._backlog.begin(beginning):
+                    found, refused = None, line.edits
+            if found is not None:
+                await self._send(crawl, found, beginner.round_, beginner.least_s)
+                return
+        raise Transient(f"what is out of {host} was changed {TRIES} times")
+
+    async def leave(self, pack: Pack) -> None:
+        """Leave a pack's place: it is done with."""
+        await self._backlog.leave(pack.crawl, host_of(pack.targets[0].url), pack.place)
+
+    async def behind(self, pack: Pack) -> tuple[Pack, ...]:
+        """Read some of the packs that wait for a pack's host."""
+        host = host_of(pack.targets[0].url)
+        found = await self._backlog.standing(pack.crawl, host, GIVEN_UP_AT_ONCE)
+        return tuple(self._outgoing(one).pack for one in found)
+
+    async def _send(
+        self, crawl: Crawl, found: WaitingPack, round_: Round | None, least_s: int = 0
+    ) -> None:
+        outgoing = self._outgoing(found)
+        delay_s = max(outgoing.delay_s, least_s)
+        taken = False
+        if round_ is not None:
+            soon = delay_s <= SOON_S and round_.goes_on(crawl.id)
+            taken = soon or round_.has_taken(outgoing.pack)
+            held_s = round_.copy_delay_s(crawl.id) if taken else round_.rest_s(crawl.id)
+            delay_s = max(delay_s, held_s)
+        await self._queue.send([replace(outgoing, delay_s=delay_s)], express=crawl.express)
+        if taken and round_ is not None:
+            round_.take_on(outgoing.pack)
+
+    def _outgoing(self, found: WaitingPack) -> OutgoingPack:
+        pack = decode(found.body)
+        if isinstance(pack, Newer):
+            raise StoredNewer(pack.said)
+        if not isinstance(pack, Pack):
+            raise TypeError(f"no pack waits at {found.place}")
+        wait_s = max(0, found.due_ms - self._clock.now_ms()) / 1000
+        return OutgoingPack(pack=pack, delay_s=min(ceil(wait_s), DELAY_S_MAX))
+
+
+def _waits(crawl: Crawl, outgoing: OutgoingPack) -> str | None:
+    """Name the host that a pack waits for; None for one that goes by the queue."""
+    # What a crawl that is over still sends is only dropped.
+    waits = crawl.delay_ms and crawl.state is not State.FINISHED
+    return host_to_wait_for(outgoing) if waits else None
+
+
+def _free_s(outgoing: Sequence[OutgoingPack], hosts: Sequence[str]) -> dict[str, int]:
+    """In how many seconds hosts are free at the soonest, as the URLs that return to them say."""
+    free_s = dict.fromkeys(hosts, 0)
+    for one in outgoing:
+        host = host_to_wait_for(one)
+        if host in free_s and one.delay_s > SOON_S:
+            free_s[host] = max(free_s[host], one.delay_s)
+    return free_s
+
+
+def _copy(pack_id: str) -> str:
+    """Name a delivery of a pack that finds it committed, or gives it up."""
+    return f"copy/{pack_id}"

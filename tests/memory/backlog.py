@@ -1,0 +1,67 @@
+"""Backlogs of hosts in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from orbweaver.frontier.backlog import Beginning, Line, WaitingPack
+from tests.memory.world import Gated, write_line
+
+
+class MemoryBacklog(Gated):
+    """Packs that wait for their hosts."""
+
+    async def put(self, crawl: str, host: str, waiting: Sequence[WaitingPack]) -> None:
+        """See the port."""
+        for one in waiting:
+            await self._do(
+                "backlog.put",
+                lambda one=one: self._world.backlog[crawl, host].setdefault(one.place, one),  # type: ignore[misc]
+            )
+
+    async def look(self, crawl: str, host: str, own: str = "") -> Line:
+        """See the port."""
+        return await self._do("backlog.look", lambda: self._look(crawl, host, own))
+
+    async def begin(self, beginning: Beginning) -> bool:
+        """See the port."""
+
+        def transact() -> bool:
+            world, key = self._world, (beginning.crawl, beginning.host)
+            ledger = world.ledgers.get(beginning.unsent)
+            if world.out[key].edits != beginning.edits or (ledger and ledger.sent):
+                return False
+            write_line(world, beginning)
+            return True
+
+        return await self._do("backlog.begin", transact)
+
+    async def get(self, crawl: str, host: str, place: str) -> WaitingPack | None:
+        """See the port."""
+        return await self._do("backlog.get", lambda: self._world.backlog[crawl, host].get(place))
+
+    async def leave(self, crawl: str, host: str, place: str, by: str = "") -> None:
+        """See the port."""
+
+        def clear() -> None:
+            line = self._world.out[crawl, host]
+            if line.out == place:
+                self._world.out[crawl, host] = Line(edits=line.edits + 1, by=by)
+
+        await self._do("backlog.clear", clear)
+        await self._do("backlog.leave", lambda: self._world.backlog[crawl, host].pop(place, None))
+
+    async def standing(self, crawl: str, host: str, count_max: int) -> tuple[WaitingPack, ...]:
+        """See the port."""
+        places = self._world.backlog[crawl, host]
+        read = await self._do("backlog.look", lambda: [places[one] for one in sorted(places)])
+        return tuple(read[:count_max])
+
+    def _look(self, crawl: str, host: str, own: str) -> Line:
+        places, line = self._world.backlog[crawl, host], self._world.out[crawl, host]
+        waits = sorted(places.keys() - {line.out, own})
+        seen = tuple(places[place] for place in waits)
+        self._world.looked.setdefault((crawl, host, line.edits), seen)
+        first = seen[0] if seen else None
+        return replace(line, out=line.out if line.out in places else "", first=first)

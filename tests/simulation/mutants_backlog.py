@@ -1,0 +1,150 @@
+"""Breaks of backlogs: what waits, what is out, and what follows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.frontier import backlog as values
+from orbweaver.frontier.journal import Ledger, outbox
+from orbweaver.frontier.messages import Pack, decode, encode
+from orbweaver.worker import apply_journal, batch, succession
+from orbweaver.worker.pack import Delivery
+from tests.memory.backlog import MemoryBacklog
+from tests.simulation.mutant import cancelled, mutants
+from tests.simulation.mutants_budgets import limiting
+
+if TYPE_CHECKING:
+    from tests.simulation.scenario import Scenario
+
+SUCCESSION = succession.Succession
+
+
+def polite(plan: Scenario) -> bool:
+    """Take those with a crawl that has a delay."""
+    return any(crawl.delay_ms for crawl in plan.crawls)
+
+
+def polite_and_cancelled(plan: Scenario) -> bool:
+    """Take those with a crawl that has a delay, and one that is cancelled."""
+    return polite(plan) and cancelled(plan)
+
+
+async def _last_lost(self: Any, crawl: str, host: str, waiting: Any) -> None:
+    """Put all packs but the last of several."""
+    await _WHOLE_PUT(self, crawl, host, waiting[: max(1, len(waiting) - 1)])
+
+
+async def _nothing_out(self: Any, crawl: str, host: str, own: str = "") -> Any:
+    """Look at a backlog, and take nothing for out."""
+    line = await _WHOLE_LOOK(self, crawl, host, own)
+    return replace(line, out="", by="")
+
+
+async def _put_before(
+    self: Any, crawl: Any, pack_id: str, journal: Any, won: Any, *rest: Any
+) -> Any:
+    """Have packs wait before the commit that they follow from."""
+    places = [place for place, one in enumerate(journal.candidates) if one.url in won]
+    ledger = Ledger(pack=pack_id, children=tuple(places))
+    outgoing = outbox(pack_id, crawl.id, journal, ledger)
+    await self.succession.send(crawl, ledger, outgoing, succession.NOWHERE)
+    return await _WHOLE_COMMIT(self, crawl, pack_id, journal, won, *rest)
+
+
+async def _last_first(self: Any, crawl: str, host: str, own: str = "") -> Any:
+    """Look at a backlog from its end."""
+    line = await _WHOLE_LOOK(self, crawl, host, own)
+    places = self._world.backlog[crawl, host]
+    waits = sorted(places.keys() - {line.out, own})
+    return replace(line, first=places[waits[-1]] if waits else None)
+
+
+def _by_age(pack: Pack) -> Pack:
+    """Give a pack a place that does not go by its depth."""
+    express = any(target.express for target in pack.targets)
+    return replace(pack, place=f"{0 if express else 1}.{pack.at_ms:014}.{pack.id}")
+
+
+def _without_priority(pack: Pack) -> Pack:
+    """Give a pack a place that does not go by what goes past others."""
+    depth = min(target.depth for target in pack.targets)
+    return replace(pack, place=f"1.{depth:06}.{pack.at_ms:014}.{pack.id}")
+
+
+def _uncounted(outgoing: Any, now_ms: int) -> Any:
+    """Have a pack wait that forgets which of its URLs were counted."""
+    waiting = _WHOLE_WAITING(outgoing, now_ms)
+    pack = decode(waiting.body)
+    assert isinstance(pack, Pack)
+    targets = tuple(replace(target, counted=False) for target in pack.targets)
+    return replace(waiting, body=encode(replace(pack, targets=targets)))
+
+
+async def _nothing(*_: Any, **__: Any) -> None:
+    return None
+
+
+async def _without_a_message(
+    self: Any, crawl: Any, found: Any, round_: Any, least_s: int = 0
+) -> None:
+    """Take a pack on whose message was not sent."""
+    if round_ is not None and round_.goes_on(crawl.id):
+        round_.take_on(self._outgoing(found).pack)
+    else:
+        await _WHOLE_SEND(self, crawl, found, round_, least_s)
+
+
+async def _not_sent_again(self: Any, crawl: Any, host: str, beginner: Any) -> None:
+    """Do not send again what an earlier delivery began with."""
+    line = await self._backlog.look(crawl.id, host)
+    if line.by not in beginner.names:
+        await _WHOLE_BEGINNING(self, crawl, host, beginner)
+
+
+async def _in_one_name(self: Any, crawl: Any, host: str, beginner: Any) -> None:
+    """Take what a copy of a pack began with for another one's."""
+    await _WHOLE_BEGINNING(self, crawl, host, replace(beginner, names=beginner.names[:1]))
+
+
+async def _unrecalled(self: Any, pack: Any, round_: Any) -> Any:
+    """Take a pack on without looking whether it is committed."""
+    delivery = Delivery(id=pack.id, body=encode(pack), receives=1, early=True)
+    return await self._guarded(delivery, pack, {}, round_)
+
+
+_WHOLE_PUT = MemoryBacklog.__dict__["put"]
+_WHOLE_LOOK = MemoryBacklog.__dict__["look"]
+_WHOLE_BEGIN = MemoryBacklog.__dict__["begin"]
+_WHOLE_COMMIT = apply_journal.JournalApplier.__dict__["_commit"]
+_WHOLE_BEGINNING = SUCCESSION.__dict__["_begin"]
+_WHOLE_SEND = SUCCESSION.__dict__["_send"]
+_WHOLE_WAITING = values.waiting_of
+APPLIER = apply_journal.JournalApplier
+
+MUTANTS = (
+    mutants(
+        ("a waiting pack lost", MemoryBacklog, "put", _last_lost),
+        ("a waiting pack taken twice", MemoryBacklog, "look", _nothing_out),
+        ("packs wait before the commit", APPLIER, "_commit", _put_before),
+        ("the last is taken first", MemoryBacklog, "look", _last_first),
+        ("depth left out of the order", values, "placed", _by_age),
+        ("priority lost in the backlog", values, "placed", _without_priority),
+        ("a place never left", MemoryBacklog, "leave", _nothing),
+        ("begun by a copy, and by nobody", SUCCESSION, "_begin", _in_one_name),
+        ("what was begun not sent again", SUCCESSION, "_begin", _not_sent_again),
+        ("what is out not read", MemoryBacklog, "get", _nothing),
+        ("taken on without a message", SUCCESSION, "_send", _without_a_message),
+        ("taken on though it is committed", batch.Worker, "take_on", _unrecalled),
+        ("a copy leaves its place to others", SUCCESSION, "tend", _nothing),
+        where=polite,
+    )
+    + mutants(
+        ("a backlog outlives its crawl", APPLIER, "_give_up", _nothing),
+        where=polite_and_cancelled,
+    )
+    + mutants(
+        ("a waiting URL counted again", succession, "waiting_of", _uncounted),
+        where=limiting("host_pages_max"),
+    )
+)

@@ -1,0 +1,70 @@
+"""How long an invocation goes on, and what it takes on."""
+
+from __future__ import annotations
+
+from orbweaver.frontier.messages import Pack
+from orbweaver.model.settings import Settings
+from orbweaver.worker.ending import Ending
+from orbweaver.worker.rounds import LEAST_MS, Round
+from tests.memory import ManualClock
+from tests.unit.stage import CRAWL, NOW_MS, pack_of
+
+SETTINGS = Settings()
+ROUND_MS = round(SETTINGS.round_s * 1000)
+ENOUGH_MS = 900_000
+
+
+async def _none(_pack: Pack) -> None:
+    """Take nothing on."""
+
+
+async def _begun(clock: ManualClock, ending: Ending | None = None) -> Round:
+    """Begin an invocation."""
+    round_ = Round(
+        clock=clock,
+        settings=SETTINGS,
+        deadline_ms=clock.at_ms + ENOUGH_MS,
+        ending=ending or Ending(),
+    )
+    await round_.run(_none(pack_of()), _none)
+    return round_
+
+
+async def test_rounds_end_at_the_same_moment_whenever_they_began() -> None:
+    """A moment of the clock, another one for each crawl, and never right after it began."""
+    ends = set()
+    for began_ms in range(0, ROUND_MS, 5_000):
+        clock = ManualClock(NOW_MS + began_ms)
+        end_ms = (await _begun(clock)).until_ms(CRAWL.id, long=True)
+        assert LEAST_MS <= end_ms - clock.at_ms <= ROUND_MS + LEAST_MS
+        ends.add(end_ms % ROUND_MS)
+    assert len(ends) == 1
+    other_ms = (await _begun(ManualClock(NOW_MS))).until_ms("another", long=True)
+    assert other_ms % ROUND_MS not in ends
+
+
+async def test_an_invocation_takes_part_in_one_round() -> None:
+    """Once its round is over it takes nothing on: what is left gathers with all else."""
+    clock = ManualClock(NOW_MS)
+    round_ = await _begun(clock)
+    end_ms = round_.until_ms(CRAWL.id, long=True)
+    assert round_.goes_on(CRAWL.id)
+    clock.at_ms = end_ms + 500
+    assert round_.until_ms(CRAWL.id, long=True) == end_ms
+    assert not round_.goes_on(CRAWL.id)
+    assert round_.rest_s(CRAWL.id) == 0
+
+
+async def test_what_comes_too_late_to_be_taken_on_rests_until_the_end() -> None:
+    """In the last seconds of a round, its next one is waited for; a worker that ends does not."""
+    clock, ending = ManualClock(NOW_MS), Ending()
+    round_ = await _begun(clock, ending)
+    end_ms = round_.until_ms(CRAWL.id, long=True)
+    clock.at_ms = end_ms - LEAST_MS
+    assert round_.goes_on(CRAWL.id)
+    assert round_.rest_s(CRAWL.id) == 0
+    clock.at_ms = end_ms - 1_200
+    assert not round_.goes_on(CRAWL.id)
+    assert round_.rest_s(CRAWL.id) == 2
+    ending.tell()
+    assert round_.rest_s(CRAWL.id) == 0

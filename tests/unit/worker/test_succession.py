@@ -1,0 +1,210 @@
+"""Which pack of a host is out, and when the next one is sent."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from orbweaver.frontier.backlog import placed, waiting_of
+from orbweaver.frontier.journal import Ledger, OutgoingPack
+from orbweaver.frontier.messages import Pack, child_id, decode
+from orbweaver.model.settings import Settings
+from orbweaver.worker.ending import Ending
+from orbweaver.worker.rounds import Round
+from orbweaver.worker.succession import NOWHERE, Succession, standing_of
+from tests.memory import ManualClock, MemoryBacklog, MemoryPacks, MemoryQueue, World
+from tests.unit.stage import CRAWL, NOW_MS, ROOT, SITE, pack_of
+
+POLITE = replace(CRAWL, delay_ms=1_000)
+DEADLINE_MS = NOW_MS + 900_000
+
+
+class Host:
+    """A host with packs, and what was sent and taken on of them."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock(NOW_MS)
+        self.world = World()
+        self.succession = Succession(
+            backlog=MemoryBacklog(self.world), queue=MemoryQueue(self.world), clock=self.clock
+        )
+        self.taken_on: list[Pack] = []
+
+    async def put(self, *packs: Pack) -> None:
+        """Have packs wait; the first of them is out."""
+        outgoing = [OutgoingPack(pack=pack) for pack in packs]
+        ledger = Ledger(pack=ROOT, children=())
+        assert await self.succession.send(POLITE, ledger, outgoing, NOWHERE)
+
+    async def end(self, pack: Pack, *outgoing: OutgoingPack, round_: Round | None = None) -> Ledger:
+        """Commit a pack that was out, and send what comes of it."""
+        ledger = Ledger(pack=pack.id, children=())
+        await MemoryPacks(self.world).commit(POLITE, ledger, {})
+        assert await self.succession.send(
+            POLITE, ledger, outgoing, standing_of(placed(pack)), round_
+        )
+        return ledger
+
+    async def round(self) -> Round:
+        """Begin an invocation."""
+        round_ = Round(
+            clock=self.clock, settings=Settings(), deadline_ms=DEADLINE_MS, ending=Ending()
+        )
+
+        async def nothing() -> None:
+            """Nothing is delivered."""
+
+        async def take(pack: Pack) -> None:
+            self.taken_on.append(pack)
+
+        await round_.run(nothing(), take)
+        return round_
+
+    @property
+    def sent(self) -> list[tuple[str, int]]:
+        """Ids of packs that were sent, and for how long they are held back."""
+        packs = [(decode(mail.body), mail.delay_s) for mail in self.world.sent]
+        return [(pack.id, delay_s) for pack, delay_s in packs if isinstance(pack, Pack)]
+
+    @property
+    def ids(self) -> list[str]:
+        """Ids of packs that were sent."""
+        return [pack_id for pack_id, _ in self.sent]
+
+
+def packs(count: int) -> list[Pack]:
+    """Packs of the site, one younger than the other."""
+    return [
+        replace(pack_of(f"{SITE}/{place}", pack=child_id(ROOT, place)), at_ms=NOW_MS + place)
+        for place in range(count)
+    ]
+
+
+async def test_a_pack_of_several_hosts_waits_for_the_first() -> None:
+    """It is asked for in its turn there, so that it does not take the slots of what is out."""
+    host, (one, other) = Host(), packs(2)
+    mixed = replace(other, targets=(*other.targets, *pack_of("https://b.example/").targets))
+    await host.put(one, mixed)
+    assert host.sent == [(one.id, 0)]
+
+
+async def test_the_next_is_sent_again_by_a_copy_that_was_not_noted() -> None:
+    """The backlog says who began it; once that pack is noted as sent, nothing is sent."""
+    host, (one, other, third) = Host(), packs(3)
+    await host.put(one, other, third)
+    ledger, standing = await host.end(one), standing_of(placed(one))
+    assert await host.succession.send(POLITE, ledger, (), standing)
+    assert host.ids == [one.id, other.id, other.id]
+    await host.end(other)
+    # What it began is done with, and has begun the next in its turn.
+    assert await host.succession.send(POLITE, ledger, (), standing)
+    await host.succession.tend(POLITE, one.id, standing)
+    assert host.ids == [one.id, other.id, other.id, third.id]
+
+
+async def test_what_waits_last_leaves_nothing_out() -> None:
+    """What is put afterwards begins at once."""
+    host, (one, other) = Host(), packs(2)
+    await host.put(one)
+    await host.end(one)
+    await host.put(other)
+    assert host.ids == [one.id, other.id]
+
+
+async def test_a_late_delivery_begins_nothing_that_none_would_send() -> None:
+    """Of two deliveries of a message the one that ends has it acknowledged."""
+    host, (one, other) = Host(), packs(2)
+    await host.put(one)
+    ledger = await host.end(one)
+    await MemoryPacks(host.world).sent(one.id)
+    await host.put(other)
+    await MemoryBacklog(host.world).leave(POLITE.id, SITE, placed(other).place)
+    await MemoryBacklog(host.world).put(POLITE.id, SITE, [waiting_of(OutgoingPack(pack=other), 0)])
+    await host.succession.send(POLITE, ledger, (), standing_of(placed(one)))
+    assert host.ids == [one.id, other.id]
+
+
+async def test_a_copy_that_waits_once_more_is_let_go() -> None:
+    """A pack is put again after its commit, by a late delivery of the one that found it."""
+    host, (one, other) = Host(), packs(2)
+    await host.put(one)
+    await host.end(one)
+    await host.put(one, other)
+    assert host.ids == [one.id, one.id], "it goes out a second time"
+    await host.succession.tend(POLITE, one.id, standing_of(placed(one)))
+    assert host.ids == [one.id, one.id, other.id]
+
+
+async def test_a_dead_letter_does_not_hold_its_host_up() -> None:
+    """The next pack is out; what is sent back later may send it again, and no other."""
+    host, (one, other) = Host(), packs(2)
+    await host.put(one, other)
+    await host.succession.tend(POLITE, one.id, standing_of(placed(one)))
+    assert host.ids == [one.id, other.id]
+    await host.end(one)
+    assert host.ids == [one.id, other.id, other.id]
+
+
+@pytest.mark.parametrize(("delay_s", "held_s"), [(1, 0), (20, 20)])
+async def test_no_pack_is_sent_before_its_host_is_free(delay_s: int, held_s: int) -> None:
+    """URLs that return after a while say how long that is, also for packs that did not ask."""
+    host, (one, other) = Host(), packs(2)
+    await host.put(one, other)
+    again = pack_of(f"{SITE}/0", pack=child_id(one.id, 0))
+    returns = OutgoingPack(pack=replace(again, at_ms=NOW_MS + 1), delay_s=delay_s)
+    await host.end(one, returns)
+    assert host.sent == [(one.id, 0), (other.id, held_s)]
+
+
+async def test_the_next_pack_is_taken_on_and_its_message_held_back() -> None:
+    """The message is there before the pack is begun, and comes after the round."""
+    host, (one, other) = Host(), packs(2)
+    await host.put(one, other)
+    round_ = await host.round()
+    left_ms = round_.until_ms(POLITE.id, long=True) - host.clock.now_ms()
+    await host.end(one, round_=round_)
+    await asyncio.sleep(0)
+    assert host.taken_on == [placed(other)]
+    ((_, held_s),) = host.sent[1:]
+    assert held_s * 1000 >= left_ms + Settings().fetch_total_s * 1000
+
+
+async def test_the_next_pack_is_begun_before_the_commit_and_once() -> None:
+    """Nothing is sent for it until then; afterwards its message is held back as well."""
+    host, (one, other, third) = Host(), packs(3)
+    await host.put(one, other, third)
+    round_ = await host.round()
+    await host.succession.ahead(POLITE, placed(one), round_)
+    await host.succession.ahead(POLITE, placed(other), round_)
+    await asyncio.sleep(0)
+    assert host.taken_on == [placed(other), placed(third)]
+    assert host.ids == [one.id]
+    host.clock.at_ms = round_.until_ms(POLITE.id, long=True) + 1_000
+    await host.end(one, round_=round_)
+    await asyncio.sleep(0)
+    assert len(host.taken_on) == 2
+    assert host.ids == [one.id, other.id]
+    assert host.sent[1][1] >= Settings().fetch_total_s, "its last request may be under way"
+
+
+async def test_a_pack_that_is_not_out_begins_no_other() -> None:
+    """A late copy would ask for what another worker has in work."""
+    host, (one, other, third) = Host(), packs(3)
+    await host.put(one, other, third)
+    await host.end(one)
+    await host.succession.ahead(POLITE, placed(one), await host.round())
+    await asyncio.sleep(0)
+    assert not host.taken_on
+
+
+async def test_what_comes_late_in_a_round_waits_for_its_end() -> None:
+    """It begins the next round with what the others leave, not alone and before them."""
+    host, (one, other) = Host(), packs(2)
+    await host.put(one, other)
+    round_ = await host.round()
+    host.clock.at_ms = round_.until_ms(POLITE.id, long=True) - 1_500
+    await host.end(one, round_=round_)
+    assert host.sent == [(one.id, 0), (other.id, 2)]
+    assert not host.taken_on
