@@ -8,6 +8,7 @@ Decides for all workers together by items of the `hosts` table, through its port
     robots_escapes  what percent-escapes in them mean
     robots_cache    robots.txt, fetched and kept
     pacer           waiting for slots
+    host_load       how many requests at once it stands
     host_health     rebuffs, silence, recovery
     ports           the store of hosts
 """

@@ -5,13 +5,15 @@
   request tries it (`politeness/pacer.py` takes the turn), and further ones follow or the next block
   does.
 
-How long answers take is known to each container for itself, and sets the pace of the next ones.
+How long answers take is known to each container for itself. It sets the pace of the next ones and,
+where a crawl has no delay, how many requests are made at once (`politeness/host_load.py`).
 An answer costs nothing here unless the host was in trouble. A note that cannot be written is lost:
 the next answer brings another. The rules: `politeness/host_schedule.py`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.model.errors import Transient
 from orbweaver.model.ports import Clock
+from orbweaver.politeness.host_load import Load, load_after, places_of
 from orbweaver.politeness.host_schedule import Host, block_until_ms, pace_of
 
 if TYPE_CHECKING:
@@ -28,8 +31,9 @@ if TYPE_CHECKING:
     from orbweaver.politeness.ports import Hosts
 
 _log = logging.getLogger(__name__)
-# Hosts whose pace is remembered.
+# Hosts whose pace and load are remembered.
 PACES_MAX = 4_096
+_UNKNOWN = (0, Load())
 
 
 class HostHealth:
@@ -39,17 +43,25 @@ class HostHealth:
         self._hosts = hosts
         self._clock = clock
         self._random = random
-        self._paces: OrderedDict[str, int] = OrderedDict()
+        self._known: OrderedDict[str, tuple[int, Load]] = OrderedDict()
 
     def heard(self, host: str, latency_ms: int, *, well: bool) -> None:
         """Note how long an answer took, or none."""
-        self._paces[host] = pace_of(self._paces.pop(host, 0), latency_ms, well=well)
-        if len(self._paces) > PACES_MAX:
-            self._paces.popitem(last=False)
+        pace_ms, load = self._known.pop(host, _UNKNOWN)
+        self._known[host] = (
+            pace_of(pace_ms, latency_ms, well=well),
+            load_after(load, latency_ms, self._clock.now_ms(), well=well),
+        )
+        if len(self._known) > PACES_MAX:
+            self._known.popitem(last=False)
 
     def pace_ms(self, host: str) -> int:
         """How long a host takes, as far as this container knows."""
-        return self._paces.get(host, 0)
+        return self._known.get(host, _UNKNOWN)[0]
+
+    def places(self, host: str, most: int) -> int:
+        """How many requests at once a host is asked with, of at most so many."""
+        return places_of(self._known.get(host, _UNKNOWN)[1], most)
 
     async def suffered(self, host: str, *, probe: bool) -> None:
         """Note that a host did not answer, or kept us out."""
@@ -78,6 +90,29 @@ class HostHealth:
             state: Host = await self._hosts.look(host)
             left_ms = max(0, state.blocked_until_ms - self._clock.now_ms())
         return left_ms / 1000
+
+
+class Places(asyncio.Semaphore):
+    """Places at a host, of which some are withheld while it is slow: those that are released."""
+
+    def __init__(self, health: HostHealth, host: str, most: int) -> None:
+        self._health, self._host, self._most = health, host, most
+        self._withheld = self._wanted()
+        super().__init__(most - self._withheld)
+
+    def release(self) -> None:
+        """Give a place back; it and those that were withheld may be taken as the host allows."""
+        wanted = self._wanted()
+        if self._withheld < wanted:
+            self._withheld += 1
+            return
+        super().release()
+        while self._withheld > wanted:
+            self._withheld -= 1
+            super().release()
+
+    def _wanted(self) -> int:
+        return self._most - self._health.places(self._host, self._most)
 
 
 @contextmanager

@@ -42,7 +42,7 @@ from orbweaver.model.target import Target, TargetKind, next_attempt
 from orbweaver.model.url import host_of
 from orbweaver.model.user_agent import Identity, identity_of
 from orbweaver.parsing.sniffing import ANY_TYPE, HTML_TYPES
-from orbweaver.politeness.host_health import HostHealth
+from orbweaver.politeness.host_health import HostHealth, Places
 from orbweaver.politeness.host_schedule import delay_of, is_down
 from orbweaver.politeness.pacer import Pacer, Turn
 from orbweaver.politeness.robots_cache import Deferred, RobotsKeeper, RobotsUnreachable
@@ -152,7 +152,7 @@ class PackFetcher:
         self._cookies: Cookies | None = None
         self._robots = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=clock, settings=settings)
         # As long as a host is being asked, and no longer.
-        self._asking: WeakValueDictionary[tuple[str, int], asyncio.Semaphore] = (
+        self._asking: WeakValueDictionary[tuple[str, int, bool], asyncio.Semaphore] = (
             WeakValueDictionary()
         )
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -279,7 +279,8 @@ class PackFetcher:
             wait_limit=self._company,
             lined=visit.context.lined,
         )
-        places = self._places(visit.host, visit.context.crawl.concurrency)
+        crawl = visit.context.crawl
+        places = self._places(visit.host, crawl.concurrency, eased=not crawl.delay_ms)
         turns = self._turns.setdefault(visit.host, asyncio.Lock())
         async with asyncio.TaskGroup() as group, AsyncExitStack() as block:
             for place, target in enumerate(targets):
@@ -414,8 +415,13 @@ class PackFetcher:
     def _identity(self, context: PackContext, host: str) -> Identity:
         return identity_of(context.crawl, host, self._settings.user_agent)
 
-    def _places(self, host: str, width: int) -> asyncio.Semaphore:
-        return self._asking.setdefault((host, width), asyncio.Semaphore(width))
+    def _places(self, host: str, width: int, *, eased: bool = False) -> asyncio.Semaphore:
+        """Find the places of a host; where they are `eased`, a slow host has fewer."""
+        known = self._asking.get((host, width, eased))
+        if known is None:
+            known = Places(self._health, host, width) if eased else asyncio.Semaphore(width)
+            self._asking[host, width, eased] = known
+        return known
 
 
 def _close(permits: ExitStack, _ended: asyncio.Task[None]) -> None:

@@ -1,0 +1,135 @@
+"""How many requests at once a host stands, by how long its answers take."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orbweaver.politeness.host_health import HostHealth, Places
+from orbweaver.politeness.host_load import (
+    FIRST,
+    HALVED_AFTER,
+    RECOVERED_AFTER,
+    RECOVERED_SHARE,
+    SLOW_MS,
+    Load,
+    load_after,
+    places_of,
+)
+from tests.memory import ManualClock, MemoryHosts, World
+
+NOW_MS = 1_795_251_600_000
+HOST = "https://example.com"
+
+
+def heard(load: Load, *latencies_ms: int, well: bool = True, at_ms: int = NOW_MS) -> Load:
+    """Hear answers, each to a request that was made when the one before it was heard."""
+    for latency_ms in latencies_ms:
+        at_ms += latency_ms
+        load = load_after(load, latency_ms, at_ms, well=well)
+    return load
+
+
+BEGUN = heard(Load(), *[600] * FIRST)
+
+
+def test_a_host_that_answers_in_double_the_time_is_asked_half_as_much() -> None:
+    """Again and again while it stays slow, down to one request at a time."""
+    load = heard(BEGUN, *[1_200] * (HALVED_AFTER - 1))
+    assert places_of(load, 16) == 16
+    halved = [16]
+    for number in range(6):
+        load = heard(load, *[1_200] * HALVED_AFTER, at_ms=NOW_MS + 10**6 * number)
+        halved.append(places_of(load, 16))
+    assert halved == [16, 8, 4, 2, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("first_ms", "then_ms"), [(600, 1_190), (5, SLOW_MS - 1), (3_000, 5_900), (600, 600)]
+)
+def test_what_is_not_slow_changes_nothing(first_ms: int, then_ms: int) -> None:
+    """Less than double, or quick all the same."""
+    load = heard(Load(), *[first_ms] * FIRST, *[then_ms] * 100)
+    assert load.share == 1
+
+
+def test_a_few_slow_pages_among_others_change_nothing() -> None:
+    """A search that takes long says nothing of the host."""
+    load = heard(BEGUN, *([9_000] * (HALVED_AFTER - 1) + [500] * HALVED_AFTER) * 20)
+    assert load.share == 1
+
+
+def test_answers_that_were_on_their_way_say_nothing_new() -> None:
+    """Sixteen requests made at once halve once, however slow all of them were."""
+    load = BEGUN
+    for place in range(16):
+        load = load_after(load, 5_000 + place, NOW_MS + 10**6 + place, well=True)
+    assert places_of(load, 16) == 8
+
+
+def test_a_host_recovers_slowly() -> None:
+    """By an eighth after so many answers that are not slow in a row; not by errors."""
+    load = heard(BEGUN, *[2_000] * HALVED_AFTER * 2)
+    assert places_of(load, 16) == 4
+    later_ms = NOW_MS + 10**7
+    assert heard(load, *[10] * 1_000, well=False, at_ms=later_ms) == load
+    nearly = [*[600] * (RECOVERED_AFTER - 1), 2_000] * 3
+    assert heard(load, *nearly, at_ms=later_ms).share == load.share
+    assert heard(load, *[600] * RECOVERED_AFTER, at_ms=later_ms).share == 1 / 4 + RECOVERED_SHARE
+    assert heard(load, *[600] * RECOVERED_AFTER * 20, at_ms=later_ms).share == 1
+
+
+def test_no_answer_is_a_slow_one() -> None:
+    """Requests that are given up count, but not as the first ones."""
+    assert heard(Load(), *[10_000] * 9, well=False) == Load()
+    assert heard(BEGUN, *[10_000] * HALVED_AFTER, well=False).share == 1 / 2
+
+
+@given(st.lists(st.tuples(st.integers(0, 60_000), st.booleans()), max_size=400), st.integers(1, 64))
+def test_a_host_has_a_place_and_no_more_than_it_may(
+    answers: list[tuple[int, bool]], most: int
+) -> None:
+    """Whatever its answers are."""
+    load, at_ms = Load(), NOW_MS
+    for latency_ms, well in answers:
+        at_ms += latency_ms
+        load = load_after(load, latency_ms, at_ms, well=well)
+        assert 1 <= places_of(load, most) <= most
+
+
+# --- places -------------------------------------------------------------------------------------
+
+
+async def test_places_are_withheld_as_they_are_released() -> None:
+    """And had again when the host has recovered; a waiting request gets its place."""
+    clock = ManualClock(NOW_MS)
+    health = HostHealth(hosts=MemoryHosts(World()), clock=clock, random=Random(1))
+
+    def hear(latency_ms: int, times: int) -> None:
+        for _ in range(times):
+            clock.at_ms += latency_ms
+            health.heard(HOST, latency_ms, well=True)
+
+    hear(500, FIRST)
+    places = Places(health, HOST, 4)
+    for _ in range(4):
+        await places.acquire()
+    waiting = asyncio.create_task(places.acquire())
+    hear(5_000, HALVED_AFTER)
+    places.release()
+    places.release()
+    await asyncio.sleep(0)
+    assert (waiting.done(), places._value) == (False, 0)
+    places.release()
+    await waiting
+    hear(500, RECOVERED_AFTER * 4)
+    assert health.places(HOST, 4) == 4
+    places.release()
+    places.release()
+    assert places._value == 4
+    hear(5_000, HALVED_AFTER)
+    assert Places(health, HOST, 4)._value == 2
