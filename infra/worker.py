@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from infra.config import Config
     from infra.storage import Storage
 
+# Seconds, as text.
+LOCAL_ROUND_S = "10"
 LOOPS = {
     "Allow": lambda_.RecursiveLoop.ALLOW,
     "Terminate": lambda_.RecursiveLoop.TERMINATE,
@@ -132,9 +134,14 @@ def _batches(config: Config) -> Batches:
 
 
 def _of_config(config: Config) -> dict[str, str]:
-    """Settings that are the deployment's: where proxies are listed, whether waiting is paid for."""
+    """Settings that are the deployment's: where proxies are listed, whether waiting is paid for.
+
+    Where it is not, rounds are short: trips cost nothing either, and others get their turn sooner.
+    """
     secret = {"PROXY_SECRET": config.proxy_secret} if config.proxy_secret else {}
-    return {"WAITS_BILLED": "no" if config.local else "yes"} | secret
+    if config.local:
+        return {"WAITS_BILLED": "no", "ROUND_S": LOCAL_ROUND_S} | secret
+    return {"WAITS_BILLED": "yes"} | secret
 
 
 def _accept(program: Program, storage: Storage) -> None:

@@ -215,6 +215,18 @@ def test_environment(local: Synthesized, name: str) -> None:
     assert Settings.from_environment(ours).allow_addresses == "127.0.0.1/32"
 
 
+def test_rounds_are_long_where_waiting_is_billed(aws: Synthesized, local: Synthesized) -> None:
+    """On AWS a trip costs more than a moment's wait; on a local stack neither costs anything."""
+    found = {}
+    for target, made in (("aws", aws), ("local", local)):
+        variables = made.properties(KIND)[WORKER]["Environment"]["Variables"]
+        settings = Settings.from_environment(
+            {key: text(value) for key, value in variables.items() if key not in ALLOCATORS}
+        )
+        found[target] = (settings.waits_billed, settings.round_s)
+    assert found == {"aws": ("yes", 60.0), "local": ("no", 10.0)}
+
+
 def test_worker_knows_all_parts(aws: Synthesized) -> None:
     """The worker is told the name of everything that it may use."""
     variables = aws.properties(KIND)[WORKER]["Environment"]["Variables"]
