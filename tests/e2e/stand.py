@@ -23,6 +23,8 @@ from typing import Any, TypeVar
 
 from localstack import cdk
 from localstack.stack import Stack
+from orbweaver.adapters.dynamodb.counters import shard
+from orbweaver.model.crawl import Counters
 
 T = TypeVar("T")
 Row = dict[str, Any]
@@ -225,9 +227,28 @@ class Stand(CommandStand):
                 total += sum(int(found[attribute]) for attribute in attributes)
         return total
 
-    def wait_idle(self, *, delayed: bool = True) -> None:
-        """Wait until nothing is queued (see `queued`) and nothing in work."""
-        until(lambda: self.queued(delayed=delayed) == 0, "the queues are empty", log=self.log)
+    def unsettled(self) -> int:
+        """Count the URLs that crawls have claimed and that have no outcome yet."""
+        with self.client("dynamodb") as dynamodb:
+            pages = dynamodb.get_paginator("scan").paginate(
+                TableName=self.outputs["CrawlsTable"], ConsistentRead=True
+            )
+            items = [item for page in pages for item in page["Items"]]
+        counters = Counters.of(tuple(shard(item) for item in items if "#count#" in item["k"]["S"]))
+        return counters.claimed - counters.done
+
+    def wait_idle(self) -> None:
+        """Wait until nothing waits or is in work: the queues are empty, or each URL is done.
+
+        Then messages may be held back yet of packs that are done with, or crawls that have ended.
+        """
+
+        def is_idle() -> bool:
+            if self.queued(delayed=False):
+                return False
+            return self.unsettled() == 0 or self.queued() == 0
+
+        until(is_idle, "the queues are empty, or all URLs done", log=self.log)
 
 
 def read_export(folder: Path) -> list[Row]:

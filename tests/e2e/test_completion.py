@@ -95,8 +95,7 @@ async def test_every_crawl_ends_once_and_never_early(
                         await _crawl(office, shape, sites, runs)
 
                 await asyncio.gather(*map(one, made))
-                # A cancelled crawl is looked at again after 35 s: nobody waits for that here.
-                await asyncio.to_thread(stand.wait_idle, delayed=False)
+                await asyncio.to_thread(stand.wait_idle)
                 afterwards = {run.crawl.id: await office.counts(run.crawl.id) for run in runs}
             heard = {each.detail["crawl"]: each for each in office.heard}
             announced = Counter(each.detail["crawl"] for each in office.heard)
