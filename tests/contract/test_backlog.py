@@ -91,6 +91,17 @@ async def test_what_is_out_and_gone_is_out_no_more(world: World) -> None:
     assert await backlog.look("shop-1", HOST) == Line(edits=2, by=TWO, first=FIRST)
 
 
+async def test_what_is_out_since_it_was_left_is_told(world: World) -> None:
+    """It was there as it was read, and is gone as it is written: it is out in vain."""
+    backlog = world.container().backlog
+    await backlog.put("shop-1", HOST, [FIRST, SECOND])
+    line = await backlog.look("shop-1", HOST)
+    await backlog.leave("shop-1", HOST, FIRST.place, TWO)
+    assert await backlog.begin(begins(line, FIRST.place))
+    expected = Line(edits=1, left=FIRST.place, by=ONE, first=SECOND)
+    assert await backlog.look("shop-1", HOST) == expected
+
+
 async def test_none_is_out_where_that_was_written(world: World) -> None:
     """What stands there waits, that which was out among it."""
     backlog = world.container().backlog

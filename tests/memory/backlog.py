@@ -64,4 +64,6 @@ class MemoryBacklog(Gated):
         seen = tuple(places[place] for place in waits)
         self._world.looked.setdefault((crawl, host, line.edits), seen)
         first = seen[0] if seen else None
-        return replace(line, out=line.out if line.out in places else "", first=first)
+        if line.out not in places:
+            line = replace(line, out="", left=line.out)
+        return replace(line, first=first)

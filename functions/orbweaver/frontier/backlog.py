@@ -46,11 +46,13 @@ class WaitingPack:
 class Line:
     """A backlog as read: which place is out, the name that wrote it, and the first that waits.
 
-    `edits` counts the changes of what is out: what is written must be of what was read.
+    `edits` counts the changes of what is out: what is written must be of what was read. A place
+    that is written to be out, and was left meanwhile, is `left`: none is out.
     """
 
     edits: int
     out: str = ""
+    left: str = ""
     by: str = ""
     first: WaitingPack | None = None
 

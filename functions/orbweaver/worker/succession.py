@@ -62,10 +62,12 @@ class _Beginner:
     """In whose name a pack is out, the first of `names`; what is out in another one is its, too.
 
     It begins where none is out until `unsent` is noted as sent. Without that, only where it has
-    written that itself: another delivery may have done so, and be acknowledged.
+    written that itself, or its own `place` is written to be out: another delivery may have done so,
+    and be acknowledged.
     """
 
     names: tuple[str, ...]
+    place: str = ""
     unsent: str = ""
     round_: Round | None = None
     least_s: int = 0
@@ -143,14 +145,15 @@ class Succession:
         name = _copy(pack_id)
         if await self._backlog.get(crawl.id, standing.host, standing.place) is not None:
             await self._backlog.leave(crawl.id, standing.host, standing.place, name)
-        await self._begin(crawl, standing.host, _Beginner(names=(name,)))
+        beginner = _Beginner(names=(name,), place=standing.place)
+        await self._begin(crawl, standing.host, beginner)
 
     async def _begin(self, crawl: Crawl, host: str, beginner: _Beginner) -> None:
         """Have the first pack of a host out, if none is; what it began with before, send again."""
         name, refused = beginner.names[0], -1
         for _ in range(TRIES):
             line = await self._backlog.look(crawl.id, host)
-            mine = line.by in beginner.names
+            mine = line.by in beginner.names or bool(line.left and line.left == beginner.place)
             if line.out and mine:
                 found = await self._backlog.get(crawl.id, host, line.out)
             elif line.out or line.edits == refused or not (beginner.unsent or mine):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from orbweaver.frontier.backlog import placed, waiting_of
+from orbweaver.frontier.backlog import Beginning, placed, waiting_of
 from orbweaver.frontier.journal import Ledger, OutgoingPack
 from orbweaver.frontier.messages import Pack, child_id, decode
 from orbweaver.model.settings import Settings
@@ -135,6 +135,23 @@ async def test_a_copy_that_waits_once_more_is_let_go() -> None:
     assert host.ids == [one.id, one.id], "it goes out a second time"
     await host.succession.tend(POLITE, one.id, standing_of(placed(one)))
     assert host.ids == [one.id, one.id, other.id]
+
+
+async def test_a_copy_that_is_out_in_vain_lets_the_next_one_out() -> None:
+    """Another pack begins it as it was read, while its place is left: its message finds that."""
+    host, (one, other) = Host(), packs(2)
+    await host.put(one)
+    await host.end(one)
+    await host.succession.tend(POLITE, one.id, standing_of(placed(one)))
+    backlog = MemoryBacklog(host.world)
+    line = await backlog.look(POLITE.id, SITE)
+    place = placed(one).place
+    vain = Beginning(crawl=POLITE.id, host=SITE, edits=line.edits, place=place, by=ROOT)
+    assert await backlog.begin(vain)
+    await backlog.put(POLITE.id, SITE, [waiting_of(OutgoingPack(pack=other), 0)])
+    for _ in range(2):
+        await host.succession.tend(POLITE, one.id, standing_of(placed(one)))
+    assert host.ids == [one.id, other.id, other.id]
 
 
 async def test_a_dead_letter_does_not_hold_its_host_up() -> None:

@@ -80,6 +80,7 @@ class DynamoBacklog:
         return Line(
             edits=line["edits"],
             out=out if out in places else "",
+            left=out if out not in places else "",
             by=line.get("by", ""),
             first=None if first is None else _waiting(places[first]),
         )

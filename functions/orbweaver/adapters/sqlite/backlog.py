@@ -43,7 +43,9 @@ class SqliteBacklog:
                 (crawl, host, out, own),
             ).fetchone()
         first = _waiting(waits) if waits else None
-        return Line(edits=edits, out=out if is_out else "", by=by, first=first)
+        if is_out:
+            return Line(edits=edits, out=out, by=by, first=first)
+        return Line(edits=edits, left=out, by=by, first=first)
 
     async def begin(self, beginning: Beginning) -> bool:
         crawl, host = beginning.crawl, beginning.host
