@@ -101,6 +101,14 @@ async def test_what_is_removed_is_gone(schedules: Schedules) -> None:
     assert not await schedules.remove(RATE.name)
 
 
+async def test_what_is_paused_is_listed_as_paused(schedules: Schedules) -> None:
+    """All else of it stays as it was, and it is resumed by putting it so."""
+    await schedules.put(replace(RATE, paused=True))
+    assert await schedules.list() == (replace(RATE, paused=True),)
+    await schedules.put(RATE)
+    assert await schedules.list() == (RATE,)
+
+
 class Clients:
     """The clients of a container, the scheduler with faults."""
 

@@ -354,6 +354,13 @@ def test_schedules_fire_once_for_each_time(folder: Path) -> None:
                 clock.ms += minutes * 60_000
                 for one in clocks:
                     await one.look()
+            # What is missed while it is paused is not made up for.
+            await timetable.pause("example.com")
+            for paused in (True, False, False):
+                await timetable.pause("example.com", paused=paused)
+                clock.ms += paused * 90 * 60_000
+                for one in clocks:
+                    await one.look()
             return [crawl.id for crawl in await control_of(ports).crawls()]
 
     assert len(asyncio.run(go())) == 2

@@ -61,6 +61,8 @@ class ScheduleClock:
         ports = self._ports
         now_ms = ports.clock.now_ms()
         for scheduled in await ports.schedules.list():
+            if scheduled.paused:
+                continue
             fired_ms = ports.schedules.fired_ms(scheduled.name)
             if fired_ms is None:
                 ports.schedules.fired(scheduled.name, now_ms)

@@ -86,6 +86,7 @@ class Scheduled:
     timezone: str | None
     first_ms: int | None
     told: str
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

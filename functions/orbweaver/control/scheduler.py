@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coming:
-    """A schedule, and when it fires next; no times where that cannot be told."""
+    """A schedule, and when it fires next; no times where it is paused, or that cannot be told."""
 
     scheduled: Scheduled
     next_ms: tuple[int, ...]
@@ -50,7 +50,7 @@ class Coming:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timetable:
-    """Puts crawls on a schedule, lists them, and takes them off."""
+    """Puts crawls on a schedule, lists, pauses and resumes them, and takes them off."""
 
     schedules: Schedules
     control: Control
@@ -95,15 +95,31 @@ class Timetable:
     async def remove(self, name: str) -> None:
         """Have a crawl recur no more; raises ControlError if there is no such schedule."""
         if not await self.schedules.remove(name):
-            known = ", ".join(one.name for one in await self.schedules.list()) or "none"
-            raise ControlError(
-                f"there is no schedule {name[:100]!r}; those that there are: {known}"
-            )
+            raise _unknown(name, await self.schedules.list())
+
+    async def pause(self, name: str, *, paused: bool = True) -> Coming:
+        """Have a schedule not fire until it is resumed; what it misses is not made up for.
+
+        Raises ControlError if there is no such schedule.
+        """
+        known = await self.schedules.list()
+        scheduled = next((one for one in known if one.name == name), None)
+        if scheduled is None:
+            raise _unknown(name, known)
+        if scheduled.paused is not paused:
+            scheduled = replace(scheduled, paused=paused)
+            await self.schedules.put(scheduled)
+        return self._coming(scheduled, self.clock.now_ms())
 
     def _coming(self, scheduled: Scheduled, now_ms: int) -> Coming:
-        recurrence = recurrence_of(scheduled)
+        recurrence = None if scheduled.paused else recurrence_of(scheduled)
         times = recurrence.after(now_ms, scheduled.first_ms, NEXT_MAX) if recurrence else ()
         return Coming(scheduled=scheduled, next_ms=times)
+
+
+def _unknown(name: str, known: Sequence[Scheduled]) -> ControlError:
+    names = ", ".join(one.name for one in known) or "none"
+    return ControlError(f"there is no schedule {name[:100]!r}; those that there are: {names}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,6 +74,21 @@ def test_a_store_says_what_fires_its_schedules(stage: Stage) -> None:
     assert not stage.world.schedules
 
 
+def test_a_schedule_is_paused_and_resumed(stage: Stage) -> None:
+    """It is listed as paused, and then with its next time again."""
+    assert put(stage, RATE) == 0
+    assert stage.run("schedule pause often") == 0
+    assert stage.said == "often is paused\n"
+    assert "`orbweaver schedule resume often`" in stage.noted
+    assert stage.run("schedule list") == 0
+    assert stage.said.splitlines()[1].split() == ["often", "rate(6", "hours)", "UTC", "paused"]
+    assert stage.run("schedule resume often --json") == 0
+    [told] = stage.objects()
+    assert (told["paused"], len(told["next"])) == (False, 3)
+    assert stage.run("schedule resume nobody") == 2
+    assert "there is no schedule 'nobody'" in stage.noted
+
+
 def test_programs_are_told_the_same(stage: Stage) -> None:
     """An object a line, in UTC, without what headers hold."""
     (stage.folder / "crawl.toml").write_text(CRON)
@@ -84,6 +99,7 @@ def test_programs_are_told_the_same(stage: Stage) -> None:
         "name": "example.com",
         "expression": "cron(0 3 * * ? *)",
         "timezone": "Europe/Berlin",
+        "paused": False,
         "next": [f"2026-11-2{day}T02:00:00+00:00" for day in (2, 3, 4)],
     }
     assert stage.run("schedule list --json") == 0
@@ -132,7 +148,7 @@ def test_a_stack_says_by_its_outputs_that_it_signs(stage: Stage) -> None:
         ("schedule remove nobody", 2, "there is no schedule 'nobody'"),
         ("schedule put", 2, "still missing: --config"),
         ("schedule put --config no.toml", 2, "there is no no.toml"),
-        ("schedule", 2, "still missing: put|list|remove"),
+        ("schedule", 2, "still missing: put|list|pause|resume|remove"),
         ("schedule putt", 2, "did you mean `orbweaver schedule put`?"),
         ("schedule list", 0, "nothing recurs: `orbweaver schedule put --config FILE`"),
     ],

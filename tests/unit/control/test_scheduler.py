@@ -111,6 +111,21 @@ async def test_what_is_removed_is_gone(stage: Stage) -> None:
         await stage.timetable.remove("example.com")
 
 
+async def test_what_is_paused_does_not_come_until_it_is_resumed(stage: Stage) -> None:
+    """Its times go on from where they were; a name that is not there is an error."""
+    put = await stage.timetable.put(PLAN)
+    paused = await stage.timetable.pause("example.com")
+    assert (paused.scheduled, paused.next_ms) == (replace(put.scheduled, paused=True), ())
+    assert await stage.timetable.list() == (paused,)
+    assert await stage.timetable.pause("example.com") == paused
+    stage.clock.at_ms += 7 * HOUR_MS
+    resumed = await stage.timetable.pause("example.com", paused=False)
+    assert resumed.scheduled == put.scheduled
+    assert resumed.next_ms[0] == NOW_MS + 12 * HOUR_MS
+    with pytest.raises(ControlError, match=r"there is no schedule 'x'.*: example.com"):
+        await stage.timetable.pause("x")
+
+
 @pytest.mark.parametrize(
     ("plan", "said"),
     [

@@ -26,6 +26,7 @@ READS_AT_ONCE = 8
 RETRIES = 10
 EVENT_S_MAX = 3_600
 OFF = {"Mode": "OFF"}
+PAUSED = "DISABLED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +85,7 @@ class GroupSchedules:
             timezone=answer.get("ScheduleExpressionTimezone"),
             first_ms=round(first.timestamp() * 1000) if isinstance(first, datetime) else None,
             told=answer["Target"].get("Input", ""),
+            paused=answer.get("State") == PAUSED,
         )
 
     def _spelled(self, scheduled: Scheduled) -> dict[str, Any]:
@@ -97,6 +99,7 @@ class GroupSchedules:
             "ScheduleExpression": scheduled.expression,
             "ScheduleExpressionTimezone": scheduled.timezone or "UTC",
             "FlexibleTimeWindow": OFF,
+            "State": PAUSED if scheduled.paused else "ENABLED",
             "Target": {
                 "Arn": target.function,
                 "RoleArn": target.role,

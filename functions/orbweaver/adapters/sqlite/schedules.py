@@ -19,25 +19,31 @@ class SqliteSchedules:
     async def put(self, scheduled: Scheduled) -> None:
         with self._store.writing() as db:
             db.execute(
-                "INSERT OR REPLACE INTO schedules VALUES (?, ?, ?, ?, ?, NULL)",
+                "INSERT OR REPLACE INTO schedules VALUES (?, ?, ?, ?, ?, NULL, ?)",
                 (
                     scheduled.name,
                     scheduled.expression,
                     scheduled.timezone,
                     scheduled.first_ms,
                     scheduled.told,
+                    scheduled.paused,
                 ),
             )
 
     async def list(self) -> tuple[Scheduled, ...]:
         rows = self._store.rows(
-            "SELECT name, expression, timezone, first_ms, told FROM schedules ORDER BY name"
+            "SELECT name, expression, timezone, first_ms, told, paused FROM schedules ORDER BY name"
         )
         return tuple(
             Scheduled(
-                name=name, expression=expression, timezone=timezone, first_ms=first_ms, told=told
+                name=name,
+                expression=expression,
+                timezone=timezone,
+                first_ms=first_ms,
+                told=told,
+                paused=bool(paused),
             )
-            for name, expression, timezone, first_ms, told in rows
+            for name, expression, timezone, first_ms, told, paused in rows
         )
 
     async def remove(self, name: str) -> bool:

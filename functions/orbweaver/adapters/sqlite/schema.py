@@ -99,7 +99,7 @@ TABLES = (
     "CREATE INDEX messages_taken ON messages (queue) WHERE takes > 0",
     """CREATE TABLE schedules (
         name TEXT PRIMARY KEY, expression TEXT NOT NULL, timezone TEXT, first_ms INTEGER,
-        told TEXT NOT NULL, fired_ms INTEGER)""",
+        told TEXT NOT NULL, fired_ms INTEGER, paused INTEGER NOT NULL)""",
     """CREATE TABLE metrics (
         service TEXT NOT NULL, metric TEXT NOT NULL, number INTEGER NOT NULL, total REAL NOT NULL,
         PRIMARY KEY (service, metric)) WITHOUT ROWID""",

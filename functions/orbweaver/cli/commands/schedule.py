@@ -1,4 +1,4 @@
-"""Commands for crawls that recur: schedule put, list, remove."""
+"""Commands for crawls that recur: schedule put, list, pause, resume, remove."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ _HEAD = ("NAME", "WHEN", "TIME ZONE", "NEXT")
 
 
 def schedule(arguments: Namespace, around: Surroundings) -> int:
-    """Put crawls on a schedule, list those that are, or take one off."""
-    act = {"put": _put, "list": _list, "remove": _remove}[arguments.action]
+    """Put crawls on a schedule, list those that are, pause, resume or take one off."""
+    acts = {"put": _put, "list": _list, "pause": _pause, "resume": _pause, "remove": _remove}
+    act = acts[arguments.action]
     return asyncio.run(act(arguments, around))
 
 
@@ -60,6 +61,18 @@ async def _list(arguments: Namespace, around: Surroundings) -> int:
     return OK
 
 
+async def _pause(arguments: Namespace, around: Surroundings) -> int:
+    paused = arguments.action == "pause"
+    async with chosen(arguments, around) as session:
+        coming = await _timetable(session).pause(arguments.name, paused=paused)
+    name, _, _, following = _row(coming)
+    words = f"{name} is paused" if paused else f"{name} recurs again, next {following}"
+    answer(arguments, around, _told(coming), words)
+    if paused and not arguments.json:
+        around.note(f"what it misses is not made up for; `orbweaver schedule resume {name}`")
+    return OK
+
+
 async def _remove(arguments: Namespace, around: Surroundings) -> int:
     async with chosen(arguments, around) as session:
         await _timetable(session).remove(arguments.name)
@@ -72,7 +85,7 @@ def _row(coming: Coming) -> tuple[str, ...]:
     scheduled = coming.scheduled
     cells = (scheduled.name, scheduled.expression, scheduled.timezone or "UTC")
     following = (_written(at_ms, scheduled.timezone) for at_ms in coming.next_ms)
-    return (*cells, next(following, "-"))
+    return (*cells, "paused" if scheduled.paused else next(following, "-"))
 
 
 def _told(coming: Coming) -> dict[str, Any]:
@@ -83,6 +96,7 @@ def _told(coming: Coming) -> dict[str, Any]:
         "name": scheduled.name,
         "expression": scheduled.expression,
         "timezone": scheduled.timezone or "UTC",
+        "paused": scheduled.paused,
         "next": [_moment(at_ms, None).isoformat() for at_ms in coming.next_ms],
     }
 
@@ -101,12 +115,14 @@ _NAME = option("name NAME", "a schedule's name")
 COMMANDS = (
     command(
         "schedule",
-        "crawls that recur: put, list, remove",
+        "crawls that recur: put, list, pause, resume, remove",
         schedule,
         actions(
             STACK_JSON,
             put=("have the crawl of a definition recur, as its table [schedule] says", _CONFIG),
             list=("list the crawls that recur", together()),
+            pause=("have a schedule not fire until it is resumed", _NAME),
+            resume=("have a schedule fire again", _NAME),
             remove=("have a crawl recur no more; runs that were started go on", _NAME),
         ),
         parents=(),
