@@ -80,6 +80,7 @@ def screens(first: str, second: str, shop: str, book: str) -> Mapping[str, tuple
         "schedules": ("schedules", "bookshop"),
         "stack": ("stack", "by the day"),
         "data": (f"data/{second}?table=items", "Not as asked"),
+        "query": ("query", "Saved"),
     }
 
 
@@ -112,6 +113,7 @@ async def main() -> None:
             (folder / "nightly.toml").write_text(recurs)
             put = ("schedule", "put", "--config", "nightly.toml")
             await asyncio.to_thread(orbweaver, folder, *put)
+            await asyncio.to_thread(orbweaver, folder, "export", "--crawl", second)
             await tab.look(WIDTH, HEIGHT)
             await tab.go(url)
             await tab.see("bookshop")
@@ -120,6 +122,9 @@ async def main() -> None:
             ).items():
                 await tab.run(f"location.hash = '#/{address}'")
                 await tab.see(text)
+                if screen == "query":
+                    await tab.click("Run")
+                    await tab.see("Chart")
                 for theme in THEMES:
                     await tab.look(WIDTH, HEIGHT, theme)
                     file = FOLDER / f"{screen}-{theme}.webp"

@@ -71,6 +71,7 @@ async def test_a_crawl_of_a_stack_is_seen_and_steered(stand: Stand, tmp_path: Pa
                 (f"data/{crawl}", "page 1"),
                 ("letters", "Look again"),
                 ("schedules", "Nothing recurs"),
+                ("query", "the stack has no exports yet"),
                 ("stack", "Switch all off"),
             ):
                 await tab.run(f"location.hash = '#/{screen}'")

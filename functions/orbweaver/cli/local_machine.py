@@ -23,6 +23,7 @@ from orbweaver.cli.stack import (
 from orbweaver.model.settings import Settings
 
 if TYPE_CHECKING:
+    from localstack.alarms import Alarm
     from localstack.sources import Source
     from orbweaver.app.aws_ports import Ports
     from orbweaver.cli.stack import Say
@@ -128,6 +129,13 @@ class ThisMachine:
 
         with _reaching():
             return sources.of(function, environment)
+
+    def alarms(self, stack: str, environment: Mapping[str, str]) -> tuple[Alarm, ...] | None:
+        """See the protocol."""
+        from localstack import alarms
+
+        with _reaching():
+            return alarms.of(stack, environment)
 
     def switch(self, source: Source, environment: Mapping[str, str], *, on: bool) -> bool:
         """See the protocol."""

@@ -24,6 +24,7 @@ from orbweaver.model.address_policy import THIS_MACHINE
 from orbweaver.model.settings import PREFIX, Settings, SettingsError
 
 if TYPE_CHECKING:
+    from localstack.alarms import Alarm
     from localstack.sources import Source
 
     Say = Callable[[str], None]
@@ -122,6 +123,9 @@ class Machine(Protocol):
 
     def sources(self, function: str, environment: Mapping[str, str]) -> tuple[Source, ...]:
         """List the event sources of a function; raises Unreachable."""
+
+    def alarms(self, stack: str, environment: Mapping[str, str]) -> tuple[Alarm, ...] | None:
+        """List the alarms of a stack; None if they may not be read. Raises Unreachable."""
 
     def switch(self, source: Source, environment: Mapping[str, str], *, on: bool) -> bool:
         """Switch an event source; False if it takes no update now. Raises Unreachable."""

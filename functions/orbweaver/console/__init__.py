@@ -12,7 +12,7 @@ one request to the next: how a crawl went while it was watched.
     actions      routes that the HTTP API has not: live crawls, dead letters, tables as CSV
     definitions  a crawl before it is started
     comparing    whole runs: a site by its sections, two runs compared
-    standing     the store or stack as a whole: queues, workers, dollars, schedules
+    standing     the store or stack as a whole: queues, workers, alarms, dollars, schedules
     stored       pages as they are stored, on an origin of their own
 
 `static/` has the application, which no tool builds: `vendor/` are files of others, unchanged.

@@ -68,8 +68,31 @@ class Where(Protocol):
     async def workers(self) -> Mapping[str, str] | None:
         """Say how the workers of a stack are switched, by queue; None where there is no switch."""
 
+    async def alarms(self) -> list[dict[str, Any]] | None:
+        """List alarms, those that are raised first; None if they may not be read."""
+
     async def switch(self, *, on: bool) -> Mapping[str, str] | None:
         """Ask for workers to be switched; how they are by then, None where there is no switch."""
+
+
+class Tables(Protocol):
+    """Tables of exports, and SQL over them: one statement that reads, within bounds."""
+
+    async def tables(self) -> dict[str, Any]:
+        """List tables, with the queries that are saved; or say why there are none."""
+
+    async def ask(self, sql: str) -> dict[str, Any]:
+        """Return the first rows of an answer; raises Refused."""
+
+    def csv(self, sql: str) -> AsyncIterator[bytes]:
+        """Return all rows of an answer as a file, piece by piece; raises Refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """SQL whose answer is wanted as a file."""
+
+    sql: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +103,7 @@ class Actions:
     control: Control
     watching: Watching
     where: Where
+    tables: Tables
     tickets: Tickets
     # The runs of a crawl's name, and when they were listed.
     runs: dict[str, tuple[int, list[str]]] = field(default_factory=dict)
@@ -229,6 +253,10 @@ class Actions:
     async def table(self, crawl: str) -> dict[str, Any]:
         """Give out a ticket for the pages of a crawl as a file of CSV."""
         return {"ticket": self.tickets.give(await self.control.find(crawl))}
+
+    async def query_file(self, sql: str) -> dict[str, Any]:
+        """Give out a ticket for all rows of an answer as a file of CSV."""
+        return {"ticket": self.tickets.give(Question(sql))}
 
     async def csv(self, crawl: Crawl) -> AsyncIterator[bytes]:
         """Write the pages of a crawl as CSV, as exports do, piece by piece."""

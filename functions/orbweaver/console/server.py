@@ -7,6 +7,7 @@ age.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -22,10 +23,11 @@ from orbweaver.api.problems import CONTENT_TYPE, PROBLEMS, Problem, Refused, hea
 from orbweaver.app.store_service import answered
 from orbweaver.app.wiring import api_of
 from orbweaver.console import fence
-from orbweaver.console.actions import Actions, document_of
+from orbweaver.console.actions import Actions, Question, document_of
 from orbweaver.console.comparing import Comparing
 from orbweaver.console.standing import Standing
 from orbweaver.console.stored import stored_app
+from orbweaver.frontier.retrying import closing
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import PortError
 
@@ -35,7 +37,10 @@ if TYPE_CHECKING:
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Act = Callable[..., Awaitable[dict[str, Any]]]
 Fits = Callable[[Any], bool]
-TEXT_CHARS_MAX = 10_000
+TEXT_CHARS_MAX, SQL_CHARS_MAX = 10_000, 100_000
+# A browser that takes nothing for so long has its download broken off.
+STALLED_S = 60.0
+BROKEN_OFF: tuple[type[Exception], ...] = (*PROBLEMS, PortError, TimeoutError)
 BODY_BYTES_MAX = 4_000_000
 API = "/api"
 # What an API operation may have changed is read anew at once.
@@ -135,6 +140,7 @@ class ConsoleServer:
         app.router.add_get("/console/text-changes", _getting(self._comparing.text_changes, TEXTS))
         app.router.add_get("/console/stack", _getting(self._standing.read))
         app.router.add_get("/console/schedules", _getting(self._standing.schedules))
+        app.router.add_get("/console/tables", _getting(self._actions.tables.tables))
         for path, (act, names, needed) in self._posts().items():
             app.router.add_post(path, _posting(act, names, needed))
         return app
@@ -160,10 +166,17 @@ class ConsoleServer:
             ),
             "/console/preview": (actions.preview, document, tuple(document)),
             "/console/schedules": (standing.recur, document, tuple(document)),
+            "/console/schedules/pause": (
+                standing.pause,
+                {"name": _is_text, "paused": _is_switch},
+                ("name", "paused"),
+            ),
             "/console/schedules/remove": (standing.stop_recurring, {"name": _is_text}, ("name",)),
             "/console/stack/workers": (standing.switch, {"on": _is_switch}, ("on",)),
             "/console/frame": (actions.frame, page, tuple(page)),
             "/console/table": (actions.table, {"crawl": _is_text}, ("crawl",)),
+            "/console/query": (actions.tables.ask, {"sql": _is_sql}, ("sql",)),
+            "/console/query/file": (actions.query_file, {"sql": _is_sql}, ("sql",)),
         }
 
     # --- what every request passes --------------------------------------------------------------
@@ -210,21 +223,42 @@ class ConsoleServer:
         return reply
 
     async def _download(self, request: web.Request) -> web.StreamResponse:
-        crawl = self._actions.tickets.take(request.match_info["ticket"])
-        if not isinstance(crawl, Crawl):
-            raise web.HTTPNotFound
+        wanted = self._actions.tickets.take(request.match_info["ticket"])
+        match wanted:
+            case Crawl():
+                name, pieces = f"{wanted.id}-pages.csv", self._actions.csv(wanted)
+            case Question(sql=sql):
+                name, pieces = "query.csv", self._actions.tables.csv(sql)
+            case _:
+                raise web.HTTPNotFound
         reply = web.StreamResponse(
             headers={
                 **self._headers(request),
                 "Content-Type": "text/csv; charset=utf-8",
-                "Content-Disposition": f'attachment; filename="{crawl.id}-pages.csv"',
+                "Content-Disposition": f'attachment; filename="{name}"',
             }
         )
-        await reply.prepare(request)
-        async for piece in self._actions.csv(crawl):
-            await reply.write(piece)
-        await reply.write_eof()
+        async with closing(pieces) as found:
+            try:
+                await self._pour(found, reply, request)
+            except BROKEN_OFF:
+                if not reply.prepared:
+                    raise
+                # What was sent cannot be taken back; a browser sees that this is not all of it.
+                if request.transport is not None:
+                    request.transport.abort()
         return reply
+
+    @staticmethod
+    async def _pour(
+        pieces: AsyncIterator[bytes], reply: web.StreamResponse, request: web.Request
+    ) -> None:
+        async for piece in pieces:
+            if not reply.prepared:  # until then a problem can be told
+                await reply.prepare(request)
+            async with asyncio.timeout(STALLED_S):
+                await reply.write(piece)
+        await reply.write_eof()
 
     async def _about(self, _request: web.Request) -> web.Response:
         return _json({**await self._actions.about(), "stored_port": self._stored_port})
@@ -238,6 +272,10 @@ class ConsoleServer:
 
 def _is_text(value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) <= TEXT_CHARS_MAX
+
+
+def _is_sql(value: Any) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= SQL_CHARS_MAX
 
 
 def _is_source(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""The store or stack as a whole: queues, workers and their switch, dollars by day, schedules.
+"""The store or stack as a whole: queues, workers, alarms, dollars by day, schedules.
 
 Dollars are those of the newest runs, on the days on which they began: a run's counters do not say
 when it used what.
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from orbweaver.control.crawl_control import Control
 
 RUNS_READ, READ_AT_ONCE, DAYS_SHOWN = 100, 16, 14
-SPENDING_MS = 60_000
+SLOW_MS = 60_000
 
 
 @dataclass(slots=True, kw_only=True)
 class Standing:
-    """Reads what is not of one crawl; what a whole table is read for, once a minute."""
+    """Reads what is not of one crawl; alarms, and what a whole table is read for, once a minute."""
 
     ports: PortSet
     control: Control
     where: Where
-    _spending: tuple[int, dict[str, Any]] | None = field(default=None)
+    _slow: tuple[int, dict[str, Any]] | None = field(default=None)
 
     async def read(self) -> dict[str, Any]:
         """Read queues, workers and dollars."""
@@ -47,7 +47,7 @@ class Standing:
             "queues": depths,
             "workers": await self.where.workers(),
             "idle": await self.where.idle_workers(),
-            "spending": await self._spent(),
+            **await self._read_seldom(),
         }
 
     async def switch(self, *, on: bool) -> dict[str, Any]:
@@ -57,11 +57,12 @@ class Standing:
             raise ControlError("a store has no workers to switch: end the command that serves it")
         return {"workers": states}
 
-    async def _spent(self) -> dict[str, Any]:
+    async def _read_seldom(self) -> dict[str, Any]:
         now_ms = self.ports.clock.now_ms()
-        if self._spending is None or now_ms - self._spending[0] >= SPENDING_MS:
-            self._spending = (now_ms, await self._sums())
-        return self._spending[1]
+        if self._slow is None or now_ms - self._slow[0] >= SLOW_MS:
+            read = {"spending": await self._sums(), "alarms": await self.where.alarms()}
+            self._slow = (now_ms, read)
+        return self._slow[1]
 
     async def _sums(self) -> dict[str, Any]:
         crawls = await self.control.crawls()
@@ -93,6 +94,10 @@ class Standing:
         """Have the crawl of a definition recur; raises DefinitionError and ControlError."""
         return told(await self._timetable.put(parse(document)))
 
+    async def pause(self, name: str, *, paused: bool) -> dict[str, Any]:
+        """Have a schedule not fire until it is resumed, or resume it."""
+        return told(await self._timetable.pause(name, paused=paused))
+
     async def stop_recurring(self, name: str) -> dict[str, Any]:
         """Take a schedule off; runs that were started go on."""
         await self._timetable.remove(name)
@@ -106,5 +111,6 @@ def told(coming: Coming) -> dict[str, Any]:
         "name": scheduled.name,
         "expression": scheduled.expression,
         "timezone": scheduled.timezone or "UTC",
+        "paused": scheduled.paused,
         "next_ms": list(coming.next_ms),
     }

@@ -104,6 +104,7 @@ def test_a_store_of_an_earlier_release_gets_what_it_lacks(path: Path) -> None:
     with made.writing() as db:
         for table in ("backlog", "lines"):
             db.execute(f"DROP TABLE {table}")
+        db.execute("ALTER TABLE schedules DROP COLUMN paused")
     for _ in range(2):
         again = SqliteStore.open(path)
         assert (again.id, noted(again), again.rows(tables)) == (made.id, {"a"}, before)

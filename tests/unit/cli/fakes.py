@@ -52,6 +52,7 @@ from tests.memory.world import ShardItem
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
+    from localstack.alarms import Alarm
     from localstack.sources import Source
     from orbweaver.app.aws_ports import Ports
     from orbweaver.cli.stack import Say
@@ -93,6 +94,7 @@ class Machine:
     queue: Depths | None = field(default_factory=Depths)
     asked: list[str] = field(default_factory=list)
     broken: bool = False
+    raised: tuple[Alarm, ...] | None = ()
     killed: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     contexts: list[dict[str, str]] = field(default_factory=list)
@@ -173,6 +175,10 @@ class Machine:
         shown = tuple(self.switches)
         self.switches = [self._further(source) for source in self.switches]
         return shown
+
+    def alarms(self, stack: str, environment: Mapping[str, str]) -> tuple[Alarm, ...] | None:
+        self.asked.append(f"alarms {stack}")
+        return self.raised
 
     def _further(self, source: Source) -> Source:
         ends = {"Disabling": "Disabled", "Enabling": "Enabled", "Updating": "Enabled"}

@@ -7,12 +7,13 @@ import io
 import stat
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 import pytest
 
+from localstack.alarms import Alarm
 from localstack.sources import Source
 from orbweaver.app.store_ports import StorePorts
 from orbweaver.cli.arguments import parse
@@ -61,6 +62,34 @@ async def test_the_workers_of_a_stack_are_switched(tmp_path: Path) -> None:
         assert await where.switch(on=True) == {"crawl": "Enabled", "seeds": "Enabled"}
         assert await where.switch(on=False) == {"crawl": "Disabling", "seeds": "Disabling"}
         assert machine.asked.count("switch crawl off") == 1
+
+
+@pytest.mark.parametrize(
+    ("raised", "shown"),
+    [
+        (
+            (Alarm(name="DeadLetters", state="ALARM", since_ms=1, meaning="See. Run: it"),),
+            [{"name": "DeadLetters", "state": "ALARM", "since_ms": 1, "meaning": "See. Run: it"}],
+        ),
+        (None, None),
+    ],
+)
+async def test_the_alarms_of_a_stack_are_listed(
+    tmp_path: Path, raised: tuple[Alarm, ...] | None, shown: Any
+) -> None:
+    """By the stack's name; what may not be read is told from none."""
+    machine = Machine(up_already=True, raised=raised)
+    stage = Stage(folder=tmp_path, machine=machine)
+    async with chosen(parse(["console", "--target", "local"]), stage.surroundings()) as session:
+        where = console.Whereabouts(session=session, stack="Orbweaver")
+        assert await where.alarms() == shown
+        assert "alarms Orbweaver" in machine.asked
+
+
+async def test_a_store_has_no_alarms(stage: Stage) -> None:
+    """Nothing is asked for them."""
+    async with chosen(parse(["console"]), stage.surroundings()) as session:
+        assert await console.Whereabouts(session=session).alarms() == []
 
 
 class Printed(io.StringIO):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import ClientSession
@@ -11,6 +12,7 @@ from yarl import URL
 
 from orbweaver.app.store_ports import StorePorts
 from orbweaver.cli.commands.console import Readings, Whereabouts
+from orbweaver.cli.query.confined import ExportTables
 from orbweaver.cli.session import store_session
 from orbweaver.console.actions import Actions
 from orbweaver.console.server import serving
@@ -24,7 +26,6 @@ from tests.unit.stage import CRAWL, NOW_MS, SITE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
     from aiohttp import ClientResponse
 
@@ -92,11 +93,15 @@ async def opened(folder: Path) -> AsyncIterator[Stage]:
         readings.append(crawl)
         return await read(crawl)
 
+    (folder / "queries").mkdir()
     actions = Actions(
         ports=ports,
         control=session.control,
         watching=Watching(look, clock.now_ms, POLL_MS),
         where=Whereabouts(session=session),
+        tables=ExportTables(
+            source=folder / "out", named=Path("out"), folder=folder / "queries", files=None
+        ),
         tickets=Tickets(clock.now_ms),
     )
     try:

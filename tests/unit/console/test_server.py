@@ -444,6 +444,11 @@ async def test_schedules_are_put_listed_and_removed(tmp_path: Path) -> None:
         for wrong in ({"seeds": [f"{SITE}/"]}, {"seeds": [], "schedule": {"every": "6h"}}):
             reply = await stage.ask("POST", "/console/schedules", json={"document": wrong})
             assert reply.status == 400
+        for paused in (True, False):
+            body = {"name": "nightly", "paused": paused}
+            assert (await stage.post("/console/schedules/pause", body))["paused"] is paused
+            [listed] = (await stage.get("/console/schedules"))["schedules"]
+            assert bool(listed["next_ms"]) is not paused
         assert await stage.post("/console/schedules/remove", {"name": "nightly"}) == {
             "removed": "nightly"
         }

@@ -19,6 +19,7 @@ VERSION = 1
 APPLICATION_ID = 0x4F726257
 
 # What stores of this version that an earlier release has made lack: it is added when one is opened.
+PAUSED = "ALTER TABLE schedules ADD COLUMN paused INTEGER NOT NULL DEFAULT 0"
 BACKLOG = (
     """CREATE TABLE IF NOT EXISTS backlog (
         crawl TEXT NOT NULL, host TEXT NOT NULL, place TEXT NOT NULL, body BLOB NOT NULL,
@@ -99,7 +100,7 @@ TABLES = (
     "CREATE INDEX messages_taken ON messages (queue) WHERE takes > 0",
     """CREATE TABLE schedules (
         name TEXT PRIMARY KEY, expression TEXT NOT NULL, timezone TEXT, first_ms INTEGER,
-        told TEXT NOT NULL, fired_ms INTEGER, paused INTEGER NOT NULL)""",
+        told TEXT NOT NULL, fired_ms INTEGER, paused INTEGER NOT NULL DEFAULT 0)""",
     """CREATE TABLE metrics (
         service TEXT NOT NULL, metric TEXT NOT NULL, number INTEGER NOT NULL, total REAL NOT NULL,
         PRIMARY KEY (service, metric)) WITHOUT ROWID""",

@@ -29,7 +29,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, NoReturn, Self
 
-from orbweaver.adapters.sqlite.schema import APPLICATION_ID, BACKLOG, TABLES, VERSION
+from orbweaver.adapters.sqlite.schema import APPLICATION_ID, BACKLOG, PAUSED, TABLES, VERSION
 from orbweaver.model.errors import Permanent, PortError, StoredNewer, StoreError, Transient
 from orbweaver.model.version import NEWER
 
@@ -183,11 +183,15 @@ class SqliteStore:
         self._add()
 
     def _add(self) -> None:
-        """Add what a store lacks that was made before packs waited for their hosts."""
-        named = "SELECT count(*) FROM sqlite_master WHERE name = 'lines'"
-        if self._db.execute(named).fetchone() == (0,):
+        """Add what a store lacks that was made before packs waited, or schedules were paused."""
+        lacks: list[str] = []
+        if not self.rows("SELECT 1 FROM sqlite_master WHERE name = 'lines'"):
+            lacks += BACKLOG
+        if not self.rows("SELECT 1 FROM pragma_table_info('schedules') WHERE name = 'paused'"):
+            lacks.append(PAUSED)
+        if lacks:
             with self.writing() as db:
-                for statement in BACKLOG:
+                for statement in lacks:
                     db.execute(statement)
 
     def _prepare_to_read(self) -> None:

@@ -17,13 +17,14 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from orbweaver.cli import option_types
 from orbweaver.cli.command import command, option, stack_options
 from orbweaver.cli.commands.metrics import address
 from orbweaver.cli.commands.workers import ask_to_switch
 from orbweaver.cli.exit_codes import UsageError
+from orbweaver.cli.export_files import OUT
 from orbweaver.cli.live.status import ProgressMeter, as_json
 from orbweaver.cli.session import Session, StackPlace, Surroundings, chosen, store_session
 from orbweaver.cli.stack import ENDPOINT, REGIONS, StackUnreachable
@@ -33,6 +34,8 @@ from orbweaver.model.errors import Transient
 
 if TYPE_CHECKING:
     import argparse
+
+    from orbweaver.cli.query.confined import ExportTables
 
 LISTEN = "127.0.0.1:8788"
 METERS_MAX = 200
@@ -51,23 +54,45 @@ async def console(arguments: argparse.Namespace, around: Surroundings) -> int:
     token = secrets.token_urlsafe(32)
     async with _session(arguments, around) as session:
         now_ms, poll_ms = around.clock.now_ms, round(session.place.poll_s * 1000)
-        where = Whereabouts(session=session)
-        actions = Actions(
-            ports=session.ports,
-            control=session.control,
-            watching=Watching(Readings(session).look, now_ms, poll_ms),
-            where=where,
-            tickets=Tickets(now_ms),
-        )
-        try:
-            async with serving(actions, token, host, port) as url:
-                around.note(f"the console of {where.title}, for this machine alone; Ctrl-C ends it")
-                around.write(f"{url}#token={token}")
-                with _opened(f"{url}#token={token}", around, wanted=not arguments.no_open):
-                    await asyncio.Event().wait()
-        except PlaceTaken as error:
-            raise UsageError(f"--listen: {error}; port 0 takes a free one") from error
+        where = Whereabouts(session=session, stack=arguments.stack)
+        with _tables(arguments, around, session) as tables:
+            actions = Actions(
+                ports=session.ports,
+                control=session.control,
+                watching=Watching(Readings(session).look, now_ms, poll_ms),
+                where=where,
+                tables=tables,
+                tickets=Tickets(now_ms),
+            )
+            try:
+                async with serving(actions, token, host, port) as url:
+                    around.note(
+                        f"the console of {where.title}, for this machine alone; Ctrl-C ends it"
+                    )
+                    around.write(f"{url}#token={token}")
+                    with _opened(f"{url}#token={token}", around, wanted=not arguments.no_open):
+                        await asyncio.Event().wait()
+            except PlaceTaken as error:
+                raise UsageError(f"--listen: {error}; port 0 takes a free one") from error
     return 0
+
+
+@contextmanager
+def _tables(
+    arguments: argparse.Namespace, around: Surroundings, session: Session
+) -> Iterator[ExportTables]:
+    """Have the tables of exports: those of a stack, or in a folder."""
+    from orbweaver.cli.query.confined import ExportTables
+
+    named = arguments.source or OUT
+    of_stack = arguments.source is None and isinstance(session.place, StackPlace)
+    with TemporaryDirectory(prefix="orbweaver-") as folder:
+        yield ExportTables(
+            source=around.folder / named,
+            named=named,
+            folder=Path(folder),
+            files=session.ports.files if of_stack else None,
+        )
 
 
 def _place(listen: str) -> tuple[str, int]:
@@ -124,6 +149,8 @@ class Whereabouts:
     """The store or stack of a session, in words."""
 
     session: Session
+    # The name of the stack, where it is one.
+    stack: str = ""
 
     @property
     def title(self) -> str:
@@ -162,6 +189,16 @@ class Whereabouts:
                 return {source.queue: source.state for source in found}
             case _:
                 return None
+
+    async def alarms(self) -> list[dict[str, Any]] | None:
+        """List the alarms of a stack, those that are raised first; a store has none."""
+        match self.session.place:
+            case StackPlace(machine=machine, environment=environment):
+                with _passing():
+                    found = await asyncio.to_thread(machine.alarms, self.stack, environment)
+                return None if found is None else [asdict(alarm) for alarm in found]
+            case _:
+                return []
 
     async def switch(self, *, on: bool) -> dict[str, str] | None:
         """Ask for the workers of a stack to be switched, which takes a while."""
@@ -212,6 +249,11 @@ COMMANDS = (
             "work on the store meanwhile, by so many processes, as `serve` does; default: none",
             type=option_types.positive,
             default=0,
+        ),
+        option(
+            "--from DIR",
+            f"exports to query: in this folder; default: {OUT}, or those of the stack",
+            dest="source",
         ),
         parents=(stack_options,),
     ),

@@ -11,11 +11,7 @@ import asyncio
 import csv
 import itertools
 import json
-import math
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Sequence
-from datetime import date, datetime
-from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -25,6 +21,7 @@ from orbweaver.cli import text
 from orbweaver.cli.command import command, option, stack_options
 from orbweaver.cli.exit_codes import OK, UsageError
 from orbweaver.cli.query import duckdb, tables
+from orbweaver.cli.query.cells import as_json, distinct, is_number, spelled
 from orbweaver.cli.query.duckdb import Answer
 from orbweaver.cli.query.saved import saved
 from orbweaver.cli.query.tables import Sheet
@@ -35,7 +32,6 @@ OUT = Path("out")
 STDIN = "-"
 ROWS_SHOWN = 100
 CELL_CHARS_MAX = 80
-NUMBERS = (int, float, Decimal)
 
 
 def query(arguments: Namespace, around: Surroundings) -> int:
@@ -119,11 +115,11 @@ def _show(answer: Answer, arguments: Namespace, around: Surroundings) -> None:
             writer = csv.writer(out, lineterminator="\n")
             writer.writerow(answer.columns)
             for row in itertools.islice(answer.rows, arguments.limit):
-                writer.writerow(map(_spelled, row))
+                writer.writerow(map(spelled, row))
         case "json":
-            names = list(_distinct(answer.columns))
+            names = list(distinct(answer.columns))
             for row in itertools.islice(answer.rows, arguments.limit):
-                body = dict(zip(names, map(_as_json, row), strict=True))
+                body = dict(zip(names, map(as_json, row), strict=True))
                 around.write(json.dumps(body, allow_nan=False))
         case _:
             _show_table(answer, arguments.limit or ROWS_SHOWN, around)
@@ -133,65 +129,12 @@ def _show_table(answer: Answer, limit: int, around: Surroundings) -> None:
     rows = list(itertools.islice(answer.rows, limit))
     more = next(answer.rows, None) is not None
     columns = zip(*rows, strict=True) if rows else [()] * len(answer.columns)
-    numbers = [place for place, values in enumerate(columns) if all(map(_is_number, values))]
+    numbers = [place for place, values in enumerate(columns) if all(map(is_number, values))]
     heads = [text.cut(name, CELL_CHARS_MAX) for name in answer.columns]
-    cells = [[text.cut(_spelled(value), CELL_CHARS_MAX) for value in row] for row in rows]
+    cells = [[text.cut(spelled(value), CELL_CHARS_MAX) for value in row] for row in rows]
     around.write(*text.table([heads, *cells], right=numbers))
     counted = text.plural(len(rows), "row")
     around.note(f"the first {counted}; --limit shows more" if more else counted)
-
-
-def _is_number(value: object) -> bool:
-    return value is None or (isinstance(value, NUMBERS) and not isinstance(value, bool))
-
-
-def _spelled(value: Any) -> str:
-    match value:
-        case None:
-            return ""
-        case bool():
-            return "true" if value else "false"
-        case list() | tuple() | dict():
-            return json.dumps(_as_json(value), ensure_ascii=False, allow_nan=False)
-        case float():
-            return repr(value)
-        case _:
-            return str(_as_json(value))
-
-
-def _as_json(value: Any) -> Any:
-    """Spell a value as JSON has it: decimals by their digits, moments in UTC to the millisecond."""
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    for kind, spell in SPELLINGS:
-        if isinstance(value, kind):
-            return spell(value)
-    return str(value)
-
-
-def _moment(value: datetime) -> str:
-    unit = "microseconds" if value.microsecond % 1000 else "milliseconds"
-    return value.isoformat(timespec=unit).removesuffix("+00:00") + "Z"
-
-
-# A datetime is a date as well.
-SPELLINGS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
-    (float, lambda value: value if math.isfinite(value) else str(value)),
-    (datetime, _moment),
-    (date, date.isoformat),
-    (bytes, bytes.hex),
-    (dict, lambda value: {str(name): _as_json(one) for name, one in value.items()}),
-    (list | tuple, lambda value: [*map(_as_json, value)]),
-)
-
-
-def _distinct(names: Sequence[str]) -> Iterable[str]:
-    """Name columns by names that are each its own."""
-    seen: dict[str, None] = {}
-    for name in names:
-        tries = itertools.chain((name,), (f"{name}_{number}" for number in itertools.count(2)))
-        seen[next(tried for tried in tries if tried not in seen)] = None
-    return seen
 
 
 _FROM = option(

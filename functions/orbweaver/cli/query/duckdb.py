@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,8 +27,6 @@ from orbweaver.cli.query.tables import Piece, Sheet
 from orbweaver.exporting.glue_schema import DAY
 from orbweaver.model.columns import Column, Type
 
-MEMORY = "1GB"
-SPILL = "20GB"
 ROWS_AT_ONCE = 1_000
 INTERRUPTED_EVERY_S = 0.1
 CLOSED_UP = (
@@ -52,6 +50,19 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QueryBounds:
+    """What a query may take of this machine."""
+
+    memory: str = "1GB"
+    spill: str = "20GB"
+    # None: as many as there are cores.
+    threads: int | None = None
+
+
+USUAL = QueryBounds()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """A query's result: names of columns, and rows as they are read."""
 
@@ -59,11 +70,8 @@ class Answer:
     rows: Iterator[tuple[Any, ...]]
 
 
-def referred(sql: str, sheets: Mapping[str, Sheet]) -> dict[str, Sheet]:
-    """Leave tables that a query does not refer to without rows; raises UsageError as `answering`.
-
-    Whatever the number of tables and files, those in question are opened, or fetched.
-    """
+def named_in(sql: str, sheets: Mapping[str, Sheet]) -> frozenset[str]:
+    """Name the tables that a query refers to; raises UsageError as `answering`."""
     import duckdb
 
     # To find them it binds the query, which may name files and addresses.
@@ -72,9 +80,21 @@ def referred(sql: str, sheets: Mapping[str, Sheet]) -> dict[str, Sheet]:
             _check(duckdb, connection, sql)
             for setting in CLOSED_UP:
                 connection.execute(f"SET {setting}")
-            names = {name.casefold() for name in connection.get_table_names(sql)}
+            return frozenset(name.casefold() for name in connection.get_table_names(sql))
         except duckdb.Error as error:
             raise UsageError(_words(str(error), sheets)) from error
+
+
+def referred(sql: str, sheets: Mapping[str, Sheet]) -> dict[str, Sheet]:
+    """Leave tables that a query does not refer to without rows; raises UsageError as `answering`.
+
+    Whatever the number of tables and files, those in question are opened, or fetched.
+    """
+    return only(named_in(sql, sheets), sheets)
+
+
+def only(names: Collection[str], sheets: Mapping[str, Sheet]) -> dict[str, Sheet]:
+    """Leave all tables but those of these names without rows."""
     return {
         name: sheet if name in names else Sheet(name=name, columns=sheet.columns)
         for name, sheet in sheets.items()
@@ -82,14 +102,18 @@ def referred(sql: str, sheets: Mapping[str, Sheet]) -> dict[str, Sheet]:
 
 
 @contextmanager
-def answering(sql: str, sheets: Mapping[str, Sheet], folder: Path) -> Iterator[Answer]:
+def answering(
+    sql: str, sheets: Mapping[str, Sheet], folder: Path, bounds: QueryBounds = USUAL
+) -> Iterator[Answer]:
     """Ask; raises UsageError for what cannot be. `folder` is for what does not fit into memory."""
     import duckdb
 
-    config: dict[str, Any] = {"memory_limit": MEMORY, "temp_directory": str(folder)}
+    config: dict[str, Any] = {"memory_limit": bounds.memory, "temp_directory": str(folder)}
+    if bounds.threads is not None:
+        config["threads"] = bounds.threads
     with duckdb.connect(config=config) as opened, ThreadPoolExecutor(1) as pool:
         try:
-            pool.submit(_close_up, opened, sheets).result()
+            pool.submit(_close_up, opened, sheets, bounds).result()
             _interruptible(pool, opened, lambda: opened.execute(sql))
             columns = tuple(column[0] for column in opened.description or ())
             yield Answer(columns=columns, rows=_rows(pool, opened))
@@ -119,12 +143,12 @@ def _check(duckdb: Any, connection: Any, sql: str) -> None:
         raise UsageError(f"a query is one statement that reads, like SELECT; this is {found}")
 
 
-def _close_up(connection: Any, sheets: Mapping[str, Sheet]) -> None:
+def _close_up(connection: Any, sheets: Mapping[str, Sheet], bounds: QueryBounds) -> None:
     paths = [str(path) for sheet in sheets.values() for one in sheet.pieces for path in one.paths]
     for setting in (
         *CLOSED_UP,
         "TimeZone = 'UTC'",
-        f"max_temp_directory_size = '{SPILL}'",
+        f"max_temp_directory_size = '{bounds.spill}'",
         f"allowed_paths = {_texts(paths)}",
         "enable_external_access = false",
     ):

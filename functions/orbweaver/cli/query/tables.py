@@ -159,16 +159,26 @@ async def exports_of(files: Files, folder: Path, day: str | None) -> list[Export
     return exports
 
 
-async def fetch(files: Files, sheets: Iterable[Sheet], say: Callable[[str], None]) -> None:
-    """Fetch the files of tables; raises UsageError where that is too much, or one is another."""
+async def fetch(
+    files: Files,
+    sheets: Iterable[Sheet],
+    say: Callable[[str], None],
+    had: dict[tuple[str, str], int] | None = None,
+    bytes_max: int | None = None,
+) -> None:
+    """Fetch the files of tables; raises UsageError where that is too much, or one is another.
+
+    `had`: the bytes of those that were fetched before, by path and SHA-256; others are added.
+    """
     wanted: Mapping[str, tuple[Path, File]] = {
         file.path: (piece.folder, file)
         for sheet in sheets
         for piece in sheet.pieces
         for file in piece.files
+        if had is None or (file.path, file.sha256) not in had
     }
     size = sum(file.bytes for _, file in wanted.values())
-    if size > FETCH_BYTES_MAX:
+    if size > (FETCH_BYTES_MAX if bytes_max is None else bytes_max):
         raise UsageError(
             f"{text.size(size)} would have to be fetched: choose a day by --day, or ask in Athena"
         )
@@ -183,5 +193,7 @@ async def fetch(files: Files, sheets: Iterable[Sheet], say: Callable[[str], None
                 " anew; try again in a few minutes"
             )
         await FolderFiles(folder).put(file.path, body)
+        if had is not None:
+            had[file.path, file.sha256] = file.bytes
 
     await all_of((one(folder, file) for folder, file in wanted.values()), AT_ONCE)

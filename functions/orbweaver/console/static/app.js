@@ -16,9 +16,10 @@ const SCREENS = {
   changes: () => import("/changes.js").then((file) => file.Changes),
   schedules: () => import("/stack.js").then((file) => file.Schedules),
   stack: () => import("/stack.js").then((file) => file.Stack),
+  query: () => import("/query.js").then((file) => file.Query),
   data: () => import("/data.js").then((file) => file.Data),
 };
-const PLACES = [["", "Runs"], ["new", "New crawl"], ["explain", "Explain"], ["host", "Hosts"], ["letters", "Dead letters"], ["schedules", "Schedules"], ["stack", "Workers"]];
+const PLACES = [["", "Runs"], ["new", "New crawl"], ["explain", "Explain"], ["host", "Hosts"], ["letters", "Dead letters"], ["schedules", "Schedules"], ["stack", "Workers"], ["query", "Query"]];
 const THEMES = ["auto", "light", "dark"];
 const THEME = "orbweaver-console-theme";
 
@@ -62,6 +63,8 @@ function App() {
     const timer = setTimeout(() => ask("/console/about").then(setAbout, setTrouble), 200);
     return () => { removeEventListener("hashchange", moved); clearTimeout(timer); };
   }, []);
+  // On a phone the places are more than are seen at once.
+  useEffect(() => document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), [at.screen]);
   return html`
     <a class="skip" href="#main" onClick=${(/** @type {Event} */ event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>Skip to the content</a>
     <header>

@@ -34,7 +34,7 @@ export function crossing(samples, most) {
 }
 
 /** Choose round steps for an axis. @param {number} most @param {number} parts */
-function steps(most, parts) {
+export function steps(most, parts) {
   const raw = Math.max(1, most) / parts;
   const unit = 10 ** Math.floor(Math.log10(raw));
   const step = Math.max(1, (raw / unit > 5 ? 10 : raw / unit > 2 ? 5 : raw / unit > 1 ? 2 : 1) * unit);
@@ -53,7 +53,7 @@ function told(samples, live, meets) {
 }
 
 /** Follow the width of an element, which a drawing fills without being scaled. */
-function useWidth() {
+export function useWidth() {
   const box = useRef(/** @type {HTMLElement | null} */ (null));
   const [wide, setWide] = useState(680);
   useLayoutEffect(() => {

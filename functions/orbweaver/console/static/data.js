@@ -66,7 +66,7 @@ export function Data({ of, query }) {
   const Shown = SHOWN[/** @type {keyof typeof SHOWN} */ (table)];
   const first = (at - 1) * (table === "texts" ? TEXTS : ROWS);
   return html`<p class="crumb"><a href="#/">Runs</a> / <a href=${`#/run/${encodeURIComponent(of)}`}>${of}</a></p>
-    <${Heading} title="Data"><div class="actions"><${Act} label="All pages as CSV" act=${save} done=${setTrouble} /></div></${Heading}>
+    <${Heading} title="Data"><div class="actions"><a class="button" href=${link("query", { crawl: of })}>Ask with SQL</a><${Act} label="All pages as CSV" act=${save} done=${setTrouble} /></div></${Heading}>
     <form class="filters" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
       <label>Table <select value=${table} onChange=${(/** @type {any} */ event) => choose({ table: event.target.value })}>${TABLES.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>
       ${table === "pages" && html`<label>Outcome <select value=${outcome ?? ""} onChange=${(/** @type {any} */ event) => choose({ outcome: event.target.value })}><option value="">any</option>${OUTCOMES.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>`}

@@ -24,12 +24,13 @@ export const Address = ({ url, crawl }) =>
   html`<a class="url" href=${link("explain", { url, crawl })} title=${url}>${url}</a>`;
 
 /**
- * A button that acts once at a time, and shows what went wrong.
- * @param {{act: () => Promise<any>, label: string, kind?: string, done?: (trouble: Trouble | null) => void, disabled?: boolean}} given
+ * A button that acts once at a time, and shows what went wrong. While it acts it keeps the focus.
+ * @param {{act: () => Promise<any>, label: string, kind?: string, said?: string, done?: (trouble: Trouble | null) => void, disabled?: boolean}} given
  */
-export function Act({ act, label, kind = "", done, disabled = false }) {
+export function Act({ act, label, kind = "", said, done, disabled = false }) {
   const [busy, setBusy] = useState(false);
   const go = async () => {
+    if (busy) return;
     setBusy(true);
     try {
       await act();
@@ -40,7 +41,7 @@ export function Act({ act, label, kind = "", done, disabled = false }) {
       setBusy(false);
     }
   };
-  return html`<button type="button" class=${kind} disabled=${busy || disabled} aria-busy=${busy} onClick=${go}>${label}</button>`;
+  return html`<button type="button" class=${kind} aria-label=${said} disabled=${disabled} aria-disabled=${busy} aria-busy=${busy} onClick=${go}>${label}</button>`;
 }
 
 /**

@@ -114,8 +114,7 @@ function Steering({ shown, again }) {
   const post = (/** @type {string} */ deed) => () => ask(`${path}/${deed}`, { method: "POST" });
   const live = shown.state === "running" || shown.state === "paused";
   return html`<div class="actions">
-      ${shown.state === "running" && html`<${Act} label="Pause" act=${post("pause")} done=${done} />`}
-      ${shown.state === "paused" && html`<${Act} kind="main" label="Resume" act=${post("resume")} done=${done} />`}
+      ${live && (shown.state === "paused" ? html`<${Act} kind="main" label="Resume" act=${post("resume")} done=${done} />` : html`<${Act} label="Pause" act=${post("pause")} done=${done} />`)}
       ${live && html`<button type="button" onClick=${() => setOpen("edit")}>Edit…</button>`}
       ${live && html`<button type="button" class="danger" onClick=${() => setOpen("cancel")}>Cancel…</button>`}
       ${shown.state === "finished" && shown.outcomes.failed > 0 && html`<${Act} label="Retry what failed" act=${() => ask(`${path}/retry`, { method: "POST" }).then(setBegun)} done=${done} />`}

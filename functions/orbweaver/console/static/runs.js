@@ -82,7 +82,8 @@ export function Runs({ query }) {
   const live = lately?.crawls ?? {};
   const rows = data ? [...data.crawls, ...later.flatMap((page) => page.crawls)] : [];
   // A run that has moved from a later page to the first is shown once.
-  const shown = rows.filter((row, place) => rows.findIndex((one) => one.progress.crawl.name === row.progress.crawl.name) === place);
+  const names = new Set();
+  const shown = rows.filter(({ progress: { crawl } }) => !names.has(crawl.name) && names.add(crawl.name));
   const next = later.length ? later.at(-1).next : data?.next;
   const choose = (/** @type {string} */ key, /** @type {string} */ value) => { location.hash = link("", { ...filter, [key]: value }).slice(1); };
   return html`<${Heading} title="Runs" />

@@ -31,6 +31,16 @@ function Workers({ workers, again }) {
   </section>`;
 }
 
+const STATES = { OK: ["good", "all right"], ALARM: ["bad", "raised"], INSUFFICIENT_DATA: ["muted", "no data"] };
+
+/** @param {{alarms: any[] | null, isStack: boolean}} given */
+const Alarms = ({ alarms, isStack }) => html`<section class="panel" aria-labelledby="alarms"><div class="heading"><h2 id="alarms">Alarms</h2>${alarms?.some((one) => one.state === "ALARM") && html`<span class="bad" role="status">${plural(alarms.filter((one) => one.state === "ALARM").length, "alarm is", "alarms are")} raised</span>`}</div>
+  ${!isStack && html`<p>A store has none. Look at <a href="#/letters">dead letters</a>, at the mark of a <a href="#/">run</a> that gave less than the one before, and for a notice that nothing works on what is queued.</p>`}
+  ${isStack && !alarms && html`<p class="muted">These credentials may not read alarms (cloudwatch:DescribeAlarms).</p>`}
+  ${isStack && alarms?.length === 0 && html`<p class="muted">There are none.</p>`}
+  ${isStack && alarms && alarms.length > 0 && html`<div class="scroll"><table><thead><tr><th scope="col">Alarm</th><th scope="col">State</th><th scope="col">Since</th></tr></thead><tbody>${alarms.map((one) => html`<tr><th scope="row" class="cell">${one.name}<div class="muted">${one.meaning}</div></th><td class=${/** @type {any} */ (STATES)[one.state]?.[0]}>${/** @type {any} */ (STATES)[one.state]?.[1] ?? one.state}</td><td>${one.since_ms === null ? "–" : moment(one.since_ms)}</td></tr>`)}</tbody></table></div>`}
+</section>`;
+
 /** @param {{spending: any}} given */
 function Spending({ spending }) {
   const most = Math.max(...spending.days.map((/** @type {any} */ one) => one.usd), 0);
@@ -49,6 +59,7 @@ export function Stack() {
     <${Warning} trouble=${trouble} atMs=${atMs} />
     ${data.queues ? html`<${Queues} queues=${data.queues} />` : html`<p class="muted">These credentials may not read the queues.</p>`}
     ${data.workers ? html`<${Workers} workers=${data.workers} again=${again} />` : html`<section class="panel" aria-labelledby="workers"><h2 id="workers">Workers</h2><p>${data.idle ?? "A store's workers are processes of this machine: they end with the command that serves it."}</p></section>`}
+    <${Alarms} alarms=${data.alarms} isStack=${data.workers !== null} />
     <${Spending} spending=${data.spending} />`;
 }
 
@@ -56,10 +67,11 @@ export function Stack() {
 function Schedule({ schedule, atMs, done }) {
   const [asked, setAsked] = useState(false);
   const remove = () => ask("/console/schedules/remove", { body: { name: schedule.name } });
+  const pause = () => ask("/console/schedules/pause", { body: { name: schedule.name, paused: !schedule.paused } });
   const [first, ...later] = schedule.next_ms;
-  return html`<tr><th scope="row"><a href=${`#/?begins=${encodeURIComponent(schedule.name)}`}>${schedule.name}</a></th><td><code>${schedule.expression}</code></td><td>${schedule.timezone}</td>
-    <td>${first ? html`${moment(first)} <span class="muted">in ${clock((first - atMs) / 1000)}</span>` : "never again, or not told"}${later.length > 0 && html`<div class="muted">then ${later.map(moment).join(", ")}</div>`}</td>
-    <td class="n"><button type="button" class="danger" aria-label=${`Remove ${schedule.name}`} onClick=${() => setAsked(true)}>Remove…</button>
+  return html`<tr><th scope="row"><a href=${`#/?begins=${encodeURIComponent(schedule.name)}`}>${schedule.name}</a></th><td><code>${schedule.expression}</code><div class="muted">${schedule.timezone}</div></td>
+    <td>${schedule.paused ? html`<span class="warn">paused</span>` : first ? html`${moment(first)} <span class="muted">in ${clock((first - atMs) / 1000)}</span>` : "never again, or not told"}${later.length > 0 && html`<div class="muted">then ${later.map(moment).join(", ")}</div>`}</td>
+    <td class="n"><${Act} label=${schedule.paused ? "Resume" : "Pause"} said=${`${schedule.paused ? "Resume" : "Pause"} ${schedule.name}`} act=${pause} done=${done} /> <button type="button" class="danger" aria-label=${`Remove ${schedule.name}`} onClick=${() => setAsked(true)}>Remove…</button>
     ${asked && html`<${Dialog} title="Remove this schedule?" close=${() => setAsked(false)}><p>${schedule.name} is not started again. Runs that were started go on.</p>
       <div class="actions"><${Act} kind="danger" label="Remove" act=${remove} done=${(/** @type {any} */ trouble) => { setAsked(false); done(trouble); }} /></div></${Dialog}>`}</td></tr>`;
 }
@@ -72,6 +84,6 @@ export function Schedules() {
     <${Warning} trouble=${trouble ?? unable} atMs=${atMs} />
     ${!data && !trouble && html`<${Loading} />`}
     ${data?.schedules.length === 0 && html`<div class="empty"><p>Nothing recurs.</p><p class="muted">A new crawl with a table [schedule] does.</p></div>`}
-    ${data?.schedules.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Schedules"><table><thead><tr><th scope="col">Name</th><th scope="col">When</th><th scope="col">Time zone</th><th scope="col">Next, on this machine's clock</th><th scope="col"><span class="hidden">Actions</span></th></tr></thead>
+    ${data?.schedules.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Schedules"><table><thead><tr><th scope="col">Name</th><th scope="col">When</th><th scope="col">Next, local time</th><th scope="col"><span class="hidden">Actions</span></th></tr></thead>
       <tbody>${data.schedules.map((/** @type {any} */ one) => html`<${Schedule} key=${one.name} schedule=${one} atMs=${atMs} done=${done} />`)}</tbody></table></div>`}`;
 }

@@ -48,7 +48,7 @@ class CsvWriter(TextWriter):
     def __init__(self, table: Table, sink: HashedFile) -> None:
         super().__init__(table, sink, _text_of)
         self._sink.write(BYTE_ORDER_MARK)
-        self._write([_cell(column.name) for column in table.columns])
+        self._write([cell_of(column.name) for column in table.columns])
 
     def _write(self, texts: list[str]) -> None:
         self._sink.write((",".join(texts) + END).encode())
@@ -57,11 +57,12 @@ class CsvWriter(TextWriter):
 def _text_of(column: Column) -> Callable[[Any], str]:
     if column.many:
         as_json = text_of(column)
-        return lambda values: _cell(safe(as_json(values)))
+        return lambda values: cell_of(safe(as_json(values)))
     return _TEXTS[column.type]
 
 
-def _cell(text: str) -> str:
+def cell_of(text: str) -> str:
+    """Write a text as a cell that no spreadsheet takes for a formula."""
     if not text:
         return '""'
     if not text.isprintable():  # rarely: what is left has none of these characters
@@ -75,7 +76,7 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"' if QUOTED.search(text) else text or '""'
 
 
-_TEXTS = TEXTS | {Type.STRING: _cell, Type.DATE: str.__str__, Type.MOMENT: iso}
+_TEXTS = TEXTS | {Type.STRING: cell_of, Type.DATE: str.__str__, Type.MOMENT: iso}
 
 
 writer = CsvWriter

@@ -1,0 +1,60 @@
+"""Alarms of a stack: which there are, and which are raised.
+
+CloudFormation names them after stack and construct, so that the names of one stack begin alike; one
+whose own name goes on where another's ends is told apart by its dashes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from localstack import cdk
+from localstack.errors import LocalStackError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DENIED = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation")
+# The construct's place in the stack, its name, and a hash of both.
+NAME = re.compile(r"-(?:Monitoring)?(\w+?)(?:[0-9A-F]{8})?-\w+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alarm:
+    """One alarm: `OK`, `ALARM` or `INSUFFICIENT_DATA`, since when, and what it means."""
+
+    name: str
+    state: str
+    since_ms: int | None
+    meaning: str
+
+
+def of(stack: str, environment: Mapping[str, str]) -> tuple[Alarm, ...] | None:
+    """List the alarms of a stack, those that are raised first; None if they may not be read."""
+    try:
+        with cdk.client("cloudwatch", environment) as client:
+            pages = client.get_paginator("describe_alarms").paginate(AlarmNamePrefix=f"{stack}-")
+            found = [each for page in pages for each in page["MetricAlarms"]]
+    except ClientError as error:
+        if error.response["Error"]["Code"] in DENIED:
+            return None
+        raise LocalStackError(f"Cannot list the alarms of {stack}: {error}") from error
+    except BotoCoreError as error:
+        raise LocalStackError(f"Cannot list the alarms of {stack}: {error}") from error
+    alarms = []
+    for each in found:
+        if named := NAME.fullmatch(each["AlarmName"].removeprefix(stack)):
+            since = each.get("StateUpdatedTimestamp")
+            alarms.append(
+                Alarm(
+                    name=named[1],
+                    state=each["StateValue"],
+                    since_ms=None if since is None else round(since.timestamp() * 1000),
+                    meaning=each.get("AlarmDescription", ""),
+                )
+            )
+    return tuple(sorted(alarms, key=lambda alarm: (alarm.state != "ALARM", alarm.name)))

@@ -1,0 +1,315 @@
+"""SQL that is typed in a browser: what it finds, and what it cannot do."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import json
+import os
+import resource
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orbweaver.api.problems import Refused
+from orbweaver.cli.query import child, confined
+from orbweaver.cli.query.child import CELL_CHARS_MAX, ROWS_MAX
+from orbweaver.cli.query.confined import ExportTables
+from tests.memory import World
+from tests.unit.cli.exports import BOOKS, USUAL, book, made, put, put_into
+from tests.unit.console.stage import opened
+
+if TYPE_CHECKING:
+    from tests.unit.console.stage import Stage
+
+# ruff: noqa: S608 - queries are made of parts here, as anybody may type them
+
+# Of a child that asks one query: what DuckDB may use, and Python with its libraries.
+CHILD_KB_MAX = 900_000
+
+
+async def asked(stage: Stage, sql: str) -> Any:
+    """Ask; the answer."""
+    return await stage.post("/console/query", {"sql": sql})
+
+
+async def refused(stage: Stage, sql: str) -> str:
+    """Ask what is refused; why."""
+    reply = await stage.ask("POST", "/console/query", json={"sql": sql})
+    assert reply.status == 400
+    return str((await reply.json())["detail"])
+
+
+async def test_exports_are_asked_with_sql(tmp_path: Path) -> None:
+    """Rows as they are shown, numbers known as such, nothing told from an empty text."""
+    put(tmp_path / "out", made(USUAL))
+    async with opened(tmp_path) as stage:
+        told = await stage.get("/console/tables")
+        assert (told["why"], told["fetched"]) == (None, False)
+        pages = next(one for one in told["tables"] if one["name"] == "pages")
+        assert pages["rows"] == 3
+        assert {"name": "url", "type": "string"} in pages["columns"]
+        assert "outcomes" in {one["name"] for one in told["saved"]}
+        sql = "SELECT title, price, tags, '' AS empty FROM items_books_example_books ORDER BY title"
+        found = await asked(stage, sql)
+        assert found["columns"] == [
+            {"name": "title", "number": False},
+            {"name": "price", "number": True},
+            {"name": "tags", "number": False},
+            {"name": "empty", "number": False},
+        ]
+        assert found["rows"] == [
+            ["One", "12.3000", '["a", "b"]', ""],
+            ["Two", None, '["a", "b"]', ""],
+        ]
+        assert (found["more"], found["cut"]) == (False, 0)
+
+
+@pytest.mark.thorough
+async def test_every_saved_query_is_answered(tmp_path: Path) -> None:
+    """As it is offered."""
+    put(tmp_path / "out", made(USUAL))
+    async with opened(tmp_path) as stage:
+        for one in (await stage.get("/console/tables"))["saved"]:
+            assert (await asked(stage, one["sql"]))["columns"]
+
+
+async def test_without_exports_it_says_how_to_make_some(tmp_path: Path) -> None:
+    """As a word beside the queries, and as the answer to one."""
+    async with opened(tmp_path) as stage:
+        told = await stage.get("/console/tables")
+        assert told["tables"] == []
+        assert "`orbweaver export`" in told["why"]
+        assert "there are no exports in out" in await refused(stage, "SELECT 1")
+
+
+async def test_what_is_cut_is_said(tmp_path: Path) -> None:
+    """Rows beyond those that are shown, a long cell with its length, and how many are long."""
+    put(tmp_path / "out", made(USUAL))
+    async with opened(tmp_path) as stage:
+        many = await asked(stage, f"SELECT range AS n FROM range({ROWS_MAX + 1})")
+        assert (len(many["rows"]), many["more"]) == (ROWS_MAX, True)
+        all_of_them = await asked(stage, f"SELECT range AS n FROM range({ROWS_MAX})")
+        assert (len(all_of_them["rows"]), all_of_them["more"]) == (ROWS_MAX, False)
+        long = await asked(stage, f"SELECT repeat('x', {CELL_CHARS_MAX + 1}) AS t")
+        assert long["rows"][0][0].endswith(f"x… ({CELL_CHARS_MAX + 1:,} characters)")
+        assert long["cut"] == 1
+        wide = await asked(
+            stage, "SELECT repeat('x', 2000) AS t, * FROM range(900) AS a, range(9) AS b"
+        )
+        assert wide["more"]
+        large = await asked(stage, "SELECT repeat('x', 10000000) AS t FROM range(5)")
+        assert len(json.dumps(large)) < 5 * (CELL_CHARS_MAX + 100)
+
+
+async def test_an_answer_is_a_file_with_all_rows(tmp_path: Path) -> None:
+    """By a ticket, as exports write them: no cell is a formula, numbers stay as they are."""
+    put(tmp_path / "out", made([(BOOKS, [book("=1+1", "-2.50")])]))
+    async with opened(tmp_path) as stage:
+        sql = (
+            "SELECT title, price, NULL AS nothing FROM items_books_example_books, range("
+            f"{ROWS_MAX + 5})"
+        )
+        ticket = (await stage.post("/console/query/file", {"sql": sql}))["ticket"]
+        reply = await stage.ask("GET", f"/download/{ticket}", {})
+        assert reply.status == 200
+        assert 'filename="query.csv"' in reply.headers["Content-Disposition"]
+        head, *rows = csv.reader(io.StringIO((await reply.read()).decode("utf-8-sig")))
+        assert head == ["title", "price", "nothing"]
+        assert rows == [["'=1+1", "-2.5000", ""]] * (ROWS_MAX + 5)
+        wrong = (await stage.post("/console/query/file", {"sql": "SELEC"}))["ticket"]
+        reply = await stage.ask("GET", f"/download/{wrong}", {})
+        assert reply.status == 400
+        assert "syntax error" in (await reply.json())["detail"]
+
+
+async def test_a_file_that_cannot_be_ended_is_broken_off(tmp_path: Path) -> None:
+    """A browser is told of it by a connection that ends early, not by a file that looks whole."""
+    put(tmp_path / "out", made(USUAL))
+    async with opened(tmp_path) as stage:
+        sql = "SELECT CASE WHEN range < 900000 THEN 1 ELSE CAST('x' AS INT) END FROM range(1000000)"
+        ticket = (await stage.post("/console/query/file", {"sql": sql}))["ticket"]
+        reply = await stage.ask("GET", f"/download/{ticket}", {})
+        if reply.status == 200:
+            with pytest.raises(Exception, match=r".") as found:
+                await reply.read()
+            assert type(found.value).__name__ in {"ClientPayloadError", "ClientConnectionError"}
+        else:  # it was known before the first row
+            assert reply.status == 400
+
+
+# --- hostile text -------------------------------------------------------------------------------
+
+
+def files_in(folder: Path) -> list[Path]:
+    """List files and folders, but for the store's own."""
+    return sorted(path for path in folder.rglob("*") if not path.name.startswith("store.db"))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("SELECT * FROM read_text('{secret}')", "a query reads tables"),
+        ("SELECT * FROM read_blob('{secret}')", "a query reads tables"),
+        ("SELECT * FROM read_csv('{secret}')", "a query reads tables"),
+        ("SELECT * FROM '{secret}'", "there is no table"),
+        ("SELECT * FROM glob('/*')", "a query reads tables"),
+        ("SELECT * FROM read_text('/proc/self/environ')", "a query reads tables"),
+        ("SELECT * FROM read_csv('http://127.0.0.1:9/a.csv')", "a query reads tables"),
+        ("SELECT * FROM read_parquet('s3://bucket/a.parquet')", "a query reads tables"),
+        ("SELECT * FROM sqlite_scan('{store}', 'pages')", "sqlite"),
+        ("COPY (SELECT 1) TO 'x.csv'", "this is COPY"),
+        ("ATTACH '{store}'", "this is ATTACH"),
+        ("INSTALL httpfs", "this is LOAD"),
+        ("SET enable_external_access = true", "this is SET"),
+        ("SELECT 1; COPY (SELECT 1) TO 'x.csv'", "this is SELECT, COPY"),
+        ("SELECT * FROM enable_logging(storage = 'file', storage_path = 'x')", "locked"),
+        ("SELECT * FROM asked", "there is no table 'asked'"),
+        ("SELECT getenv('HOME')", "getenv"),
+        ("SELECT length(string_agg(repeat('x', 1000000), '')) FROM range(3000)", "emory"),
+        ("SELECT repeat('x', 4000000000)", "emory"),
+    ],
+)
+async def test_hostile_sql_gets_nowhere(sql: str, why: str, tmp_path: Path) -> None:
+    """No file, address, extension, setting or variable is reached, and memory is bounded."""
+    put(tmp_path / "out", made(USUAL))
+    secret = tmp_path / "secret.txt"
+    secret.write_text("a secret")
+    async with opened(tmp_path) as stage:
+        before = files_in(tmp_path)
+        said = await refused(stage, sql.format(secret=secret, store=tmp_path / "store.db"))
+        assert why.casefold() in said.casefold()
+        assert "a secret" not in said
+        assert files_in(tmp_path) == before
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < CHILD_KB_MAX
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT {'(' * 50_000}1{')' * 50_000}",
+        f"SELECT {'-' * 1_000}1",
+        f"SELECT {'NOT ' * 24_000}true",
+        "SELECT " + " + ".join(["1"] * 30_000),
+        f"{'WITH a AS (' * 5_000}SELECT 1",
+        "SELECT '\x00'",
+        "SELECT '\ud800'",
+    ],
+    ids=["brackets", "comment", "not", "sum", "with", "nul", "surrogate"],
+)
+async def test_sql_that_is_made_to_harm_its_reader_ends_a_child_at_most(
+    sql: str, tmp_path: Path
+) -> None:
+    """Depth and odd characters: an answer or a refusal; the next query is answered."""
+    put(tmp_path / "out", made(USUAL))
+    async with opened(tmp_path) as stage:
+        reply = await stage.ask("POST", "/console/query", json={"sql": sql})
+        assert reply.status in (200, 400), await reply.text()
+        assert (await asked(stage, "SELECT 1 AS one"))["rows"] == [["1"]]
+
+
+async def test_a_query_ends_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its process is gone, and the next one is answered."""
+    monkeypatch.setattr(child, "WALL_S", 0.5)
+    put(tmp_path / "out", made(USUAL))
+    async with opened(tmp_path) as stage:
+        slow = "SELECT count(*) FROM range(100000000000) a, range(100000) b WHERE a.range % 7 = 1"
+        assert "longer than 0.5 s" in await refused(stage, slow)
+        monkeypatch.setattr(child, "WALL_S", 30.0)
+        assert (await asked(stage, "SELECT 1 AS one"))["rows"] == [["1"]]
+        assert children() == []
+
+
+async def test_a_query_whose_asker_has_gone_leaves_no_process(tmp_path: Path) -> None:
+    """Nor a turn that is never given back."""
+    put(tmp_path / "out", made(USUAL))
+    tables = ExportTables(source=tmp_path / "out", named=Path("out"), folder=tmp_path)
+    pieces = tables.csv("SELECT repeat('x', 100000) FROM range(100000)")
+    assert await anext(pieces)
+    await pieces.aclose()  # type: ignore[attr-defined]
+    assert children() == []
+    assert (await tables.ask("SELECT 1 AS one"))["rows"] == [["1"]]
+
+
+def children() -> list[str]:
+    """Name the processes that this one has started and that ask queries."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                status = (folder / "stat").read_text().rpartition(")")[2].split()
+                command = (folder / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if int(status[1]) == os.getpid() and b"cli.query.child" in command:
+                found.append(folder.name)
+    return found
+
+
+async def test_a_child_has_no_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hence no credentials."""
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a secret")
+    put(tmp_path / "out", made(USUAL))
+    tables = ExportTables(source=tmp_path / "out", named=Path("out"), folder=tmp_path)
+    pieces = tables.csv("SELECT repeat('x', 100000) FROM range(100000)")
+    assert await anext(pieces)
+    [pid] = children()
+    environment = await asyncio.to_thread(Path(f"/proc/{pid}/environ").read_bytes)
+    assert b"secret" not in environment
+    await pieces.aclose()  # type: ignore[attr-defined]
+
+
+# --- exports of a stack -------------------------------------------------------------------------
+
+
+async def test_of_a_stack_the_files_in_question_are_fetched_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of the tables that a query names, however often they are asked; within a bound."""
+    world = World()
+    put_into(world, made(USUAL))
+    fetched: list[str] = []
+
+    class Counted:
+        """Files of a stack, with what was read."""
+
+        async def list(self, prefix: str) -> list[str]:
+            return [key for key in world.files if key.startswith(prefix)]
+
+        async def get(self, key: str) -> bytes | None:
+            if key.endswith(".parquet"):
+                fetched.append(key)
+            return world.files.get(key)
+
+    files: Any = Counted()
+    tables = ExportTables(source=tmp_path, named=tmp_path, folder=tmp_path, files=files)
+    for _ in range(2):
+        assert (await tables.ask("SELECT count(*) AS n FROM pages"))["rows"] == [["3"]]
+    assert len(fetched) == 1
+    assert "/pages/" in fetched[0]
+    told = await tables.tables()
+    assert told["fetched"]
+    monkeypatch.setattr(confined, "FETCH_BYTES_MAX", 1)
+    with pytest.raises(Refused, match="would have to be fetched"):
+        await tables.ask("SELECT * FROM changes")
+
+
+async def test_queries_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that many tabs use no more of the machine than one."""
+    put(tmp_path / "out", made(USUAL))
+    tables = ExportTables(source=tmp_path / "out", named=Path("out"), folder=tmp_path)
+    at_once: list[int] = []
+    start = asyncio.create_subprocess_exec
+
+    async def counted(*words: Any, **given: Any) -> Any:
+        at_once.append(len(children()))
+        return await start(*words, **given)
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", counted)
+    found = await asyncio.gather(*(tables.ask(f"SELECT {number} AS n") for number in range(3)))
+    assert [one["rows"] for one in found] == [[["0"]], [["1"]], [["2"]]]
+    assert at_once == [0, 0, 0]

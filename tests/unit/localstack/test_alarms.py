@@ -1,0 +1,88 @@
+"""The alarms of a stack, as CloudWatch lists them."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from localstack import alarms, cdk
+from localstack.errors import LocalStackError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Watched:
+    """CloudWatch with these alarms, or an error."""
+
+    def __init__(self, *names: str, error: str | None = None) -> None:
+        self.names, self.error = names, error
+
+    def get_paginator(self, _: str) -> Watched:
+        return self
+
+    def paginate(self, **given: str) -> Iterator[Any]:
+        if self.error:
+            raise ClientError({"Error": {"Code": self.error}}, "DescribeAlarms")
+        for name in self.names:
+            if name.startswith(given["AlarmNamePrefix"]):
+                since = datetime(2026, 11, 21, tzinfo=UTC)
+                raised = "ALARM" if "Worker" in name else "OK"
+                alarm = {"AlarmName": name, "StateValue": raised, "StateUpdatedTimestamp": since}
+                yield {"MetricAlarms": [{**alarm, "AlarmDescription": "Look. Run: it"}]}
+
+
+@pytest.fixture
+def cloudwatch(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Have an account with these alarms."""
+
+    @contextmanager
+    def client(service: str, _: Any) -> Iterator[Watched]:
+        assert service == "cloudwatch"
+        yield request.param
+
+    monkeypatch.setattr(cdk, "client", client)
+
+
+@pytest.mark.usefixtures("cloudwatch")
+@pytest.mark.parametrize(
+    "cloudwatch",
+    [
+        Watched(
+            "Orbweaver-MonitoringDeadLettersBA3F6203-1ABCDEF2GHIJ",
+            "Orbweaver-MonitoringWorkerErrors0C1D2E3F-ABCDEFGHIJKL",
+            "Orbweaver-two-MonitoringApiErrors0C1D2E3F-ABCDEFGHIJKL",
+            "Orbweaver2-MonitoringApiErrors0C1D2E3F-ABCDEFGHIJKL",
+        )
+    ],
+    indirect=True,
+)
+def test_alarms_of_a_stack_are_its_own_and_the_raised_first() -> None:
+    """By their short names; those of a stack whose name begins alike are left out."""
+    found = alarms.of("Orbweaver", {})
+    assert found is not None
+    assert [(one.name, one.state) for one in found] == [
+        ("WorkerErrors", "ALARM"),
+        ("DeadLetters", "OK"),
+    ]
+    assert found[0].since_ms == 1_795_219_200_000
+    assert found[0].meaning == "Look. Run: it"
+
+
+@pytest.mark.usefixtures("cloudwatch")
+@pytest.mark.parametrize("cloudwatch", [Watched(error="AccessDenied")], indirect=True)
+def test_alarms_that_may_not_be_read_are_none() -> None:
+    """That is no fault of the stack."""
+    assert alarms.of("Orbweaver", {}) is None
+
+
+@pytest.mark.usefixtures("cloudwatch")
+@pytest.mark.parametrize("cloudwatch", [Watched(error="InternalFailure")], indirect=True)
+def test_alarms_that_cannot_be_read_are_an_error() -> None:
+    """Which says of what stack."""
+    with pytest.raises(LocalStackError, match="alarms of Orbweaver"):
+        alarms.of("Orbweaver", {})
