@@ -169,12 +169,18 @@ async def test_a_crawl_is_defined_previewed_and_started(site: Graph, tmp_path: P
         assert tab.mistakes() == []
 
 
+def cli_rows(folder: Path, *given: str) -> list[Any]:
+    """Run a command; all lines that it says, as JSON."""
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{FUNCTIONS}:{FUNCTIONS.parent}"}
+    done = subprocess.run(
+        words(*given), cwd=folder, env=environment, capture_output=True, check=True
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
 def pages_of(folder: Path, crawl: str) -> list[Any]:
     """List the pages of a run, by command."""
-    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{FUNCTIONS}:{FUNCTIONS.parent}"}
-    given = words("pages", crawl, "--json")
-    done = subprocess.run(given, cwd=folder, env=environment, capture_output=True, check=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return cli_rows(folder, "pages", crawl, "--json")
 
 
 async def test_a_site_is_mapped_and_two_runs_compared(site: Graph, tmp_path: Path) -> None:
@@ -268,6 +274,27 @@ async def _look_around(tab: Tab, site: Graph, crawl: str, folder: Path) -> None:
     await tab.see("Page 1 <b>of</b> the shop")
     rows = await tab.run("document.querySelectorAll('tbody tr').length")
     assert rows == cli(folder, "status", crawl, "--json")["done"]
+    await _ask(tab, crawl, folder)
+
+
+async def _ask(tab: Tab, crawl: str, folder: Path) -> None:
+    """Ask exports: a saved query and one that is typed; the rows are those of the command."""
+    await asyncio.to_thread(cli, folder, "export", "--crawl", crawl, "--json")
+    await tab.click("Ask with SQL")
+    await tab.until("document.querySelector('textarea.sql')?.value.includes('WHERE crawl =')")
+    await tab.fill("Saved", "outcomes")
+    sql = await tab.run("document.querySelector('textarea.sql').value")
+    assert sql.startswith("-- How the pages of each crawl ended")
+    await tab.click("Run")
+    await tab.until("Boolean(document.querySelector('[aria-label=Rows] tbody tr'))")
+    shown = await tab.run(
+        "[...document.querySelectorAll('[aria-label=Rows] tbody tr')].map((row) =>"
+        " [...row.cells].slice(0, 4).map((cell) => cell.innerText))"
+    )
+    said = cli_rows(folder, "query", "--saved", "outcomes", "--format", "json")
+    names = ("crawl", "outcome", "reason", "pages")
+    assert shown == [[str(row[name]) for name in names] for row in said]
+    assert await tab.run("document.querySelectorAll('.chart rect').length") == len(said)
 
 
 # --- texts of sites -------------------------------------------------------------------------------
@@ -347,12 +374,24 @@ async def test_no_screen_has_a_serious_fault_of_accessibility(site: Graph, tmp_p
         await asyncio.to_thread(
             cli, tmp_path, "schedule", "put", "--config", "nightly.toml", "--json"
         )
+        slow = await asyncio.to_thread(
+            cli, tmp_path, "start", f"{site.url}/0", "--name", "slow", "--delay", "60s", "--json"
+        )
         await tab.go(url)
         await tab.see("shop")
+        await tab.run(f"location.hash = '#/run/{crawl}'")
+        await tab.until("document.querySelector('h1 ~ .state')?.innerText.includes('finished')")
+        await asyncio.to_thread(cli, tmp_path, "export", "--crawl", crawl, "--json")
         await tab.run(AXE.read_text() + "; null")
+        dialogs = {
+            f"run/{slow['crawl']}": ("Edit…", "Cancel…"),
+            "schedules": ("Remove…",),
+        }
         screens = {
             "": "finished",
             f"run/{crawl}": "Outcomes",
+            f"run/{slow['crawl']}": "Time left:",
+            "query": "Saved",
             f"explain?url={host}%2F1": "Its way",
             "explain": "Why was",
             f"host?host={host}&url={host}%2F9": "line 2",
@@ -372,9 +411,18 @@ async def test_no_screen_has_a_serious_fault_of_accessibility(site: Graph, tmp_p
                 for screen, text in screens.items():
                     await tab.run(f"location.hash = '#/{screen}'")
                     await tab.see(text)
-                    found += await _faults(tab, f"{screen or 'runs'} {theme} {width}")
-                wide = await tab.run("document.documentElement.scrollWidth")
-                assert wide <= width
+                    if screen == "query":
+                        await tab.click("Run")
+                        await tab.until("Boolean(document.querySelector('.chart rect'))")
+                    where = f"{screen or 'runs'} {theme} {width}"
+                    found += await _faults(tab, where)
+                    assert await tab.run("document.documentElement.scrollWidth") <= width, where
+                    for name in dialogs.get(screen, ()):
+                        await tab.click(name)
+                        await tab.until("Boolean(document.querySelector('dialog[open]'))")
+                        found += await _faults(tab, f"{where} {name}")
+                        await tab.click("Close")
+                        await tab.until("!document.querySelector('dialog')")
         assert found == []
 
 

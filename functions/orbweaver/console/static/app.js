@@ -57,7 +57,8 @@ function App() {
   const [about, setAbout] = useState(/** @type {any} */ (null));
   const [trouble, setTrouble] = useState(/** @type {Trouble | null} */ (null));
   useEffect(() => {
-    const moved = () => { takeToken(); setAt(route()); window.scrollTo(0, 0); };
+    // The address of another start, in the same tab: what was refused is asked for anew.
+    const moved = () => { if (takeToken()) return location.reload(); setAt(route()); window.scrollTo(0, 0); };
     addEventListener("hashchange", moved);
     // Behind the rows of the first screen.
     const timer = setTimeout(() => ask("/console/about").then(setAbout, setTrouble), 200);

@@ -6,13 +6,14 @@ export { html };
 
 const KEY = "orbweaver-console-token";
 
-/** Take the token out of the address, where `orbweaver console` has put it, and keep it. */
+/** Take the token out of the address, where `orbweaver console` has put it, and keep it; whether there was one. */
 export function takeToken() {
   const found = /^#token=([\w-]+)$/.exec(location.hash);
   if (found) {
     localStorage.setItem(KEY, found[1]);
     history.replaceState(null, "", "#/");
   }
+  return Boolean(found);
 }
 
 /** A request that was refused, or not answered: `status` 0. */
