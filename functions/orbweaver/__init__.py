@@ -12,6 +12,7 @@ below; each says at its door what it decides and in which order its modules are 
     parsing      bytes to a page
     extraction   rules to typed items
     fetching     what an answer means
+    rendering    pages whose scripts are run, by a browser without a network
     politeness   when a host may be asked
     frontier     the protocol's values and ports
     budget       bytes, pages, dollars

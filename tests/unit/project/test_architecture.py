@@ -24,7 +24,8 @@ PRODUCT = ("app.py", "functions", "infra", "localstack", "tools")
 
 # Inner to outer: a room imports itself and those before it.
 ROOMS = (
-    *("model", "parsing", "extraction", "fetching", "politeness", "frontier", "budget", "worker"),
+    *("model", "parsing", "extraction", "fetching", "rendering", "politeness", "frontier"),
+    *("budget", "worker"),
     *("exporting", "delivery", "diagnostics", "control", "erasure", "adapters", "api", "app"),
     *("console", "cli", "library"),
 )
@@ -36,6 +37,7 @@ ACTORS = frozenset(
     f"{room}.{name}"
     for room, names in {
         "model": "settings",
+        "rendering": "browser launch page_rendering paused_requests process protocol renderer",
         "politeness": "host_health pacer robots_cache",
         "frontier": "retrying stored_record",
         "budget": "reservation",

@@ -1,0 +1,73 @@
+"""Assets that pages share: scripts and styles by their URL, as the protocol carries them.
+
+A template's files are asked for once and not once a page. Bodies are kept in Base64, in which they
+go to the browser: making it costs 3 ms a megabyte. The oldest go first where there are too many.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from orbweaver.model.http_exchange import Headers
+
+BYTES_MAX = 64 * 1024 * 1024
+# A file of a site that is changed is asked for anew after this.
+AGE_MS_MAX = 10 * 60 * 1000
+_ENTRY_BYTES = 1_000
+# A file that takes more than one part of so many is not kept.
+_SHARE = 4
+_OK = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asset:
+    """A file; `body` is in Base64, `bytes` what it was."""
+
+    status: int
+    headers: Headers
+    body: str = field(repr=False)
+    bytes: int
+    at_ms: int
+
+
+class AssetCache:
+    """Assets, up to so many bytes."""
+
+    def __init__(self, bytes_max: int = BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
+        self._assets: OrderedDict[tuple[str, str], Asset] = OrderedDict()
+        self.bytes = 0
+
+    def find(self, url: str, origin: str, now_ms: int) -> Asset | None:
+        """Return a file that was asked for from an origin, unless it is too old."""
+        asset = self._assets.get((url, origin))
+        if asset is None or now_ms - asset.at_ms > AGE_MS_MAX:
+            return None
+        self._assets.move_to_end((url, origin))
+        return asset
+
+    def keep(self, url: str, origin: str, asset: Asset) -> None:
+        """Keep a file, unless its server forbids it or it takes too much of the room."""
+        size = _size_of(asset)
+        if asset.status != _OK or _SHARE * size > self._bytes_max or _is_private(asset):
+            return
+        self._remove((url, origin))
+        self._assets[url, origin] = asset
+        self.bytes += size
+        while self.bytes > self._bytes_max:
+            self._remove(next(iter(self._assets)))
+
+    def _remove(self, key: tuple[str, str]) -> None:
+        asset = self._assets.pop(key, None)
+        if asset is not None:
+            self.bytes -= _size_of(asset)
+
+
+def _size_of(asset: Asset) -> int:
+    return len(asset.body) + _ENTRY_BYTES
+
+
+def _is_private(asset: Asset) -> bool:
+    control = [value for name, value in asset.headers if name.lower() == "cache-control"]
+    return "no-store" in ",".join(control).lower()

@@ -1,0 +1,202 @@
+"""One browser: its fence, its pages by their contexts, and the watch over its memory.
+
+Every target of a browser is attached to before it runs anything: pages, frames, workers, and what
+they open. Requests are paused in each of them, and in the browser's own session, which has those
+of what could not be attached to: they belong to no page, and are refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from orbweaver.rendering.launch import FENCE
+from orbweaver.rendering.process import BrowserProcess, ProcessMemory, kill
+from orbweaver.rendering.protocol import BrowserGone, CommandFailed, Connection
+
+START_S = 20.0
+_WATCH_S = 0.5
+_CLOSE_S = 5.0
+# A browser that holds this much more than it may is ended whole.
+_BEYOND = 1.5
+_ALL = [{"urlPattern": "*"}]
+
+
+class BrowserPage(Protocol):
+    """A page of a browser: what it is told of its context."""
+
+    def attached(self, session: str, target: dict[str, Any]) -> None:
+        """Prepare a target of the page, which waits until it is let run."""
+
+    def heard(self, session: str, method: str, event: dict[str, Any]) -> None:
+        """Take an event of one of its targets."""
+
+    def browser_gone(self) -> None:
+        """Learn that the browser is gone."""
+
+
+class Browser:
+    """A browser that is running; `worn`: it is to have no further pages."""
+
+    def __init__(self, process: BrowserProcess, memory_bytes_max: int) -> None:
+        self._process = process
+        self._memory_bytes_max = memory_bytes_max
+        self._pages: dict[str, BrowserPage] = {}
+        self._sessions: dict[str, BrowserPage] = {}
+        self._connection: Connection | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self.pages_taken = 0
+        self.pages_open = 0
+        self.worn = False
+        self.strays = 0
+        self.memory_bytes_highest = 0
+        self.version = ""
+        self.user_agent = ""
+
+    @classmethod
+    async def start(
+        cls,
+        program: str,
+        memory_bytes_max: int,
+        *,
+        parent: str | None = None,
+        fence: Mapping[str, tuple[str, ...]] = FENCE,
+    ) -> Browser:
+        """Start a browser; raises OSError, BrowserGone, CommandFailed, TimeoutError."""
+        process = BrowserProcess.start(program, parent, fence)
+        browser = cls(process, memory_bytes_max)
+        try:
+            async with asyncio.timeout(START_S):
+                await browser._begin()
+        except BaseException:
+            await browser.end()
+            raise
+        return browser
+
+    @property
+    def folder(self) -> Path:
+        """Where it keeps what it writes."""
+        return self._process.folder
+
+    @property
+    def connection(self) -> Connection:
+        """The connection to the browser."""
+        assert self._connection is not None  # noqa: S101 - made as it starts
+        return self._connection
+
+    async def _begin(self) -> None:
+        self._connection = await Connection.over(self._process.connection, self._heard, self._gone)
+        said = await self.connection.call("Browser.getVersion")
+        self.version, self.user_agent = str(said["product"]), str(said["userAgent"])
+        await self.connection.call("Fetch.enable", patterns=_ALL)
+        await self.connection.call(
+            "Target.setAutoAttach", autoAttach=True, waitForDebuggerOnStart=True, flatten=True
+        )
+        self._watching = asyncio.create_task(self._watch())
+
+    async def open(self, page: BrowserPage) -> str:
+        """Open a page in a context of its own, which is told of its targets; the context's id."""
+        try:
+            made = await self.connection.call("Target.createBrowserContext", disposeOnDetach=True)
+        except BaseException:
+            self.worn = True  # it may have a context that cannot be named
+            raise
+        context = str(made["browserContextId"])
+        self._pages[context] = page
+        try:
+            self.connection.post(
+                "Browser.setDownloadBehavior", behavior="deny", browserContextId=context
+            )
+            await self.connection.call(
+                "Target.createTarget", url="about:blank", browserContextId=context
+            )
+        except BaseException:
+            await self.close(context)
+            raise
+        return context
+
+    async def close(self, context: str) -> None:
+        """Close a page with all that it opened and stored."""
+        page = self._pages.pop(context, None)
+        self._sessions = {key: one for key, one in self._sessions.items() if one is not page}
+        try:
+            async with asyncio.timeout(_CLOSE_S):
+                await self.connection.call("Target.disposeBrowserContext", browserContextId=context)
+        except (BrowserGone, CommandFailed, TimeoutError):
+            self.worn = True
+
+    def fence(self, session: str) -> None:
+        """Pause the requests of a target, and have what it opens attached to as well."""
+        self.connection.post("Fetch.enable", session, patterns=_ALL)
+        self.connection.post(
+            "Target.setAutoAttach",
+            session,
+            autoAttach=True,
+            waitForDebuggerOnStart=True,
+            flatten=True,
+        )
+
+    def memory(self) -> list[ProcessMemory]:
+        """Say what each of its processes holds."""
+        return self._process.memory()
+
+    async def end(self) -> None:
+        """End the browser, whatever it is doing."""
+        self.worn = True
+        if self._watching is not None:
+            self._watching.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._watching
+        if self._connection is not None:
+            await self._connection.close()
+        await self._process.end()
+
+    def _heard(self, session: str | None, method: str, event: dict[str, Any]) -> None:
+        if method == "Target.attachedToTarget":
+            self._attached(event["sessionId"], event["targetInfo"])
+        elif session is None:
+            if method == "Fetch.requestPaused":
+                self._refuse_stray(None, event)
+        elif (page := self._sessions.get(session)) is not None:
+            page.heard(session, method, event)
+        elif method == "Fetch.requestPaused":
+            self._refuse_stray(session, event)
+
+    def _attached(self, session: str, target: dict[str, Any]) -> None:
+        self.fence(session)
+        page = self._pages.get(target.get("browserContextId", ""))
+        if page is not None:
+            self._sessions[session] = page
+            page.attached(session, target)
+        self.connection.post("Runtime.runIfWaitingForDebugger", session)
+
+    def _refuse_stray(self, session: str | None, event: dict[str, Any]) -> None:
+        self.strays += 1
+        number = event["requestId"]
+        self.connection.post(
+            "Fetch.failRequest", session, requestId=number, errorReason="BlockedByClient"
+        )
+
+    def _gone(self) -> None:
+        self.worn = True
+        for page in self._pages.values():
+            page.browser_gone()
+
+    async def _watch(self) -> None:
+        """Look at its memory, and end the process of the page that takes the most of it."""
+        while True:
+            await asyncio.sleep(_WATCH_S)
+            found = await asyncio.to_thread(self.memory)
+            held = sum(one.pss_bytes for one in found)
+            self.memory_bytes_highest = max(self.memory_bytes_highest, held)
+            if held <= self._memory_bytes_max:
+                continue
+            self.worn = True
+            pages = [one for one in found if one.renders]
+            if held > _BEYOND * self._memory_bytes_max or not pages:
+                self._process.kill()
+            else:
+                kill(max(pages, key=lambda one: one.pss_bytes).pid)

@@ -1,0 +1,314 @@
+"""One page in a browser: opened, waited for, read, closed.
+
+A page is ready when it has loaded, none of its requests is open and its document has been quiet
+for a moment. Then it is granted time of its own, in which timers run at once instead of being
+waited for, until a grant changes nothing. While a request of its is open, that time stands.
+
+- A page whose scripts go elsewhere stays, and counts as loaded: its document will say no more.
+- Its window is as high as a long page, so that what is loaded once it is seen, is.
+- Past the hard limit its scripts are stopped, and it is read as it stands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+from orbweaver.rendering.browser import Browser
+from orbweaver.rendering.page_scripts import CHANGES, WORLD, determinism, html_of_page
+from orbweaver.rendering.paused_requests import PausedRequests, SharedAssets
+from orbweaver.rendering.protocol import BrowserGone, CommandFailed
+from orbweaver.rendering.task import (
+    NotRendered,
+    RenderCut,
+    Rendered,
+    RenderFailure,
+    RenderLimits,
+    RenderResult,
+    RenderTask,
+    ResourceLoader,
+)
+
+WIDTH, HEIGHT = 1_280, 12_000
+SCREENSHOT_HEIGHT = 1_600
+_PLAYBACK_RATE = 100
+_LOOK_S = 0.05
+
+
+class PageCrashed(Exception):
+    """The process of the page is gone."""
+
+
+async def render_page(
+    browser: Browser,
+    task: RenderTask,
+    loader: ResourceLoader,
+    assets: SharedAssets,
+    limits: RenderLimits,
+) -> RenderResult:
+    """Render a page; whatever goes wrong in a browser is a value. Raises what the loader raises."""
+    page = OpenPage(browser, task, loader, assets, limits)
+    try:
+        return await page.render()
+    except PageCrashed:
+        failure, detail = RenderFailure.CRASHED, "the page's process ended"
+    except BrowserGone:
+        failure, detail = RenderFailure.BROWSER_GONE, "the browser ended"
+    except (CommandFailed, TimeoutError) as error:
+        browser.worn = True
+        failure, detail = RenderFailure.NO_ANSWER, str(error) or "the page did not answer"
+    return NotRendered(reason=failure, detail=detail, counts=page.requests.counts())
+
+
+class OpenPage:
+    """A page of a browser, from its opening to its end."""
+
+    def __init__(
+        self,
+        browser: Browser,
+        task: RenderTask,
+        loader: ResourceLoader,
+        assets: SharedAssets,
+        limits: RenderLimits,
+    ) -> None:
+        self._browser = browser
+        self._connection = browser.connection
+        self._task = task
+        self._limits = limits
+        self._changed = asyncio.Event()
+        self.requests = PausedRequests(
+            self._connection, task, loader, assets, limits, self._requests_changed
+        )
+        self._session: str | None = None
+        self._frame = ""
+        self._popups: dict[str, str] = {}  # sessions of new windows, and their targets
+        self._loaded = False
+        self._left_early = False
+        self._crashed = False
+        self._gone = False
+        self._granted = False
+        self._world: int | None = None
+        self._deadline: asyncio.Timeout | None = None
+
+    async def render(self) -> RenderResult:
+        """Open the page, wait until it is ready, read it, and close it."""
+        async with asyncio.timeout(self._limits.total_s):
+            context = await self._browser.open(self)
+        try:
+            cut = await self._wait()
+            try:
+                async with asyncio.timeout(self._limits.reading_s) as self._deadline:
+                    self._check()
+                    return await self._read(cut)
+            except TimeoutError:
+                self._check()
+                raise
+        finally:
+            await self.requests.close()
+            await self._browser.close(context)
+
+    # --- what the browser tells ---------------------------------------------------------------
+
+    def attached(self, session: str, target: dict[str, Any]) -> None:
+        """Prepare a target; posted before it is let run."""
+        post = self._connection.post
+        if target["type"] == "page" and self._session is not None:
+            self._popups[session] = target["targetId"]
+            return
+        if target["type"] not in ("page", "iframe"):
+            return
+        script = determinism(self._task.now_ms)
+        post("Page.enable", session)
+        post("Page.addScriptToEvaluateOnNewDocument", session, source=script)
+        post("Network.setBypassServiceWorker", session, bypass=True)
+        post("Animation.enable", session)
+        post("Animation.setPlaybackRate", session, playbackRate=_PLAYBACK_RATE)
+        if target["type"] == "iframe":
+            return
+        self._session, self._frame = session, target["targetId"]
+        agent = " ".join(filter(None, (self._browser.user_agent, self._task.user_agent)))
+        post("Inspector.enable", session)
+        post("Emulation.setUserAgentOverride", session, userAgent=agent, acceptLanguage="en-US")
+        post("Emulation.setTimezoneOverride", session, timezoneId="UTC")
+        post(
+            "Emulation.setDeviceMetricsOverride",
+            session,
+            width=WIDTH,
+            height=HEIGHT,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+        post("Page.navigate", session, url=self._task.url)
+
+    def heard(self, session: str, method: str, event: dict[str, Any]) -> None:
+        """Take an event of the page, of a frame or worker of its, or of a window that it opened."""
+        match method:
+            case "Fetch.requestPaused":
+                self._paused(session, event)
+            case "Page.javascriptDialogOpening":
+                # A page that asks whether it may be left, may be.
+                accept = event["type"] == "beforeunload"
+                self._connection.post("Page.handleJavaScriptDialog", session, accept=accept)
+            case "Page.loadEventFired" if session == self._session:
+                self._loaded = True
+            case "Inspector.targetCrashed" if session == self._session:
+                self._crashed = True
+                self._break_off()
+            case "Emulation.virtualTimeBudgetExpired" if session == self._session:
+                self._granted = False
+            case _:
+                return
+        self._changed.set()
+
+    def browser_gone(self) -> None:
+        """End what waits."""
+        self._gone = True
+        self._break_off()
+
+    def _requests_changed(self) -> None:
+        self._changed.set()
+        if self.requests.trouble is not None:
+            self._break_off()
+
+    def _break_off(self) -> None:
+        """End whatever is waited for now."""
+        if self._deadline is not None:
+            # It may just be over.
+            with contextlib.suppress(RuntimeError):
+                self._deadline.reschedule(0)
+
+    def _paused(self, session: str, event: dict[str, Any]) -> None:
+        popup = session in self._popups
+        is_document = event["resourceType"] == "Document"
+        main = is_document and not popup and event.get("frameId") == self._frame
+        known = self.requests.paused > 0
+        self.requests.take(session, event, main=main, popup=popup)
+        if popup:
+            self._connection.post("Target.closeTarget", targetId=self._popups[session])
+        if main and known and not self._loaded:
+            self._loaded = self._left_early = True
+
+    # --- waiting ------------------------------------------------------------------------------
+
+    async def _wait(self) -> RenderCut | None:
+        """Wait until the page is ready, or what it may take is over; what cut it short."""
+        cut: RenderCut | None = None
+        try:
+            async with asyncio.timeout(self._limits.total_s) as self._deadline:
+                await self._settle()
+                cut = self._beyond()
+        except TimeoutError:
+            self._check()
+            cut = RenderCut.TIME
+        if cut is not None:
+            self._connection.post("Emulation.setVirtualTimePolicy", self._session, policy="pause")
+            self._connection.post("Runtime.terminateExecution", self._session)
+        return cut
+
+    async def _settle(self) -> None:
+        await self._until(lambda: self._loaded and not self.requests.open)
+        await self._quiet()
+        for _ in range(self._limits.grants_max):
+            before = await self._activity()
+            if self._beyond():
+                return
+            self._granted = True
+            await self._connection.call(
+                "Emulation.setVirtualTimePolicy",
+                self._session,
+                policy="pauseIfNetworkFetchesPending",
+                budget=self._limits.grant_ms,
+            )
+            await self._until(lambda: not self._granted and not self.requests.open)
+            if await self._activity() == before:
+                return
+            await self._quiet()
+
+    async def _until(self, ready: Callable[[], bool]) -> None:
+        """Wait for something, or until the page is past what it may."""
+        while not ready() and self._beyond() is None:
+            self._changed.clear()
+            await self._changed.wait()
+
+    def _check(self) -> None:
+        if self.requests.trouble is not None:
+            raise self.requests.trouble
+        if self._gone:
+            raise BrowserGone
+        if self._crashed:
+            raise PageCrashed
+
+    def _beyond(self) -> RenderCut | None:
+        if len(self.requests.navigations) >= self._limits.navigations_max:
+            return RenderCut.NAVIGATIONS
+        if len(self._popups) > self._limits.popups_max:
+            return RenderCut.POPUPS
+        return RenderCut.REQUESTS if self.requests.paused > self._limits.paused_max else None
+
+    async def _quiet(self) -> None:
+        """Wait until the document has not changed for a moment; no longer than so long."""
+        now = asyncio.get_running_loop().time
+        ends = now() + self._limits.quiet_s_max
+        before, since = await self._activity(), now()
+        while now() < ends and now() - since < self._limits.quiet_s and self._beyond() is None:
+            await asyncio.sleep(_LOOK_S)
+            activity = await self._activity()
+            if activity != before or self.requests.open:
+                before, since = activity, now()
+
+    async def _activity(self) -> tuple[int, int]:
+        """Count what has changed and what was asked for so far."""
+        return int(await self._evaluate(CHANGES)), self.requests.paused
+
+    # --- reading ------------------------------------------------------------------------------
+
+    async def _evaluate(self, script: str) -> Any:
+        if self._world is None:
+            made = await self._connection.call(
+                "Page.createIsolatedWorld", self._session, frameId=self._frame, worldName=WORLD
+            )
+            self._world = int(made["executionContextId"])
+        said = await self._connection.call(
+            "Runtime.evaluate",
+            self._session,
+            expression=script,
+            contextId=self._world,
+            returnByValue=True,
+        )
+        if "value" not in said["result"]:
+            raise CommandFailed(str(said.get("exceptionDetails", said)))
+        return said["result"]["value"]
+
+    async def _read(self, cut: RenderCut | None) -> Rendered:
+        screenshot = await self._screenshot() if self._task.screenshot else None
+        script = html_of_page(self._limits.html_chars_max)
+        try:
+            said = await self._evaluate(script)
+        except CommandFailed:  # the scripts of the page are stopped, and this one with them
+            said = await self._evaluate(script)
+        if said["cut"]:
+            cut = cut or RenderCut.HTML
+        requests = self.requests
+        return Rendered(
+            html=said["html"].encode("utf-8", "replace"),
+            counts=requests.counts(),
+            navigations=tuple(dict.fromkeys(requests.navigations)),
+            redirected=self._left_early,
+            popups=tuple(dict.fromkeys(requests.popups)),
+            cut=cut,
+            screenshot=screenshot,
+        )
+
+    async def _screenshot(self) -> bytes | None:
+        """Take a picture of the upper part; none where the page does not draw in time."""
+        clip = {"x": 0, "y": 0, "width": WIDTH, "height": SCREENSHOT_HEIGHT, "scale": 1}
+        with contextlib.suppress(TimeoutError, CommandFailed):
+            async with asyncio.timeout(self._limits.reading_s / 2):
+                taken = await self._connection.call(
+                    "Page.captureScreenshot", self._session, format="webp", quality=80, clip=clip
+                )
+                return base64.b64decode(taken["data"])
+        return None

@@ -1,0 +1,175 @@
+"""A browser's processes: started as a group, watched for their memory, killed and reaped whole.
+
+- Descriptors 3 and 4 of the browser are one end of a socket pair; the other end is ours. A browser
+  whose other end is closed ends by itself, so none outlives this process.
+- It is started by `posix_spawn`, which runs nothing of Python in the child, as the leader of a
+  session of its own. What it writes goes to a profile folder that is removed with it.
+- This process becomes the reaper of what the browser's processes leave behind, where the kernel
+  can: PID 1 of a container may not be one. A crash handler leaves the group, but names the folder.
+- Memory is the proportional set size of the group: resident sizes would count shared pages of
+  every process. Where the kernel does not say it (outside of Linux), it is 0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import fcntl
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from orbweaver.rendering.launch import FENCE, arguments_of, environment_of
+
+FOLDER_PREFIX = "orbweaver-browser-"
+# The lowest descriptor that is free in both processes while 3 and 4 are made.
+_DESCRIPTOR_MIN = 10
+_SET_CHILD_SUBREAPER = 36
+_PROCESSES = Path("/proc")
+_REAP_S = 5.0
+_LOOK_S = 0.005
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessMemory:
+    """What one process of a browser holds; `renders`: it is one of those that run pages."""
+
+    pid: int
+    pss_bytes: int
+    renders: bool
+
+
+class BrowserProcess:
+    """The processes of one browser, and its folder."""
+
+    def __init__(self, pid: int, folder: Path, connection: socket.socket) -> None:
+        self.pid = pid
+        self.folder = folder
+        self.connection = connection
+
+    @classmethod
+    def start(
+        cls, program: str, parent: str | None = None, fence: Mapping[str, tuple[str, ...]] = FENCE
+    ) -> BrowserProcess:
+        """Start a browser in a fresh folder below `parent`; raises OSError where it cannot be."""
+        _become_reaper()
+        folder = tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-", dir=parent)
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs:
+                high = fcntl.fcntl(theirs, fcntl.F_DUPFD_CLOEXEC, _DESCRIPTOR_MIN)
+            try:
+                pid = os.posix_spawn(
+                    program,
+                    arguments_of(program, folder, fence),
+                    environment_of(folder),
+                    file_actions=[
+                        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                        (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+                        (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+                        (os.POSIX_SPAWN_DUP2, high, 3),
+                        (os.POSIX_SPAWN_DUP2, high, 4),
+                    ],
+                    setsid=True,
+                    setsigmask=(),
+                    setsigdef=(signal.SIGPIPE, signal.SIGINT),
+                )
+            finally:
+                os.close(high)
+        except BaseException:
+            ours.close()
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        return cls(pid, Path(folder), ours)
+
+    def memory(self) -> list[ProcessMemory]:
+        """Say what each of its processes holds; those that end meanwhile are left out."""
+        found = []
+        for pid, command in self._members():
+            with contextlib.suppress(OSError, StopIteration):
+                lines = (_PROCESSES / str(pid) / "smaps_rollup").read_bytes().splitlines()
+                pss = next(line for line in lines if line.startswith(b"Pss:"))
+                renders = b"--type=renderer" in command
+                size = int(pss.split()[1]) * 1024
+                found.append(ProcessMemory(pid=pid, pss_bytes=size, renders=renders))
+        return found
+
+    def kill(self) -> None:
+        """Kill the group."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    async def end(self) -> None:
+        """Kill its processes, reap every one of them, and remove its folder."""
+        self.connection.close()
+        outside = [pid for pid, _ in self._members()]
+        try:
+            self.kill()
+            for pid in outside:
+                kill(pid)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_REAP_S):
+                    for one in (-self.pid, *outside):
+                        while _reap(one):  # noqa: ASYNC110 - not all are children of this process
+                            await asyncio.sleep(_LOOK_S)
+        finally:
+            # Only now: processes that are alive would write into it again.
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _members(self) -> Iterator[tuple[int, bytes]]:
+        """List the processes of the group, and those that name its folder, with their commands."""
+        name = os.fsencode(self.folder)
+        for process in _PROCESSES.glob("[0-9]*"):
+            with contextlib.suppress(OSError, IndexError):
+                command = (process / "cmdline").read_bytes()
+                # The name before it may hold spaces: state, parent and group follow it.
+                stat = (process / "stat").read_bytes().rpartition(b")")[2].split()
+                if int(stat[2]) == self.pid or name in command:
+                    yield int(process.name), command
+
+
+def kill(pid: int) -> None:
+    """Kill one process, if it is still there."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def remove_left_folders(parent: str | None = None) -> None:
+    """Remove the folders of processes that are gone: killed ones leave theirs."""
+    for folder in Path(parent or tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}*-*"):
+        owner = folder.name.removeprefix(FOLDER_PREFIX).partition("-")[0]
+        if owner.isdigit() and not _exists(int(owner)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _become_reaper() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _reap(which: int) -> bool:
+    """Reap what has ended of a process or, if negative, of a group; whether some has not."""
+    try:
+        while os.waitpid(which, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return which < 0 and _exists(which)
+    return True
+
+
+def _exists(pid: int) -> bool:
+    """Whether there is a process or, if negative, any of a group."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

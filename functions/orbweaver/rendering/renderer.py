@@ -1,0 +1,136 @@
+"""Pages rendered, so many at once; browsers that are replaced before they are worn.
+
+A browser has a number of pages, then the next page gets a new one. So it does where a browser holds
+too much memory, does not answer, or has broken the protocol. The old one ends with its last page.
+A page whose browser was gone is rendered once more: it may have been another page's doing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from orbweaver.rendering.browser import Browser
+from orbweaver.rendering.launch import FENCE
+from orbweaver.rendering.page_rendering import render_page
+from orbweaver.rendering.paused_requests import SharedAssets
+from orbweaver.rendering.process import remove_left_folders
+from orbweaver.rendering.protocol import BrowserGone, CommandFailed
+from orbweaver.rendering.task import (
+    NotRendered,
+    RenderFailure,
+    RenderLimits,
+    RenderResult,
+    RenderTask,
+    ResourceLoader,
+)
+
+_STARTS_MAX = 3
+
+
+class Renderer:
+    """Renders pages with a browser that is started when it is first needed."""
+
+    def __init__(
+        self,
+        program: str,
+        limits: RenderLimits | None = None,
+        *,
+        parent: str | None = None,
+        fence: Mapping[str, tuple[str, ...]] = FENCE,
+    ) -> None:
+        self._program = program
+        self._limits = limits or RenderLimits()
+        self._parent = parent
+        self._fence = fence
+        self._assets = SharedAssets()
+        self._tabs = asyncio.Semaphore(self._limits.tabs)
+        self._starting = asyncio.Lock()
+        self._browser: Browser | None = None
+        self._starts_failed = 0
+        self.browsers_started = 0
+        self.memory_bytes_highest = 0
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End the browser, once no page is being rendered."""
+        async with self._starting:
+            browser, self._browser = self._browser, None
+            if browser is not None:
+                await self._end(browser)
+
+    @property
+    def browser(self) -> Browser | None:
+        """The browser that the next page gets, if it can have another one."""
+        return self._browser
+
+    @property
+    def folder(self) -> Path | None:
+        """Where that browser keeps what it writes."""
+        return None if self._browser is None else self._browser.folder
+
+    async def render(self, task: RenderTask, loader: ResourceLoader) -> RenderResult:
+        """Render a page; raises what the loader raises."""
+        async with self._tabs:
+            result = await self._render(task, loader)
+            if isinstance(result, NotRendered) and result.reason is RenderFailure.BROWSER_GONE:
+                result = await self._render(task, loader)
+        return result
+
+    async def _render(self, task: RenderTask, loader: ResourceLoader) -> RenderResult:
+        try:
+            browser = await self._take()
+        except (OSError, BrowserGone, CommandFailed, TimeoutError) as error:
+            self._starts_failed += 1
+            detail = f"the browser does not start: {error!r}"
+            return NotRendered(reason=RenderFailure.START, detail=detail)
+        if browser is None:
+            return NotRendered(reason=RenderFailure.START, detail="the browser does not start")
+        try:
+            return await render_page(browser, task, loader, self._assets, self._limits)
+        finally:
+            browser.pages_open -= 1
+            if browser is not self._browser and not browser.pages_open:
+                await self._end(browser)
+
+    async def _take(self) -> Browser | None:
+        """Return a browser for one more page; None where none will start."""
+        async with self._starting:
+            browser = self._browser
+            if browser is None or browser.worn or browser.pages_taken >= self._limits.pages_max:
+                self._browser = None
+                if browser is not None and not browser.pages_open:
+                    await self._end(browser)
+                if self._starts_failed >= _STARTS_MAX:
+                    return None
+                if not self.browsers_started:
+                    await asyncio.to_thread(remove_left_folders, self._parent)
+                browser = self._browser = await Browser.start(
+                    self._program,
+                    self._limits.memory_bytes_max,
+                    parent=self._parent,
+                    fence=self._fence,
+                )
+                self.browsers_started += 1
+                self._starts_failed = 0
+            browser.pages_open += 1
+            browser.pages_taken += 1
+            return browser
+
+    async def _end(self, browser: Browser) -> None:
+        high = max(self.memory_bytes_highest, browser.memory_bytes_highest)
+        self.memory_bytes_highest = high
+        await browser.end()

@@ -1,0 +1,20 @@
+"""A browser that the tests of a module share."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from orbweaver.rendering.renderer import Renderer
+from orbweaver.rendering.task import RenderLimits
+from tests.rendering.stage import PROGRAM
+
+
+@pytest.fixture
+async def renderer(tmp_path: Path) -> AsyncIterator[Renderer]:
+    """Render with a browser of the test's own, whose folder is below the test's."""
+    limits = RenderLimits(total_s=30, reading_s=20)
+    async with Renderer(PROGRAM, limits, parent=str(tmp_path)) as made:
+        yield made

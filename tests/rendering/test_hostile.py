@@ -1,0 +1,195 @@
+"""Pages that want the browser's end: cut, failed or whole, and the next one is right."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from orbweaver.rendering.renderer import Renderer
+from orbweaver.rendering.task import (
+    NotRendered,
+    RenderCut,
+    Rendered,
+    RenderFailure,
+    RenderLimits,
+    ResourceAnswer,
+)
+from tests.rendering.stage import (
+    LINKS,
+    NEEDS_BROWSER,
+    PROGRAM,
+    Site,
+    file,
+    links_into,
+    links_of,
+    page,
+    rendered,
+    scripted,
+    task_of,
+)
+
+pytestmark = NEEDS_BROWSER
+
+SHOW = links_into()
+# What a page does once it has its links, and what cuts it.
+HOSTILE = {
+    "endless loop": ("for (;;);", RenderCut.TIME),
+    "endless loop later": ("setTimeout(() => { for (;;); }, 20)", RenderCut.TIME),
+    "endless loop in granted time": ("setTimeout(() => { for (;;); }, 1500)", RenderCut.TIME),
+    "endless promises": (
+        "const again = () => { Promise.resolve().then(again) }; again()",
+        RenderCut.TIME,
+    ),
+    "dialogs": ("for (let i = 0; i < 200; i += 1) { alert(i); confirm(i); prompt(i) }", None),
+    "asks before it is left": (
+        (
+            "addEventListener('beforeunload', (event) => event.preventDefault());"
+            "location.href = '/elsewhere'"
+        ),
+        None,
+    ),
+    "windows": ("for (let i = 0; i < 40; i += 1) window.open('/popup' + i)", RenderCut.POPUPS),
+    "downloads": (
+        (
+            "for (let i = 0; i < 20; i += 1) { const one = document.createElement('a');"
+            " one.download = 'file'; one.href = URL.createObjectURL(new Blob(['x']));"
+            " one.click(); }"
+        ),
+        None,
+    ),
+    "prints": ("for (let i = 0; i < 50; i += 1) print()", None),
+    "states": ("for (let i = 0; i < 500; i += 1) history.pushState(i, '', '/state' + i)", None),
+    "leaves at once": ("location.href = '/elsewhere'", None),
+    "leaves later": ("setTimeout(() => { location.href = '/elsewhere' }, 1000)", None),
+    "reloads": ("location.reload()", None),
+    "leaves without end": (
+        "let i = 0; setInterval(() => { i += 1; location.href = '/elsewhere' + i }, 1)",
+        RenderCut.NAVIGATIONS,
+    ),
+    "redirects without end": ("fetch('/redirects').catch(() => 0)", None),
+    "frames without end": (
+        (
+            "setInterval(() => { const one = document.createElement('iframe');"
+            " one.src = '/frame' + Math.random(); document.body.append(one); }, 1)"
+        ),
+        RenderCut.REQUESTS,
+    ),
+    "pictures without end": (
+        "let i = 0; setInterval(() => { i += 1; new Image().src = '/image' + i }, 0)",
+        RenderCut.REQUESTS,
+    ),
+    "buttons pressed": (
+        (
+            "fetch('/buy', {method: 'POST', body: 'x'}).catch(() => 0);"
+            "fetch('/buy', {method: 'DELETE'}).catch(() => 0); navigator.sendBeacon('/buy', 'x');"
+            "const form = document.createElement('form'); form.method = 'post';"
+            "form.action = '/buy';"
+            "document.body.append(form); form.submit()"
+        ),
+        None,
+    ),
+    "files of the machine": (
+        (
+            "fetch('file:///etc/passwd').catch(() => 0); new Image().src = 'file:///etc/passwd';"
+            "const one = document.createElement('iframe'); one.src = 'file:///etc/passwd';"
+            "document.body.append(one); location.href = 'file:///etc/passwd'"
+        ),
+        None,
+    ),
+}
+FILES = {
+    "/redirects": ResourceAnswer(status=302, headers=(("Location", "/redirects"),)),
+}
+LIMITS = RenderLimits(
+    total_s=3, reading_s=20, paused_max=150, memory_bytes_max=600_000_000, quiet_s_max=1
+)
+
+
+@pytest.fixture
+async def hardened(tmp_path: Path) -> AsyncIterator[Renderer]:
+    """Render with limits that a test can wait for."""
+    async with Renderer(PROGRAM, LIMITS, parent=str(tmp_path)) as made:
+        yield made
+
+
+async def test_hostile_pages_are_read_or_cut(hardened: Renderer) -> None:
+    """What stood before is found, and nothing was pressed or stored."""
+    site = Site(FILES)
+    async with asyncio.TaskGroup() as group:
+        tasks = {
+            name: group.create_task(rendered(hardened, scripted(f"{SHOW} {script}"), site))
+            for name, (script, _) in HOSTILE.items()
+        }
+    results = {name: one.result() for name, one in tasks.items()}
+    found = {name: links_of(one) for name, one in results.items()}
+    assert found == dict.fromkeys(HOSTILE, LINKS)
+    cuts = {name: one.cut for name, one in results.items()}
+    expected = {name: cut for name, (_, cut) in HOSTILE.items()}
+    # A busy machine may cut by time what another bound would have cut.
+    wrong = {name for name in cuts if cuts[name] not in (expected[name], RenderCut.TIME)}
+    assert not wrong, cuts
+    assert {one.method for one in site.asked} <= {"GET"}
+    assert not [path for path in site.paths() if path.startswith(("/buy", "/elsewhere", "/popup"))]
+    gone = {name for name, one in results.items() if one.navigations}
+    assert {"leaves at once", "leaves later", "reloads", "leaves without end"} <= gone
+    assert results["leaves at once"].redirected
+    assert not results["leaves later"].redirected
+    assert results["buttons pressed"].counts.refused["method"] >= 2
+    assert hardened.folder is not None
+    assert not list(hardened.folder.rglob("file*"))
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "const all = []; for (;;) all.push({one: [all.length], two: 'x' + all.length})",
+        "for (;;) document.documentElement.append(Math.random(), document.createElement('p'))",
+    ],
+    ids=["heap", "elements"],
+)
+async def test_memory_without_end_is_ended(hardened: Renderer, script: str) -> None:
+    """Heap by the engine's limit, elements by the watch or the time; the next page is right."""
+    result = await hardened.render(task_of(scripted(script)), Site())
+    if isinstance(result, NotRendered):
+        assert result.reason is not RenderFailure.START
+    else:
+        assert result.cut in (RenderCut.TIME, RenderCut.HTML)
+    assert links_of(await rendered(hardened, scripted(SHOW))) == LINKS
+
+
+async def test_the_process_of_a_page_is_killed(hardened: Renderer) -> None:
+    """Its page fails at once, and the next one is right."""
+
+    class Killing(Site):
+        async def load(self, request: object) -> ResourceAnswer:
+            assert hardened.browser is not None
+            pages = [one for one in hardened.browser.memory() if one.renders]
+            for one in pages:
+                os.kill(one.pid, 9)
+            return ResourceAnswer(status=200)
+
+    script = "".join(f"fetch('/{place}');" for place in range(3))
+    result = await hardened.render(task_of(scripted(script)), Killing())
+    assert isinstance(result, NotRendered)
+    assert result.reason in (RenderFailure.CRASHED, RenderFailure.NO_ANSWER)
+    assert links_of(await rendered(hardened, scripted(SHOW))) == LINKS
+
+
+async def test_a_page_has_caps(tmp_path: Path) -> None:
+    """Requests, bytes and characters beyond them are refused or cut, and counted."""
+    limits = RenderLimits(requests_max=5, bytes_max=3_000, html_chars_max=2_000)
+    asks = "".join(f"fetch('/{place}').catch(() => 0);" for place in range(9))
+    big = "fetch('/big').catch(() => 0); fetch('/big?2').catch(() => 0)"
+    body = file("x" * 2_000, "text/plain")
+    async with Renderer(PROGRAM, limits, parent=str(tmp_path)) as renderer:
+        many = await rendered(renderer, scripted(asks), Site())
+        assert (many.counts.asked, many.counts.refused) == (5, {"requests": 4})
+        large = await rendered(renderer, scripted(big), Site({"/big": body, "/big?2": body}))
+        assert (large.counts.bytes, large.counts.refused) == (4_000, {"bytes": 1})
+        long = await rendered(renderer, page("x" * 5_000))
+        assert (len(long.html), long.cut) == (2_000, RenderCut.HTML)
+        assert isinstance(long, Rendered)

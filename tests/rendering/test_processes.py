@@ -1,0 +1,157 @@
+"""A browser's processes: replaced, killed, reaped; nothing of them is left."""
+
+# ruff: noqa: ASYNC110, ASYNC240 - processes and folders are looked at again and again
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from orbweaver.rendering.process import FOLDER_PREFIX, remove_left_folders
+from orbweaver.rendering.renderer import Renderer
+from orbweaver.rendering.task import NotRendered, Rendered, RenderFailure, RenderLimits
+from tests.rendering.stage import (
+    LINKS,
+    NEEDS_BROWSER,
+    PROGRAM,
+    Site,
+    links_into,
+    links_of,
+    page,
+    rendered,
+    scripted,
+    task_of,
+)
+
+pytestmark = NEEDS_BROWSER
+
+KILLS = 12
+SHOW = links_into()
+
+
+def processes_of(folder: Path) -> dict[int, str]:
+    """List the processes that name a folder, or wait to be reaped by this one, with their state."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (path / "cmdline").read_bytes()
+            stat = (path / "stat").read_bytes().rpartition(b")")[2].split()
+        except OSError:
+            continue
+        zombie = stat[0] == b"Z" and int(stat[1]) == os.getpid()
+        if os.fsencode(folder) in command or zombie:
+            found[int(path.name)] = stat[0].decode()
+    return found
+
+
+async def test_a_browser_is_replaced_after_so_many_pages(tmp_path: Path) -> None:
+    """Pages at once end in the one that they began in; no process and no folder is left."""
+    limits = RenderLimits(pages_max=5, tabs=3)
+    async with Renderer(PROGRAM, limits, parent=str(tmp_path)) as renderer:
+        pages = [rendered(renderer, scripted(SHOW)) for _ in range(16)]
+        assert {links_of(one) for one in await asyncio.gather(*pages)} == {LINKS}
+        assert renderer.browsers_started == 4
+        assert len(list(tmp_path.iterdir())) == 1
+        assert processes_of(tmp_path)
+    assert not processes_of(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+async def test_a_browser_is_killed_at_random(tmp_path: Path) -> None:
+    """Each page has one result, and most are rendered by the browser that follows."""
+    chance = random.Random(7)
+    limits = RenderLimits(tabs=3)
+
+    async def kill_now_and_then(renderer: Renderer) -> None:
+        for _ in range(KILLS):
+            while (browser := renderer.browser) is None or browser.worn:
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(chance.uniform(0, 0.4))
+            found = browser.memory()
+            if found:
+                os.kill(chance.choice(found).pid, signal.SIGKILL)
+
+    async with Renderer(PROGRAM, limits, parent=str(tmp_path)) as renderer:
+        site = Site(delay_s=0.05)
+        html = scripted(f"fetch('/a').then(() => {{ {SHOW} }})")
+        killing = asyncio.create_task(kill_now_and_then(renderer))
+        results = []
+        while not killing.done():
+            tasks = (renderer.render(task_of(html), site) for _ in range(6))
+            results += await asyncio.gather(*tasks)
+        await killing
+        for one in results:
+            assert isinstance(one, NotRendered) or links_of(one) == LINKS
+        assert any(isinstance(one, Rendered) for one in results)
+        assert links_of(await rendered(renderer, html, site)) == LINKS
+    assert not processes_of(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+async def test_cancelled_pages_leave_nothing(tmp_path: Path) -> None:
+    """Neither tasks nor contexts, wherever they are."""
+    async with Renderer(PROGRAM, parent=str(tmp_path)) as renderer:
+        await rendered(renderer, page("x"))
+        for turn in range(6):
+            html = scripted("fetch('/never'); setInterval(() => fetch('/never'), 100)")
+            task = asyncio.create_task(renderer.render(task_of(html), Site(delay_s=60)))
+            await asyncio.sleep(0.04 * turn)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        assert links_of(await rendered(renderer, scripted(SHOW))) == LINKS
+        assert renderer.browser is not None
+        contexts = await renderer.browser.connection.call("Target.getBrowserContexts")
+        assert not contexts["browserContextIds"]
+    assert len(asyncio.all_tasks()) == 1
+
+
+PROGRAM_THAT_IS_KILLED = """
+import asyncio, sys
+from orbweaver.rendering.browser import Browser
+async def main():
+    browser = await Browser.start(sys.argv[1], 10**9, parent=sys.argv[2])
+    print("started", flush=True)
+    await asyncio.sleep(600)
+asyncio.run(main())
+"""
+
+
+async def test_a_browser_ends_with_its_program(tmp_path: Path) -> None:
+    """Were it killed, its browser ends by itself; the folder goes at the next start."""
+    functions = Path(__file__).parents[2] / "functions"
+    child = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", PROGRAM_THAT_IS_KILLED, PROGRAM, str(tmp_path)),
+        env={"PYTHONPATH": str(functions), "PATH": os.environ["PATH"]},
+        stdout=subprocess.PIPE,
+    )
+    assert child.stdout is not None
+    assert await child.stdout.readline() == b"started\n"
+    child.kill()
+    await child.wait()
+    async with asyncio.timeout(30):
+        # Zombies have no command, and are another process's to reap.
+        while any(state not in "ZX" for state in processes_of(tmp_path).values()):
+            await asyncio.sleep(0.05)
+    assert [one.name.startswith(FOLDER_PREFIX) for one in tmp_path.iterdir()] == [True]
+    remove_left_folders(str(tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("program", ["/bin/false", "/nowhere/chromium"])
+async def test_a_browser_that_does_not_start(tmp_path: Path, program: str) -> None:
+    """Is said as a value, not tried for ever, and leaves nothing."""
+    async with Renderer(program, parent=str(tmp_path)) as renderer:
+        for _ in range(5):
+            result = await renderer.render(task_of(page("x")), Site())
+            assert isinstance(result, NotRendered)
+            assert result.reason is RenderFailure.START
+            assert "does not start" in result.detail
+    assert not list(tmp_path.iterdir())

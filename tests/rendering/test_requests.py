@@ -1,0 +1,174 @@
+"""What a page asks for, what its answers come to, and what is read off it in the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from orbweaver.model.errors import Transient
+from orbweaver.parsing.page import parse
+from orbweaver.rendering.renderer import Renderer
+from orbweaver.rendering.task import (
+    RenderRules,
+    ResourceAnswer,
+    ResourceRefused,
+    ResourceRequest,
+)
+from tests.rendering.stage import (
+    LINKS,
+    NEEDS_BROWSER,
+    Site,
+    file,
+    links_into,
+    links_of,
+    page,
+    rendered,
+    scripted,
+    task_of,
+    text_of,
+)
+
+pytestmark = NEEDS_BROWSER
+
+
+async def test_scripts_are_asked_for_once_by_all_pages(renderer: Renderer) -> None:
+    """Four pages at once share a template's files; what they fetch is each one's own."""
+    files = {
+        "/app.js": file(f"fetch('/data').then(() => {{ {links_into()} }})"),
+        "/style.css": file("a {color: red}", "text/css"),
+        "/private.js": file("", **{"Cache-Control": "no-store"}),
+        "/data": file("x", "text/plain"),
+    }
+    head = (
+        "<link rel=stylesheet href=/style.css><script defer src=/app.js></script>"
+        "<script defer src=/private.js></script>"
+    )
+    site = Site(files, delay_s=0.05)
+    results = await asyncio.gather(*(rendered(renderer, page("", head), site) for _ in range(4)))
+    assert [links_of(one) for one in results] == [LINKS] * 4
+    asked = Counter(site.paths())
+    assert asked == {"/app.js": 1, "/style.css": 1, "/private.js": 4, "/data": 4}
+    assert sum(one.counts.cached for one in results) == 6
+    assert sum(one.counts.asked for one in results) == asked.total()
+
+
+async def test_requests_go_by_the_rules(renderer: Renderer) -> None:
+    """Pictures are empty but loaded, others' scripts are asked for, others' data is not."""
+    html = page(
+        "<img src=/a.png onload=\"document.body.append('pixel ')\">"
+        "<script src=https://cdn.example.net/lib.js></script>"
+        "<script src=https://www.googletagmanager.com/gtm.js></script>"
+        "<iframe src=https://ads.example.net/frame></iframe><script>"
+        "fetch('https://api.shop.example/data', {headers: {'X-Requested-With': 'page'}})"
+        ".then((answer) => answer.text()).then((text) => document.body.append(text));"
+        "fetch('https://api.example.net/data').catch(() => document.body.append(' refused'));"
+        "new EventSource('/events')</script>"
+    )
+    open_to_all = {"Access-Control-Allow-Origin": "https://shop.example"}
+    site = Site({"/data": file("data of the site's", "text/plain", **open_to_all)})
+    result = await rendered(renderer, html, site)
+    text = text_of(result)
+    assert "pixel" in text
+    assert "data of the site's" in text
+    assert "refused" in text
+    hosts = Counter(one.url.split("/")[2] for one in site.asked)
+    assert hosts == {"cdn.example.net": 1, "api.shop.example": 1}
+    data = next(one for one in site.asked if "api" in one.url)
+    assert {("Origin", "https://shop.example"), ("X-Requested-With", "page")} <= {*data.headers}
+    assert result.counts.emptied == 2
+    assert result.counts.refused == {"tracker": 1, "third_party": 2}
+    listed = RenderRules(third_party=frozenset({"example.net"}))
+    await rendered(renderer, html, site, rules=listed)
+    assert Counter(one.url.split("/")[2] for one in site.asked)["api.example.net"] == 1
+
+
+async def test_redirects_and_cookies_are_the_browsers(renderer: Renderer) -> None:
+    """A redirect is asked anew by its own rules; cookies of answers come with later requests."""
+    hop = ResourceAnswer(
+        status=302, headers=(("Location", "/there"), ("Set-Cookie", "hop=1; HttpOnly"))
+    )
+    site = Site({"/here": hop, "/there": file("arrived", "text/plain")})
+    script = (
+        "document.cookie = 'own=2'; fetch('/here').then((answer) => answer.text())"
+        ".then((text) => document.body.append(text))"
+    )
+    assert "arrived" in text_of(await rendered(renderer, scripted(script), site))
+    cookies = dict(site.asked[-1].headers)["Cookie"]
+    assert {*cookies.split("; ")} == {"hop=1", "own=2"}
+    # The next page has none of them.
+    await rendered(renderer, scripted("fetch('/there')"), site)
+    assert "Cookie" not in dict(site.asked[-1].headers)
+
+
+async def test_refusals_of_the_loader_are_counted(renderer: Renderer) -> None:
+    """By their reasons, such as robots.txt."""
+
+    class Forbidding(Site):
+        async def load(self, request: ResourceRequest) -> ResourceRefused:
+            return ResourceRefused(reason="robots")
+
+    html = scripted("fetch('/a').catch(() => document.body.append('refused'))")
+    result = await rendered(renderer, html, Forbidding())
+    assert "refused" in text_of(result)
+    assert result.counts.refused == {"robots": 1}
+
+
+async def test_what_the_loader_raises_is_raised(renderer: Renderer) -> None:
+    """Trouble of ours is no page's fault; the browser goes on."""
+
+    class Troubled(Site):
+        async def load(self, request: ResourceRequest) -> ResourceAnswer:
+            raise Transient("no table")
+
+    with pytest.raises(Transient):
+        await renderer.render(task_of(scripted("fetch('/a')")), Troubled())
+    assert links_of(await rendered(renderer, scripted(links_into()))) == LINKS
+
+
+async def test_shadow_roots_and_frames_are_in_the_html(renderer: Renderer) -> None:
+    """As elements that our parser reads, with links as the frame meant them."""
+    script = (
+        "class Inner extends HTMLElement { connectedCallback() {"
+        f" const root = this.attachShadow({{mode: 'open'}}); {links_into('root')} }} }}"
+        "customElements.define('x-inner', Inner);"
+        "class Outer extends HTMLElement { connectedCallback() {"
+        " this.attachShadow({mode: 'open'}).innerHTML = '<p>outer</p><x-inner></x-inner>' } }"
+        "customElements.define('x-outer', Outer);"
+    )
+    frame = "<!doctype html><body><a href='below'>Below</a><p>of the frame</p>"
+    body = "<x-outer>slotted</x-outer><iframe src='/deep/frame'></iframe>"
+    site = Site({"/deep/frame": file(frame, "text/html")})
+    result = await rendered(renderer, page(f"{body}<script>{script}</script>"), site)
+    found = parse(result.html, "https://shop.example/", "text/html; charset=utf-8")
+    assert len(found.links) == LINKS + 1
+    assert "https://shop.example/deep/below" in found.links
+    for text in ("outer", "slotted", "of the frame"):
+        assert text in found.text
+    assert result.html.startswith(b"<!DOCTYPE html><html>")
+
+
+async def test_a_page_cannot_change_how_it_is_read(renderer: Renderer) -> None:
+    """What reads it runs in a world of its own."""
+    script = (
+        f"{links_into()} Object.defineProperty(Element.prototype, 'outerHTML', {{get: () => 'x'}});"
+        "Element.prototype.querySelectorAll = () => []; document.createElement = () => null;"
+        "window.MutationObserver = null; JSON.stringify = () => 'x'; String.prototype.slice = null"
+    )
+    assert links_of(await rendered(renderer, scripted(script))) == LINKS
+
+
+async def test_a_picture_is_taken(renderer: Renderer) -> None:
+    """Of the upper part, where it is asked for."""
+    result = await rendered(renderer, scripted(links_into()), screenshot=True)
+    assert result.screenshot is not None
+    assert result.screenshot[:4] == b"RIFF"
+    assert (await rendered(renderer, page("x"))).screenshot is None
+
+
+async def test_pages_know_who_asks(renderer: Renderer) -> None:
+    """The name of the crawler is part of what scripts see."""
+    html = scripted("document.body.append(navigator.userAgent)")
+    result = await rendered(renderer, html, user_agent="orbweaver/0.1 (+https://example.com)")
+    assert text_of(result).endswith("orbweaver/0.1 (+https://example.com)</body></html>")

@@ -1,0 +1,134 @@
+"""What a page does later: it is found without waiting for it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from orbweaver.rendering.renderer import Renderer
+from tests.rendering.stage import (
+    LINKS,
+    NEEDS_BROWSER,
+    Site,
+    file,
+    links_into,
+    links_of,
+    page,
+    rendered,
+    scripted,
+)
+
+pytestmark = NEEDS_BROWSER
+
+SHOW = links_into()
+PAGES = {
+    "at once": scripted(SHOW),
+    "fetch in a timer of 2 s": scripted(
+        f"setTimeout(() => fetch('/data').then(() => {{ {SHOW} }}), 2000)"
+    ),
+    "debounce over 900 ms": scripted(
+        "const begun = Date.now(); const look = () => { const left = 900 - (Date.now() - begun);"
+        f" if (left <= 0) {{ {SHOW} }} else setTimeout(look, left); }}; look();"
+    ),
+    "poll every 500 ms, ready at the fifth": scripted(
+        "let count = 0; const timer = setInterval(() => fetch('/data').then(() => {"
+        f" count += 1; if (count === 5) {{ clearInterval(timer); {SHOW} }} }}), 500)"
+    ),
+    "five times 400 ms and a fetch": scripted(
+        "(async () => { for (let i = 0; i < 5; i += 1) {"
+        " await new Promise((done) => setTimeout(done, 400)); await fetch('/data'); }"
+        f" {SHOW} }})()"
+    ),
+    "idle callback after 1 s": scripted(
+        f"setTimeout(() => requestIdleCallback(() => {{ {SHOW} }}), 1000)"
+    ),
+    "30 frames of an animation": scripted(
+        "let count = 0; const draw = () => { count += 1;"
+        f" if (count === 30) {{ {SHOW} }} else requestAnimationFrame(draw); }}; draw();"
+    ),
+    "animationend at 1 s": page(
+        "<div id=moved>x</div><script>document.getElementById('moved')"
+        f".addEventListener('animationend', () => {{ {SHOW} }})</script>",
+        "<style>@keyframes in {{from {{opacity: 0}}}} #moved {{animation: in 1s}}</style>".replace(
+            "{{", "{"
+        ).replace("}}", "}"),
+    ),
+    "seen 3,000 px down": page(
+        "<div style='height: 3000px'></div><div id=far>x</div><script>"
+        "new IntersectionObserver((seen, observer) => { if (seen[0].isIntersecting) {"
+        f" observer.disconnect(); {SHOW} }} }}).observe(document.getElementById('far'))</script>"
+    ),
+    "2,000 messages": scripted(
+        "let count = 0; const both = new MessageChannel(); both.port1.onmessage = () => {"
+        f" count += 1; if (count === 2000) {{ {SHOW} }} else both.port2.postMessage(1); }};"
+        " both.port2.postMessage(1);"
+    ),
+    "fetch in a worker": scripted(f"new Worker('/worker.js').onmessage = () => {{ {SHOW} }}"),
+    "poll without end": scripted(f"{SHOW} setInterval(() => fetch('/data'), 500)"),
+    "change every 50 ms": scripted(
+        f"{SHOW} setInterval(() => {{ document.body.dataset.at = Date.now() }}, 50)"
+    ),
+}
+FILES = {
+    "/data": file("x", "text/plain"),
+    "/worker.js": file("fetch('/data').then(() => postMessage(1))"),
+}
+
+
+async def test_what_a_page_does_later_is_found(renderer: Renderer) -> None:
+    """Timers, debounces, frames, animations, what is seen far below; twice each, four at once."""
+    async with asyncio.TaskGroup() as group:
+        tasks = {
+            (name, turn): group.create_task(rendered(renderer, html, Site(FILES)))
+            for turn in range(2)
+            for name, html in PAGES.items()
+        }
+    results = {key: one.result() for key, one in tasks.items()}
+    assert {key: links_of(one) for key, one in results.items()} == dict.fromkeys(tasks, LINKS)
+    assert not {key for key, one in results.items() if one.cut is not None}
+
+
+async def test_a_slow_answer_is_waited_for(renderer: Renderer) -> None:
+    """Its time is not the page's: while a request is open the page's clock stands."""
+    html = scripted(
+        f"fetch('/data').then(() => {{ {SHOW} }});"
+        " setTimeout(() => { document.body.dataset.timer = 'has run' }, 2900)"
+    )
+    result = await rendered(renderer, html, Site(FILES, delay_s=1.0))
+    assert links_of(result) == LINKS
+    assert "has run" in result.html.decode()
+
+
+async def test_repeated_renderings_are_equal(renderer: Renderer) -> None:
+    """Clock and chance are fixed, in the page and in its frames."""
+    look = (
+        "const bytes = crypto.getRandomValues(new Uint8Array(8));"
+        "const say = (where) => { document.body.append([where, Math.random(), bytes.join(),"
+        " Date.now(), new Date().toISOString(), Date(), performance.now(), performance.timeOrigin,"
+        " crypto.randomUUID(), Intl.DateTimeFormat().resolvedOptions().timeZone,"
+        " navigator.language, innerWidth, innerHeight].join(' ')) };"
+        "say('at once'); setTimeout(() => say('timer'), 1500);"
+        "requestAnimationFrame(() => say('frame'));"
+        "const frame = document.createElement('iframe'); frame.src = '/frame';"
+        "document.body.append(frame);"
+    )
+    inner = "<body><script>document.body.append(Math.random(), ' ', Date.now())</script>"
+    site = Site({"/frame": file(inner, "text/html")})
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(rendered(renderer, scripted(look), site, now_ms=1_800_000_000_000))
+            for _ in range(12)
+        ]
+    found = {one.result().html for one in tasks}
+    assert len(found) == 1, found
+    assert b"2027-01-15T08:00:01" in found.pop()
+
+
+@pytest.mark.parametrize("secure", [True, False])
+async def test_what_a_page_lacks_is_not_defined(renderer: Renderer, *, secure: bool) -> None:
+    """`crypto.randomUUID` is for secure pages, and for no others."""
+    html = scripted("document.body.append(typeof crypto.randomUUID)")
+    url = "https://shop.example/" if secure else "http://shop.example/"
+    text = (await rendered(renderer, html, url=url)).html.decode()
+    assert ("function</body>" in text) is secure, text

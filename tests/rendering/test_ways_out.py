@@ -1,0 +1,112 @@
+"""The browser has no network: what a page tries, and what takes each part of the fence away."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from orbweaver.rendering import browser as browsers
+from orbweaver.rendering.launch import FENCE
+from orbweaver.rendering.renderer import Renderer
+from orbweaver.rendering.task import (
+    Rendered,
+    RenderLimits,
+    RenderResult,
+    RenderRules,
+    RenderTask,
+    ResourceAnswer,
+    ResourceRequest,
+)
+from tests.rendering.stage import HTML, NEEDS_BROWSER, PROGRAM
+from tests.rendering.ways_out import HELD_S, Listeners, answer_of, listening
+
+pytestmark = NEEDS_BROWSER
+
+ATTEMPTS_MIN = 45
+# Loaded, too, so that they come to our fetcher.
+ALL_KINDS = RenderRules(load=frozenset({"image", "font", "media"}))
+
+
+class Fetched:
+    """A fetcher that answers without a network, and has a page wait for its attempts."""
+
+    def __init__(self) -> None:
+        self.urls: list[str] = []
+
+    async def load(self, request: ResourceRequest) -> ResourceAnswer:
+        self.urls.append(request.url)
+        path = "/" + request.url.partition("://")[2].partition("/")[2]
+        if path == "/hold":
+            await asyncio.sleep(HELD_S)
+        kind, body = answer_of(path)
+        headers = (("Content-Type", kind), ("Access-Control-Allow-Origin", "*"))
+        return ResourceAnswer(status=200, headers=headers, body=body)
+
+
+async def tried(folder: Path, without: str = "") -> tuple[Listeners, RenderResult]:
+    """Render the page that tries all ways, without some parts of the fence."""
+    fence = {name: flags for name, flags in FENCE.items() if name not in without.split()}
+    limits = RenderLimits(total_s=30, requests_max=200)
+    async with (
+        listening() as listeners,
+        Renderer(PROGRAM, limits, parent=str(folder), fence=fence) as renderer,
+    ):
+        task = RenderTask(
+            url=f"http://127.0.0.1:{listeners.port}/",
+            document=ResourceAnswer(status=200, headers=HTML, body=listeners.html),
+            rules=ALL_KINDS,
+        )
+        result = await renderer.render(task, Fetched())
+    return listeners, result
+
+
+def unpaused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no request paused."""
+    monkeypatch.setattr(browsers, "_ALL", [{"urlPattern": "none:*"}])
+
+
+async def test_the_attempts_are_real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the fence, and with nothing paused, most of them arrive."""
+    unpaused(monkeypatch)
+    listeners, _ = await tried(tmp_path, " ".join(FENCE))
+    assert len(listeners.kinds()) >= ATTEMPTS_MIN, sorted(listeners.kinds())
+    assert listeners.datagrams
+
+
+async def test_no_attempt_reaches_a_network(tmp_path: Path) -> None:
+    """Not a connection and not a datagram, while our fetcher is asked for what it may be."""
+    listeners, result = await tried(tmp_path)
+    assert (listeners.connections, listeners.datagrams) == (0, 0), listeners.paths
+    assert isinstance(result, Rendered), result
+    counts = result.counts
+    assert counts.asked + counts.emptied + sum(counts.refused.values()) >= ATTEMPTS_MIN, counts
+
+
+async def test_what_is_not_paused_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fence holds by itself: were a request not paused, it would reach nothing either."""
+    unpaused(monkeypatch)
+    listeners, _ = await tried(tmp_path)
+    assert (listeners.connections, listeners.datagrams) == (0, 0), listeners.paths
+
+
+@pytest.mark.parametrize("without", ["proxy", "bypass", "resolver", "features"])
+async def test_parts_back_each_other_up(tmp_path: Path, without: str) -> None:
+    """Any one of these may be missing."""
+    listeners, _ = await tried(tmp_path, without)
+    assert (listeners.connections, listeners.datagrams) == (0, 0), listeners.paths
+
+
+@pytest.mark.parametrize("without", ["proxy resolver", "bypass resolver"])
+async def test_a_pair_that_is_missing_is_noticed(tmp_path: Path, without: str) -> None:
+    """Pausing alone leaks: sockets and what is loaded ahead are never paused."""
+    listeners, _ = await tried(tmp_path, without)
+    assert "speculation-prefetch" in listeners.kinds(), listeners.paths
+    assert listeners.connections > len(listeners.paths)
+
+
+async def test_the_flags_of_webrtc_are_needed(tmp_path: Path) -> None:
+    """A page would send datagrams without them, whatever the proxy."""
+    listeners, _ = await tried(tmp_path, "webrtc")
+    assert listeners.datagrams

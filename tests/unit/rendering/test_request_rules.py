@@ -1,0 +1,113 @@
+"""Which requests of a page are asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from orbweaver.rendering.request_rules import (
+    Handling,
+    RequestOrigin,
+    empty_answer,
+    passed_on,
+    preflight_answer,
+    rule,
+)
+from orbweaver.rendering.task import RenderRules, RequestRefusal, ResourceRequest
+
+PAGE = RequestOrigin(page_url="https://www.shop.example/list")
+OWN, SISTER = "https://www.shop.example/x", "https://api.shop.example/x"
+OTHER, TRACKER = "https://cdn.example.net/x", "https://www.google-analytics.com/x"
+
+
+@pytest.mark.parametrize(
+    ("url", "kind", "expected"),
+    [
+        *((OWN, kind, Handling.ASK) for kind in ("script", "stylesheet", "xhr", "document")),
+        *((SISTER, kind, Handling.ASK) for kind in ("script", "xhr", "fetch", "document", "other")),
+        *((OTHER, kind, Handling.ASK) for kind in ("script", "stylesheet")),
+        *((OTHER, kind, RequestRefusal.THIRD_PARTY) for kind in ("xhr", "fetch", "document")),
+        *((TRACKER, kind, RequestRefusal.TRACKER) for kind in ("script", "xhr", "document")),
+        *((OWN, kind, Handling.EMPTY) for kind in ("image", "font", "media", "ping", "prefetch")),
+        *((OTHER, kind, Handling.EMPTY) for kind in ("image", "eventsource", "cspviolationreport")),
+        ("file:///etc/passwd", "xhr", RequestRefusal.SCHEME),
+        ("ftp://www.shop.example/x", "script", RequestRefusal.SCHEME),
+        ("chrome://version", "document", RequestRefusal.SCHEME),
+        ("http://127.0.0.1/x", "xhr", RequestRefusal.THIRD_PARTY),
+        ("http://[::1]:80/x", "xhr", RequestRefusal.THIRD_PARTY),
+        ("http://www.shop.example:8080/x", "xhr", Handling.ASK),
+    ],
+)
+def test_by_site_and_kind(url: str, kind: str, expected: object) -> None:
+    """The page's own site by its registrable domain, others by kind."""
+    assert rule(ResourceRequest(url=url, kind=kind), PAGE, RenderRules()) is expected
+
+
+def test_rules_of_a_crawl_let_more_in() -> None:
+    """Kinds of any site, and sites of any kind; no tracker."""
+    rules = RenderRules(load=frozenset({"image"}), third_party=frozenset({"example.net"}))
+    for url, kind in ((OTHER, "xhr"), (OWN, "image"), (OTHER, "image"), (OTHER, "document")):
+        assert rule(ResourceRequest(url=url, kind=kind), PAGE, rules) is Handling.ASK
+    refused = rule(ResourceRequest(url=TRACKER, kind="image"), PAGE, rules)
+    assert refused is RequestRefusal.TRACKER
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
+def test_nothing_is_changed(method: str) -> None:
+    """Methods that may change something are refused, and so is asking for them."""
+    asked = ResourceRequest(url=OWN, kind="xhr", method=method)
+    assert rule(asked, PAGE, RenderRules()) is RequestRefusal.METHOD
+    wanted = (("Access-Control-Request-Method", method),)
+    preflight = ResourceRequest(url=SISTER, kind="xhr", method="OPTIONS", headers=wanted)
+    assert rule(preflight, PAGE, RenderRules()) is RequestRefusal.METHOD
+
+
+def test_a_preflight_is_answered_here() -> None:
+    """If what it asks for would be asked."""
+    wanted = (("Access-Control-Request-Method", "GET"), ("Origin", "https://www.shop.example"))
+    headers = (*wanted, ("Access-Control-Request-Headers", "x-a"))
+    asked = ResourceRequest(url=SISTER, kind="xhr", method="OPTIONS", headers=headers)
+    assert rule(asked, PAGE, RenderRules()) is Handling.ALLOW
+    answer = dict(preflight_answer(asked))
+    assert answer["Access-Control-Allow-Origin"] == "https://www.shop.example"
+    assert answer["Access-Control-Allow-Headers"] == "x-a"
+    other = ResourceRequest(url=OTHER, kind="xhr", method="OPTIONS", headers=headers)
+    assert rule(other, PAGE, RenderRules()) is RequestRefusal.THIRD_PARTY
+
+
+def test_where_a_request_comes_from_counts_first() -> None:
+    """A page that leaves stays, whatever the method; windows and service workers get nothing."""
+    leaving = RequestOrigin(page_url=OWN, leaves=True)
+    form = ResourceRequest(url=OTHER, kind="document", method="POST")
+    assert rule(form, leaving, RenderRules()) is Handling.STAY
+    popup = RequestOrigin(page_url=OWN, popup=True)
+    document = ResourceRequest(url=OWN, kind="document")
+    assert rule(document, popup, RenderRules()) is RequestRefusal.POPUP
+    worker = ResourceRequest(url=OWN, kind="script", headers=(("Service-Worker", "script"),))
+    assert rule(worker, PAGE, RenderRules()) is RequestRefusal.SERVICE_WORKER
+
+
+@pytest.mark.parametrize(
+    ("kind", "accepted"), [("other", "image/avif,*/*"), ("xhr", "text/event-stream")]
+)
+def test_kinds_that_are_not_named(kind: str, accepted: str) -> None:
+    """Of icons and streams a browser does not say what they are, but what they accept."""
+    asked = ResourceRequest(url=OWN, kind=kind, headers=(("Accept", accepted),))
+    assert rule(asked, PAGE, RenderRules()) is Handling.EMPTY
+
+
+def test_empty_answers_end_what_waits() -> None:
+    """An image is one, and a stream of events is not asked for again."""
+    assert empty_answer("image")[2].startswith(b"GIF89a")
+    assert empty_answer("eventsource")[0] == 204
+
+
+def test_headers_that_would_mislead_are_not_passed_on() -> None:
+    """Of the transfer, of what a browser would do besides, and what is no header."""
+    headers = (
+        *(("Content-Type", "text/html"), ("Content-Encoding", "br"), ("Refresh", "0;url=/x")),
+        *(("Link", "</a>; rel=preload"), ("Set-Cookie", "a=b"), ("Set-Cookie", "c=d")),
+        *(("X-Split", "a\r\nSet-Cookie: b"), ("X-Odd", "\udcff"), ("Content-Disposition", "x")),
+    )
+    names = [one["name"] for one in passed_on(headers)]
+    assert names == ["Content-Type", "Set-Cookie", "Set-Cookie", "X-Odd"]
+    assert passed_on((("X-Odd", "\udcff"),))[0]["value"] == "?"
