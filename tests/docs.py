@@ -31,6 +31,7 @@ REASONS = {
     "an answer at the terminal": 1,
     "a rule of yours that names functions": 1,
     "a dead letter": 1,
+    "a Chromium": 1,  # tests/rendering/test_crawl.py types the same
     "a browser": 1,  # tests/integration/test_console.py types the same
     "minutes": 3,
 }

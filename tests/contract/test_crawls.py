@@ -10,7 +10,7 @@ import pytest
 
 from orbweaver.frontier.claims import Closed, Committed
 from orbweaver.model.crawl import CounterShard, State, Stop, default_crawl, moved
-from orbweaver.model.crawl_settings import Scope
+from orbweaver.model.crawl_settings import RenderMode, Scope
 from orbweaver.model.url_rules import UrlRule
 from tests.contract import samples
 
@@ -30,6 +30,7 @@ FULL = samples.crawl(
     duration_max_s=3_600,
     obey_robots=False,
     obey_nofollow=False,
+    render=RenderMode.ALWAYS,
     user_agent="tester/1.0 (+mailto:someone@example.com)",
     rules=(
         UrlRule(match="/ü?", depth_max=0, express=False, delay_ms=0, window_s=0),

@@ -45,6 +45,7 @@ FULL = samples.record(
     error="quiet\nfailure",
     items_invalid=1,
     needs_rendering=True,
+    rendered=True,
     extracted=(
         Item(table="books", place=0, fields={"title": "ü \U0001f578", "price": "1.50", "n": 2}),
         Item(table="books", place=1, fields={"tags": ["a", None], "x": 1.5, "ok": True}),

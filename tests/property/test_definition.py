@@ -12,7 +12,7 @@ from orbweaver.control.crawl_spec import CrawlSpec, Overlap
 from orbweaver.control.definition import DefinitionError, DefinitionProblem, document_of, parse
 from orbweaver.control.definition_keys import KEYS, RULE_KEYS, TABLES
 from orbweaver.control.spec_checks import crawl_of
-from orbweaver.model.crawl_settings import WEEK_S, Bodies, Scope
+from orbweaver.model.crawl_settings import WEEK_S, Bodies, RenderMode, Scope
 from orbweaver.model.url_rules import UrlRule
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30)
@@ -69,6 +69,7 @@ plans = st.builds(
     obey_robots=st.booleans(),
     obey_nofollow=st.booleans(),
     express=st.booleans(),
+    render=st.sampled_from(RenderMode),
     user_agents=st.lists(st.sampled_from(["a/1", "b/2 (x)"]), max_size=2).map(tuple),
     headers=st.sampled_from([(), (("X-Key", "k"),), (("X-Key", "k"), ("DNT", "1"))]),
     cookies=st.booleans(),

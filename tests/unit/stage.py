@@ -21,6 +21,7 @@ from orbweaver.model.errors import Transient
 from orbweaver.model.http_exchange import Failure, Request, Response
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target
+from orbweaver.rendering.task import PageRenderer
 from orbweaver.worker.apply_journal import JournalApplier
 from orbweaver.worker.batch import Worker
 from orbweaver.worker.body_writer import BodyWriter
@@ -186,6 +187,7 @@ class Stage:
     world: World = field(default_factory=World)
     clock: ManualClock = field(default_factory=lambda: ManualClock(NOW_MS))
     reader: PageReader = field(default_factory=InPlaceReader)
+    renderer: PageRenderer | None = None
 
     def __post_init__(self) -> None:
         self.web = SmallWeb(self.clock)
@@ -223,6 +225,7 @@ class Stage:
             random=Random(1),
             settings=self.settings,
             ending=ending,
+            renderer=self.renderer,
         )
         self.budgets = MemoryBudgets(world, gate)
         self.budget_keeper = BudgetKeeper(

@@ -234,6 +234,11 @@ class Ports:
         self.ending.callback(reader.close)
         return reader
 
+    @property
+    def renderer(self) -> None:
+        """None: no function has a browser."""
+        return
+
     @cached_property
     def schedules(self) -> GroupSchedules:
         """When crawls recur."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from orbweaver.frontier.queues import DeadLetters, Queue
     from orbweaver.model.metrics import Service
     from orbweaver.politeness.ports import Hosts
+    from orbweaver.rendering.task import PageRenderer
     from orbweaver.worker.page_reading import PageReader
 
     class Records(Pages, History, Protocol):
@@ -74,6 +75,8 @@ class PortSet(Protocol):
     def catalogue(self) -> Catalogue | None: ...
     @property
     def reader(self) -> PageReader: ...
+    @property
+    def renderer(self) -> PageRenderer | None: ...
     @property
     def schedules(self) -> Schedules: ...
     @property

@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from orbweaver.extraction.extract import Extractor
     from orbweaver.model.metrics import Service
     from orbweaver.model.ports import Clock, Fetcher, Metrics
+    from orbweaver.rendering.renderer import Renderer
+    from orbweaver.rendering.task import PageRenderer
     from orbweaver.worker.page_reading import PageReader
 
 FILE, FILES, SECRETS = "store.db", "files", "secrets"
@@ -90,6 +92,7 @@ class StorePorts:
         self._environment = dict(environment or {})
         self.store = SqliteStore.open(folder / FILE, durable=durable, writes=writes)
         self._fetchers: list[Fetcher] = []
+        self._renderer: Renderer | None = None
         # Callbacks for when the ports are closed.
         self.ending = ExitStack()
         self.ending.callback(self.store.close)
@@ -274,6 +277,18 @@ class StorePorts:
         self.ending.callback(reader.close)
         return FunctionReader(reader, self._extractors) if self._extractors else reader
 
+    @cached_property
+    def renderer(self) -> PageRenderer | None:
+        """A browser for pages that need one, started with the first of them; None without one."""
+        from orbweaver.rendering.launch import find_browser
+        from orbweaver.rendering.renderer import Renderer
+
+        program = find_browser()
+        if program is None:
+            return None
+        self._renderer = Renderer(program)
+        return self._renderer
+
     @property
     def catalogue(self) -> None:
         """None: files of this machine are queried where they lie."""
@@ -295,6 +310,8 @@ class StorePorts:
     async def aclose(self) -> None:
         """Close what is open; the connections to the web, too."""
         with self.ending:
+            if self._renderer is not None:
+                await self._renderer.close()
             for fetcher in self._fetchers:
                 if (close := getattr(fetcher, "aclose", None)) is not None:
                     await close()

@@ -84,6 +84,7 @@ def pack_fetcher_of(
     return PackFetcher(
         fetcher=ports.watched(fetcher_of(ports), metrics),
         reader=ports.reader,
+        renderer=ports.renderer,
         hosts=ports.hosts,
         history=ports.pages,
         crawls=recent,

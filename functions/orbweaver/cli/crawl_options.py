@@ -25,7 +25,7 @@ _ORDER = (
     *("sitemap_urls", "sitemaps", "canonical_only", "noindex_skipped", "name", "scope"),
     *("depth_max", "pages_max", "host_pages_max", "bytes_max", "nanodollars_max"),
     *("duration_max_s", "delay_ms", "concurrency", "include", "exclude", "bodies", "texts"),
-    *("redacted", "strip_parameters", "keep_parameters", "window_s", "obey_robots"),
+    *("render", "redacted", "strip_parameters", "keep_parameters", "window_s", "obey_robots"),
     "obey_nofollow",
     *("user_agents", "headers", "cookies", "proxied", "express"),
 )

@@ -11,9 +11,11 @@ from orbweaver.cli.live import status as progress
 from orbweaver.cli.live.lines import STOPS, cost, counted, items, left_out, reasons
 from orbweaver.cli.live.status import View
 from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl_settings import RenderMode
 from orbweaver.model.cuts import COUNTER, PAGES
 from orbweaver.model.outcome import Outcome, Refusal
-from orbweaver.model.page_record import NEEDS_RENDERING
+from orbweaver.model.page_record import NEEDS_RENDERING, RENDERED
+from orbweaver.rendering.launch import INSTALL, find_browser
 
 # What is typed next, most of the time.
 QUERY = "SELECT url, status, title FROM pages LIMIT 10"
@@ -35,6 +37,7 @@ def lines(view: View, written: Written | None = None, before: str = "") -> list[
         "nofollow": withdrawn(view),
         "cut": incomplete(view),
         "scripts": unrendered(view),
+        "rendered": rendered(view),
         "items": items(view),
         "cost": cost(view),
     }
@@ -68,6 +71,16 @@ def incomplete(view: View) -> str:
     return f"of {number}: {counted(parts)} (column `cut`; {which})"
 
 
+def rendered(view: View) -> str:
+    """Count the pages whose scripts were run, and those that could not be; nothing for none."""
+    number, failed = view.of(RENDERED), sum(view.reasons("render.failed").values())
+    if not number and not failed:
+        return ""
+    asked = view.of("render.asked")
+    said = f"{text.plural(number, 'page')}, which asked for {text.plural(asked, 'file')} more"
+    return f"{said}; {text.plural(failed, 'page')} could not be" if failed else said
+
+
 def unrendered(view: View) -> str:
     """Count the pages that are empty until their scripts have run; nothing where there are none."""
     number = view.of(NEEDS_RENDERING)
@@ -75,7 +88,10 @@ def unrendered(view: View) -> str:
         return ""
     pages = view.of(Outcome.FETCHED) + view.of(Outcome.UNCHANGED)
     what = f"{number:,} of {text.plural(pages, 'page')} need scripts to show anything"
-    return f"{what} (column `{NEEDS_RENDERING}`; orbweaver report {view.crawl.id})"
+    said = f"{what} (column `{NEEDS_RENDERING}`; orbweaver report {view.crawl.id})"
+    if view.crawl.render is RenderMode.NEVER:
+        return f"{said}; --render auto runs them"
+    return said if find_browser() else f"{said}; no browser is here that could run them: {INSTALL}"
 
 
 def withdrawn(view: View) -> str:

@@ -60,7 +60,10 @@ class CrawlSpec(CrawlSettings):
 
 
 # The tables of a definition in their order; the settings of each are in that of their declaration.
-_ORDER = ("", "scope", "limits", "politeness", "identity", "dedup", "records", "schedule", "notify")
+_ORDER = (
+    *("", "scope", "limits", "politeness", "identity", "dedup", "records", "render", "schedule"),
+    "notify",
+)
 _LISTS = ("rules", "items")
 
 

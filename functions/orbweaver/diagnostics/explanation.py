@@ -358,6 +358,8 @@ def _record(record: PageRecord) -> Iterator[tuple[str, str]]:
         yield ("leads to" if leads else "error"), record.error
     if record.cut is not None:
         yield "cut", told(record.cut)
+    if record.rendered:
+        yield "rendered", "body, text and links are those that its scripts made, in a browser"
     if record.needs_rendering:
         yield "scripts", NEEDED
     if record.body_key is not None:

@@ -23,8 +23,8 @@ KINDS = (REFUSED, str(Outcome.SKIPPED), str(Outcome.FAILED), COUNTER, NEEDS_REND
 # The reason of pages that need rendering, and its meaning.
 SCRIPTS = "scripts"
 NEEDED = (
-    "it is empty until its scripts have run, and no crawl runs them: text and links of it are not"
-    " seen (a guess by its marks and its little text)"
+    "it is empty until its scripts have run: text and links of it are not seen (a guess by its"
+    " marks and its little text); --render auto runs them, on one machine with a Chromium"
 )
 # Records that are looked at for examples: the rare ones may go without.
 RECORDS_MAX = 20_000

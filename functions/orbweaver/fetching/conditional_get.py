@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl_settings import RenderMode
 from orbweaver.model.http_exchange import Condition
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import HEADER_CHARS_MAX, PageRecord
@@ -24,6 +25,9 @@ def condition_of(crawl: Crawl, target: Target, before: PageRecord | None) -> Con
     if before is None or before.reason not in (Reason.OK, Reason.NOT_MODIFIED) or crawl.redacted:
         return None
     if before.links != 0 and target.depth < crawl.depth_max:
+        return None
+    # What its scripts ask for may have changed where a page has not.
+    if before.rendered or crawl.render is RenderMode.ALWAYS:
         return None
     if crawl.retry_of is not None or (crawl.texts and before.text_offset is None):
         return None
@@ -69,6 +73,7 @@ def still(record: PageRecord, before: PageRecord) -> PageRecord:
         extracted=before.extracted,
         cut=before.cut,
         needs_rendering=before.needs_rendering,
+        rendered=before.rendered,
     )
 
 

@@ -19,7 +19,7 @@ from orbweaver.frontier.journal import DELAY_S_MAX, NOTHING, Journal, Requeue, U
 from orbweaver.frontier.messages import Past
 from orbweaver.model.cuts import counters
 from orbweaver.model.outcome import Outcome, Reason, Refusal
-from orbweaver.model.page_record import NEEDS_RENDERING, PageRecord
+from orbweaver.model.page_record import NEEDS_RENDERING, RENDERED, PageRecord
 from orbweaver.model.target import Prior, Target, TargetKind
 from orbweaver.model.url import host_of, redacted
 
@@ -133,6 +133,8 @@ class PackResult:
             self._counts[name] += 1
         if record.needs_rendering:
             self._counts[NEEDS_RENDERING] += 1
+        if record.rendered:
+            self._counts[RENDERED] += 1
         if record.items and recorded:
             self._counts["items"] += record.items
             self._counts["items_invalid"] += record.items_invalid or 0

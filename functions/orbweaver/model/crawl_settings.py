@@ -47,6 +47,14 @@ class Bodies(StrEnum):
     ALL = "all"
 
 
+class RenderMode(StrEnum):
+    """The pages whose scripts are run: none, those that are empty without them, or all."""
+
+    NEVER = "never"
+    AUTO = "auto"
+    ALWAYS = "always"
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """What a person may set, and how; `name` is that of the field.
@@ -265,6 +273,12 @@ class CrawlSettings:
         'What is taken out of pages before they are stored: "email" addresses, "phone" numbers.',
         "--redact  take these out of pages before they are stored; may be repeated",
         example='["email", "phone"]',
+    )
+    render: RenderMode = Setting(RenderMode.NEVER, "render.mode", editable=True).said(
+        'Whose scripts are run, in a browser without a network: "never", "auto" (of pages that are'
+        ' empty\nwithout them), "always". On one machine, with a Chromium.',
+        "--render  whose scripts are run, in a browser without a network: of no page (default), of"
+        " those that are empty without them, of all; on one machine, with a Chromium",
     )
     webhook: str | None = Setting(None, "notify.webhook", secret=True).said(
         "Who is told when a run has ended; needs a stack with a webhook_secret.",

@@ -21,6 +21,8 @@ PARTS: Mapping[str, str] = MappingProxyType(
         "body": "the body is not whole: it is longer than body_bytes_max, the connection ended, or"
         " the server sent a part (1)",
         "unread": "reading it took more than a page may, and was broken off: error says where (1)",
+        "render": "its scripts were stopped, for they took longer or asked for more than a page may"
+        " (1)",
         "text": "bytes of the main part that are not in text and Markdown",
         "layout": "characters of text and Markdown that stand in one line, for the page is too"
         " large or too deeply nested for more",

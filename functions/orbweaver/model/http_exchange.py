@@ -66,6 +66,9 @@ class Response:
     cookies: tuple[bytes, ...] = field(default=(), repr=False)
     asked: Headers = ()
     headers_cut: int = 0
+    # Whether the body is what its scripts made of the page, and whether they were stopped.
+    rendered: bool = False
+    render_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 VERSION, WHAT = 1, "a page record"
 # The counter of pages of which this column is true.
 NEEDS_RENDERING = "needs_rendering"
+RENDERED = "rendered"
 DAY_MS = 86_400_000
 HEADER_CHARS_MAX = 200
 DESCRIPTION_CHARS_MAX = 500
@@ -81,6 +82,11 @@ class PageRecord:
     needs_rendering: Annotated[
         bool | None,
         "true: it is empty until its scripts have run; empty: that is not known (rendering)",
+    ] = None
+    rendered: Annotated[
+        bool | None,
+        "true: body, text and links are those that its scripts made; empty: they were not run"
+        " (rendering)",
     ] = None
     extracted: tuple[Item, ...] = field(default=(), metadata={"column": False})
 

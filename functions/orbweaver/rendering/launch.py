@@ -22,6 +22,7 @@ BROWSERS = (
     *("chromium-headless-shell", "chrome-headless-shell", "headless_shell"),
     *("chromium", "chromium-browser", "google-chrome"),
 )
+INSTALL = "install a Chromium, such as Debian's package chromium-headless-shell"
 HEAP_MEGABYTES = 256
 
 _FEATURES_OFF = (

@@ -166,3 +166,10 @@ class NotRendered:
 
 
 RenderResult: TypeAlias = Rendered | NotRendered
+
+
+class PageRenderer(Protocol):
+    """What renders pages."""
+
+    async def render(self, task: RenderTask, loader: ResourceLoader) -> RenderResult:
+        """Render a page; raises what the loader raises."""

@@ -11,6 +11,7 @@ below it, and returns to the one that called it; none calls one above.
     cookies            of crawls that keep them
     response_handling  an answer's outcome; its links, admitted
     sitemap_handling   sitemaps, found and read
+    page_rendering     its scripts, run where a crawl wants that
     page_reading       the work on its bytes, bounded
     pack_context       a pack at work, and the records of its URLs
     crawl_cache        crawls as they stood a moment ago

@@ -52,6 +52,7 @@ from orbweaver.worker.crawl_cache import RecentCrawls
 from orbweaver.worker.ending import Ending
 from orbweaver.worker.pack_context import PackContext, page_record
 from orbweaver.worker.page_reading import PageReader
+from orbweaver.worker.page_rendering import PageRendering
 from orbweaver.worker.response_handling import ResponseHandler
 from orbweaver.worker.sitemap_handling import SITEMAP_TYPES, SITEMAPS_AT_ONCE, Sitemaps
 
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 
     from orbweaver.frontier.ports import History
     from orbweaver.politeness.ports import Hosts
+    from orbweaver.rendering.task import PageRenderer
     from orbweaver.worker.cookies import Cookies
 
 
@@ -128,6 +130,7 @@ class PackFetcher:
         random: Random,
         settings: Settings,
         ending: Ending | None = None,
+        renderer: PageRenderer | None = None,
     ) -> None:
         self._ending = ending or Ending()
         self._history = history
@@ -140,9 +143,15 @@ class PackFetcher:
         self._unvisited = Unvisited(clock=clock, random=random, settings=settings)
         self._sitemaps = Sitemaps(clock=clock, settings=settings)
         self._health = HostHealth(hosts=hosts, clock=clock, random=random)
+        self._robots = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=clock, settings=settings)
+        rendering: PageRendering | None = None
+        if renderer is not None:
+            given = (fetcher, hosts, self._robots, self._health, clock, settings)
+            rendering = PageRendering(renderer, *given)
         self._handler = ResponseHandler(
             health=self._health,
             reader=reader,
+            rendering=rendering,
             sitemaps=self._sitemaps,
             clock=clock,
             random=random,
@@ -150,7 +159,6 @@ class PackFetcher:
         )
         self._company = Company(settings)
         self._cookies: Cookies | None = None
-        self._robots = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=clock, settings=settings)
         # As long as a host is being asked, and no longer.
         self._asking: WeakValueDictionary[tuple[str, int, bool], asyncio.Semaphore] = (
             WeakValueDictionary()
@@ -325,7 +333,7 @@ class PackFetcher:
             if isinstance(page, _Answered):
                 counts, answered = page.counts, (page.answer, page.at_ms, turn)
                 page = await self._handler.handle(visit.context, target, *answered)
-                page = replace(page, counts=counts)
+                page = replace(page, counts={**page.counts, **counts})
             visit.result.add(page)
 
     async def _ask(

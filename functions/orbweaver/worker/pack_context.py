@@ -109,6 +109,7 @@ def page_record(
         error=_cut(end.error, ERROR_CHARS_MAX),
         cut=written(cuts),
         needs_rendering=True if empty else None,
+        rendered=True if response is not None and response.rendered else None,
     )
 
 
@@ -121,6 +122,7 @@ def _cuts_of(end: End, response: Response | None) -> Cuts:
     return counted(
         {
             "body": int(response.truncated or end.reason is Reason.TRUNCATED),
+            "render": int(response.render_cut),
             "unread": int(end.reason is Reason.COSTLY),
             **{name: beyond(value, HEADER_CHARS_MAX) for name, value in headers.items()},
             "error": error,

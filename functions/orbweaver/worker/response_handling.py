@@ -10,10 +10,10 @@ They are judged a slice at a time, so that other pages have their turns.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias, assert_never
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, assert_never
 
 from orbweaver.fetching import response_verdict as answers
 from orbweaver.fetching.conditional_get import condition_of, still
@@ -41,6 +41,7 @@ from orbweaver.politeness.pacer import Turn
 from orbweaver.worker.ending import to_its_end
 from orbweaver.worker.pack_context import PackContext, page_record
 from orbweaver.worker.page_reading import Costly, PageReader, PageReading, Read, ReaderBusy, job_of
+from orbweaver.worker.page_rendering import PageRendering, renders
 from orbweaver.worker.sitemap_handling import Sitemaps
 
 if TYPE_CHECKING:
@@ -50,6 +51,15 @@ if TYPE_CHECKING:
 _Outcome: TypeAlias = tuple[answers.End, tuple[FoundLinks, ...]]
 # How long a page is left for while the reader has too many.
 READER_BUSY_S = 5.0
+
+
+class _Given(NamedTuple):
+    """An answer and what it says, as its further handling takes it; and what is to be counted."""
+
+    answer: Response
+    verdict: Verdict
+    reading: PageReading | None
+    counts: Mapping[str, int]
 
 
 class ResponseHandler:
@@ -64,8 +74,10 @@ class ResponseHandler:
         clock: Clock,
         random: Random,
         settings: Settings,
+        rendering: PageRendering | None = None,
     ) -> None:
         self._reader = reader
+        self._rendering = rendering
         self._sitemaps = sitemaps
         self._clock = clock
         self._random = random
@@ -98,12 +110,15 @@ class ResponseHandler:
             # First of all, and to its end: the others are to know it also when this worker ends.
             await to_its_end(self._health.rebuffed(host, verdict.retry_after_s, at_ms))
         reading: PageReading | None = None
+        counts: Mapping[str, int] = {}
         if isinstance(answer, Response) and _is_to_be_read(verdict, target):
             read = await self._make_reading(context, target, verdict, answer, at_ms)
             if isinstance(read, ReaderBusy):
                 await self._note(host, answer, verdict, turn)
                 return PageResult(end=Returning(target=target, delay_s=READER_BUSY_S))
-            verdict, reading = _as_read(verdict, answer, read)
+            given = _Given(answer, *_as_read(verdict, answer, read), counts)
+            given = await self._as_rendered(context, target, given, at_ms)
+            answer, verdict, reading, counts = given
         await self._note(host, answer, verdict, turn)
         if isinstance(verdict, answers.Retry):
             ended = answers.exhausted(verdict, target.attempt)
@@ -123,7 +138,28 @@ class ResponseHandler:
             case _:
                 assert_never(verdict)
         record, kept = _recorded(context, target, end, answer, reading, at_ms)
-        return context.ended(target, record, kept, found)
+        return replace(context.ended(target, record, kept, found), counts=counts)
+
+    async def _as_rendered(
+        self, context: PackContext, target: Target, given: _Given, at_ms: int
+    ) -> _Given:
+        """Have the scripts of a page run where its crawl wants that, and read what they made."""
+        answer, verdict, reading, _ = given
+        page = None if reading is None else reading.page
+        if self._rendering is None or not isinstance(verdict, answers.Read):
+            return given
+        if not renders(context.crawl, page):
+            return given
+        answer, counts = await self._rendering.render(context, target, answer)
+        given = given._replace(counts=counts)
+        if not answer.rendered:
+            return given
+        verdict = replace(verdict, body=answer.body or b"")
+        read = await self._make_reading(context, target, verdict, answer, at_ms)
+        # What cannot be read stays as it was fetched.
+        if not isinstance(read, PageReading):
+            return given
+        return _Given(answer, answers.unless_kept_out(verdict, answer, _links(read)), read, counts)
 
     async def _make_reading(
         self, context: PackContext, target: Target, verdict: Verdict, answer: Response, at_ms: int
@@ -238,6 +274,10 @@ class ResponseHandler:
             await self._health.suffered(host, probe=turn.probe)
         elif turn.troubled:
             await self._health.answered(host)
+
+
+def _links(read: PageReading) -> int:
+    return 0 if read.page is None else len(read.page.links)
 
 
 def _is_to_be_read(verdict: Verdict, target: Target) -> bool:

@@ -8,7 +8,7 @@ from orbweaver.cli import crawl_options
 from orbweaver.cli.arguments import parse
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.control.crawl_spec import SETTINGS
-from orbweaver.model.crawl_settings import Bodies, Scope
+from orbweaver.model.crawl_settings import Bodies, RenderMode, Scope
 
 URL = "http://example.com/"
 
@@ -36,7 +36,7 @@ def test_every_option_of_a_crawl_becomes_its_part_of_the_plan() -> None:
         *("--header", "X-Key: k"),
         *("--cookies", "--proxies", "no", "--window", "0s", "--strip-parameter", "ref"),
         *("--keep-parameters", "--canonical", "--noindex", "skip", "--bodies", "all", "--text"),
-        *("--redact", "phone", "--redact", "email"),
+        *("--redact", "phone", "--redact", "email", "--render", "auto"),
     ]
     parts = crawl_options.given(parse(["crawl", URL, *line]))
     assert parts == {
@@ -70,6 +70,7 @@ def test_every_option_of_a_crawl_becomes_its_part_of_the_plan() -> None:
         "bodies": Bodies.ALL,
         "texts": True,
         "redacted": ("email", "phone"),
+        "render": RenderMode.AUTO,
     }
     assert parts.keys() - {"seeds"} == {one.name for one in SETTINGS if one.option}
 

@@ -39,6 +39,7 @@ DOCUMENT: dict[str, Any] = {
         "text": True,
         "redact": ["email", "phone"],
     },
+    "render": {"mode": "auto"},
     "schedule": {"cron": "0 3 * * ? *", "timezone": "Europe/Berlin", "overlap": "allow"},
     "notify": {"webhook": f"{SEED}hook"},
     "rules": [

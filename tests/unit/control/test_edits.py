@@ -55,6 +55,7 @@ def test_limits_pace_patterns_and_rules_may_change() -> None:
         "limits",
         "politeness",
         "records",
+        "render",
         "rules",
         "scope",
     }

@@ -12,6 +12,7 @@ from orbweaver.model.columns import INVALID_ITEMS, PAGES
 from orbweaver.model.cuts import PARTS
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.page_record import COLUMNS
+from orbweaver.rendering.task import RequestRefusal
 
 GUIDE = (Path(__file__).parents[3] / "docs" / "limits.md").read_text()
 ROWS = [
@@ -83,6 +84,7 @@ def test_no_row_is_silent() -> None:
     known = {
         *(f"cut: {part}" for part in PARTS),
         *(f"refused.{reason}" for reason in Refusal),
+        *(f"render.refused.{reason}" for reason in RequestRefusal),
         *(f"{outcome}: {reason}" for outcome in Outcome for reason in Reason),
         INVALID_ITEMS.name,
         "error",

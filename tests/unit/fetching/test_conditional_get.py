@@ -99,9 +99,16 @@ def test_an_unchanged_page_keeps_what_is_known_of_it() -> None:
         etag='"2"',
     )
     known = replace(
-        asked, bytes=0, title="A", links=0, sha256="ab", last_modified=DATE, needs_rendering=True
+        asked,
+        bytes=0,
+        title="A",
+        links=0,
+        sha256="ab",
+        last_modified=DATE,
+        needs_rendering=True,
+        rendered=True,
     )
-    assert still(asked, replace(LEAF, needs_rendering=True)) == known
+    assert still(asked, replace(LEAF, needs_rendering=True, rendered=True)) == known
 
 
 def test_a_changed_page_takes_nothing_over() -> None:

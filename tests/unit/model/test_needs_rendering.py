@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from orbweaver.cli import crawl_summary, gauges
 from orbweaver.cli.live.status import as_json
@@ -10,10 +11,14 @@ from orbweaver.diagnostics.explanation import explain
 from orbweaver.diagnostics.refusal_report import Examples, report_of
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.crawl import State
+from orbweaver.model.crawl_settings import RenderMode
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from tests.unit.cli.views import view_of
 from tests.unit.diagnostics.facts import CRAWL, facts, said
+
+if TYPE_CHECKING:
+    import pytest
 
 URL = "https://example.com/a"
 RECORD = PageRecord(
@@ -64,6 +69,7 @@ def test_the_end_of_a_crawl_says_so() -> None:
     assert line == (
         "scripts  3 of 4 pages need scripts to show anything"
         " (column `needs_rendering`; orbweaver report shop-20261121-090000)"
+        "; --render auto runs them"
     )
     others = view_of({**COUNTS, "needs_rendering": 0}, state=State.FINISHED)
     assert not any(line.startswith("scripts") for line in crawl_summary.lines(others))
@@ -77,3 +83,27 @@ def test_machines_are_told() -> None:
         one for one in gauges.families([view.reading.status], None) if "needing" in one.name
     )
     assert [sample.value for sample in family.samples] == [3]
+
+
+def test_the_end_of_a_crawl_that_renders_says_what_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages, what they asked for, those that could not be; and what to install."""
+    counts = {**COUNTS, "rendered": 2, "render.asked": 9, "render.failed.crashed": 1}
+    view = view_of(counts, state=State.FINISHED)
+    lines = crawl_summary.lines(view)
+    assert "rendered  2 pages, which asked for 9 files more; 1 page could not be" in lines
+    assert as_json(view)["rendered"] == 2
+    view = view_of(COUNTS, state=State.FINISHED, render=RenderMode.AUTO)
+    for found, install in ((None, True), ("/usr/bin/chromium", False)):
+        monkeypatch.setattr(crawl_summary, "find_browser", lambda found=found: found)
+        (line,) = (line for line in crawl_summary.lines(view) if line.startswith("scripts"))
+        assert ("install a Chromium" in line) is install
+
+
+def test_an_explanation_says_that_a_page_was_rendered() -> None:
+    """And of another one it does not."""
+    record = replace(RECORD, needs_rendering=None, rendered=True)
+    other = replace(record, rendered=None)
+    about = [
+        [one.about for one in explain(facts(record=one)).statements] for one in (record, other)
+    ]
+    assert ("rendered" in about[0], "rendered" in about[1]) == (True, False)

@@ -23,7 +23,7 @@ from orbweaver.control.crawl_control import Status
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.cuts import COUNTER
 from orbweaver.model.outcome import Outcome
-from orbweaver.model.page_record import NEEDS_RENDERING
+from orbweaver.model.page_record import NEEDS_RENDERING, RENDERED
 from orbweaver.politeness.host_schedule import Host
 
 WORKING = (State.RUNNING, State.STOPPING)
@@ -202,6 +202,7 @@ def as_json(view: View) -> dict[str, Any]:
         "refused": view.reasons("refused"),
         "incomplete": view.reasons(COUNTER),
         "needs_rendering": view.of(NEEDS_RENDERING),
+        "rendered": view.of(RENDERED),
         "retries": view.of("retries"),
         "deferrals": view.of("deferrals"),
         "bytes": view.of("bytes"),

@@ -1,0 +1,224 @@
+"""Rendering for a crawl: a page's scripts are run, and what they ask for is asked as any URL is.
+
+The browser has no network (`rendering/`). Each of its requests goes by robots.txt, waits for a slot
+of its host, bears the crawl's identity, is held to the guard of addresses, and takes of the budget
+of bytes. A host that asks to be left alone is. What is refused is counted, by why.
+
+A page that could not be rendered stays as it was fetched; its URL ends all the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+
+from orbweaver.budget.reservation import Room
+from orbweaver.fetching import response_verdict as answers
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl_rules import delay_ms
+from orbweaver.model.crawl_settings import RenderMode
+from orbweaver.model.http_exchange import Request, Response, received_of
+from orbweaver.model.ports import Clock, Fetcher
+from orbweaver.model.redacted_names import named_for
+from orbweaver.model.settings import Settings
+from orbweaver.model.target import Target
+from orbweaver.model.url import canonicalize, host_of
+from orbweaver.model.user_agent import identity_of
+from orbweaver.parsing.page import Page
+from orbweaver.parsing.sniffing import ANY_TYPE
+from orbweaver.politeness.host_health import HostHealth
+from orbweaver.politeness.host_schedule import delay_of
+from orbweaver.politeness.pacer import Pacer
+from orbweaver.politeness.ports import Hosts
+from orbweaver.politeness.robots_cache import Deferred, RobotsKeeper, RobotsUnreachable
+from orbweaver.rendering.task import (
+    NotRendered,
+    PageRenderer,
+    Rendered,
+    RenderTask,
+    ResourceAnswer,
+    ResourceRefused,
+    ResourceRequest,
+)
+from orbweaver.worker.ending import to_its_end
+from orbweaver.worker.pack_context import PackContext
+
+_log = logging.getLogger(__name__)
+# How long a request may wait for its slot: a page is cut before that.
+SLOT_MS_MAX = 60_000
+PAGES_AT_ONCE = 4
+_DAY_MS = 86_400_000
+_HTML = "text/html; charset=utf-8"
+
+
+def renders(crawl: Crawl, page: Page | None) -> bool:
+    """Whether a crawl wants the scripts of a page to be run."""
+    if page is None or page.refresh is not None or crawl.render is RenderMode.NEVER:
+        return False
+    return crawl.render is RenderMode.ALWAYS or page.needs_rendering
+
+
+class PageRendering:
+    """Has pages rendered, and answers what they ask for."""
+
+    def __init__(
+        self,
+        renderer: PageRenderer,
+        fetcher: Fetcher,
+        hosts: Hosts,
+        robots: RobotsKeeper,
+        health: HostHealth,
+        clock: Clock,
+        settings: Settings,
+    ) -> None:
+        self._renderer = renderer
+        self.fetcher = fetcher
+        self.hosts = hosts
+        self.robots = robots
+        self.health = health
+        self.clock = clock
+        self.settings = settings
+
+    async def render(
+        self, context: PackContext, target: Target, answer: Response
+    ) -> tuple[Response, Mapping[str, int]]:
+        """Return the answer with what its scripts made of the page, and what is to be counted."""
+        lines = ((name, value) for name, value in answer.headers.items())
+        cookies = (("set-cookie", line.decode("utf-8", "replace")) for line in answer.cookies)
+        document = ResourceAnswer(
+            status=answer.status, headers=(*lines, *cookies), body=answer.body or b""
+        )
+        agent = identity_of(context.crawl, host_of(target.url), self.settings.user_agent).agent
+        task = RenderTask(
+            url=target.url,
+            document=document,
+            # Pages that say what day it is are right; within a day two renderings are equal.
+            now_ms=self.clock.now_ms() // _DAY_MS * _DAY_MS,
+            user_agent=agent,
+        )
+        result = await self._renderer.render(task, PageLoader(self, context, target))
+        counts = _counts_of(result.counts.refused)
+        counts |= {"render.asked": result.counts.asked, "render.cached": result.counts.cached}
+        if isinstance(result, NotRendered):
+            told = {"url": target.url, "reason": str(result.reason), "error": result.detail}
+            _log.warning("page.not_rendered", extra=told)
+            return answer, {**counts, f"render.failed.{result.reason}": 1}
+        return _as_answer(answer, result, target.url), counts
+
+
+def _counts_of(refused: Mapping[str, int]) -> dict[str, int]:
+    return {f"render.refused.{reason}": number for reason, number in refused.items()}
+
+
+def _as_answer(answer: Response, result: Rendered, url: str) -> Response:
+    """Put a rendered page into the place of what was fetched; where it goes to, as it says it."""
+    headers = {**answer.headers, "content-type": _HTML}
+    body, leads = result.html, [*result.popups]
+    gone = [one for one in result.navigations if one.partition("#")[0] != url]
+    if gone and result.redirected:
+        headers["refresh"] = f"0;url={gone[0]}"
+    else:
+        leads += gone
+    # Behind the end of its HTML, as links that no reader sees.
+    body += b"".join(b'<a href="%b"></a>' % html.escape(one).encode() for one in leads)
+    return replace(
+        answer, headers=headers, body=body, rendered=True, render_cut=result.cut is not None
+    )
+
+
+class PageLoader:
+    """Answers the requests of one page."""
+
+    def __init__(self, rendering: PageRendering, context: PackContext, target: Target) -> None:
+        self._rendering = rendering
+        self._context = context
+        self._target = target
+        self._until_ms = rendering.clock.now_ms() + SLOT_MS_MAX
+        self._pacers: dict[str, Pacer] = {}
+        self._places: dict[str, asyncio.Semaphore] = {}
+        # Pages that are rendered at once share what the crawl may ask of a host.
+        crawl = context.crawl
+        self._at_once = 1 if crawl.delay_ms else max(1, crawl.concurrency // PAGES_AT_ONCE)
+
+    async def load(self, request: ResourceRequest) -> ResourceAnswer | ResourceRefused:
+        """Ask as a crawl asks for a page; redirects are the browser's to follow."""
+        try:
+            url = canonicalize(request.url, tracking=frozenset())
+        except ValueError:
+            return ResourceRefused(reason="url")
+        host = host_of(url)
+        place = self._places.setdefault(host, asyncio.Semaphore(self._at_once))
+        async with place, self._context.reservations.room(self._target) as room:
+            if not isinstance(room, Room):
+                return ResourceRefused(reason="budget")
+            refused = await self._waited(url, host)
+            if refused is not None:
+                return ResourceRefused(reason=refused)
+            return await self._asked(url, host, request, room)
+
+    async def _waited(self, url: str, host: str) -> str | None:
+        """Wait for a slot of a host, if a URL may be asked for; why not, if it may not."""
+        rendering, crawl = self._rendering, self._context.crawl
+        token = identity_of(crawl, host, rendering.settings.user_agent).token
+        asked_s: float | None = None
+        if crawl.obey_robots:
+            named = named_for(self._context.named, self._target)
+            match await rendering.robots.of(host, crawl, self._until_ms, named=named):
+                case Deferred() | RobotsUnreachable():
+                    return "robots_unreachable"
+                case None:
+                    pass
+                case robots:
+                    rule = robots.rule_for(token, url)
+                    if rule is not None and not rule.allow:
+                        return "robots"
+                    asked_s = robots.crawl_delay(token)
+        pace_ms = rendering.health.pace_ms(host)
+        least_ms = delay_ms(crawl, self._target)
+        pacer = self._pacers.get(host)
+        if pacer is None:
+            pacer = self._pacers[host] = Pacer(
+                hosts=rendering.hosts,
+                clock=rendering.clock,
+                host=host,
+                delay_ms=delay_of(least_ms, asked_s, pace_ms),
+                until_ms=self._until_ms,
+                lined=False,
+            )
+        return None if await pacer.take(1) is None and pacer.asks(pacer.turn) else "slots"
+
+    async def _asked(
+        self, url: str, host: str, request: ResourceRequest, room: Room
+    ) -> ResourceAnswer | ResourceRefused:
+        rendering, crawl = self._rendering, self._context.crawl
+        identity = identity_of(crawl, host, rendering.settings.user_agent)
+        own = {name.lower() for name, _ in identity.headers} | {"accept"}
+        sent = tuple(one for one in request.headers if one[0].lower() not in own)
+        at_ms = rendering.clock.now_ms()
+        room.received = room.bytes_max
+        answer = await rendering.fetcher.fetch(
+            Request(
+                url=url,
+                user_agent=identity.agent,
+                headers=(*identity.headers, *sent),
+                direct=not crawl.proxied,
+                accept=frozenset({ANY_TYPE}),
+                body_bytes_max=room.bytes_max,
+                total_s=rendering.settings.fetch_total_s,
+                named=named_for(self._context.named, self._target),
+            )
+        )
+        room.received = received_of(answer)
+        verdict = answers.judge(answer, attempt=1, now_ms=rendering.clock.now_ms(), any_type=True)
+        if isinstance(verdict, answers.Retry) and verdict.block:
+            await to_its_end(rendering.health.rebuffed(host, verdict.retry_after_s, at_ms))
+        if not isinstance(answer, Response):
+            return ResourceRefused(reason=str(answer.reason))
+        lines = ((name, value) for name, value in answer.headers.items())
+        cookies = (("set-cookie", line.decode("utf-8", "replace")) for line in answer.cookies)
+        return ResourceAnswer(
+            status=answer.status, headers=(*lines, *cookies), body=answer.body or b""
+        )

@@ -1,0 +1,128 @@
+"""A crawl of a site that only a browser can read, by the command line, on a store."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orbweaver.cli import main
+from tests.rendering.stage import NEEDS_BROWSER
+from tests.sites import graph
+from tests.sites.graph import Graph
+from tests.sites.server import Answer
+
+pytestmark = NEEDS_BROWSER
+
+PAGES = 12
+SHELL = b"<title>Shop</title><div id=root></div><script type=module src=/app.js></script>"
+APP = b"""
+const data = await (await fetch('/data' + location.pathname)).json();
+document.title = data.title;
+const root = document.getElementById('root');
+for (const place of data.links) {
+  const link = document.createElement('a');
+  link.href = '/page/' + place;
+  link.textContent = 'Page ' + place;
+  root.append(link);
+}
+root.append('What this page has to say is long enough to be found. '.repeat(10));
+fetch('/private/secret').catch(() => 0);
+fetch('/buy', {method: 'POST'}).catch(() => 0);
+"""
+
+
+def typed(kind: str, body: bytes) -> Answer:
+    """Make a file."""
+    return Answer(headers=(("Content-Type", kind),), body=body)
+
+
+@pytest.fixture
+def site() -> Iterator[Graph]:
+    """Serve an application whose pages are shells, and one page that is none."""
+    pages = {
+        "/app.js": typed("text/javascript", APP),
+        "/plain": graph.page("Plain", ["/page/0"], text="It has its text. " * 40),
+        "/robots.txt": typed("text/plain", b"User-agent: *\nDisallow: /private/\n"),
+    }
+    for place in range(PAGES):
+        links = [one for one in (2 * place + 1, 2 * place + 2) if one < PAGES]
+        data = json.dumps({"title": f"Page {place}", "links": links}).encode()
+        pages[f"/page/{place}"] = typed("text/html", SHELL)
+        pages[f"/data/page/{place}"] = typed("application/json", data)
+    with graph.serve_in_background(pages) as served:
+        yield served
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stand in an empty folder, with nothing of AWS in the environment."""
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    return tmp_path
+
+
+def crawled(site: Graph, capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]:
+    """Crawl; the result, as JSON."""
+    line = ["crawl", f"{site.url}/page/0", f"{site.url}/plain", "--format", "jsonl", "--json"]
+    assert main.main([*line, *options]) == 0
+    done: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
+    return done
+
+
+def records(folder: Path) -> list[dict[str, Any]]:
+    """Read the pages of the export."""
+    found: list[dict[str, Any]] = []
+    for path in folder.glob("out/*/pages/**/*.jsonl.gz"):
+        found += map(json.loads, gzip.decompress(path.read_bytes()).splitlines())
+    return found
+
+
+def test_pages_are_rendered_where_they_need_it(
+    site: Graph, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All are found; scripts are asked for once, robots.txt is obeyed, nothing is posted."""
+    done = crawled(site, capsys, "--render", "auto", "--delay", "0", "--workers", "1")
+    assert done["outcomes"]["fetched"] == PAGES + 1
+    assert (done["rendered"], done["needs_rendering"]) == (PAGES, 0)
+    paths = site.log.paths()
+    assert sorted(path for path in paths if path.startswith("/data")) == sorted(
+        f"/data/page/{place}" for place in range(PAGES)
+    )
+    assert paths.count("/app.js") == 1
+    assert not [path for path in paths if path.startswith(("/private", "/buy", "/favicon"))]
+    titles = {one["title"] for one in records(folder)}
+    assert titles == {"Plain", *(f"Page {place}" for place in range(PAGES))}
+    assert sum(bool(one.get("rendered")) for one in records(folder)) == PAGES
+    assert main.main(["explain", f"{site.url}/page/3"]) == 0
+    assert "its scripts made" in capsys.readouterr().out
+
+
+def test_a_crawl_that_does_not_render_says_how(
+    site: Graph, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its shells are marked, and nothing is found behind them."""
+    done = crawled(site, capsys, "--delay", "0", "--workers", "1")
+    assert done["outcomes"]["fetched"] == 2
+    assert (done["rendered"], done["needs_rendering"]) == (0, 1)
+    assert "/app.js" not in site.log.paths()
+
+
+def test_a_host_is_asked_no_sooner_than_its_delay(
+    site: Graph, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Counted at the server: pages, scripts and data alike."""
+    limits = ("--max-pages", "3", "--delay", "300ms", "--workers", "1")
+    done = crawled(site, capsys, "--render", "always", *limits)
+    assert done["outcomes"]["fetched"] == 3
+    times = [one.at_ms for one in site.log.records() if one.path != "/robots.txt"]
+    assert len(times) >= 6
+    gaps = [later - sooner for sooner, later in pairwise(times)]
+    assert min(gaps) >= 290, gaps

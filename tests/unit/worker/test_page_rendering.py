@@ -1,0 +1,261 @@
+"""Pages whose scripts are run: what they ask for goes by the rules of any request."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import pytest
+
+from orbweaver.frontier.journal import Journal
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl_settings import RenderMode
+from orbweaver.model.errors import Transient
+from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.target import Target
+from orbweaver.rendering.task import (
+    NotRendered,
+    RenderCounts,
+    RenderCut,
+    Rendered,
+    RenderFailure,
+    RenderResult,
+    RenderTask,
+    ResourceAnswer,
+    ResourceLoader,
+    ResourceRefused,
+    ResourceRequest,
+)
+from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, html
+from tests.unit.worker.test_fetch_pack import visit
+
+A = Target(url=f"{SITE}/a", depth=1)
+AUTO = replace(CRAWL, render=RenderMode.AUTO)
+ALWAYS = replace(CRAWL, render=RenderMode.ALWAYS)
+API = "https://api.shop.example"
+SHELL = answer(
+    200,
+    b"<title>Shop</title><div id=root></div><script type=module src=/app.js></script>",
+    content_type="text/html; charset=latin-1",
+)
+MADE = b"<!DOCTYPE html><title>Made</title><a href=/made>x</a><p>caf\xc3\xa9"
+
+
+@dataclass
+class Browser:
+    """A browser that asks for some files, and makes a page of nothing that they say."""
+
+    asks: Sequence[ResourceRequest] = ()
+    result: RenderResult = field(
+        default_factory=lambda: Rendered(html=MADE, counts=RenderCounts(asked=1))
+    )
+    tasks: list[RenderTask] = field(default_factory=list)
+    answers: list[ResourceAnswer | ResourceRefused] = field(default_factory=list)
+
+    async def render(self, task: RenderTask, loader: ResourceLoader) -> RenderResult:
+        """See the port."""
+        self.tasks.append(task)
+        self.answers += await asyncio.gather(*(loader.load(one) for one in self.asks))
+        return self.result
+
+
+def asked(*urls: str) -> list[ResourceRequest]:
+    """Make requests of a page."""
+    sent = (("Accept", "*/*"), ("Referer", A.url), ("Cookie", "a=b"))
+    return [ResourceRequest(url=url, kind="xhr", headers=sent) for url in urls]
+
+
+async def rendered(browser: Browser, crawl: Crawl = AUTO, page: Response = SHELL) -> Journal:
+    """Visit a page."""
+    return await visit(stage_of(browser, page), [A], crawl)
+
+
+def stage_of(browser: Browser | None, page: Response | Failure = SHELL) -> Stage:
+    """Put a stage together that has a page, and a browser or none."""
+    stage = Stage(renderer=browser)
+    stage.web.put(A.url, page)
+    return stage
+
+
+async def test_what_scripts_made_is_the_page() -> None:
+    """Title, links, body and digest are of it, and its record says so."""
+    browser = Browser()
+    journal = await rendered(browser)
+    (record,) = journal.records
+    assert (record.outcome, record.title, record.links) == (Outcome.FETCHED, "Made", 1)
+    assert (record.rendered, record.needs_rendering, record.bytes) == (True, None, len(MADE))
+    assert record.charset == "utf-8"
+    assert [target.url for target in journal.candidates] == [f"{SITE}/made"]
+    assert journal.counts["rendered"] == 1
+    assert journal.counts["render.asked"] == 1
+    (task,) = browser.tasks
+    assert task.document.body == SHELL.body
+    assert 0 <= NOW_MS - task.now_ms < 86_400_000
+
+
+@pytest.mark.parametrize(
+    ("mode", "page", "begun"),
+    [
+        (RenderMode.NEVER, SHELL, False),
+        (RenderMode.AUTO, SHELL, True),
+        (RenderMode.AUTO, html("/b"), False),
+        (RenderMode.ALWAYS, html("/b"), True),
+        (RenderMode.ALWAYS, html(refresh="0; url=/c"), False),
+        (RenderMode.ALWAYS, answer(404, b"<p>none", content_type="text/html"), False),
+        (RenderMode.ALWAYS, answer(302, location="/b"), False),
+        (RenderMode.ALWAYS, answer(200, None, content_type="image/png"), False),
+    ],
+)
+async def test_which_pages_are_rendered(mode: RenderMode, page: Response, *, begun: bool) -> None:
+    """As the crawl says, and of the pages alone that are fetched and lead nowhere by themselves."""
+    browser = Browser()
+    await rendered(browser, replace(CRAWL, render=mode), page)
+    assert bool(browser.tasks) is begun
+
+
+async def test_without_a_browser_a_page_is_marked() -> None:
+    """And fetched as ever."""
+    journal = await visit(stage_of(None), [A], AUTO)
+    (record,) = journal.records
+    assert (record.rendered, record.needs_rendering, record.title) == (None, True, "Shop")
+
+
+async def test_a_page_that_could_not_be_rendered_stays() -> None:
+    """As it was fetched; that is counted by its reason."""
+    result = NotRendered(reason=RenderFailure.CRASHED, detail="x")
+    journal = await rendered(Browser(result=result))
+    (record,) = journal.records
+    assert (record.outcome, record.rendered, record.title) == (Outcome.FETCHED, None, "Shop")
+    assert journal.counts["render.failed.crashed"] == 1
+
+
+async def test_a_page_that_was_cut_says_so() -> None:
+    """In its record, as any other cut."""
+    result = Rendered(html=MADE, counts=RenderCounts(), cut=RenderCut.TIME)
+    (record,) = (await rendered(Browser(result=result))).records
+    assert record.cut == "render=1"
+
+
+async def test_a_page_that_left_before_it_had_loaded_redirects() -> None:
+    """To where it went; one that reloads itself does not."""
+    left = Rendered(
+        html=MADE, counts=RenderCounts(), navigations=(f"{SITE}/there",), redirected=True
+    )
+    journal = await rendered(Browser(result=left))
+    (record,) = journal.records
+    assert (record.outcome, record.reason) == (Outcome.REDIRECTED, Reason.REFRESH)
+    assert f"{SITE}/there" in [target.url for target in journal.candidates]
+    again = replace(left, navigations=(f"{A.url}#top",))
+    (record,) = (await rendered(Browser(result=again))).records
+    assert record.outcome is Outcome.FETCHED
+
+
+async def test_where_a_page_would_go_later_is_a_link() -> None:
+    """And so is what it opens in windows."""
+    result = Rendered(
+        html=MADE,
+        counts=RenderCounts(),
+        navigations=(f"{SITE}/later?a=1&b=2",),
+        popups=(f"{SITE}/window",),
+    )
+    journal = await rendered(Browser(result=result))
+    found = {target.url for target in journal.candidates}
+    assert found == {f"{SITE}/made", f"{SITE}/later?a=1&b=2", f"{SITE}/window"}
+
+
+async def test_requests_of_pages_wait_for_slots() -> None:
+    """A host is asked no sooner than its delay, by its pages and by what they ask for."""
+    browser = Browser(asks=asked(*(f"{SITE}/data/{place}" for place in range(3))))
+    stage = stage_of(browser)
+    await visit(stage, [A, replace(A, url=f"{SITE}/b")], replace(AUTO, delay_ms=1_000))
+    at = [at_ms for _, at_ms in stage.web.asked]
+    assert len(at) == 5
+    assert all(later - sooner >= 1_000 for sooner, later in pairwise(at)), at
+
+
+async def test_requests_of_pages_go_by_robots_txt() -> None:
+    """That of the host which is asked; what is disallowed is not loaded, and counted."""
+    browser = Browser(asks=asked(f"{SITE}/data", f"{SITE}/private/data"))
+    stage = stage_of(browser)
+    stage.web.put(f"{SITE}/robots.txt", answer(200, b"User-agent: *\nDisallow: /private\n"))
+    stage.web.put(f"{SITE}/data", answer(200, b"{}", content_type="application/json"))
+    await visit(stage, [A], replace(AUTO, obey_robots=True))
+    assert f"{SITE}/private/data" not in stage.web.urls
+    assert browser.answers == [
+        ResourceAnswer(status=200, headers=(("content-type", "application/json"),), body=b"{}"),
+        ResourceRefused(reason="robots"),
+    ]
+
+
+async def test_refusals_are_counted() -> None:
+    """By their reasons, as the browser counts them."""
+    counts = RenderCounts(asked=2, cached=1, refused={"robots": 1, "method": 3})
+    journal = await rendered(Browser(result=Rendered(html=MADE, counts=counts)))
+    found = {key: count for key, count in journal.counts.items() if key.startswith("render.")}
+    assert found == {
+        "render.asked": 2,
+        "render.cached": 1,
+        "render.refused.robots": 1,
+        "render.refused.method": 3,
+    }
+
+
+async def test_requests_of_pages_are_the_crawls() -> None:
+    """Its name, its headers for the host that they are for, and cookies of the page."""
+    browser = Browser(asks=asked(f"{SITE}/data", f"{API}/data"))
+    stage = stage_of(browser)
+    crawl = replace(
+        AUTO,
+        user_agents=("named/1.0 (+https://example.com)",),
+        host_headers=((SITE, (("X-Key", "secret"),)),),
+    )
+    await visit(stage, [A], crawl)
+    own, other = (one for one in stage.web.requests if one.url.endswith("/data"))
+    assert own.user_agent == other.user_agent == "named/1.0 (+https://example.com)"
+    assert ("X-Key", "secret") in own.headers
+    assert ("X-Key", "secret") not in other.headers
+    assert ("Cookie", "a=b") in own.headers
+    assert not [name for name, _ in own.headers if name == "Accept"]
+    assert browser.tasks[0].user_agent == "named/1.0 (+https://example.com)"
+
+
+async def test_a_host_that_wants_to_be_left_alone_is() -> None:
+    """Also where a page's script was told so."""
+    browser = Browser(asks=asked(f"{SITE}/data"))
+    stage = stage_of(browser)
+    stage.web.put(f"{SITE}/data", answer(429, retry_after="60"))
+    await visit(stage, [A], AUTO)
+    assert (await stage.hosts.look(SITE)).blocked_until_ms >= NOW_MS + 60_000
+
+
+async def test_failures_of_requests_are_refusals() -> None:
+    """By the reason of the fetcher, such as an address that must not be dialled."""
+    browser = Browser(asks=asked(f"{SITE}/data", "http://[bad/"))
+    stage = stage_of(browser)
+    stage.web.put(f"{SITE}/data", Failure(reason=Reason.ADDRESS, detail="private"))
+    await visit(stage, [A], AUTO)
+    assert browser.answers == [ResourceRefused(reason="address"), ResourceRefused(reason="url")]
+
+
+async def test_bytes_of_requests_are_the_crawls() -> None:
+    """They are taken of its budget, and what does not fit is not asked for."""
+    browser = Browser(asks=asked(f"{SITE}/data"))
+    stage = stage_of(browser)
+    stage.web.put(f"{SITE}/data", answer(200, b"x" * 5_000, content_type="text/plain"))
+    journal = await visit(stage, [A], replace(AUTO, bytes_max=10**9))
+    assert journal.counts["received_bytes"] >= 5_000 + len(SHELL.body or b"")
+
+
+async def test_trouble_of_ours_is_no_outcome() -> None:
+    """The URL comes back where a table does not answer."""
+
+    class Troubled(Browser):
+        async def render(self, task: RenderTask, loader: ResourceLoader) -> RenderResult:
+            raise Transient("no table")
+
+    journal = await rendered(Troubled())
+    assert not journal.records
+    assert [one.target.url for one in journal.again] == [A.url]
