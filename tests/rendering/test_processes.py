@@ -7,14 +7,13 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from orbweaver.rendering.process import FOLDER_PREFIX, remove_left_folders
+from orbweaver.rendering.process import FOLDER_PREFIX, kill, remove_left_folders
 from orbweaver.rendering.renderer import Renderer
 from orbweaver.rendering.task import NotRendered, Rendered, RenderFailure, RenderLimits
 from tests.rendering.stage import (
@@ -74,9 +73,11 @@ async def test_a_browser_is_killed_at_random(tmp_path: Path) -> None:
             while (browser := renderer.browser) is None or browser.worn:
                 await asyncio.sleep(0.01)
             await asyncio.sleep(chance.uniform(0, 0.4))
-            found = browser.memory()
-            if found:
-                os.kill(chance.choice(found).pid, signal.SIGKILL)
+            pages = [one.pid for one in browser.memory() if one.renders]
+            if pages and chance.random() < 0.5:
+                kill(chance.choice(pages))
+            else:
+                browser._process.kill()
 
     async with Renderer(PROGRAM, limits, parent=str(tmp_path)) as renderer:
         site = Site(delay_s=0.05)

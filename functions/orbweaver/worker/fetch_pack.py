@@ -52,7 +52,6 @@ from orbweaver.worker.crawl_cache import RecentCrawls
 from orbweaver.worker.ending import Ending
 from orbweaver.worker.pack_context import PackContext, page_record
 from orbweaver.worker.page_reading import PageReader
-from orbweaver.worker.page_rendering import PageRendering
 from orbweaver.worker.response_handling import ResponseHandler
 from orbweaver.worker.sitemap_handling import SITEMAP_TYPES, SITEMAPS_AT_ONCE, Sitemaps
 
@@ -63,6 +62,7 @@ if TYPE_CHECKING:
     from orbweaver.politeness.ports import Hosts
     from orbweaver.rendering.task import PageRenderer
     from orbweaver.worker.cookies import Cookies
+    from orbweaver.worker.page_rendering import PageRendering
 
 
 _log = logging.getLogger(__name__)
@@ -146,6 +146,9 @@ class PackFetcher:
         self._robots = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=clock, settings=settings)
         rendering: PageRendering | None = None
         if renderer is not None:
+            # On machines with a browser alone: it is not for every cold start to import.
+            from orbweaver.worker.page_rendering import PageRendering
+
             given = (fetcher, hosts, self._robots, self._health, clock, settings)
             rendering = PageRendering(renderer, *given)
         self._handler = ResponseHandler(

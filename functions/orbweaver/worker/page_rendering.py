@@ -54,13 +54,6 @@ _DAY_MS = 86_400_000
 _HTML = "text/html; charset=utf-8"
 
 
-def renders(crawl: Crawl, page: Page | None) -> bool:
-    """Whether a crawl wants the scripts of a page to be run."""
-    if page is None or page.refresh is not None or crawl.render is RenderMode.NEVER:
-        return False
-    return crawl.render is RenderMode.ALWAYS or page.needs_rendering
-
-
 class PageRendering:
     """Has pages rendered, and answers what they ask for."""
 
@@ -81,6 +74,13 @@ class PageRendering:
         self.health = health
         self.clock = clock
         self.settings = settings
+
+    @staticmethod
+    def wants(crawl: Crawl, page: Page | None) -> bool:
+        """Whether a crawl wants the scripts of a page to be run."""
+        if page is None or page.refresh is not None or crawl.render is RenderMode.NEVER:
+            return False
+        return crawl.render is RenderMode.ALWAYS or page.needs_rendering
 
     async def render(
         self, context: PackContext, target: Target, answer: Response

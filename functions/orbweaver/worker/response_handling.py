@@ -41,11 +41,12 @@ from orbweaver.politeness.pacer import Turn
 from orbweaver.worker.ending import to_its_end
 from orbweaver.worker.pack_context import PackContext, page_record
 from orbweaver.worker.page_reading import Costly, PageReader, PageReading, Read, ReaderBusy, job_of
-from orbweaver.worker.page_rendering import PageRendering, renders
 from orbweaver.worker.sitemap_handling import Sitemaps
 
 if TYPE_CHECKING:
     from random import Random
+
+    from orbweaver.worker.page_rendering import PageRendering
 
 # How a page ended, and the links that it led to.
 _Outcome: TypeAlias = tuple[answers.End, tuple[FoundLinks, ...]]
@@ -148,7 +149,7 @@ class ResponseHandler:
         page = None if reading is None else reading.page
         if self._rendering is None or not isinstance(verdict, answers.Read):
             return given
-        if not renders(context.crawl, page):
+        if not self._rendering.wants(context.crawl, page):
             return given
         answer, counts = await self._rendering.render(context, target, answer)
         given = given._replace(counts=counts)

@@ -1,0 +1,111 @@
+"""What rendering a page costs: pages a second, CPU, memory, of an application without a network.
+
+    python -m bench.rendering [--pages 60] [--tabs 4]
+
+Each page is a shell whose script fetches a list, shows 60 links, waits for a timer of 700 ms, and
+fetches and shows 60 more. Answers take 20 ms. The CPU is that of all processes of the browser, its
+start and end included, and of this program by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import resource
+import time
+
+from orbweaver.parsing.page import parse
+from orbweaver.rendering.launch import INSTALL, find_browser
+from orbweaver.rendering.renderer import Renderer
+from orbweaver.rendering.task import (
+    Rendered,
+    RenderLimits,
+    RenderTask,
+    ResourceAnswer,
+    ResourceRequest,
+)
+
+LINKS, ANSWER_S = 60, 0.02
+SHELL = b"<!doctype html><div id=root></div><script type=module src=/app.js></script>"
+APP = b"""
+const root = document.getElementById('root');
+const show = async (from) => {
+  for (const one of await (await fetch('/data?from=' + from)).json()) {
+    const link = document.createElement('a');
+    link.href = '/item/' + one;
+    link.textContent = 'Item ' + one;
+    root.append(link, new Image());
+  }
+};
+await show(0);
+await new Promise((done) => setTimeout(done, 700));
+await show(60);
+"""
+
+
+class Site:
+    """Answers from memory, after a moment."""
+
+    async def load(self, request: ResourceRequest) -> ResourceAnswer:
+        """Answer with the script, or with a list."""
+        await asyncio.sleep(ANSWER_S)
+        if request.url.endswith("/app.js"):
+            return ResourceAnswer(
+                status=200, headers=(("Content-Type", "text/javascript"),), body=APP
+            )
+        first = int(request.url.rpartition("=")[2])
+        return ResourceAnswer(
+            status=200,
+            headers=(("Content-Type", "application/json"),),
+            body=json.dumps(list(range(first, first + LINKS))).encode(),
+        )
+
+
+async def measure(program: str, pages: int, tabs: int) -> dict[str, float]:
+    """Render so many pages, so many at once."""
+    html = (("Content-Type", "text/html"),)
+    document = ResourceAnswer(status=200, headers=html, body=SHELL)
+    site, renderer = Site(), Renderer(program, RenderLimits(tabs=tabs))
+    began_s, own_s = time.monotonic(), time.process_time()
+    browsers_s = _children_s()
+    async with renderer:
+        tasks = [
+            renderer.render(RenderTask(url=f"https://shop.example/{one}", document=document), site)
+            for one in range(pages)
+        ]
+        results = await asyncio.gather(*tasks)
+        took_s = time.monotonic() - began_s
+    found = [
+        len(parse(one.html, "https://shop.example/", "text/html").links)
+        for one in results
+        if isinstance(one, Rendered)
+    ]
+    return {
+        "pages_per_s": round(pages / took_s, 2),
+        "cpu_s_browser": round((_children_s() - browsers_s) / pages, 3),
+        "cpu_s_program": round((time.process_time() - own_s) / pages, 3),
+        "memory_mb_highest": renderer.memory_bytes_highest // 1_000_000,
+        "links_found_percent": round(100 * sum(found) / (2 * LINKS * pages), 1),
+    }
+
+
+def _children_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def main() -> None:
+    """Measure, and print."""
+    parser = argparse.ArgumentParser(prog="python -m bench.rendering")
+    parser.add_argument("--pages", type=int, default=60)
+    parser.add_argument("--tabs", type=int, default=4)
+    given = parser.parse_args()
+    program = find_browser()
+    if program is None:
+        raise SystemExit(INSTALL)
+    print(json.dumps(asyncio.run(measure(program, given.pages, given.tabs))))
+
+
+if __name__ == "__main__":
+    main()
