@@ -93,7 +93,7 @@ class BrowserProcess:
         """Say what each of its processes holds; those that end meanwhile are left out."""
         found = []
         for pid, command in self._members():
-            with contextlib.suppress(OSError, StopIteration):
+            with contextlib.suppress(OSError, StopIteration, IndexError, ValueError):
                 lines = (_PROCESSES / str(pid) / "smaps_rollup").read_bytes().splitlines()
                 pss = next(line for line in lines if line.startswith(b"Pss:"))
                 renders = b"--type=renderer" in command
@@ -126,13 +126,21 @@ class BrowserProcess:
     def _members(self) -> Iterator[tuple[int, bytes]]:
         """List the processes of the group, and those that name its folder, with their commands."""
         name = os.fsencode(self.folder)
-        for process in _PROCESSES.glob("[0-9]*"):
-            with contextlib.suppress(OSError, IndexError):
+        for process in _processes():
+            with contextlib.suppress(OSError, IndexError, ValueError):
                 command = (process / "cmdline").read_bytes()
                 # The name before it may hold spaces: state, parent and group follow it.
                 stat = (process / "stat").read_bytes().rpartition(b")")[2].split()
                 if int(stat[2]) == self.pid or name in command:
                     yield int(process.name), command
+
+
+def _processes() -> list[Path]:
+    """List the processes of this machine; none where the kernel does not say."""
+    with contextlib.suppress(OSError):
+        names = os.listdir(_PROCESSES)  # noqa: PTH208 - leaves no iterator open in a thread
+        return [_PROCESSES / name for name in names if name.isdigit()]
+    return []
 
 
 def kill(pid: int) -> None:
