@@ -71,6 +71,7 @@ def ports_of(world: AwsWorld, meter: UsageMeter) -> Any:
         clock=world.clock,
         random=Random(1),
         reader=InPlaceReader(),
+        renderer=None,
         settings=settings,
         meter=meter,
     )

@@ -64,6 +64,7 @@ class Stand:
             clock=self.clock,
             random=Random(1),
             reader=InPlaceReader(),
+            renderer=None,
             settings=self.settings,
             meter=meter_of(self.settings),
         )
