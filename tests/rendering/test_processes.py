@@ -15,7 +15,13 @@ import pytest
 
 from orbweaver.rendering.process import FOLDER_PREFIX, kill, remove_left_folders
 from orbweaver.rendering.renderer import Renderer
-from orbweaver.rendering.task import NotRendered, Rendered, RenderFailure, RenderLimits
+from orbweaver.rendering.task import (
+    NotRendered,
+    Rendered,
+    RenderFailure,
+    RenderLimits,
+    RenderResult,
+)
 from tests.rendering.stage import (
     LINKS,
     NEEDS_BROWSER,
@@ -64,18 +70,27 @@ async def test_a_browser_is_replaced_after_so_many_pages(tmp_path: Path) -> None
 
 
 async def test_a_browser_is_killed_at_random(tmp_path: Path) -> None:
-    """Each page has one result, and most are rendered by the browser that follows."""
+    """Each page has one result, which is whole; between two kills some page is rendered."""
     chance = random.Random(7)
     limits = RenderLimits(tabs=3)
+    results: list[RenderResult] = []
+    whole = asyncio.Event()
+
+    async def render(renderer: Renderer, html: str, site: Site) -> None:
+        results.append(await renderer.render(task_of(html), site))
+        if isinstance(results[-1], Rendered):
+            whole.set()
 
     async def kill_now_and_then(renderer: Renderer) -> None:
         for _ in range(KILLS):
+            await whole.wait()
+            whole.clear()
             while (browser := renderer.browser) is None or browser.worn:
                 await asyncio.sleep(0.01)
             await asyncio.sleep(chance.uniform(0, 0.4))
-            pages = [one.pid for one in browser.memory() if one.renders]
-            if pages and chance.random() < 0.5:
-                kill(chance.choice(pages))
+            processes = [one.pid for one in browser.memory()]
+            if processes and chance.random() < 0.8:
+                kill(chance.choice(processes))
             else:
                 browser._process.kill()
 
@@ -83,14 +98,14 @@ async def test_a_browser_is_killed_at_random(tmp_path: Path) -> None:
         site = Site(delay_s=0.05)
         html = scripted(f"fetch('/a').then(() => {{ {SHOW} }})")
         killing = asyncio.create_task(kill_now_and_then(renderer))
-        results = []
+        asked = 0
         while not killing.done():
-            tasks = (renderer.render(task_of(html), site) for _ in range(6))
-            results += await asyncio.gather(*tasks)
+            await asyncio.gather(*(render(renderer, html, site) for _ in range(6)))
+            asked += 6
         await killing
+        assert len(results) == asked
         for one in results:
             assert isinstance(one, NotRendered) or links_of(one) == LINKS
-        assert any(isinstance(one, Rendered) for one in results)
         assert links_of(await rendered(renderer, html, site)) == LINKS
     assert not processes_of(tmp_path)
     assert not list(tmp_path.iterdir())

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from orbweaver.rendering.launch import FENCE
-from orbweaver.rendering.process import BrowserProcess, ProcessMemory, kill
+from orbweaver.rendering.process import BrowserProcess, ProcessMemory, is_there, kill
 from orbweaver.rendering.protocol import BrowserGone, CommandFailed, Connection
 
 START_S = 20.0
@@ -48,6 +48,7 @@ class Browser:
         self._sessions: dict[str, BrowserPage] = {}
         self._connection: Connection | None = None
         self._watching: asyncio.Task[None] | None = None
+        self._shared: frozenset[int] = frozenset()
         self.pages_taken = 0
         self.pages_open = 0
         self.worn = False
@@ -116,7 +117,18 @@ class Browser:
         except BaseException:
             await self.close(context)
             raise
+        if not self._shared:
+            self._shared = await asyncio.to_thread(self._process.shared)
         return context
+
+    def is_whole(self) -> bool:
+        """Whether the processes that pages share are those that it began with.
+
+        It starts others for those that ended, and pages lack what they asked for meanwhile.
+        """
+        whole = all(map(is_there, self._shared))
+        self.worn = self.worn or not whole
+        return whole
 
     async def close(self, context: str) -> None:
         """Close a page with all that it opened and stored."""

@@ -33,6 +33,8 @@ FOLDER_PREFIX = "orbweaver-browser-"
 _DESCRIPTOR_MIN = 10
 _SET_CHILD_SUBREAPER = 36
 _PROCESSES = Path("/proc")
+# What the commands say of processes that all pages share, of which a browser starts others unasked.
+_SHARED = (b"network.mojom.NetworkService", b"--type=gpu-process")
 _REAP_S = 5.0
 _LOOK_S = 0.005
 
@@ -101,6 +103,10 @@ class BrowserProcess:
                 found.append(ProcessMemory(pid=pid, pss_bytes=size, renders=renders))
         return found
 
+    def shared(self) -> frozenset[int]:
+        """Name the processes that its pages share."""
+        return frozenset(pid for pid, command in self._members() if _is_shared(command))
+
     def kill(self) -> None:
         """Kill the group."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -133,6 +139,17 @@ class BrowserProcess:
                 stat = (process / "stat").read_bytes().rpartition(b")")[2].split()
                 if int(stat[2]) == self.pid or name in command:
                     yield int(process.name), command
+
+
+def is_there(pid: int) -> bool:
+    """Whether a process that pages share is still there."""
+    with contextlib.suppress(OSError):
+        return _is_shared((_PROCESSES / str(pid) / "cmdline").read_bytes())
+    return False
+
+
+def _is_shared(command: bytes) -> bool:
+    return any(mark in command for mark in _SHARED)
 
 
 def _processes() -> list[Path]:

@@ -21,6 +21,7 @@ from orbweaver.rendering.process import remove_left_folders
 from orbweaver.rendering.protocol import BrowserGone, CommandFailed
 from orbweaver.rendering.task import (
     NotRendered,
+    Rendered,
     RenderFailure,
     RenderLimits,
     RenderResult,
@@ -100,7 +101,13 @@ class Renderer:
         if browser is None:
             return NotRendered(reason=RenderFailure.START, detail="the browser does not start")
         try:
-            return await render_page(browser, task, loader, self._assets, self._limits)
+            result = await render_page(browser, task, loader, self._assets, self._limits)
+            if isinstance(result, Rendered) and not browser.is_whole():
+                detail = "a process that pages share has ended"
+                return NotRendered(
+                    reason=RenderFailure.BROWSER_GONE, detail=detail, counts=result.counts
+                )
+            return result
         finally:
             browser.pages_open -= 1
             if browser is not self._browser and not browser.pages_open:
