@@ -321,25 +321,33 @@ def test_an_interrupted_query_ends_quietly(desk: Desk, monkeypatch: pytest.Monke
     assert (desk.said, desk.noted) == ("", "interrupted\n")
 
 
-def test_an_interrupt_while_work_is_handed_over_ends_the_work() -> None:
-    """Ctrl-C that comes when the thread has the work and its caller has no future of it yet."""
-    begun, interrupted = threading.Event(), threading.Event()
+@pytest.mark.parametrize("breaks", [False, True])
+def test_an_interrupt_while_work_is_handed_over_ends_the_work(breaks: bool) -> None:
+    """Ctrl-C that comes when the thread has the work and its caller has no future of it yet.
+
+    It may break a lock of the pool's on its way.
+    """
+    interrupted = threading.Event()
+    handed_over: list[Any] = []
 
     def act() -> None:
-        begun.set()
         interrupted.wait()
 
     with ThreadPoolExecutor(1) as pool:
 
         def submit(work: Callable[[], Any]) -> Any:
-            future = pool.submit(work)
-            if work is act:
-                begun.wait()
+            handed_over.append(pool.submit(work))
+            if len(handed_over) > 1:
+                return handed_over[-1]
+            try:
                 raise KeyboardInterrupt
-            return future
+            finally:
+                if breaks:
+                    raise RuntimeError("release unlocked lock")
 
         handing = SimpleNamespace(submit=submit)
         connection = SimpleNamespace(interrupt=interrupted.set)
         with pytest.raises(KeyboardInterrupt):
             duck._interruptible(handing, connection, act)  # type: ignore[arg-type]
+        assert handed_over[0].done()
         assert interrupted.is_set()

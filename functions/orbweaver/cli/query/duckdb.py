@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -123,15 +124,27 @@ def answering(
 
 def _interruptible(pool: ThreadPoolExecutor, connection: Any, act: Callable[[], T]) -> T:
     """Work in the pool's one thread, so that Ctrl-C is heard: DuckDB may wait for its own."""
+    handed_over = threading.Event()
+
+    def work() -> T:
+        handed_over.wait()
+        return act()
+
     try:
-        return pool.submit(act).result()
-    except KeyboardInterrupt:
-        # It may come while the work is handed over: what is handed over now comes after it.
+        future = pool.submit(work)
+        handed_over.set()
+        return future.result()
+    except BaseException as error:
+        # It may come while the work is handed over, and break the pool's own locks (RuntimeError).
+        # What is handed over now comes after it.
+        handed_over.set()
         after = pool.submit(int)
         # An interrupt that comes before DuckDB has begun is lost on it.
         while not after.done():
             connection.interrupt()
             wait([after], INTERRUPTED_EVERY_S)
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from error
         raise
 
 
