@@ -85,16 +85,11 @@ class PageRendering:
     async def render(
         self, context: PackContext, target: Target, answer: Response
     ) -> tuple[Response, Mapping[str, int]]:
-        """Return the answer with what its scripts made of the page, and what is to be counted."""
-        lines = ((name, value) for name, value in answer.headers.items())
-        cookies = (("set-cookie", line.decode("utf-8", "replace")) for line in answer.cookies)
-        document = ResourceAnswer(
-            status=answer.status, headers=(*lines, *cookies), body=answer.body or b""
-        )
+        """Run the scripts of a page; the answer with the page as they left it, and its counts."""
         agent = identity_of(context.crawl, host_of(target.url), self.settings.user_agent).agent
         task = RenderTask(
             url=target.url,
-            document=document,
+            document=_resource_of(answer),
             # Pages that say what day it is are right; within a day two renderings are equal.
             now_ms=self.clock.now_ms() // _DAY_MS * _DAY_MS,
             user_agent=agent,
@@ -107,6 +102,14 @@ class PageRendering:
             _log.warning("page.not_rendered", extra=told)
             return answer, {**counts, f"render.failed.{result.reason}": 1}
         return _as_answer(answer, result, target.url), counts
+
+
+def _resource_of(answer: Response) -> ResourceAnswer:
+    """Hand an answer on to the browser, the cookies that it sets among its headers."""
+    cookies = (("set-cookie", line.decode("utf-8", "replace")) for line in answer.cookies)
+    return ResourceAnswer(
+        status=answer.status, headers=(*answer.headers.items(), *cookies), body=answer.body or b""
+    )
 
 
 def _counts_of(refused: Mapping[str, int]) -> dict[str, int]:
@@ -176,10 +179,10 @@ class PageLoader:
                     if rule is not None and not rule.allow:
                         return "robots"
                     asked_s = robots.crawl_delay(token)
-        pace_ms = rendering.health.pace_ms(host)
-        least_ms = delay_ms(crawl, self._target)
         pacer = self._pacers.get(host)
         if pacer is None:
+            pace_ms = rendering.health.pace_ms(host)
+            least_ms = delay_ms(crawl, self._target)
             pacer = self._pacers[host] = Pacer(
                 hosts=rendering.hosts,
                 clock=rendering.clock,
@@ -217,8 +220,4 @@ class PageLoader:
             await to_its_end(rendering.health.rebuffed(host, verdict.retry_after_s, at_ms))
         if not isinstance(answer, Response):
             return ResourceRefused(reason=str(answer.reason))
-        lines = ((name, value) for name, value in answer.headers.items())
-        cookies = (("set-cookie", line.decode("utf-8", "replace")) for line in answer.cookies)
-        return ResourceAnswer(
-            status=answer.status, headers=(*lines, *cookies), body=answer.body or b""
-        )
+        return _resource_of(answer)

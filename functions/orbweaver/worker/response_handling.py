@@ -55,7 +55,7 @@ READER_BUSY_S = 5.0
 
 
 class _Given(NamedTuple):
-    """An answer and what it says, as its further handling takes it; and what is to be counted."""
+    """An answer, the verdict on it, what was read of it, and counts for the crawl."""
 
     answer: Response
     verdict: Verdict
