@@ -196,7 +196,7 @@ class MessageEraser:
             if journal is not None:
                 await self._applier.resend(crawl, message.id, journal, ledger, standing)
             else:
-                await self._applier.succession.tend(crawl, message.id, standing)
+                await self._applier.succession.tend(crawl, message.id, standing, last=True)
             return
         journal = known.journal if known is not None else None
         if journal is None:

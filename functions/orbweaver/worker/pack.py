@@ -248,7 +248,7 @@ class PackProcessor:
 
     async def _given_up(self, crawl: Crawl, message: Pack | SeedsMessage, reason: str) -> Hopeless:
         """Let what becomes a dead letter hold up no other pack of its host."""
-        await self._applier.succession.tend(crawl, message.id, standing_of(message))
+        await self._applier.succession.tend(crawl, message.id, standing_of(message), last=True)
         return Hopeless(reason=reason)
 
     async def _visit(self, pack: Pack, crawl: Crawl, round_: Round) -> _Results | Requeued:

@@ -19,6 +19,7 @@ from orbweaver.frontier.backlog import (
     Beginning,
     WaitingPack,
     host_to_wait_for,
+    placed,
     waiting_of,
 )
 from orbweaver.frontier.envelope import Newer
@@ -109,7 +110,7 @@ class Succession:
         Whether that is to be noted, so that no later delivery does it again.
         """
         waiting = self._waiting(crawl, outgoing)
-        direct = [one for one in outgoing if not _waits(crawl, one)]
+        direct = [_directly(crawl, one) for one in outgoing if not _waits(crawl, one)]
         if direct:
             await self._queue.send(direct, express=crawl.express)
         for host, packs in waiting.items():
@@ -135,17 +136,21 @@ class Succession:
                 waiting.setdefault(host, []).append(waiting_of(one, now_ms))
         return waiting
 
-    async def tend(self, crawl: Crawl, pack_id: str, standing: PackPlace) -> None:
+    async def tend(
+        self, crawl: Crawl, pack_id: str, standing: PackPlace, *, last: bool = False
+    ) -> None:
         """Leave a place, if it is there, and have the next one out.
 
-        Another delivery may have had a committed pack wait once more; or it is a dead letter.
+        Another delivery may have had a committed pack wait once more; or it is a dead letter: then
+        this is the `last` delivery, and sends what one before it has begun and may not have sent.
         """
         if not standing.place:
             return
         name = _copy(pack_id)
         if await self._backlog.get(crawl.id, standing.host, standing.place) is not None:
             await self._backlog.leave(crawl.id, standing.host, standing.place, name)
-        beginner = _Beginner(names=(name,), place=standing.place)
+        names = (name, pack_id) if last else (name,)
+        beginner = _Beginner(names=names, place=standing.place)
         await self._begin(crawl, standing.host, beginner)
 
     async def _begin(self, crawl: Crawl, host: str, beginner: _Beginner) -> None:
@@ -217,6 +222,15 @@ def _waits(crawl: Crawl, outgoing: OutgoingPack) -> str | None:
     # What a crawl that is over still sends is only dropped.
     waits = crawl.delay_ms and crawl.state is not State.FINISHED
     return host_to_wait_for(outgoing) if waits else None
+
+
+def _directly(crawl: Crawl, outgoing: OutgoingPack) -> OutgoingPack:
+    """Have a pack that goes by the queue know its place, if a delivery before had it wait there.
+
+    That one found the crawl going on; what is dropped or found committed leaves its place.
+    """
+    waited = crawl.delay_ms and host_to_wait_for(outgoing) is not None
+    return replace(outgoing, pack=placed(outgoing.pack)) if waited else outgoing
 
 
 def _free_s(outgoing: Sequence[OutgoingPack], hosts: Sequence[str]) -> dict[str, int]:

@@ -10,6 +10,7 @@ import pytest
 from orbweaver.frontier.backlog import Beginning, placed, waiting_of
 from orbweaver.frontier.journal import Ledger, OutgoingPack
 from orbweaver.frontier.messages import Pack, child_id, decode
+from orbweaver.model.crawl import State
 from orbweaver.model.settings import Settings
 from orbweaver.worker.ending import Ending
 from orbweaver.worker.rounds import Round
@@ -162,6 +163,37 @@ async def test_a_dead_letter_does_not_hold_its_host_up() -> None:
     assert host.ids == [one.id, other.id]
     await host.end(one)
     assert host.ids == [one.id, other.id, other.id]
+
+
+async def test_a_dead_letter_sends_what_it_has_begun() -> None:
+    """A delivery before wrote which one is out, and died before it sent that."""
+    host, (one, other) = Host(), packs(2)
+    await host.put(one)
+    await host.succession.tend(POLITE, one.id, standing_of(placed(one)))
+    backlog = MemoryBacklog(host.world)
+    await backlog.put(POLITE.id, SITE, [waiting_of(OutgoingPack(pack=other), 0)])
+    edits, place = (await backlog.look(POLITE.id, SITE)).edits, placed(other).place
+    begun = Beginning(crawl=POLITE.id, host=SITE, edits=edits, place=place, by=one.id)
+    assert await backlog.begin(begun)
+    await host.succession.tend(POLITE, one.id, standing_of(placed(one)))
+    assert host.ids == [one.id], "its commit may still send it"
+    await host.succession.tend(POLITE, one.id, standing_of(placed(one)), last=True)
+    assert host.ids == [one.id, other.id]
+
+
+async def test_what_a_crawl_that_is_over_sends_knows_its_place() -> None:
+    """A delivery before may have had it wait: whoever gets it leaves that."""
+    host, (one, other) = Host(), packs(2)
+    await host.put(one, other)
+    over = replace(POLITE, state=State.FINISHED)
+    await host.succession.send(
+        over, Ledger(pack=ROOT, children=()), [OutgoingPack(pack=other)], NOWHERE
+    )
+    sent = decode(host.world.sent[-1].body)
+    assert isinstance(sent, Pack)
+    await host.succession.tend(POLITE, sent.id, standing_of(sent))
+    waiting = await MemoryBacklog(host.world).standing(POLITE.id, SITE, 10)
+    assert [found.place for found in waiting] == [placed(one).place]
 
 
 @pytest.mark.parametrize(("delay_s", "held_s"), [(1, 0), (20, 20)])
