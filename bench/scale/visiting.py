@@ -228,8 +228,8 @@ class Visit:
         if isinstance(answer, Failure):
             if answer.reason.silence:
                 await health.suffered(host.name, probe=turn.probe)
-        elif turn.troubled:
-            await health.answered(host.name)
+        else:
+            await health.answered(host.name, troubled=turn.troubled)
         if well:
             self._read(host, target, answer)
             return

@@ -13,13 +13,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from collections.abc import Set as AbstractSet
 
+    from orbweaver.frontier.backlog import WaitingPack
     from tests.memory import World
 
 
 def check_backlog(world: World, stuck: AbstractSet[str]) -> Iterator[Violation]:
     """Check every pack that was taken, and what is left; `stuck` crawls have dead letters.
 
-    A worker that was held up may have a pack wait again that is done with (frontier/backlog.py).
+    A worker that was held up may have a pack wait again that is done with (frontier/backlog.py), by
+    a commit or as its crawl was over; nothing comes of that if its URLs are free.
     """
     for taken, waited in world.taken:
         if any(_rank(other.body) < _rank(taken.body) for other in waited):
@@ -27,9 +29,19 @@ def check_backlog(world: World, stuck: AbstractSet[str]) -> Iterator[Violation]:
             break
     for (crawl_id, host), places in world.backlog.items():
         crawl = world.crawls.get(crawl_id)
-        left = [place for place in places if place.rpartition(".")[2] not in world.ledgers]
+        left = [one for one in places.values() if _is_wanted(world, crawl_id, one)]
         if left and crawl_id not in stuck and crawl and crawl.state is State.FINISHED:
             yield Violation("backlog left", f"{crawl_id} {host}: {len(left)}")
+
+
+def _is_wanted(world: World, crawl_id: str, waiting: WaitingPack) -> bool:
+    """Whether a pack was not committed, and holds URLs that were not given back."""
+    pack = decoded(waiting.body)
+    if not isinstance(pack, Pack) or pack.id in world.ledgers:
+        return False
+    urls = {target.url for target in pack.targets}
+    claims = (claim for claim in world.claims.values() if claim.crawl == crawl_id)
+    return any(claim.url in urls and not claim.unasked for claim in claims)
 
 
 def _rank(body: str) -> tuple[bool, int]:

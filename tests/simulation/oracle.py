@@ -25,16 +25,18 @@ def expected(
     """
     plan, first_id = first
     meaning = Meaning(crawl.rules, crawl.depth_max)
-    whole = walk(web, list(crawl.seeds), crawl.pages_max, meaning)
+    whole = _walk(web, crawl, meaning)
     if crawl_id == first_id:
         return whole
+    before = _walk(web, plan, Meaning(plan.rules, plan.depth_max))
+    if whole is None or before is None:
+        return None
     if min(plan.pages_max, crawl.pages_max) < len(whole.claimed):
         return None
     end_ms = world.crawls[first_id].finished_at_ms or 0
     start_ms = world.crawls[crawl_id].started_at_ms
     # Since the last claim of the first run, at least.
     quiet_s = (start_ms - end_ms - 2 * ERROR_MS_MAX) / 1000
-    before = walk(web, list(plan.seeds), plan.pages_max, Meaning(plan.rules, plan.depth_max))
     held: set[str] = set()
     for url in before.claimed & whole.claimed:
         match _holds(plan, crawl, url, quiet_s):
@@ -42,7 +44,16 @@ def expected(
                 return None
             case True:
                 held.add(url)
-    return walk(web, list(crawl.seeds), crawl.pages_max, meaning, frozenset(held))
+    return _walk(web, crawl, meaning, frozenset(held))
+
+
+def _walk(
+    web: SimWeb, crawl: CrawlPlan, meaning: Meaning, held: frozenset[str] = frozenset()
+) -> Walk | None:
+    """Walk the web; None where it hangs on chance how deep a page is that a redirect leads to."""
+    seeds, pages_max = list(crawl.seeds), crawl.pages_max
+    walks = [walk(web, seeds, pages_max, meaning, held, late=late) for late in (False, True)]
+    return walks[0] if walks[0].claimed == walks[1].claimed else None
 
 
 def _holds(first: CrawlPlan, crawl: CrawlPlan, url: str, quiet_s: float) -> bool | None:

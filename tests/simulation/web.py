@@ -209,8 +209,12 @@ def walk(  # noqa: C901 - the oracle is to be read in one piece
     pages_max: int,
     meaning: Meaning,
     held: frozenset[str] = frozenset(),
+    *,
+    late: bool = False,
 ) -> Walk:
     """Walk the web as a crawl of scope `host` and these rules should: the oracle.
+
+    What a redirect leads to has its depth, unless a link one deeper was first: `late` says that.
 
     Poison pages are claimed and never end; pages that robots.txt forbids for a time are leaves.
     What is `held` by an earlier run is not claimed.
@@ -222,10 +226,17 @@ def walk(  # noqa: C901 - the oracle is to be read in one piece
         free = url not in found.claimed and url not in held
         return free and split(url)[0] == page and depth <= meaning.depth(url)
 
+    def leads(url: str) -> bool:
+        origin, path = split(url)
+        page = web.sites[origin].page(path) if origin in web.sites else None
+        return page is not None and page.location is not None
+
     for depth in range(meaning.depth_most + 1):
         following: list[str] = []
-        while level:
-            url = level.pop()
+        onward = [url for url in level if leads(url)]
+        pages = [url for url in level if not leads(url)]
+        while onward or pages:
+            url = ((pages or onward) if late else (onward or pages)).pop()
             origin, path = split(url)
             site = web.sites.get(origin)
             page = site.page(path) if site is not None else None
@@ -235,7 +246,7 @@ def walk(  # noqa: C901 - the oracle is to be read in one piece
                 target = page.location if "://" in page.location else origin + page.location
                 if new(target, origin, depth):
                     found.claimed.add(target)
-                    level.append(target)  # a redirect keeps its depth
+                    (onward if leads(target) else pages).append(target)  # it keeps its depth
                 continue
             if page.status != 200 or page.kind != "text/html":
                 continue

@@ -18,6 +18,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from orbweaver.model.errors import Transient
@@ -33,7 +34,18 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 # Hosts whose pace and load are remembered.
 PACES_MAX = 4_096
-_UNKNOWN = (0, Load())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """What a container knows of a host; `silent`: a request without an answer was the last."""
+
+    pace_ms: int = 0
+    load: Load = field(default_factory=Load)
+    silent: bool = False
+
+
+_UNKNOWN = _Known()
 
 
 class HostHealth:
@@ -43,33 +55,49 @@ class HostHealth:
         self._hosts = hosts
         self._clock = clock
         self._random = random
-        self._known: OrderedDict[str, tuple[int, Load]] = OrderedDict()
+        self._known: OrderedDict[str, _Known] = OrderedDict()
 
     def heard(self, host: str, latency_ms: int, *, well: bool) -> None:
         """Note how long an answer took, or none."""
-        pace_ms, load = self._known.pop(host, _UNKNOWN)
-        self._known[host] = (
-            pace_of(pace_ms, latency_ms, well=well),
-            load_after(load, latency_ms, self._clock.now_ms(), well=well),
+        known = self._known.pop(host, _UNKNOWN)
+        self._keep(
+            host,
+            replace(
+                known,
+                pace_ms=pace_of(known.pace_ms, latency_ms, well=well),
+                load=load_after(known.load, latency_ms, self._clock.now_ms(), well=well),
+            ),
         )
+
+    def _keep(self, host: str, known: _Known) -> None:
+        self._known[host] = known
         if len(self._known) > PACES_MAX:
             self._known.popitem(last=False)
 
     def pace_ms(self, host: str) -> int:
         """How long a host takes, as far as this container knows."""
-        return self._known.get(host, _UNKNOWN)[0]
+        return self._known.get(host, _UNKNOWN).pace_ms
 
     def places(self, host: str, most: int) -> int:
         """How many requests at once a host is asked with, of at most so many."""
-        return places_of(self._known.get(host, _UNKNOWN)[1], most)
+        return places_of(self._known.get(host, _UNKNOWN).load, most)
 
     async def suffered(self, host: str, *, probe: bool) -> None:
         """Note that a host did not answer, or kept us out."""
+        self._keep(host, replace(self._known.pop(host, _UNKNOWN), silent=True))
         with _unless_lost(host):
             await self._hosts.fail(host, self._clock.now_ms(), self._random.random(), probe=probe)
 
-    async def answered(self, host: str) -> None:
-        """Note that a host answered."""
+    async def answered(self, host: str, *, troubled: bool) -> None:
+        """Note that a host answered, if it was silent: `troubled`, before it was asked, or since.
+
+        The answers of requests that are made at once come between the silences of others.
+        """
+        known = self._known.get(host, _UNKNOWN)
+        if not troubled and not known.silent:
+            return
+        if known.silent:
+            self._known[host] = replace(known, silent=False)
         with _unless_lost(host):
             if (await self._hosts.look(host)).failures:
                 await self._hosts.recover(host)

@@ -273,8 +273,8 @@ class ResponseHandler:
                 await self._health.suffered(host, probe=turn.probe)
         elif isinstance(verdict, answers.End) and verdict.reason is Reason.BLOCKED:
             await self._health.suffered(host, probe=turn.probe)
-        elif turn.troubled:
-            await self._health.answered(host)
+        else:
+            await self._health.answered(host, troubled=turn.troubled)
 
 
 def _links(read: PageReading) -> int:

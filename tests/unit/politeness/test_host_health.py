@@ -1,0 +1,35 @@
+"""Silences of a host that follow each other without an answer between."""
+
+from __future__ import annotations
+
+from random import Random
+
+from orbweaver.politeness.host_health import HostHealth
+from orbweaver.politeness.host_schedule import FAILURES_MAX
+from tests.memory import ManualClock, MemoryHosts, World
+
+NOW_MS = 1_795_251_600_000
+HOST = "https://example.com"
+
+
+async def test_an_answer_between_silences_counts_however_early_it_was_asked_for() -> None:
+    """Requests that are made at once all begin before the first of them is silent."""
+    world = World()
+    health = HostHealth(hosts=MemoryHosts(world), clock=ManualClock(NOW_MS), random=Random(1))
+    for _ in range(FAILURES_MAX - 1):
+        await health.suffered(HOST, probe=False)
+    assert world.hosts[HOST].failures == FAILURES_MAX - 1
+    await health.answered(HOST, troubled=False)
+    assert world.hosts[HOST].failures == 0
+
+
+async def test_an_answer_costs_nothing_where_nothing_was_silent() -> None:
+    """Nothing is read or written for it."""
+    world = World()
+    health = HostHealth(hosts=MemoryHosts(world), clock=ManualClock(NOW_MS), random=Random(1))
+    await health.answered(HOST, troubled=False)
+    await health.suffered(HOST, probe=False)
+    await health.answered(HOST, troubled=False)
+    await MemoryHosts(world).fail(HOST, NOW_MS, 0.0, probe=False)
+    await health.answered(HOST, troubled=False)
+    assert world.hosts[HOST].failures == 1, "another container's, which that one's answers tell"
