@@ -92,12 +92,18 @@ class Backlog:
 
     async def leave(self, crawl: str, host: str, place: str, by: str = "") -> None:
         """See the port."""
-        del crawl
         found = self._hosts.setdefault(host, _Host())
         # What is not there is billed as well.
-        self._write(2)
+        self._write(1)
         if found.out == place:
             found.out, found.by, found.edits = "", by, found.edits + 1
+        await self.forget(crawl, host, place)
+
+    async def forget(self, crawl: str, host: str, place: str) -> None:
+        """See the port."""
+        del crawl
+        found = self._hosts.setdefault(host, _Host())
+        self._write(1)
         if found.packs.pop(place, None) is not None:
             del found.places[bisect_left(found.places, place)], found.sizes[place]
 

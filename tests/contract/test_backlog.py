@@ -91,6 +91,21 @@ async def test_what_is_out_and_gone_is_out_no_more(world: World) -> None:
     assert await backlog.look("shop-1", HOST) == Line(edits=2, by=TWO, first=FIRST)
 
 
+async def test_a_place_that_is_not_out_is_forgotten(world: World) -> None:
+    """What is out stays so, also where it is forgotten itself."""
+    backlog = world.container().backlog
+    await backlog.put("shop-1", HOST, [FIRST, SECOND, THIRD])
+    line = await backlog.look("shop-1", HOST)
+    assert await backlog.begin(begins(line, SECOND.place))
+    for _ in range(2):
+        await backlog.forget("shop-1", HOST, FIRST.place)
+    expected = Line(edits=1, out=SECOND.place, by=ONE, first=THIRD)
+    assert await backlog.look("shop-1", HOST) == expected
+    await backlog.forget("shop-1", HOST, SECOND.place)
+    expected = Line(edits=1, left=SECOND.place, by=ONE, first=THIRD)
+    assert await backlog.look("shop-1", HOST) == expected
+
+
 async def test_what_is_out_since_it_was_left_is_told(world: World) -> None:
     """It was there as it was read, and is gone as it is written: it is out in vain."""
     backlog = world.container().backlog

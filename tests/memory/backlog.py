@@ -41,6 +41,10 @@ class MemoryBacklog(Gated):
         """See the port."""
         return await self._do("backlog.get", lambda: self._world.backlog[crawl, host].get(place))
 
+    async def forget(self, crawl: str, host: str, place: str) -> None:
+        """See the port."""
+        await self._do("backlog.leave", lambda: self._world.backlog[crawl, host].pop(place, None))
+
     async def leave(self, crawl: str, host: str, place: str, by: str = "") -> None:
         """See the port."""
 
@@ -50,7 +54,7 @@ class MemoryBacklog(Gated):
                 self._world.out[crawl, host] = Line(edits=line.edits + 1, by=by)
 
         await self._do("backlog.clear", clear)
-        await self._do("backlog.leave", lambda: self._world.backlog[crawl, host].pop(place, None))
+        await self.forget(crawl, host, place)
 
     async def standing(self, crawl: str, host: str, count_max: int) -> tuple[WaitingPack, ...]:
         """See the port."""

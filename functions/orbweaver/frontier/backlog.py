@@ -90,6 +90,9 @@ class Backlog(Protocol):
     async def get(self, crawl: str, host: str, place: str) -> WaitingPack | None:
         """Read a place, strongly consistent; None if it was left."""
 
+    async def forget(self, crawl: str, host: str, place: str) -> None:
+        """Forget a place that is not out: its pack is done with."""
+
     async def leave(self, crawl: str, host: str, place: str, by: str = "") -> None:
         """Forget a place: its pack is done with. If it is out, none is then, by a name.
 

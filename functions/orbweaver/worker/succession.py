@@ -62,12 +62,13 @@ def standing_of(message: Pack | SeedsMessage) -> PackPlace:
 class _Beginner:
     """In whose name a pack is out, the first of `names`; what is out in another one is its, too.
 
-    It begins where none is out until `unsent` is noted as sent. Without that, only where it has
-    written that itself, or its own `place` is written to be out: another delivery may have done so,
-    and be acknowledged.
+    It begins where none is out until `unsent` is noted as sent. Without that, only where that was
+    written in one of its names or in that of `other`, or its own `place` is written to be out:
+    another delivery may have done so, and be acknowledged.
     """
 
     names: tuple[str, ...]
+    other: str = ""
     place: str = ""
     unsent: str = ""
     round_: Round | None = None
@@ -115,13 +116,13 @@ class Succession:
             await self._queue.send(direct, express=crawl.express)
         for host, packs in waiting.items():
             await self._backlog.put(crawl.id, host, packs)
-        if standing.place:
-            await self._backlog.leave(crawl.id, standing.host, standing.place, ledger.pack)
         names = (ledger.pack, _copy(ledger.pack))
         hosts = [*waiting, *filter(None, [standing.host])]
         for host, least_s in _free_s(outgoing, hosts).items():
             beginner = _Beginner(names=names, unsent=ledger.pack, round_=round_, least_s=least_s)
-            await self._begin(crawl, host, beginner)
+            handed_over = host == standing.host and await self._hand_over(crawl, standing, beginner)
+            if not handed_over:
+                await self._begin(crawl, host, beginner)
         return bool(outgoing) or bool(standing.place)
 
     def _waiting(
@@ -150,8 +151,31 @@ class Succession:
         if await self._backlog.get(crawl.id, standing.host, standing.place) is not None:
             await self._backlog.leave(crawl.id, standing.host, standing.place, name)
         names = (name, pack_id) if last else (name,)
-        beginner = _Beginner(names=names, place=standing.place)
+        beginner = _Beginner(names=names, other=pack_id, place=standing.place)
         await self._begin(crawl, standing.host, beginner)
+
+    async def _hand_over(self, crawl: Crawl, own: PackPlace, beginner: _Beginner) -> bool:
+        """Have the first pack out instead of the own one; False, and the place left, if it is not.
+
+        That is one write: between two, others would begin what has been begun ahead.
+        """
+        name = beginner.names[0]
+        line = await self._backlog.look(crawl.id, own.host, own.place)
+        if line.out == own.place and line.first is not None:
+            beginning = Beginning(
+                crawl=crawl.id,
+                host=own.host,
+                edits=line.edits,
+                place=line.first.place,
+                by=name,
+                unsent=beginner.unsent,
+            )
+            if await self._backlog.begin(beginning):
+                await self._backlog.forget(crawl.id, own.host, own.place)
+                await self._send(crawl, line.first, beginner.round_, beginner.least_s)
+                return True
+        await self._backlog.leave(crawl.id, own.host, own.place, name)
+        return False
 
     async def _begin(self, crawl: Crawl, host: str, beginner: _Beginner) -> None:
         """Have the first pack of a host out, if none is; what it began with before, send again."""
@@ -159,6 +183,7 @@ class Succession:
         for _ in range(TRIES):
             line = await self._backlog.look(crawl.id, host)
             mine = line.by in beginner.names or bool(line.left and line.left == beginner.place)
+            mine = mine or (not line.out and line.by == beginner.other != "")
             if line.out and mine:
                 found = await self._backlog.get(crawl.id, host, line.out)
             elif line.out or line.edits == refused or not (beginner.unsent or mine):

@@ -155,6 +155,22 @@ async def test_a_copy_that_is_out_in_vain_lets_the_next_one_out() -> None:
     assert host.ids == [one.id, other.id, other.id]
 
 
+async def test_a_pack_that_is_left_while_it_is_out_in_vain_lets_the_next_one_out() -> None:
+    """A delivery that was held up leaves its place, and begins nothing, as it is noted as sent."""
+    host, (one, other, third) = Host(), packs(3)
+    await host.put(one, other)
+    await host.end(one)
+    await MemoryPacks(host.world).sent(one.id)
+    await host.put(one)
+    await host.end(other)
+    assert host.ids == [one.id, other.id, one.id], "it goes out a second time"
+    backlog = MemoryBacklog(host.world)
+    await backlog.put(POLITE.id, SITE, [waiting_of(OutgoingPack(pack=third), 0)])
+    await backlog.leave(POLITE.id, SITE, placed(one).place, one.id)
+    await host.succession.tend(POLITE, one.id, standing_of(placed(one)))
+    assert host.ids == [one.id, other.id, one.id, third.id]
+
+
 async def test_a_dead_letter_does_not_hold_its_host_up() -> None:
     """The next pack is out; what is sent back later may send it again, and no other."""
     host, (one, other) = Host(), packs(2)
@@ -236,6 +252,27 @@ async def test_the_next_pack_is_begun_before_the_commit_and_once() -> None:
     assert len(host.taken_on) == 2
     assert host.ids == [one.id, other.id]
     assert host.sent[1][1] >= Settings().fetch_total_s, "its last request may be under way"
+
+
+async def test_nobody_begins_between_what_was_begun_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no moment in which none is out: another one would ask for the same URLs."""
+    host, (one, other, third) = Host(), packs(3)
+    await host.put(one, other)
+    round_ = await host.round()
+    await host.succession.ahead(POLITE, placed(one), round_)
+    whole = MemoryBacklog.forget
+
+    async def forget(self: MemoryBacklog, crawl: str, at: str, place: str) -> None:
+        await host.succession.send(
+            POLITE, Ledger(pack=ROOT, children=()), [OutgoingPack(pack=third)], NOWHERE
+        )
+        await whole(self, crawl, at, place)
+
+    monkeypatch.setattr(MemoryBacklog, "forget", forget)
+    await host.end(one, round_=round_)
+    assert host.ids == [one.id, other.id]
+    assert await round_.is_sent(other.id)
+    assert host.sent[1][1] > 0, "it is in work here"
 
 
 async def test_a_pack_that_is_not_out_begins_no_other() -> None:

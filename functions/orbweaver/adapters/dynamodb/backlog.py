@@ -109,6 +109,10 @@ class DynamoBacklog:
         )
         return _waiting(from_item(answer["Item"])) if "Item" in answer else None
 
+    async def forget(self, crawl: str, host: str, place: str) -> None:
+        key = to_item({"k": backlog_key(crawl, host), "part": place})
+        await self._dynamo.call("delete_item", TableName=self._packs, Key=key)
+
     async def leave(self, crawl: str, host: str, place: str, by: str = "") -> None:
         key = backlog_key(crawl, host)
         values: dict[str, Any] = {":one": 1, ":place": place}
@@ -125,8 +129,7 @@ class DynamoBacklog:
                 ConditionExpression="#out = :place",
                 ExpressionAttributeValues=to_item(values),
             )
-        left = to_item({"k": key, "part": place})
-        await self._dynamo.call("delete_item", TableName=self._packs, Key=left)
+        await self.forget(crawl, host, place)
 
     async def standing(self, crawl: str, host: str, count_max: int) -> tuple[WaitingPack, ...]:
         found: list[WaitingPack] = []

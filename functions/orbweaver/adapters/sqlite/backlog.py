@@ -66,6 +66,10 @@ class SqliteBacklog:
         )
         return next(map(_waiting, rows), None)
 
+    async def forget(self, crawl: str, host: str, place: str) -> None:
+        with self._store.writing() as db:
+            _forget(db, crawl, host, place)
+
     async def leave(self, crawl: str, host: str, place: str, by: str = "") -> None:
         with self._store.writing() as db:
             db.execute(
@@ -73,10 +77,7 @@ class SqliteBacklog:
                 " WHERE crawl = ? AND host = ? AND out = ?",
                 (by, crawl, host, place),
             )
-            db.execute(
-                "DELETE FROM backlog WHERE crawl = ? AND host = ? AND place = ?",
-                (crawl, host, place),
-            )
+            _forget(db, crawl, host, place)
 
     async def standing(self, crawl: str, host: str, count_max: int) -> tuple[WaitingPack, ...]:
         rows = self._store.rows(
@@ -101,6 +102,11 @@ def read_line(db: sqlite3.Connection, crawl: str, host: str) -> tuple[str, str, 
 def _is_there(db: sqlite3.Connection, crawl: str, host: str, place: str) -> bool:
     there = "SELECT 1 FROM backlog WHERE crawl = ? AND host = ? AND place = ?"
     return db.execute(there, (crawl, host, place)).fetchone() is not None
+
+
+def _forget(db: sqlite3.Connection, crawl: str, host: str, place: str) -> None:
+    gone = "DELETE FROM backlog WHERE crawl = ? AND host = ? AND place = ?"
+    db.execute(gone, (crawl, host, place))
 
 
 def _waiting(row: Sequence[Any]) -> WaitingPack:
