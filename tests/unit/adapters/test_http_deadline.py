@@ -10,7 +10,7 @@ from aiohttp.base_protocol import BaseProtocol
 
 from orbweaver.adapters.web import deadline as http_deadline
 from orbweaver.adapters.web.address_guard import Permit
-from orbweaver.adapters.web.deadline import Deadlines
+from orbweaver.adapters.web.deadline import Deadline, Deadlines
 from orbweaver.adapters.web.pooled_request import Attempt
 
 LONG_S, IDLE_S, SHORT_S = 60.0, 0.3, 0.02
@@ -109,15 +109,18 @@ async def test_each_ends_for_itself() -> None:
 
 async def test_who_cancels_from_outside_is_heard() -> None:
     """A task that is cancelled stays that, even where its time is over as well."""
+    begun: list[Deadline] = []
 
     async def work() -> None:
-        with Deadlines(LONG_S).within(SHORT_S):
+        with Deadlines(LONG_S).within(LONG_S) as deadline:
+            begun.append(deadline)
             await asyncio.sleep(LONG_S)
 
-    for before_s in (0, SHORT_S):
+    for over in (False, True):
         task = asyncio.create_task(work())
-        await asyncio.sleep(before_s)
-        task.cancel()
+        await asyncio.sleep(0)
+        if over:
+            begun[-1].cancel()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
