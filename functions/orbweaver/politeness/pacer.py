@@ -123,6 +123,7 @@ class Pacer:
                     return return_at_ms
             slot = self._slots.popleft()
             await self._sleep_until(slot.from_ms - LOOK_MS)
+            looked_ms = self._clock.now_ms()
             state = await self._hosts.look(self._host)
             return_at_ms = await self._barred(state)
             if return_at_ms is not None:
@@ -133,10 +134,12 @@ class Pacer:
             now_ms = self._clock.now_ms()
             if now_ms > self._until_ms:
                 return now_ms
-            if now_ms <= slot.to_ms:
+            # Without a delay a turn lasts as long as what was just read of the host may be trusted.
+            to_ms = slot.to_ms if self._delay_ms else looked_ms + LOOK_MS
+            if now_ms <= to_ms:
                 self.turn = Turn(
                     slot_ms=slot.from_ms,
-                    to_ms=slot.to_ms,
+                    to_ms=to_ms,
                     troubled=state.failures > 0,
                     probe=self._probe,
                 )

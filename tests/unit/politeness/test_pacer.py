@@ -234,6 +234,20 @@ async def test_without_a_delay_what_is_known_of_blocks_does_not_grow_old() -> No
     assert await pace.take(1) == NOW_MS + 99_000
 
 
+@pytest.mark.parametrize(("late_ms", "asked"), [(LOOK_MS, True), (LOOK_MS + 1, False)])
+async def test_without_a_delay_a_turn_lasts_from_the_look_at_its_host(
+    late_ms: int, *, asked: bool
+) -> None:
+    """However long ago its slot was handed out, beside those of a pack's other URLs."""
+    world, clock = World(), ManualClock(NOW_MS)
+    pace = pacer(world, clock, delay_ms=0)
+    assert await pace.take(2) is None
+    clock.at_ms += LOOK_MS - 1
+    assert await pace.take(1) is None
+    clock.at_ms += late_ms
+    assert pace.asks(pace.turn) is asked
+
+
 @pytest.mark.parametrize(
     ("late_ms", "first"), [(slack_ms(DELAY_MS), True), (slack_ms(DELAY_MS) + 1, False)]
 )
