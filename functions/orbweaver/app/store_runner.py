@@ -3,7 +3,7 @@
 Rules
 - A process has one worker, which works on `BATCHES` batches at once: while one of them waits for a
   host, another goes on. Host slots, claims and counters are the store's, and so hold over all
-  processes and crawls.
+  processes and crawls. Processes share what is queued (adapters/sqlite/messages.py).
 - A message that failed is seen again after `RETRY_S`, as often as `receive_max` says; then it is a
   dead letter.
 - What a killed process had taken is seen again as soon as another one looks: each process holds a
@@ -29,7 +29,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orbweaver.adapters.sqlite.messages import QueueName
+from orbweaver.adapters.sqlite.messages import QueueName, Sharing
 from orbweaver.adapters.sqlite.processes import StoreProcesses
 from orbweaver.adapters.sqlite.receiving import deliveries_of
 from orbweaver.app.store_ports import StorePorts
@@ -78,6 +78,7 @@ class StoreRunner:
         self._processes = processes
         self._worker = worker_of(ports)
         self._inboxes = [ports.inbox(queue) for queue in LANES]
+        self._sharing = Sharing(processes=processes.alive, held_max=BATCHES * BATCH_MESSAGES)
         self._ended = asyncio.Event()
 
     async def run(self) -> None:
@@ -112,7 +113,7 @@ class StoreRunner:
     async def _work_once(self) -> bool:
         """Work on a batch of the first queue of `LANES` that has messages; whether one has."""
         for inbox in self._inboxes:
-            taken = await inbox.receive(BATCH_MESSAGES, HIDDEN_S)
+            taken = await inbox.receive(BATCH_MESSAGES, HIDDEN_S, sharing=self._sharing)
             if not taken:
                 continue
             until_ms = self._ports.clock.now_ms() + round(BATCH_S * 1000)

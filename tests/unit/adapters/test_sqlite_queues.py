@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from orbweaver.adapters.sqlite.messages import Outgoing, QueueDepth, QueueName, SqliteMessages
+from orbweaver.adapters.sqlite.messages import (
+    LEFT_MS,
+    Outgoing,
+    QueueDepth,
+    QueueName,
+    Sharing,
+    SqliteMessages,
+    TakenMessage,
+)
 from orbweaver.adapters.sqlite.receiving import deliveries_of
 from orbweaver.app.store_ports import StorePorts
 from orbweaver.delivery.plan import order_of
@@ -22,7 +34,6 @@ from tests.memory import ManualClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 HOLD_S = 30
 NOW_MS = samples.NOW_MS
@@ -162,6 +173,121 @@ def test_what_is_due_first_comes_first(messages: SqliteMessages, clock: ManualCl
     assert messages.depth(QueueName.CRAWL) == QueueDepth(waiting=1, delayed=2)
     clock.at_ms += 2_000
     assert take(messages) == ["next", "early", "late"]
+
+
+# --- shares -----------------------------------------------------------------------------------
+
+
+class Crew:
+    """Processes that share the crawl queue."""
+
+    def __init__(self, ports: StorePorts, processes: int, held_max: int = 30) -> None:
+        self._sharing = Sharing(processes=lambda: processes, held_max=held_max)
+        self._members: list[SqliteMessages] = []
+        self.held: list[list[TakenMessage]] = []
+        for number in range(processes):
+            member = SqliteMessages(ports.store, clock=ports.clock)
+            member.holder = f"process-{number}"
+            self._members.append(member)
+            self.held.append([])
+
+    def take(self, number: int, count_max: int = 10) -> int:
+        """Have a process take messages; how many."""
+        taken = self._members[number].take(QueueName.CRAWL, count_max, HOLD_S, self._sharing)
+        self.held[number] += taken
+        return len(taken)
+
+    def finish(self, number: int, count: int) -> None:
+        """Have a process be done with some of what it has taken."""
+        done, self.held[number] = self.held[number][:count], self.held[number][count:]
+        self._members[number].delete(one.handle for one in done)
+
+
+def test_processes_share_what_is_queued(ports: StorePorts, messages: SqliteMessages) -> None:
+    """The first one to look takes its half, however often it looks; the rest is the other's."""
+    crew = Crew(ports, 2)
+    send(messages, *map(str, range(15)), group="a")
+    send(messages, *map(str, range(5)), group="b")
+    assert [crew.take(0) for _ in range(3)] == [10, 0, 0]
+    assert [crew.take(1, 4) for _ in range(4)] == [4, 4, 2, 0]
+
+
+def test_who_is_done_first_takes_more(ports: StorePorts, messages: SqliteMessages) -> None:
+    """A share is of what is waiting and in work; a single message is anybody's who is idle."""
+    crew = Crew(ports, 2)
+    send(messages, *"abcdef")
+    assert (crew.take(0), crew.take(1)) == (3, 3)
+    send(messages, "g", "h")
+    crew.finish(0, 3)
+    assert (crew.take(1), crew.take(0), crew.take(1)) == (0, 2, 0)
+    crew.finish(1, 3)
+    send(messages, "i")
+    assert (crew.take(0), crew.take(1)) == (0, 1)
+
+
+def test_of_plenty_each_takes_what_it_can(ports: StorePorts, messages: SqliteMessages) -> None:
+    """With as much as all of them can have in work, nobody has to wait for another one."""
+    crew = Crew(ports, 3, held_max=4)
+    send(messages, *map(str, range(12)))
+    assert crew.take(0) == 10
+    assert (crew.take(1), crew.take(2)) == (2, 0)
+
+
+def test_what_is_left_to_others_is_taken_if_they_do_not(
+    ports: StorePorts, messages: SqliteMessages, clock: ManualClock
+) -> None:
+    """Another process may be stopped, or have all hands full: then one at a time."""
+    crew = Crew(ports, 2)
+    send(messages, *"abcd")
+    assert (crew.take(0), crew.take(0)) == (2, 0)
+    clock.at_ms += LEFT_MS
+    assert crew.take(0) == 0
+    clock.at_ms += 1
+    assert [crew.take(0) for _ in range(3)] == [1, 1, 0]
+
+
+def test_holds_that_ended_are_no_work(
+    ports: StorePorts, messages: SqliteMessages, clock: ManualClock
+) -> None:
+    """What came back is shared anew; what waits for its time is nobody's."""
+    crew = Crew(ports, 2)
+    send(messages, *"abcd")
+    send(messages, "later", delay_s=900)
+    assert crew.take(0) == 2
+    clock.at_ms += HOLD_S * 1000
+    assert crew.take(1) == 2
+    assert crew.take(0) == 2
+
+
+@settings(max_examples=25, deadline=None)  # each makes a store
+@given(
+    steps=st.lists(
+        st.tuples(st.integers(0, 2), st.sampled_from(["take", "finish", "send"]), st.integers(0, 9))
+    )
+)
+def test_shares_are_even_and_leave_nothing(steps: list[tuple[int, str, int]]) -> None:
+    """Whoever looks when: nobody has more than a share; and one that goes on looking gets all."""
+    with TemporaryDirectory() as folder:
+        clock = ManualClock(NOW_MS)
+        ports = StorePorts(Settings(receive_max=3), Path(folder), clock=clock)
+        messages = SqliteMessages(ports.store, clock=clock)
+        crew, left = Crew(ports, 3), 0
+        for number, deed, count in steps:
+            if deed == "send":
+                send(messages, *("x" * count))
+                left += count
+            elif deed == "finish":
+                done = min(count, len(crew.held[number]))
+                crew.finish(number, count)
+                left -= done
+            elif taken := crew.take(number, count):
+                assert taken <= count
+                assert len(crew.held[number]) <= -(-left // 3)
+        clock.at_ms += LEFT_MS + 1
+        while crew.take(0):
+            pass
+        assert sum(map(len, crew.held)) == left
+        ports.ending.close()
 
 
 # --- dead letters -----------------------------------------------------------------------------

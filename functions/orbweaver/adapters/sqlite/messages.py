@@ -7,13 +7,16 @@ Rules
   dead letters, and keeps the name of the one it came from.
 - Groups take turns, so that a crawl with many messages does not keep those of others waiting. Of a
   group, what has been due for longest comes first.
+- Processes that share a queue have as many of its messages in work, as far as there are enough: one
+  that has its share leaves the rest to the others, which look for it within `LEFT_MS`. What is left
+  for longer than that is taken by the next one that looks.
 - Nothing is deleted for its age: a machine that is switched off for a month loses no URL.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain, zip_longest
@@ -49,6 +52,21 @@ DEAD = {
     QueueName.DELIVERIES: QueueName.FAILED_DELIVERIES,
     QueueName.EVENTS: QueueName.FAILED_EVENTS,
 }
+
+
+# Longer than a process that has nothing to do looks away.
+LEFT_MS = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharing:
+    """How a process shares a queue: how many do, itself included, and what one has in work at most.
+
+    They are counted only where there is something to share.
+    """
+
+    processes: Callable[[], int]
+    held_max: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,12 +145,19 @@ class SqliteMessages:
                 rows,
             )
 
-    def take(self, queue: QueueName, count_max: int, hold_s: float) -> tuple[TakenMessage, ...]:
+    def take(
+        self, queue: QueueName, count_max: int, hold_s: float, sharing: Sharing | None = None
+    ) -> tuple[TakenMessage, ...]:
         """Take messages that are due, hidden from other readers for so long."""
         now_ms = self._clock.now_ms()
         due_ms = self.next_due_ms(queue)
         if due_ms is None or due_ms > now_ms:  # most looks end here, without the write lock
             return ()
+        if sharing is not None:
+            least = int(now_ms - due_ms > LEFT_MS)
+            count_max = min(count_max, max(least, self._share(queue, now_ms, sharing)))
+            if not count_max:
+                return ()
         hold_ms = round(hold_s * 1000)
         with self._store.writing() as db:
             self._bury_worn(db, queue, now_ms)
@@ -141,6 +166,39 @@ class SqliteMessages:
                 for number in self._due(db, queue, now_ms, count_max)
             ]
         return tuple(_message(self._store.id, row) for row in taken)
+
+    def _share(self, queue: QueueName, now_ms: int, sharing: Sharing) -> int:
+        """How many messages more this process may have in work: an even part of all that could be.
+
+        It is read before the messages are taken, so that no look that takes none has the write
+        lock; two processes that look at once take what would be fair without the other.
+        """
+        processes = sharing.processes()
+        enough = processes * sharing.held_max
+        waiting = self._due_up_to(queue, now_ms, enough)
+        if processes <= 1 or waiting >= enough:
+            return waiting
+        (held, own) = self._store.rows(
+            "SELECT count(*), coalesce(sum(holder = ?), 0) FROM messages"
+            " WHERE queue = ? AND takes > 0 AND due > ? AND holder IS NOT NULL",
+            (self.holder, queue, now_ms),
+        )[0]
+        return max(0, -(-(waiting + int(held)) // processes) - int(own))
+
+    def _due_up_to(self, queue: QueueName, now_ms: int, most: int) -> int:
+        """Count messages that are due, up to so many."""
+        counted = 0
+        with self._store.reading() as db:
+            for group in _groups(db, queue, None):
+                (number,) = db.execute(
+                    "SELECT count(*) FROM (SELECT 1 FROM messages"
+                    " WHERE queue = ? AND grp = ? AND due <= ? LIMIT ?)",
+                    (queue, group, now_ms, most - counted),
+                ).fetchone()
+                counted += int(number)
+                if counted >= most:
+                    break
+        return counted
 
     def _bury_worn(self, db: sqlite3.Connection, queue: QueueName, now_ms: int) -> None:
         """Move messages that were taken too often, and are held no longer, to the dead letters."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from orbweaver.adapters.sqlite.messages import (
     QueueDepth,
     QueueName,
+    Sharing,
     SqliteMessages,
     TakenMessage,
 )
@@ -35,12 +36,15 @@ class SqliteInbox:
         self._clock = clock
 
     async def receive(
-        self, count_max: int, hold_s: float, wait_s: float = 0
+        self, count_max: int, hold_s: float, wait_s: float = 0, sharing: Sharing | None = None
     ) -> tuple[TakenMessage, ...]:
-        """Take messages, hidden from other readers for so long; wait so long for the first."""
+        """Take messages, hidden from other readers for so long; wait so long for the first.
+
+        With `sharing` those alone that are not to be left to other processes.
+        """
         until_ms = self._clock.now_ms() + round(wait_s * 1000)
         while True:
-            taken = self._messages.take(self.queue, count_max, hold_s)
+            taken = self._messages.take(self.queue, count_max, hold_s, sharing)
             left_ms = until_ms - self._clock.now_ms()
             if taken or left_ms <= 0:
                 return taken
