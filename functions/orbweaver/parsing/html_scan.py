@@ -46,7 +46,8 @@ _VALUE = r"""=(?:"[^"]*+" | [\t\n\f\r ]*+
 _NAMES = rf"[\t\n\f\r ]*+[^>=]{{0,{_NAMES_BYTES_MAX}}}+"
 _INSIDE = rf"[^>=]*+(?:{_VALUE} [^>=]*+)*+"
 _ATTRIBUTES = rf"{_INSIDE}>?+"
-_NEXT = r"(?=([\x00-\xff]?+))"
+# The same, sooner for what most tags are: none, or a last one in double quotes.
+_FEW_ATTRIBUTES = rf"""[^>=]*+(?: > | ="[^"]*+"> | (?:{_VALUE} [^>=]*+)*+ >?+ )"""
 _COMMENT = r"<!-- (?:-?> | (?:[^-]++ | -(?!-!?>))*+ (?:--!?>)?+)"
 _BOGUS_COMMENT = r"<(?:[!?] | /(?![a-zA-Z])) [^>]*+ >?+"
 
@@ -60,18 +61,22 @@ def _one_of(names: str) -> str:
     return f"(?:{'|'.join(map(_any_case, names.split()))}){_END}"
 
 
+def _letters(*, without: str) -> str:
+    """Write letters in both cases, for a class of characters."""
+    return "".join(char + char.upper() for char in ascii_lowercase if char not in without)
+
+
 def _other_than(names: str) -> str:
-    """Match the beginning of any other name; told by the first letter, which is fast."""
-    rests: dict[str, list[str]] = {letter: [] for letter in ascii_lowercase}
+    """Match the beginning of any other name; most are told by a letter or two, which is fast."""
+    rests: dict[str, list[str]] = {}
     for name in names.split():
-        rests[name[0]].append(_any_case(name[1:]))
-    plain = "".join(letter + letter.upper() for letter, rest in rests.items() if not rest)
+        rests.setdefault(name[0], []).append(name[1:])
     special = (
-        f"{_any_case(letter)}(?!(?:{'|'.join(rest)}){_END})"
-        for letter, rest in rests.items()
-        if rest
+        rf"""{_any_case(letter)}(?: [{_letters(without="".join(rest[:1] for rest in ends))}]
+            | (?!(?:{"|".join(map(_any_case, ends))}){_END}) )"""
+        for letter, ends in rests.items()
     )
-    return f"(?:[{plain}]|{'|'.join(special)})"
+    return f"(?:[{_letters(without=''.join(rests))}]|{'|'.join(special)})"
 
 
 def _element(name: str) -> str:
@@ -90,16 +95,24 @@ _SCRIPT = _one_of("script")
 _ESCAPED = rf"""<!-- (?: -*+> | (?: [^<-]++ | -(?!->) | <{_SCRIPT} (?:[^<-]++ | -(?!->)
     | <(?!/{_SCRIPT}))*+ (?:</{_SCRIPT})?+ | <(?!/{_SCRIPT}))*+ (?:-->)?+ ) |"""
 _RAW_ELEMENT = "|".join(map(_element, _RAW.split()))
-_ORDINARY = rf"""<(?:/{_other_than("template")}
-    | {_other_than(f"plaintext title {_KEPT.removesuffix(' /template')} {_RAW}")}){_ATTRIBUTES}"""
+_END_TAG = f"</[{_letters(without='t')}][^>=]*+>"
+# `span`, `li` and `p` are many: what begins with their letters is told first.
+_ORDINARY = rf"""{_END_TAG} | </{_other_than("template")}{_FEW_ATTRIBUTES}
+    | <{_other_than(f"{_RAW} link plaintext title {_KEPT.removesuffix(' /template')}")}
+    {_FEW_ATTRIBUTES}"""
+# What hides markup, and the letters that its names begin with.
+_PLAINTEXT = rf"<{_one_of('plaintext')}[\x00-\xff]*+"
+_HIDING = f"{_RAW_ELEMENT} | {_PLAINTEXT} | {_COMMENT} | {_BOGUS_COMMENT}"
+_HIDES = "".join(sorted({name[0] + name[0].upper() for name in f"{_RAW} plaintext".split()}))
 _HTML = _compiled(rf"<{_one_of('html')}{_ATTRIBUTES}")
 _OUTLINE = _compiled(
-    # What is passed over: text, tags, and at last a "<" that begins nothing ...
-    rf"""(?: [^<]*+{_ORDINARY} | [^<]++ | {_RAW_ELEMENT} | <{_one_of("plaintext")}[\x00-\xff]*+
-        | {_COMMENT} | {_BOGUS_COMMENT} | (?!<{_one_of(f"title {_KEPT}")}) <(?:<(?=<))*+ )*+"""
+    # What is passed over: text, tags, what hides markup, and a "<" that begins nothing ...
+    rf"""(?: [^<]*+ (?: {_ORDINARY} | (?=<[!?/{_HIDES}])(?:{_HIDING})
+        | <(?![a-zA-Z!?/])(?:<(?=<))*+ ) )*+ [^<]*+"""
     # ... up to what is kept, or the end of the page.
-    rf"""(?: ({_element("title")} (?:</[tT][iI][tT][lL][eE])?+) [^>]*+ >?+
-        | (<{_one_of(_KEPT)}{_NAMES} (?:{_VALUE} {_NAMES}){{0,{_VALUES_MAX}}}+) {_NEXT} {_INSIDE} >
+    rf"""(?: (<{_one_of(_KEPT)}{_NAMES} (?:{_VALUE} {_NAMES}){{0,{_VALUES_MAX}}}+)
+            (?: > | (?=([\x00-\xff])) {_INSIDE} > )
+        | ({_element("title")} (?:</[tT][iI][tT][lL][eE])?+) [^>]*+ >?+
         | (?:<[\x00-\xff]*+)?+ \Z )"""  # a tag that does not end is none
 )
 _NO_TEXT = _compiled(
@@ -132,14 +145,14 @@ def outline_of(html: bytes) -> tuple[bytes, int]:
     head = _HTML.search(html, 0, HEAD_BYTES)
     # The end of the page matches, too, with neither.
     pieces: list[bytes] = []
-    for title, tag, more in _OUTLINE.findall(html):
-        if title:
-            pieces.append(title)
-        elif tag:
+    for tag, more, title in _OUTLINE.findall(html):
+        if tag:
             # A call for each tag would take a fifth of all this.
             short = tag if len(tag) <= _LONG_TAG_BYTES else _bounded(tag)
-            cut += more != b">" or len(short) < len(tag)
+            cut += bool(more) or len(short) < len(tag)
             pieces.append(short)
+        elif title:
+            pieces.append(title)
     kept = b">".join([*pieces, b""])
     if head and head[0].endswith(b">"):
         tag = head[0][:-1]
