@@ -41,6 +41,12 @@ _LISTS = """\
 # follow = false  # e.g.
 # record = false  # e.g.
 
+# Whose scripts are run, by URL: the first rule decides whose regular expression is found; what none
+# is found in goes by render.mode.
+# [[render.rules]]  # e.g.
+# match = '/shop/'  # e.g.
+# mode = "always"  # e.g.
+
 # What is taken from pages in whose URL a regular expression is found, as rows of a table of their
 # own: docs/extraction.md. `orbweaver extract URL --config crawl.toml` tries it on one page.
 # [[items]]  # e.g.

@@ -18,7 +18,8 @@ from orbweaver.control.definition_values import (
     shown,
     word_of,
 )
-from orbweaver.model.crawl_settings import PRIORITIES
+from orbweaver.model.crawl_settings import PRIORITIES, RenderMode, RenderRule
+from orbweaver.model.render_rules import RULES_MAX as RENDER_RULES_MAX
 from orbweaver.model.url_rules import RULES_MAX, UrlRule
 
 # --- rules --------------------------------------------------------------------------------------
@@ -64,9 +65,46 @@ RULES = Codec(
 )
 
 
+RENDER_RULE_KEYS = (
+    Key("match", "match", CODECS["text"]),
+    Key("mode", "mode", word_of({str(mode): mode for mode in RenderMode})),
+)
+_RENDER_RULE = """a table like { match = '/shop/', mode = "always" }"""
+
+
+def _render_rule(value: object, path: str, problems: Problems) -> RenderRule:
+    if not isinstance(value, Mapping):
+        problems.append((path, f"{shown(value)} does not fit: give {_RENDER_RULE}"))
+        return RenderRule(match="")
+    for key, fix in (
+        ("match", "give a pattern of URLs, like '/shop/'"),
+        ("mode", 'give "never", "auto" or "always"'),
+    ):
+        if key not in value:
+            problems.append((f"{path}.{key}", f"there is none: {fix}"))
+    parts = parts_of(value, RENDER_RULE_KEYS, path, problems, "a rule of rendering")
+    return RenderRule(**{"match": "", **parts})
+
+
+def _render_rules_written(rules: tuple[RenderRule, ...]) -> list[dict[str, Any]]:
+    modes = [{} if rule.mode is None else {"mode": str(rule.mode)} for rule in rules]
+    return [{"match": rule.match, **mode} for rule, mode in zip(rules, modes, strict=True)]
+
+
+RENDER_RULES = Codec(
+    read=rules_of("render.rules", _RENDER_RULE, RENDER_RULES_MAX, _render_rule),
+    schema={
+        "type": "array",
+        "maxItems": RENDER_RULES_MAX,
+        "items": schema_of_keys(RENDER_RULE_KEYS, required=["match", "mode"]),
+    },
+    write=_render_rules_written,
+)
+
+
 # --- keys ---------------------------------------------------------------------------------------
 
-_CODECS = {**CODECS, "url_rules": RULES, "item_rules": ITEMS}
+_CODECS = {**CODECS, "url_rules": RULES, "item_rules": ITEMS, "render_rules": RENDER_RULES}
 KEYS = tuple(
     Key(
         path=one.key,

@@ -30,6 +30,7 @@ from orbweaver.model.crawl_codec import digest_of
 from orbweaver.model.crawl_settings import CrawlSettings
 from orbweaver.model.durations import duration_text
 from orbweaver.model.http_exchange import HostHeaders
+from orbweaver.model.render_rules import problems_of as problems_of_rendering
 from orbweaver.model.url import redacted
 from orbweaver.model.url_patterns import first_match, matches, problems_between
 from orbweaver.model.url_patterns import problems_of as problems_of_patterns
@@ -130,7 +131,8 @@ def _problems(plan: CrawlSpec, now_ms: int | None = None) -> Iterator[PlanError]
     if not patterns:
         for text in problems_between(plan.include, plan.exclude):
             yield PlanError("include", text)
-    for part, text in (*problems_of_rules(plan.rules), *problems_of_items(plan.items)):
+    rules = (*problems_of_rules(plan.rules), *problems_of_items(plan.items))
+    for part, text in (*rules, *problems_of_rendering(plan.render_rules)):
         yield PlanError(part, text)
     references = tuple(PlanError(part, text) for part, text in problems_of_references(plan))
     yield from references

@@ -31,8 +31,11 @@ from orbweaver.model.crawl_rules import depth_limit
 from orbweaver.model.cuts import told
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.page_record import PageRecord
+from orbweaver.model.render_rules import MEANS, OF_KIND, RenderWhy, learned_kind
+from orbweaver.model.render_rules import deciding as deciding_rendering
 from orbweaver.model.target import TargetKind
 from orbweaver.model.url import canonicalize, host_of
+from orbweaver.model.url_kind import kind_text
 from orbweaver.model.url_rules import deciding, said_of
 from orbweaver.model.user_agent import identity_of
 from orbweaver.politeness.host_schedule import Host
@@ -204,6 +207,7 @@ def _statements(facts: Facts, url: str, url_status: UrlStatus) -> Iterator[tuple
         yield from _host(facts.host, facts.now_ms)
     if facts.record is not None:
         yield from _record(facts.record)
+        yield from _rendering(facts, facts.record)
     if facts.claim is not None:
         yield "again", _again(facts, url, facts.claim)
 
@@ -366,3 +370,18 @@ def _record(record: PageRecord) -> Iterator[tuple[str, str]]:
         yield "body", f"{record.body_key}, {record.body_length} bytes from {record.body_offset}"
     elif record.outcome in (Outcome.FETCHED, Outcome.UNCHANGED):
         yield "body", "not kept: bodies are not stored"
+
+
+def _rendering(facts: Facts, record: PageRecord) -> Iterator[tuple[str, str]]:
+    """Say why the scripts of a page were run, or not; a rule is one of now."""
+    if record.render_why not in MEANS:
+        return
+    why = RenderWhy(record.render_why)
+    place = deciding_rendering(facts.run, record.url)
+    if why in (RenderWhy.ALWAYS, RenderWhy.NEVER) and place is not None:
+        rule = facts.run.render_rules[place]
+        yield "scripts", f"{MEANS[why]} (render.rules[{place}], where {rule.match} is found)"
+    elif why in OF_KIND:
+        yield "scripts", f"{MEANS[why]}: {kind_text(learned_kind(record.url))}"
+    else:
+        yield "scripts", MEANS[why]

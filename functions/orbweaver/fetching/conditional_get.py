@@ -17,6 +17,7 @@ from orbweaver.model.crawl_settings import RenderMode
 from orbweaver.model.http_exchange import Condition
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import HEADER_CHARS_MAX, PageRecord
+from orbweaver.model.render_rules import mode_of
 from orbweaver.model.target import Target
 
 
@@ -27,7 +28,7 @@ def condition_of(crawl: Crawl, target: Target, before: PageRecord | None) -> Con
     if before.links != 0 and target.depth < crawl.depth_max:
         return None
     # What its scripts ask for may have changed where a page has not.
-    if before.rendered or crawl.render is RenderMode.ALWAYS:
+    if before.rendered or mode_of(crawl, target.url) is RenderMode.ALWAYS:
         return None
     if crawl.retry_of is not None or (crawl.texts and before.text_offset is None):
         return None
@@ -74,6 +75,7 @@ def still(record: PageRecord, before: PageRecord) -> PageRecord:
         cut=before.cut,
         needs_rendering=before.needs_rendering,
         rendered=before.rendered,
+        render_why=before.render_why,
     )
 
 

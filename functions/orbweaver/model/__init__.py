@@ -12,6 +12,7 @@ reads the environment.
     crawl_codec         a crawl as stored
     url_patterns        regular expressions for URLs
     url_rules           what holds for some URLs only
+    render_rules        whose scripts are run, by URL, and why
     crawl_rules         the same, of a crawl's own
     url_kind            the shape that URLs of a kind share
     url_limits          how far URLs may go

@@ -20,6 +20,8 @@ from orbweaver.model.url import TRACKING_PARAMETERS, host_of
 Counts = Mapping[str, int]
 
 HOSTS_COUNTED_MAX = 10
+# Counters that workers keep for themselves: what rendering pages of a kind has shown.
+LEARNED = "render.kind."
 # What a person's pausing, resuming or cancelling changes of a crawl.
 MOVED = ("state", "stop", "paused_at_ms", "paused_ms")
 DAY_S = 86_400
@@ -203,10 +205,11 @@ class CounterShard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
-    """All counters of a crawl, read together."""
+    """All counters of a crawl, read together; `learned` are those that say nothing to people."""
 
     shards: tuple[CounterShard, ...]
     total: Counts = field(default_factory=dict)
+    learned: Counts = field(default_factory=dict)
 
     @classmethod
     def of(cls, shards: tuple[CounterShard, ...]) -> Counters:
@@ -214,7 +217,12 @@ class Counters:
         total: Counter[str] = Counter()
         for shard in shards:
             total.update(shard.counts)
-        return cls(shards=shards, total=MappingProxyType(dict(total)))
+        learned = {key: total.pop(key) for key in tuple(total) if key.startswith(LEARNED)}
+        return cls(
+            shards=shards,
+            total=MappingProxyType(dict(total)),
+            learned=MappingProxyType(learned),
+        )
 
     @property
     def claimed(self) -> int:

@@ -15,6 +15,7 @@ from hashlib import blake2b
 from typing import Any, TypeVar, cast
 
 from orbweaver.model.crawl import Crawl, Stop
+from orbweaver.model.crawl_settings import RenderMode, RenderRule
 from orbweaver.model.url_rules import UrlRule
 from orbweaver.model.version import FIELD, check
 
@@ -75,6 +76,10 @@ def _items(raw: Sequence[dict[str, Any]]) -> tuple[Any, ...]:
     return tuple(_read(ItemRule, one) for one in raw)
 
 
+def _render_rules(raw: Sequence[dict[str, Any]]) -> tuple[Any, ...]:
+    return tuple(RenderRule(match=one["match"], mode=RenderMode(one["mode"])) for one in raw)
+
+
 def _fields(raw: Sequence[dict[str, Any]]) -> tuple[Any, ...]:
     from orbweaver.model.item_rules import Field
 
@@ -85,6 +90,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "stop": Stop,
     "rules": _rules,
     "items": _items,
+    "render_rules": _render_rules,
     "fields": _fields,
 }
 

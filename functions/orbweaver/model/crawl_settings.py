@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 # What a setting takes; how that is written depends on where.
 _Plain: TypeAlias = Literal["text", "texts", "number", "switch", "word", "headers", "pii_kinds"]
 _Amount: TypeAlias = Literal["milliseconds", "seconds", "bytes", "nanodollars"]
-ValueKind: TypeAlias = _Plain | _Amount | Literal["host_headers", "url_rules", "item_rules"]
+_Rules: TypeAlias = Literal["url_rules", "item_rules", "render_rules"]
+ValueKind: TypeAlias = _Plain | _Amount | _Rules | Literal["host_headers"]
 # The longest that a run may last.
 WEEK_S = 7 * 86_400
 PRIORITIES = MappingProxyType({"normal": False, "high": True})
@@ -53,6 +54,15 @@ class RenderMode(StrEnum):
     NEVER = "never"
     AUTO = "auto"
     ALWAYS = "always"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenderRule:
+    """Which mode holds for URLs in which `match` is found (`model/render_rules.py`)."""
+
+    match: str
+    # None where a definition that does not fit says none.
+    mode: RenderMode | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +290,10 @@ class CrawlSettings:
         "--render  whose scripts are run, in a browser without a network: of no page (default), of"
         " those that are empty without them, of all; on one machine, with a Chromium",
     )
+    # Of pages by their URL, before the mode.
+    render_rules: tuple[RenderRule, ...] = Setting(
+        (), "render.rules", "render_rules", editable=True
+    ).said()
     webhook: str | None = Setting(None, "notify.webhook", secret=True).said(
         "Who is told when a run has ended; needs a stack with a webhook_secret.",
         example='"https://example.com/hooks/crawled"',

@@ -88,6 +88,9 @@ class PageRecord:
         "true: body, text and links are those that its scripts made; empty: they were not run"
         " (rendering)",
     ] = None
+    render_why: Annotated[
+        str | None, "why its scripts were run, or not; empty: its crawl does not render (rendering)"
+    ] = None
     extracted: tuple[Item, ...] = field(default=(), metadata={"column": False})
 
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 
 LINKS_MAX = 10
 TEXT_BYTES_MAX = 300
@@ -43,6 +44,7 @@ _TAG = re.compile(
     rf"(<(?:[/a-hj-mo-ru-z]{_INSIDE}|{_COMMENT}|{_CONTENT}|[!a-z]{_INSIDE})>?+)".encode(),
     re.IGNORECASE,
 )
+_SCRIPT = re.compile(rb"<script(?=[\t\n\f\r />])[^>]{0,500}+>?+", re.IGNORECASE)
 _NAME = re.compile(rb"</?[a-z][^\t\n\f\r />]{0,100}+", re.IGNORECASE)
 _TYPE = re.compile(rb"""<[^>]*?\stype\s*=\s*["']?([^"'\s>]*)""", re.IGNORECASE)
 _RUN = re.compile(rb"|module|text/(?:babel|jsx)|.*(?:java|ecma)script", re.IGNORECASE)
@@ -101,6 +103,17 @@ def needs_rendering(html: bytes, links: int) -> bool:
     return (mounted or marks.weak) and filled <= BARE_BYTES_MAX and not marks.seen
 
 
+def has_scripts(html: bytes) -> bool:
+    """Whether a page has a script that a browser would run, among its first ones."""
+    tags = islice(_SCRIPT.finditer(html), TAGS_MAX)
+    return any(_RUN.fullmatch(_type_of(tag[0])) is not None for tag in tags)
+
+
+def _type_of(script: bytes) -> bytes:
+    said = _TYPE.match(script[:_LOOK_BYTES])
+    return b"" if said is None else said[1].lower()
+
+
 def _text_bytes(parts: list[bytes]) -> int:
     """Count what stands between tags, without the spaces around it."""
     return sum([len(text.strip()) for text in parts[::2]])
@@ -139,7 +152,6 @@ def _marks_of(parts: list[bytes]) -> _Marks | None:
 
 
 def _take_script(marks: _Marks, script: bytes) -> None:
-    said = _TYPE.match(script)
-    kind = b"" if said is None else said[1].lower()
+    kind = _type_of(script)
     marks.runs = marks.runs or _RUN.fullmatch(kind) is not None
     marks.weak = marks.weak or kind == b"module" or _MARK.search(script) is not None

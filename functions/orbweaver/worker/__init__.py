@@ -12,6 +12,8 @@ below it, and returns to the one that called it; none calls one above.
     response_handling  an answer's outcome; its links, admitted
     sitemap_handling   sitemaps, found and read
     page_rendering     its scripts, run where a crawl wants that
+    rendering_choice   of which pages it does
+    rendering_gain     what scripts added, and what that says of others
     page_reading       the work on its bytes, bounded
     pack_context       a pack at work, and the records of its URLs
     crawl_cache        crawls as they stood a moment ago

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl import Counts, Crawl
 from orbweaver.model.ports import Clock
 
 if TYPE_CHECKING:
@@ -46,6 +46,10 @@ class RecentCrawls:
             if self._reading.get(crawl_id) is done:
                 del self._reading[crawl_id]
         return crawl
+
+    async def learned(self, crawl: Crawl) -> Counts:
+        """Read what the crawl's workers have learned, as far as they have committed it."""
+        return (await self._crawls.counters(crawl)).learned
 
     def _fresh(self, crawl_id: str) -> Crawl | None:
         read_ms, crawl = self._read.get(crawl_id, (-CRAWL_FRESH_MS, None))

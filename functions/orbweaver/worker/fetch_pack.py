@@ -149,7 +149,7 @@ class PackFetcher:
             # On machines with a browser alone: it is not for every cold start to import.
             from orbweaver.worker.page_rendering import PageRendering
 
-            given = (fetcher, hosts, self._robots, self._health, clock, settings)
+            given = (fetcher, hosts, self._robots, self._health, clock, settings, crawls)
             rendering = PageRendering(renderer, *given)
         self._handler = ResponseHandler(
             health=self._health,

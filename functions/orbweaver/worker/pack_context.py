@@ -19,6 +19,7 @@ from orbweaver.model.http_headers import one_line
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import DESCRIPTION_CHARS_MAX, HEADER_CHARS_MAX, PageRecord
 from orbweaver.model.redacted_names import NO_ORIGINS
+from orbweaver.model.render_rules import RenderWhy
 from orbweaver.model.target import Target
 
 if TYPE_CHECKING:
@@ -73,10 +74,11 @@ def page_record(
     answer: Response | Failure | None = None,
     page: Page | None = None,
     cut: Cuts = (),
+    render_why: RenderWhy | None = None,
 ) -> PageRecord:
     """Put together what is known of a URL that has ended; `at_ms` is when it was asked for.
 
-    `cut` is what was left out when its page was read.
+    `cut` is what was left out when its page was read, `render_why` why that was rendered, or not.
     """
     response = answer if isinstance(answer, Response) else None
     cuts = joined(cut, _cuts_of(end, response))
@@ -110,6 +112,7 @@ def page_record(
         cut=written(cuts),
         needs_rendering=True if empty else None,
         rendered=True if response is not None and response.rendered else None,
+        render_why=None if render_why is None else str(render_why),
     )
 
 

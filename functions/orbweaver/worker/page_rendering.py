@@ -13,13 +13,14 @@ import asyncio
 import html
 import logging
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 
 from orbweaver.budget.reservation import Room
 from orbweaver.fetching import response_verdict as answers
+from orbweaver.frontier.admission import in_scope
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_rules import delay_ms
-from orbweaver.model.crawl_settings import RenderMode
 from orbweaver.model.http_exchange import Request, Response, received_of
 from orbweaver.model.ports import Clock, Fetcher
 from orbweaver.model.redacted_names import named_for
@@ -27,6 +28,7 @@ from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target
 from orbweaver.model.url import canonicalize, host_of
 from orbweaver.model.user_agent import identity_of
+from orbweaver.parsing.client_rendering import has_scripts
 from orbweaver.parsing.page import Page
 from orbweaver.parsing.sniffing import ANY_TYPE
 from orbweaver.politeness.host_health import HostHealth
@@ -43,8 +45,12 @@ from orbweaver.rendering.task import (
     ResourceRefused,
     ResourceRequest,
 )
+from orbweaver.worker.crawl_cache import RecentCrawls
 from orbweaver.worker.ending import to_its_end
 from orbweaver.worker.pack_context import PackContext
+from orbweaver.worker.page_reading import PageReading
+from orbweaver.worker.rendering_choice import RenderChoice, RenderingChooser
+from orbweaver.worker.rendering_gain import PageContent, gain_of, text_chars
 
 _log = logging.getLogger(__name__)
 # How long a request may wait for its slot: a page is cut before that.
@@ -66,8 +72,10 @@ class PageRendering:
         health: HostHealth,
         clock: Clock,
         settings: Settings,
+        crawls: RecentCrawls,
     ) -> None:
         self._renderer = renderer
+        self._chooser = RenderingChooser(crawls, clock)
         self.fetcher = fetcher
         self.hosts = hosts
         self.robots = robots
@@ -75,12 +83,23 @@ class PageRendering:
         self.clock = clock
         self.settings = settings
 
-    @staticmethod
-    def wants(crawl: Crawl, page: Page | None) -> bool:
-        """Whether a crawl wants the scripts of a page to be run."""
-        if page is None or page.refresh is not None or crawl.render is RenderMode.NEVER:
-            return False
-        return crawl.render is RenderMode.ALWAYS or page.needs_rendering
+    def chosen(
+        self, crawl: Crawl, target: Target, page: Page, answer: Response
+    ) -> AbstractAsyncContextManager[RenderChoice]:
+        """Choose whether a page is rendered; what it shows is to be learned within."""
+        marked = page.needs_rendering
+        scripts = marked or has_scripts(answer.body or b"")
+        return self._chooser.chosen(crawl, target.url, marked=marked, scripts=scripts)
+
+    def has_gained(
+        self,
+        context: PackContext,
+        target: Target,
+        fetched: tuple[Response, PageReading],
+        rendered: tuple[Response, PageReading],
+    ) -> bool:
+        """Whether a page has more by its scripts than without them."""
+        return gain_of(*(_content_of(context, target, *one) for one in (fetched, rendered)))
 
     async def render(
         self, context: PackContext, target: Target, answer: Response
@@ -102,6 +121,23 @@ class PageRendering:
             _log.warning("page.not_rendered", extra=told)
             return answer, {**counts, f"render.failed.{result.reason}": 1}
         return _as_answer(answer, result, target.url), counts
+
+
+def _content_of(
+    context: PackContext, target: Target, answer: Response, reading: PageReading
+) -> PageContent:
+    page = reading.page
+    found = () if page is None else page.links
+    links = frozenset(
+        link for link in found if in_scope(context.crawl, link, target.url, target.root)
+    )
+    return PageContent(
+        text_chars=text_chars(answer.body or b"", answer.headers.get("content-type")),
+        links=links,
+        unknown=links - context.seen(links),
+        items=sum(one.valid for one in reading.items or ()),
+        leaves=page is not None and page.refresh is not None,
+    )
 
 
 def _resource_of(answer: Response) -> ResourceAnswer:

@@ -20,6 +20,7 @@ from orbweaver.fetching.conditional_get import condition_of, still
 from orbweaver.fetching.response_verdict import Retry, Verdict
 from orbweaver.frontier.admission import LIFTABLE, admit_link, admit_redirect, in_scope, led, widens
 from orbweaver.frontier.body_file import Kept
+from orbweaver.frontier.journal import NOTHING
 from orbweaver.frontier.pack_result import FoundLinks, PageResult, Returning
 from orbweaver.frontier.stored_content import redacted
 from orbweaver.model.backoff import backoff_s
@@ -28,6 +29,7 @@ from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.page_record import PageRecord, with_items
 from orbweaver.model.ports import Clock
+from orbweaver.model.render_rules import RenderWhy, renders
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target, TargetKind, next_attempt
 from orbweaver.model.url import canonicalize, host_of
@@ -55,12 +57,13 @@ READER_BUSY_S = 5.0
 
 
 class _Given(NamedTuple):
-    """An answer, the verdict on it, what was read of it, and counts for the crawl."""
+    """An answer, the verdict on it, what was read of it, counts for the crawl; why it is so."""
 
     answer: Response
     verdict: Verdict
     reading: PageReading | None
-    counts: Mapping[str, int]
+    counts: Mapping[str, int] = NOTHING
+    why: RenderWhy | None = None
 
 
 class ResponseHandler:
@@ -111,15 +114,15 @@ class ResponseHandler:
             # First of all, and to its end: the others are to know it also when this worker ends.
             await to_its_end(self._health.rebuffed(host, verdict.retry_after_s, at_ms))
         reading: PageReading | None = None
-        counts: Mapping[str, int] = {}
+        counts, why = NOTHING, None
         if isinstance(answer, Response) and _is_to_be_read(verdict, target):
             read = await self._make_reading(context, target, verdict, answer, at_ms)
             if isinstance(read, ReaderBusy):
                 await self._note(host, answer, verdict, turn)
                 return PageResult(end=Returning(target=target, delay_s=READER_BUSY_S))
-            given = _Given(answer, *_as_read(verdict, answer, read), counts)
+            given = _Given(answer, *_as_read(verdict, answer, read))
             given = await self._as_rendered(context, target, given, at_ms)
-            answer, verdict, reading, counts = given
+            answer, verdict, reading, counts, why = given
         await self._note(host, answer, verdict, turn)
         if isinstance(verdict, answers.Retry):
             ended = answers.exhausted(verdict, target.attempt)
@@ -138,29 +141,55 @@ class ResponseHandler:
                 end, found = verdict, ()
             case _:
                 assert_never(verdict)
-        record, kept = _recorded(context, target, end, answer, reading, at_ms)
+        record, kept = _recorded(context, target, end, answer, reading, at_ms, why)
         return replace(context.ended(target, record, kept, found), counts=counts)
 
     async def _as_rendered(
         self, context: PackContext, target: Target, given: _Given, at_ms: int
     ) -> _Given:
-        """Have the scripts of a page run where its crawl wants that, and read what they made."""
-        answer, verdict, reading, _ = given
+        """Have the scripts of a page run where that is chosen; keep what they made if it is more.
+
+        What marks nominate is kept as rendered in any case, as there was nothing before.
+        """
+        rendering, reading = self._rendering, given.reading
         page = None if reading is None else reading.page
-        if self._rendering is None or not isinstance(verdict, answers.Read):
+        if rendering is None or reading is None or page is None or page.refresh is not None:
             return given
-        if not self._rendering.wants(context.crawl, page):
+        if not isinstance(given.verdict, answers.Read) or not renders(context.crawl):
             return given
-        answer, counts = await self._rendering.render(context, target, answer)
-        given = given._replace(counts=counts)
+        async with rendering.chosen(context.crawl, target, page, given.answer) as choice:
+            if not choice.render:
+                return given._replace(why=choice.why)
+            answer, counts = await rendering.render(context, target, given.answer)
+            made = await self._read_again(context, target, given.verdict, answer, at_ms)
+            if made is None or made.reading is None:
+                return given._replace(counts={**counts, **choice.fail()}, why=RenderWhy.FAILED)
+            gained = True
+            if choice.compared:
+                both = ((given.answer, reading), (made.answer, made.reading))
+                gained = rendering.has_gained(context, target, *both)
+                counts = {**counts, "render.compared": 1, **choice.learn(gained=gained)}
+            kept = made if gained or choice.marked else given
+            return kept._replace(
+                counts=counts, why=choice.why if kept is made else RenderWhy.NO_GAIN
+            )
+
+    async def _read_again(
+        self,
+        context: PackContext,
+        target: Target,
+        verdict: answers.Read,
+        answer: Response,
+        at_ms: int,
+    ) -> _Given | None:
+        """Read what scripts made of a page; None where they were not run, or it cannot be read."""
         if not answer.rendered:
-            return given
+            return None
         verdict = replace(verdict, body=answer.body or b"")
         read = await self._make_reading(context, target, verdict, answer, at_ms)
-        # What cannot be read stays as it was fetched.
         if not isinstance(read, PageReading):
-            return given
-        return _Given(answer, answers.unless_kept_out(verdict, answer, _links(read)), read, counts)
+            return None
+        return _Given(answer, answers.unless_kept_out(verdict, answer, _links(read)), read)
 
     async def _make_reading(
         self, context: PackContext, target: Target, verdict: Verdict, answer: Response, at_ms: int
@@ -306,14 +335,17 @@ def _recorded(
     answer: Response | Failure,
     reading: PageReading | None,
     at_ms: int,
+    why: RenderWhy | None,
 ) -> tuple[PageRecord, Kept | None]:
     """Make the record of a URL that ended, and what is stored of its page."""
     if end.outcome in (Outcome.SKIPPED, Outcome.FAILED):
         # What was looked at may not be the whole, and is nothing of the site's.
-        answer, reading = answers.bare(answer), None
+        answer, reading, why = answers.bare(answer), None, None
     crawl, before = context.crawl, context.before.get(target.url)
     page, cut = (None, ()) if reading is None else (reading.page, reading.cut)
-    record = page_record(crawl.id, target, end, at_ms, answer=answer, page=page, cut=cut)
+    record = page_record(
+        crawl.id, target, end, at_ms, answer=answer, page=page, cut=cut, render_why=why
+    )
     if crawl.redacted:
         record = redacted(record, crawl.redacted)
     kept: Kept | None = None

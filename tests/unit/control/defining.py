@@ -39,7 +39,7 @@ DOCUMENT: dict[str, Any] = {
         "text": True,
         "redact": ["email", "phone"],
     },
-    "render": {"mode": "auto"},
+    "render": {"mode": "auto", "rules": [{"match": "/c", "mode": "always"}]},
     "schedule": {"cron": "0 3 * * ? *", "timezone": "Europe/Berlin", "overlap": "allow"},
     "notify": {"webhook": f"{SEED}hook"},
     "rules": [

@@ -20,7 +20,14 @@ from orbweaver.control.spec_checks import crawl_of
 from orbweaver.extraction.extract import Field, ItemRule
 from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import DAY_S
-from orbweaver.model.crawl_settings import WEEK_S, Bodies, CrawlSettings, RenderMode, Scope
+from orbweaver.model.crawl_settings import (
+    WEEK_S,
+    Bodies,
+    CrawlSettings,
+    RenderMode,
+    RenderRule,
+    Scope,
+)
 from orbweaver.model.url_rules import UrlRule
 from tests.unit.control.defining import DOCUMENT, SEED, problems
 
@@ -58,6 +65,7 @@ PLAN = CrawlSpec(
     texts=True,
     redacted=("email", "phone"),
     render=RenderMode.AUTO,
+    render_rules=(RenderRule(match="/c", mode=RenderMode.ALWAYS),),
     cron="0 3 * * ? *",
     timezone="Europe/Berlin",
     overlap=Overlap.ALLOW,

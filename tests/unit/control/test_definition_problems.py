@@ -181,6 +181,35 @@ def test_rules_that_do_not_fit_are_named(rules: object, path: str, said: str) ->
     assert said in found[path]
 
 
+SHOP = {"match": "/a", "mode": "auto"}
+
+
+@pytest.mark.parametrize(
+    ("rules", "path", "said"),
+    [
+        (SHOP, "render.rules", "a table does not fit: write [[render.rules]] above each of them"),
+        ([SHOP] * 51, "render.rules", "51 rules are too many: give at most 50"),
+        ([SHOP, 5], "render.rules[1]", "5 does not fit: give a table like { match = '/shop/'"),
+        ([{"mode": "auto"}], "render.rules[0].match", "there is none: give a pattern of URLs"),
+        ([{"match": "/a"}], "render.rules[0].mode", 'there is none: give "never", "auto" or'),
+        ([{**SHOP, "match": "("}], "render.rules[0].match", "is not a regular expression: missing"),
+        ([SHOP, {**SHOP, "match": ""}], "render.rules[1].match", "'' is found in every URL"),
+        ([{**SHOP, "mode": "alwys"}], "render.rules[0].mode", "did you mean always?"),
+        (
+            [{**SHOP, "modes": 1}],
+            "render.rules[0].modes",
+            "there is no such key: did you mean mode?",
+        ),
+        ([{**SHOP, "match": "a" * 900}] * 28, "render.rules", "25,200 characters are too many"),
+    ],
+)
+def test_rules_of_rendering_that_do_not_fit_are_named(rules: object, path: str, said: str) -> None:
+    """As any rule: by its place, the key in it, the value and the fix."""
+    found = problems({"seeds": [SEED], "render": {"rules": rules}})
+    assert list(found) == [path]
+    assert said in found[path]
+
+
 def test_all_problems_of_rules_are_found_at_once() -> None:
     """What cannot be read and what does not fit, each under its own place."""
     rules = [{"depth": "x"}, {"match": "(", "delay": -1, "x": 1}, 5, {"match": "/a", "depth": -1}]

@@ -193,7 +193,7 @@ async def test_requests_of_pages_go_by_robots_txt() -> None:
 async def test_refusals_are_counted() -> None:
     """By their reasons, as the browser counts them."""
     counts = RenderCounts(asked=2, cached=1, refused={"robots": 1, "method": 3})
-    journal = await rendered(Browser(result=Rendered(html=MADE, counts=counts)))
+    journal = await rendered(Browser(result=Rendered(html=MADE, counts=counts)), ALWAYS)
     found = {key: count for key, count in journal.counts.items() if key.startswith("render.")}
     assert found == {
         "render.asked": 2,

@@ -35,9 +35,10 @@ from orbweaver.diagnostics.rule_texts import kept_words, never_asked, rule_words
 from orbweaver.model.address_policy import THIS_MACHINE, parse_allowed
 from orbweaver.model.amounts import dollars_text, size_text
 from orbweaver.model.crawl import Crawl
-from orbweaver.model.crawl_settings import Scope
+from orbweaver.model.crawl_settings import RenderMode, Scope
 from orbweaver.model.item_rules import ItemRule, ValueKind, ValueSource, columns_of
 from orbweaver.model.redacted_names import local_of, origins_of
+from orbweaver.model.render_rules import renders
 from orbweaver.model.url import canonicalize
 from orbweaver.model.user_agent import OPEN_HEADERS
 from orbweaver.politeness.host_schedule import spacing_ms
@@ -217,6 +218,7 @@ def explained(crawl: Crawl, plan: CrawlSpec) -> Iterator[tuple[str, str]]:
         yield "follows", f"never a URL in which one is found of {_some(crawl.exclude)}"
     for place, rule in enumerate(crawl.rules):
         yield "rules", f"[{place}] where {text.cut(rule.match, 200)} is found: {rule_words(rule)}"
+    yield from _renders(crawl)
     yield from item_rules(crawl)
     yield from _manners(crawl)
     skipped = f"what a run of this name has seen within {text.span(crawl.window_s)}"
@@ -226,7 +228,8 @@ def explained(crawl: Crawl, plan: CrawlSpec) -> Iterator[tuple[str, str]]:
     yield "ends", f"at {crawl.pages_max:,} URLs at most ({most})"
     yield from _budgets(crawl)
     yield from (("keeps", words) for words in kept_words(crawl))
-    yield "never", "renders pages, or takes links of anything but HTML and sitemaps"
+    renders_none = "" if renders(crawl) else "renders pages, or "
+    yield "never", f"{renders_none}takes links of anything but HTML and sitemaps"
     yield "never", "asks addresses that are not public, but servers of this machine in the seeds"
     if never:
         yield "never", f"asks {_some(never)}"
@@ -235,6 +238,18 @@ def explained(crawl: Crawl, plan: CrawlSpec) -> Iterator[tuple[str, str]]:
     if crawl.canonical_only:
         yield "never", "records pages that name another one as canonical"
     yield from _afterwards(crawl, plan)
+
+
+def _renders(crawl: Crawl) -> Iterator[tuple[str, str]]:
+    for place, rule in enumerate(crawl.render_rules):
+        yield "renders", f"[{place}] {rule.mode} where {text.cut(rule.match, 200)} is found"
+    if renders(crawl):
+        whose = {
+            RenderMode.NEVER: "no page beside",
+            RenderMode.AUTO: "pages whose scripts add to them, on one machine with a Chromium",
+            RenderMode.ALWAYS: "every page, on one machine with a Chromium",
+        }
+        yield "renders", whose[crawl.render]
 
 
 def _begins(crawl: Crawl, plan: CrawlSpec, own: tuple[str, ...]) -> Iterator[tuple[str, str]]:

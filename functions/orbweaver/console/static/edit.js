@@ -4,7 +4,7 @@ import { ask, usePoll, Warning, Loading } from "/lib.js";
 import { valueText, Act, Dialog } from "/parts.js";
 
 // Lists of tables, which a line cannot hold.
-const TABLES = ["rules", "items"];
+const TABLES = ["rules", "items", "render.rules"];
 
 /** Read a field back as what it was written from. @param {string} text @param {any} was */
 function valueOf(text, was) {

@@ -1,0 +1,98 @@
+"""Rules of rendering: of which pages a crawl has the scripts run, by their URLs; and why.
+
+The first rule decides whose pattern is found in the canonical URL (`model/url_patterns.py`); what
+none is found in goes by the crawl's own mode. Like the mode, rules may change while a crawl runs:
+they hold for what is fetched from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+from orbweaver.model.crawl_settings import CrawlSettings, RenderMode, RenderRule
+from orbweaver.model.url_kind import ANY, NUMBER, Shape, shape_of
+from orbweaver.model.url_patterns import places, problem_of_match, problems_together
+
+RULES_MAX = 50
+
+
+class RenderWhy(StrEnum):
+    """Why a page was rendered, or not, in a crawl that renders."""
+
+    ALWAYS = "always"
+    NEVER = "never"
+    MARKED = "marked"
+    FIRST = "first"
+    KIND = "kind"
+    SAMPLED = "sampled"
+    NO_GAIN = "no_gain"
+    NO_SCRIPTS = "no_scripts"
+    KIND_GAINS_NOTHING = "kind_gains_nothing"
+    FAILED = "failed"
+
+
+MEANS = {
+    RenderWhy.ALWAYS: "its scripts were run, as the mode of rendering is always",
+    RenderWhy.NEVER: "its scripts were not run: a rule of rendering says never",
+    RenderWhy.MARKED: "its scripts were run: it is empty without them",
+    RenderWhy.FIRST: "its scripts were run, as it is the first of its kind, and added to it",
+    RenderWhy.KIND: "its scripts were run: they add to pages of its kind",
+    RenderWhy.SAMPLED: "its scripts were run, as a sample of its kind, and added to it",
+    RenderWhy.NO_GAIN: "its scripts were run, and added nothing: it stands as it was fetched",
+    RenderWhy.NO_SCRIPTS: "it has no scripts to run",
+    RenderWhy.KIND_GAINS_NOTHING: "its scripts were not run: they add nothing to pages of its kind",
+    RenderWhy.FAILED: "its scripts could not be run: it stands as it was fetched",
+}
+
+# Those that are about the kind of a page.
+OF_KIND = frozenset(
+    {RenderWhy.FIRST, RenderWhy.KIND, RenderWhy.SAMPLED, RenderWhy.KIND_GAINS_NOTHING}
+)
+_NAME_PLACE = 6
+
+
+def learned_kind(url: str) -> Shape:
+    """Return the kind of a page: the shape of its URL, with its name left open where it varies."""
+    shape = shape_of(url)
+    name, extension = shape[_NAME_PLACE], shape[_NAME_PLACE - 1]
+    if not name or extension or NUMBER in name or name.endswith(ANY):
+        return shape
+    return (*shape[:_NAME_PLACE], ANY, *shape[_NAME_PLACE + 1 :])
+
+
+def deciding(crawl: CrawlSettings, url: str) -> int | None:
+    """Say which rule decides on a URL, by its place; None: the crawl's own mode does."""
+    if not crawl.render_rules:
+        return None
+    return next(iter(places(tuple([rule.match for rule in crawl.render_rules]), url)), None)
+
+
+def mode_of(crawl: CrawlSettings, url: str) -> RenderMode:
+    """Say which mode of rendering holds for a URL."""
+    place = deciding(crawl, url)
+    return crawl.render if place is None else crawl.render_rules[place].mode or crawl.render
+
+
+def renders(crawl: CrawlSettings) -> bool:
+    """Whether a crawl has any pages rendered."""
+    modes = {crawl.render, *(rule.mode for rule in crawl.render_rules)}
+    return bool(modes & {RenderMode.AUTO, RenderMode.ALWAYS})
+
+
+def problems_of(rules: tuple[RenderRule, ...]) -> Iterator[tuple[str, str]]:
+    """Find all that does not fit in the rules of a crawl: path of the key, and words."""
+    if len(rules) > RULES_MAX:
+        yield "render.rules", f"{len(rules):,} rules are too many: at most {RULES_MAX}"
+        return
+    whole = True
+    for place, rule in enumerate(rules):
+        path = f"render.rules[{place}]"
+        words = problem_of_match(rule.match)
+        if words is not None:
+            yield f"{path}.match", words
+        whole = whole and words is None
+        if rule.mode is None:
+            yield f"{path}.mode", 'there is none: give "never", "auto" or "always"'
+    for error in problems_together(tuple([rule.match for rule in rules])) if whole else ():
+        yield "render.rules", str(error)

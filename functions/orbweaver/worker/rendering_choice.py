@@ -1,0 +1,142 @@
+"""Which pages of a crawl are rendered: by its rules, by marks, by what their kind has gained.
+
+As long as it is not known whether a kind gains, one page of it at a time is rendered, and the
+others that have been fetched wait for what it shows. Otherwise a pack would be through before the
+first of its pages has been compared. What other workers have learned is read with the crawl's
+counters, at most once in `FRESH_MS`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl_settings import RenderMode
+from orbweaver.model.errors import PortError
+from orbweaver.model.ports import Clock
+from orbweaver.model.render_rules import RenderWhy, deciding, mode_of
+from orbweaver.worker.rendering_gain import KindsLearned, is_sample
+
+if TYPE_CHECKING:
+    from orbweaver.worker.crawl_cache import RecentCrawls
+
+_log = logging.getLogger(__name__)
+FRESH_MS = 15_000
+# Of a container that works for many; one that is met again is read again.
+CRAWLS_MAX = 64
+
+
+@dataclass(slots=True)
+class _CrawlKinds:
+    """What is known of a crawl's kinds, and when that was read."""
+
+    learned: KindsLearned = field(default_factory=KindsLearned)
+    read_ms: int = -FRESH_MS
+    # Kinds of which a page could not be rendered: the others do not wait for such.
+    failed: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenderChoice:
+    """Whether a page is rendered, and why; of what is to be compared, what is known of its kind."""
+
+    render: bool
+    why: RenderWhy | None = None
+    kind: str = ""
+    marked: bool = False
+    kinds: _CrawlKinds | None = None
+
+    @property
+    def compared(self) -> bool:
+        """Whether the page is compared with what was fetched."""
+        return self.kinds is not None
+
+    def learn(self, *, gained: bool) -> Mapping[str, int]:
+        """Note whether the page has gained; what is to be counted."""
+        if self.kinds is None:
+            return {}
+        return self.kinds.learned.learn(self.kind, marked=self.marked, gained=gained)
+
+    def fail(self) -> Mapping[str, int]:
+        """Note that the page could not be rendered: where marks nominate it, that says nothing."""
+        if self.kinds is None:
+            return {}
+        self.kinds.failed.add(self.kind)
+        return {} if self.marked else self.learn(gained=False)
+
+
+class RenderingChooser:
+    """Chooses the pages that are rendered; one a container."""
+
+    def __init__(self, crawls: RecentCrawls, clock: Clock) -> None:
+        self._crawls = crawls
+        self._clock = clock
+        self._known: OrderedDict[str, _CrawlKinds] = OrderedDict()
+        # As long as a page is compared, or waits for that.
+        self._comparing: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def chosen(
+        self, crawl: Crawl, url: str, *, marked: bool, scripts: bool
+    ) -> AsyncIterator[RenderChoice]:
+        """Choose whether a page is rendered; what it shows is to be learned within."""
+        match mode_of(crawl, url):
+            case RenderMode.ALWAYS:
+                yield RenderChoice(render=True, why=RenderWhy.ALWAYS)
+            case RenderMode.NEVER:
+                ruled = deciding(crawl, url) is not None
+                yield RenderChoice(render=False, why=RenderWhy.NEVER if ruled else None)
+            case _ if not (marked or scripts):
+                yield RenderChoice(render=False, why=RenderWhy.NO_SCRIPTS)
+            case _:
+                async with AsyncExitStack() as held:
+                    yield await self._by_kind(held, crawl, url, marked=marked)
+
+    async def _by_kind(
+        self, held: AsyncExitStack, crawl: Crawl, url: str, *, marked: bool
+    ) -> RenderChoice:
+        kinds = await self._kinds(crawl)
+        kind = kinds.learned.key(url, marked=marked)
+        if self._is_open(kinds, kind, marked=marked):
+            lock = self._comparing.setdefault((crawl.id, kind), asyncio.Lock())
+            await held.enter_async_context(lock)
+            if not self._is_open(kinds, kind, marked=marked):
+                await held.aclose()
+        why = RenderWhy.MARKED if marked else RenderWhy.KIND
+        credit = kinds.learned.credit(kind, marked=marked)
+        if not credit and not is_sample(url):
+            return RenderChoice(render=False, why=RenderWhy.KIND_GAINS_NOTHING)
+        if not credit:
+            why = RenderWhy.SAMPLED
+        elif not marked and not kinds.learned.has_gained(kind):
+            why = RenderWhy.FIRST
+        return RenderChoice(render=True, why=why, kind=kind, marked=marked, kinds=kinds)
+
+    @staticmethod
+    def _is_open(kinds: _CrawlKinds, kind: str, *, marked: bool) -> bool:
+        """Whether a kind has credit that none of its pages has brought."""
+        if kind in kinds.failed or kinds.learned.has_gained(kind):
+            return False
+        return kinds.learned.credit(kind, marked=marked) > 0
+
+    async def _kinds(self, crawl: Crawl) -> _CrawlKinds:
+        kinds = self._known.setdefault(crawl.id, _CrawlKinds())
+        self._known.move_to_end(crawl.id)
+        if len(self._known) > CRAWLS_MAX:
+            self._known.popitem(last=False)
+        now_ms = self._clock.now_ms()
+        if not 0 <= now_ms - kinds.read_ms < FRESH_MS:
+            kinds.read_ms = now_ms
+            try:
+                kinds.learned.take(await self._crawls.learned(crawl))
+            except PortError as error:
+                told = {"crawl": crawl.id, "error": str(error)}
+                _log.warning("rendering.kinds_not_read", extra=told)
+        return kinds

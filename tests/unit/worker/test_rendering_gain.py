@@ -1,0 +1,143 @@
+"""The gain of rendering: what counts as one, and the credit of kinds over workers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orbweaver.model.crawl import LEARNED, Counters, CounterShard
+from orbweaver.worker.rendering_gain import (
+    CREDIT_MAX,
+    FIRST,
+    KINDS_MAX,
+    MARKED_FIRST,
+    SAMPLE,
+    KindsLearned,
+    PageContent,
+    gain_of,
+    is_sample,
+    text_chars,
+)
+
+SITE = "https://example.com"
+SOME = frozenset(f"{SITE}/{place}" for place in range(20))
+FETCHED = PageContent(text_chars=1_000, links=SOME, unknown=SOME, items=1)
+
+
+def more(number: int) -> frozenset[str]:
+    """Make links beside those that were fetched."""
+    return SOME | {f"{SITE}/more/{place}" for place in range(number)}
+
+
+@pytest.mark.parametrize(
+    ("rendered", "gained"),
+    [
+        (FETCHED, False),
+        (replace(FETCHED, leaves=True), True),
+        (replace(FETCHED, items=2), True),
+        (replace(FETCHED, items=0, text_chars=0, links=frozenset(), unknown=frozenset()), False),
+        (replace(FETCHED, links=more(1), unknown=more(1)), True),
+        (replace(FETCHED, links=more(4)), False),
+        (replace(FETCHED, links=more(5)), True),
+        (replace(FETCHED, text_chars=1_199), False),
+        (replace(FETCHED, text_chars=1_200), True),
+    ],
+)
+def test_a_gain_is_what_was_not_there(rendered: PageContent, *, gained: bool) -> None:
+    """Links that are new to the crawl, or many; a fifth more text; an item; or another place."""
+    assert gain_of(FETCHED, rendered) is gained
+
+
+def test_a_few_words_are_no_gain() -> None:
+    """Though they are all of the text."""
+    empty = PageContent(text_chars=0, links=frozenset(), unknown=frozenset())
+    assert not gain_of(empty, replace(empty, text_chars=39))
+    assert gain_of(empty, replace(empty, text_chars=40))
+
+
+def test_text_is_what_readers_see() -> None:
+    """In the charset of the page, without scripts."""
+    body = "<title>x</title><p>caf\xe9<script>let a = 1;</script>".encode("latin-1")
+    assert text_chars(body, "text/html; charset=latin-1") == len("café")
+
+
+@pytest.mark.parametrize(("marked", "first"), [(True, MARKED_FIRST), (False, FIRST)])
+def test_credit_is_spent_and_brought(*, marked: bool, first: int) -> None:
+    """A kind without gain has none in the end; one gain brings some, many no more than there is."""
+    kinds = KindsLearned()
+    kind = kinds.key(f"{SITE}/a/1", marked=marked)
+    assert kinds.credit(kind, marked=marked) == first
+    for left in range(first - 1, -1, -1):
+        assert kinds.learn(kind, marked=marked, gained=False)
+        assert kinds.credit(kind, marked=marked) == left
+    assert kinds.learn(kind, marked=marked, gained=False) == {}
+    assert not kinds.has_gained(kind)
+    for left in (2, 4, 6, 6):
+        kinds.learn(kind, marked=marked, gained=True)
+        assert kinds.credit(kind, marked=marked) == left
+    assert kinds.has_gained(kind)
+
+
+def test_kinds_are_told_apart_by_marks_and_shape() -> None:
+    """And by host; further ones share one, whatever they are."""
+    kinds = KindsLearned()
+    urls = [f"{SITE}/a/1", f"{SITE}/b/1", "https://example.org/a/1"]
+    names = {kinds.key(url, marked=marked) for url in urls for marked in (True, False)}
+    assert len(names) == 6
+    assert kinds.key(f"{SITE}/a/2", marked=True) == kinds.key(urls[0], marked=True)
+    for place in range(3 * KINDS_MAX):
+        kind = kinds.key(f"{SITE}/{place // 26:c}{place % 26:c}".translate(_WORDS), marked=False)
+        kinds.learn(kind, marked=False, gained=True)
+    found = {
+        kinds.key(f"{SITE}/{'x' * place}/folder/1", marked=False)
+        for place in range(1, 3 * KINDS_MAX)
+    }
+    assert len(found) <= KINDS_MAX + 1
+
+
+_WORDS = {place: f"/w{place}x/" for place in range(26)}
+
+
+@given(
+    pages=st.lists(st.tuples(st.integers(0, 2), st.booleans(), st.booleans()), max_size=60),
+)
+def test_workers_agree_on_credit(pages: list[tuple[int, bool, bool]]) -> None:
+    """Each commits what it counts and reads it now and then; once all has been read, it is one.
+
+    Credit stays within its bounds, and the counters of the crawl say nothing of it to people.
+    """
+    workers = [KindsLearned() for _ in range(3)]
+    committed: Counter[str] = Counter()
+    kind = workers[0].key(f"{SITE}/a/1", marked=True)
+    for number, gained, reads in pages:
+        worker = workers[number]
+        committed.update(worker.learn(kind, marked=True, gained=gained))
+        if reads:
+            worker.take(_learned(committed))
+        assert 0 <= worker.credit(kind, marked=True) <= CREDIT_MAX
+    for worker in workers:
+        worker.take(_learned(committed))
+    assert len({worker.credit(kind, marked=True) for worker in workers}) == 1
+    for gained, credit in ((True, CREDIT_MAX), (False, 0)):
+        for _ in range(CREDIT_MAX):
+            workers[0].learn(kind, marked=True, gained=gained)
+        assert workers[0].credit(kind, marked=True) == credit
+
+
+def _learned(committed: Counter[str]) -> dict[str, int]:
+    shards = (CounterShard(counts={"claimed": 3, **committed}),)
+    counters = Counters.of(shards)
+    assert counters.total == {"claimed": 3}
+    assert all(key.startswith(LEARNED) for key in counters.learned)
+    return dict(counters.learned)
+
+
+def test_a_sample_is_one_in_forty() -> None:
+    """By the URL alone, whatever its shape."""
+    for shape in ("/books/{}", "/{}/a", "/?id={}"):
+        taken = sum(is_sample(SITE + shape.format(place)) for place in range(8_000))
+        assert 0.8 * 8_000 / SAMPLE <= taken <= 1.2 * 8_000 / SAMPLE
