@@ -10,11 +10,11 @@ from typing import Any
 from orbweaver.cli import crawl_summary, text
 from orbweaver.cli.exit_codes import FAILED, INTERRUPTED, OK
 from orbweaver.cli.export_files import Written
-from orbweaver.cli.live import status
 from orbweaver.cli.live.display import Display, JsonDisplay
-from orbweaver.cli.live.status import View
 from orbweaver.cli.option_types import Threshold
 from orbweaver.cli.session import Session, Stalled, Surroundings
+from orbweaver.control.progress import status
+from orbweaver.control.progress.status import View
 from orbweaver.frontier.retrying import closing
 from orbweaver.model.outcome import Outcome
 from orbweaver.model.page_record import PageRecord

@@ -7,9 +7,9 @@ from typing import Any
 
 from orbweaver.cli import text
 from orbweaver.cli.export_files import Written
-from orbweaver.cli.live import status as progress
 from orbweaver.cli.live.lines import STOPS, cost, counted, items, left_out, reasons
-from orbweaver.cli.live.status import View
+from orbweaver.control.progress import status as progress
+from orbweaver.control.progress.status import View
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import RenderMode
 from orbweaver.model.cuts import COUNTER, PAGES

@@ -20,8 +20,8 @@ from prometheus_client.core import (
 
 from orbweaver.budget.billing_units import units_of
 from orbweaver.budget.prices import charged, dollars
-from orbweaver.cli.stack import Depths
 from orbweaver.control.crawl_control import Status
+from orbweaver.frontier.queues import Depths
 from orbweaver.model.crawl import Counts, State
 from orbweaver.model.cuts import COUNTER
 from orbweaver.model.outcome import Outcome

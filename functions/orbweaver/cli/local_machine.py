@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.cli.stack import (
     ENDPOINT,
     LOCAL_CONTEXT,
-    Depths,
     StackUnreachable,
     StandingStack,
     up_again,
 )
+from orbweaver.frontier.queues import Depths
 from orbweaver.model.settings import Settings
 
 if TYPE_CHECKING:

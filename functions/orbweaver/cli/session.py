@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING, Protocol, TextIO
 
 from orbweaver.app.wiring import control_of
 from orbweaver.cli.live.display import Display, JsonDisplay, Lines, Panel
-from orbweaver.cli.live.status import ProgressMeter, StatusReading, View, stalled
 from orbweaver.cli.stack import (
     ENDPOINT,
     WORKER,
-    Depths,
     Machine,
     StackUnreachable,
     environment_of,
@@ -28,7 +26,9 @@ from orbweaver.cli.stack import (
 from orbweaver.cli.store import StorePlace, opened_store, store_of
 from orbweaver.cli.text import clean_lines, visible
 from orbweaver.control.crawl_control import Control
-from orbweaver.diagnostics.host_status import hosts_of
+from orbweaver.control.progress.reader import StatusReader
+from orbweaver.control.progress.status import ProgressMeter, StatusReading, View, stalled
+from orbweaver.frontier.queues import Depths
 from orbweaver.model.errors import Transient
 from orbweaver.model.ports import Clock, Fetcher
 from orbweaver.model.settings import Settings
@@ -245,15 +245,13 @@ class Session:
 
     async def read(self, which: str | None) -> StatusReading:
         """Read a crawl, the queue, and the hosts of what the crawl began with."""
-        status = await self.control.status(which)
-        depths = await self.place.depths()
-        looks = (self.ports.hosts.look(host) for host in hosts_of(status.crawl))
-        return StatusReading(
-            status=status,
-            depths=depths,
-            hosts=tuple(await asyncio.gather(*looks)),
+        reader = StatusReader(
+            control=self.control,
+            hosts=self.ports.hosts,
+            depths=self.place.depths,
             billed=self.place.billed,
         )
+        return await reader.read(which)
 
 
 @asynccontextmanager

@@ -20,6 +20,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from orbweaver.frontier.queues import Depths
 from orbweaver.model.address_policy import THIS_MACHINE
 from orbweaver.model.settings import PREFIX, Settings, SettingsError
 
@@ -63,23 +64,6 @@ WORKER = "WorkerFunction"
 
 class StackUnreachable(Exception):
     """There is no stack to speak to; the text says what to run."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Depths:
-    """How many messages are on the queues, all together: about, as SQS counts them."""
-
-    waiting: int = 0
-    in_work: int = 0
-    delayed: int = 0
-    dead: int = 0
-    # For how long a message is held back from when a worker took it; 0 where it is unknown.
-    hidden_s: int = 0
-
-    @property
-    def idle(self) -> bool:
-        """Whether nothing is left that could still be worked on."""
-        return self.waiting + self.in_work + self.delayed == 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

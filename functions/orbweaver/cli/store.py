@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orbweaver.cli.exit_codes import UsageError
-from orbweaver.cli.stack import ENDPOINT, Depths
+from orbweaver.cli.stack import ENDPOINT
+from orbweaver.frontier.queues import Depths
 from orbweaver.model.settings import STORE
 
 if TYPE_CHECKING:

@@ -12,10 +12,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from orbweaver.control.progress.status import ProgressMeter, StatusReading, as_json
+
 if TYPE_CHECKING:
     from orbweaver.model.crawl import Crawl
 
-CRAWLS_MAX = 200
+CRAWLS_MAX = METERS_MAX = 200
 # Of so many samples every second one is dropped, so that a long run has a long history.
 SAMPLES_MAX, PAST_MAX = 400, 200
 
@@ -33,6 +35,24 @@ class CrawlRead:
 
 
 Look: TypeAlias = Callable[[str], Awaitable[CrawlRead]]
+
+
+class MeteredReadings:
+    """Reads crawls as `orbweaver status --json` shows them, each with a meter of its own."""
+
+    def __init__(self, read: Callable[[str], Awaitable[StatusReading]]) -> None:
+        """Take what reads a crawl by its id."""
+        self._read = read
+        self._meters: OrderedDict[str, ProgressMeter] = OrderedDict()
+
+    async def look(self, crawl: str) -> CrawlRead:
+        """Read a crawl by its id."""
+        reading = await self._read(crawl)
+        meter = self._meters.setdefault(reading.status.crawl.id, ProgressMeter())
+        self._meters.move_to_end(reading.status.crawl.id)
+        if len(self._meters) > METERS_MAX:
+            self._meters.popitem(last=False)
+        return CrawlRead(crawl=reading.status.crawl, shown=as_json(meter.see(reading)))
 
 
 @dataclass(slots=True)

@@ -29,4 +29,6 @@ Decides what a person may ask for; crawls are changed through ports.
     dead_letter_admin  look at them, send them back
     cursor             where a listing goes on
     ports              the store of schedules
+
+`progress/` says how a crawl stands.
 """

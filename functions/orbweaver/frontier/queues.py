@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from orbweaver.frontier.envelope import WaitingMessage
@@ -11,6 +12,23 @@ from orbweaver.frontier.messages import Close, MessageSource, SeedsMessage
 
 if TYPE_CHECKING:
     from orbweaver.frontier.dead_letters import DeadLetter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Depths:
+    """How many messages are on the queues, all together: about, as SQS counts them."""
+
+    waiting: int = 0
+    in_work: int = 0
+    delayed: int = 0
+    dead: int = 0
+    # For how long a message is held back from when a worker took it; 0 where it is unknown.
+    hidden_s: int = 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is left that could still be worked on."""
+        return self.waiting + self.in_work + self.delayed == 0
 
 
 class Queue(Protocol):

@@ -22,7 +22,8 @@ from orbweaver.app.store_ports import StorePorts
 from orbweaver.app.store_runner import store_settings
 from orbweaver.cli.main import run
 from orbweaver.cli.session import Surroundings
-from orbweaver.cli.stack import NAMES, WORKER, Depths, StackUnreachable, StandingStack
+from orbweaver.cli.stack import NAMES, WORKER, StackUnreachable, StandingStack
+from orbweaver.frontier.queues import Depths
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Outcome, Reason

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orbweaver.cli.live import lines as words
-from orbweaver.cli.live import spending
+from orbweaver.control.progress import spending
 from tests.unit.cli.fakes import SITE, Machine, Row, Stage
 from tests.unit.cli.views import view_of
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from orbweaver.adapters.local import folder as adapter
-from orbweaver.cli.stack import Depths
 from orbweaver.exporting import workspace
+from orbweaver.frontier.queues import Depths
 from orbweaver.model.crawl import State
 from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.errors import Transient

@@ -12,7 +12,7 @@ from aiohttp import ClientConnectionError
 from orbweaver.cli.commands.metrics import LIST_MS, READ_MS, SHOWN_MS, address
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.cli.gauges import CRAWLS_MAX
-from orbweaver.cli.stack import Depths
+from orbweaver.frontier.queues import Depths
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.errors import Transient
 from tests.memory.world import ShardItem

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from orbweaver.cli import crawl_summary
-from orbweaver.cli.live import lines, spending, status
-from orbweaver.cli.live.hosts import HostStanding
-from orbweaver.cli.live.status import ProgressMeter, as_json, stalled
-from orbweaver.cli.stack import Depths
+from orbweaver.cli.live import lines
+from orbweaver.control.progress import spending, status
+from orbweaver.control.progress.hosts import HostStanding
+from orbweaver.control.progress.status import ProgressMeter, as_json, stalled
+from orbweaver.frontier.queues import Depths
 from orbweaver.model.crawl import State, Stop
 from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.url_rules import UrlRule

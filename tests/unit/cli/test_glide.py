@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from orbweaver.cli.live.glide import SPAN_MS_MAX, Glide
-from orbweaver.cli.live.status import ProgressMeter
+from orbweaver.control.progress.status import ProgressMeter
 from orbweaver.model.crawl import State
 from tests.unit.cli.views import reading_of
 

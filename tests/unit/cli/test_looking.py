@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from orbweaver.cli.stack import Depths
 from orbweaver.cli.text import UNSAFE
+from orbweaver.frontier.queues import Depths
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.politeness.host_schedule import Host
 from tests.memory import MemoryPages

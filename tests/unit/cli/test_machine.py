@@ -17,7 +17,8 @@ from localstack.errors import LocalStackError
 from orbweaver.adapters.aws.clients import Aws
 from orbweaver.app import container
 from orbweaver.cli.local_machine import ThisMachine, _kept, connect
-from orbweaver.cli.stack import LOCAL_CONTEXT, Depths, StackUnreachable
+from orbweaver.cli.stack import LOCAL_CONTEXT, StackUnreachable
+from orbweaver.frontier.queues import Depths
 from orbweaver.model.settings import Settings
 
 SETTINGS = Settings(

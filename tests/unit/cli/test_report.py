@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from orbweaver.cli import crawl_summary
-from orbweaver.cli.live.status import as_json
+from orbweaver.control.progress.status import as_json
 from orbweaver.model.crawl import State
 from tests.unit.cli.views import view_of
 

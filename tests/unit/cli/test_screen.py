@@ -15,8 +15,8 @@ from rich.text import Text
 from orbweaver.cli.live import lines as words
 from orbweaver.cli.live import screen
 from orbweaver.cli.live.screen import Block, draw, fit
-from orbweaver.cli.live.status import ProgressMeter, View, as_json
-from orbweaver.cli.stack import Depths
+from orbweaver.control.progress.status import ProgressMeter, View, as_json
+from orbweaver.frontier.queues import Depths
 from orbweaver.model.crawl import State, Stop
 from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Outcome, Refusal

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from orbweaver.cli.stack import Depths, StackUnreachable, environment_of, export_line, settings_of
+from orbweaver.cli.stack import StackUnreachable, environment_of, export_line, settings_of
+from orbweaver.frontier.queues import Depths
 from tests.unit.cli.fakes import LOCAL, OUTPUTS, Machine, at
 
 HERE = {"AWS_REGION": "us-west-2", "AWS_DEFAULT_REGION": "us-west-2"}

@@ -11,9 +11,9 @@ from orbweaver.adapters.sqlite.processes import FOLDER, StoreProcesses
 from orbweaver.adapters.sqlite.store import StoreUnusable
 from orbweaver.app.store_ports import StorePorts
 from orbweaver.cli.session import store_session
-from orbweaver.cli.stack import Depths
 from orbweaver.cli.store import StorePlace, is_store, opened_store
 from orbweaver.control.crawl_spec import CrawlSpec
+from orbweaver.frontier.queues import Depths
 from orbweaver.model.settings import Settings
 from tests.unprivileged import unwritable
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from orbweaver.cli.live.status import ProgressMeter, StatusReading, View
-from orbweaver.cli.stack import Depths
 from orbweaver.control.crawl_control import Status
+from orbweaver.control.progress.status import ProgressMeter, StatusReading, View
+from orbweaver.frontier.queues import Depths
 from orbweaver.model.crawl import Counters, CounterShard, Crawl
 from orbweaver.politeness.host_schedule import Host
 

@@ -11,13 +11,13 @@ from aiohttp import ClientSession
 from yarl import URL
 
 from orbweaver.app.store_ports import StorePorts
-from orbweaver.cli.commands.console import Readings, Whereabouts
+from orbweaver.cli.commands.console import Whereabouts
 from orbweaver.cli.query.confined import ExportTables
 from orbweaver.cli.session import store_session
 from orbweaver.console.actions import Actions
 from orbweaver.console.server import serving
 from orbweaver.console.tickets import Tickets
-from orbweaver.console.watching import Watching
+from orbweaver.console.watching import MeteredReadings, Watching
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.settings import Settings
@@ -87,7 +87,7 @@ async def opened(folder: Path) -> AsyncIterator[Stage]:
     ports = StorePorts(Settings(), folder, clock=clock)
     session = store_session(ports)
     readings: list[str] = []
-    read = Readings(session).look
+    read = MeteredReadings(session.read).look
 
     async def look(crawl: str) -> Any:
         readings.append(crawl)

@@ -13,12 +13,18 @@ import pytest
 from yarl import URL
 
 from orbweaver.app.store_runner import LANES
-from orbweaver.cli.commands.console import Readings
 from orbweaver.cli.session import store_session
 from orbweaver.console.actions import LIST_MS, settings_of
 from orbweaver.console.comparing import KEPT_MS
 from orbweaver.console.stored import NO_TEXT, NOT_KEPT, shown_as
-from orbweaver.console.watching import PAST_MAX, SAMPLES_MAX, CrawlRead, Watching, past_of
+from orbweaver.console.watching import (
+    PAST_MAX,
+    SAMPLES_MAX,
+    CrawlRead,
+    MeteredReadings,
+    Watching,
+    past_of,
+)
 from orbweaver.control.rule_trial import PAGES_MAX
 from orbweaver.frontier import warc
 from orbweaver.model.errors import Transient
@@ -43,7 +49,7 @@ async def test_a_crawl_is_shown_as_status_shows_it(tmp_path: Path) -> None:
     async with opened(tmp_path) as stage:
         await stage.begin("/", "/a")
         shown = (await stage.get(PULSE))["shown"]
-        assert shown == (await Readings(store_session(stage.ports)).look(RUN.id)).shown
+        assert shown == (await MeteredReadings(store_session(stage.ports).read).look(RUN.id)).shown
         live = await stage.get(f"/console/live?id={RUN.id}")
         assert live == {"billed": False, "crawls": {RUN.id: shown}}
 

@@ -20,7 +20,8 @@ from infra.config import Config
 from orbweaver.cli import gauges
 from orbweaver.cli.arguments import parse
 from orbweaver.cli.commands import MODULES
-from orbweaver.cli.stack import NAMES, Depths
+from orbweaver.cli.stack import NAMES
+from orbweaver.frontier.queues import Depths
 from orbweaver.model.columns import PAGES as PAGES_TABLE
 from orbweaver.model.crawl import State, Stop
 from orbweaver.model.metrics import Metric, Service

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from orbweaver.cli import crawl_summary, gauges
-from orbweaver.cli.live.status import as_json
+from orbweaver.control.progress.status import as_json
 from orbweaver.diagnostics.explanation import explain
 from orbweaver.diagnostics.refusal_report import Examples, report_of
 from orbweaver.frontier.pack_result import PackResult

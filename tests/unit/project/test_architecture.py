@@ -54,8 +54,8 @@ ACTORS = frozenset(
         "delivery": "deliverer transfer",
         "diagnostics": "explainer request_texts",
         "control": (
-            "crawl_control crawl_queries dead_letter_admin retry_failures rule_trial scheduler "
-            "seed_preview stored_reading webhook_sender"
+            "crawl_control crawl_queries dead_letter_admin progress.reader retry_failures "
+            "rule_trial scheduler seed_preview stored_reading webhook_sender"
         ),
         "erasure": "erasure files messages preview",
         "api": "app context crawls pages results seeds",

@@ -10,7 +10,6 @@ import asyncio
 import secrets
 import shlex
 import webbrowser
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass
@@ -25,11 +24,9 @@ from orbweaver.cli.commands.metrics import address
 from orbweaver.cli.commands.workers import ask_to_switch
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.cli.export_files import OUT
-from orbweaver.cli.live.status import ProgressMeter, as_json
 from orbweaver.cli.session import Session, StackPlace, Surroundings, chosen, store_session
 from orbweaver.cli.stack import ENDPOINT, REGIONS, StackUnreachable
 from orbweaver.cli.store import StorePlace, opened_store, store_of
-from orbweaver.console.watching import CrawlRead
 from orbweaver.model.errors import Transient
 
 if TYPE_CHECKING:
@@ -38,7 +35,6 @@ if TYPE_CHECKING:
     from orbweaver.cli.query.confined import ExportTables
 
 LISTEN = "127.0.0.1:8788"
-METERS_MAX = 200
 # A file that leads a browser on: an address on a command line can be read by every user.
 DOOR = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={url}">\n'
 
@@ -48,7 +44,7 @@ async def console(arguments: argparse.Namespace, around: Surroundings) -> int:
     from orbweaver.console.actions import Actions
     from orbweaver.console.server import PlaceTaken, serving
     from orbweaver.console.tickets import Tickets
-    from orbweaver.console.watching import Watching
+    from orbweaver.console.watching import MeteredReadings, Watching
 
     host, port = _place(arguments.listen)
     token = secrets.token_urlsafe(32)
@@ -59,7 +55,7 @@ async def console(arguments: argparse.Namespace, around: Surroundings) -> int:
             actions = Actions(
                 ports=session.ports,
                 control=session.control,
-                watching=Watching(Readings(session).look, now_ms, poll_ms),
+                watching=Watching(MeteredReadings(session.read).look, now_ms, poll_ms),
                 where=where,
                 tables=tables,
                 tickets=Tickets(now_ms),
@@ -124,24 +120,6 @@ async def _session(arguments: argparse.Namespace, around: Surroundings) -> Async
         looking(ScheduleClock(ports).look, WebhookPoster(ports).look),
     ):
         yield store_session(ports, works=True)
-
-
-class Readings:
-    """Reads crawls as `orbweaver status --json` shows them, each with a meter of its own."""
-
-    def __init__(self, session: Session) -> None:
-        """Take the open store or stack."""
-        self._session = session
-        self._meters: OrderedDict[str, ProgressMeter] = OrderedDict()
-
-    async def look(self, crawl: str) -> CrawlRead:
-        """Read a crawl by its id."""
-        reading = await self._session.read(crawl)
-        meter = self._meters.setdefault(reading.status.crawl.id, ProgressMeter())
-        self._meters.move_to_end(reading.status.crawl.id)
-        if len(self._meters) > METERS_MAX:
-            self._meters.popitem(last=False)
-        return CrawlRead(crawl=reading.status.crawl, shown=as_json(meter.see(reading)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,8 +20,8 @@ from orbweaver.cli.command import answer, command, file, json_option, option, wh
 from orbweaver.cli.commands.init_check import plan_in
 from orbweaver.cli.crawl_options import DEFINITION
 from orbweaver.cli.exit_codes import FAILED, OK
-from orbweaver.cli.live.spending import MILLION, price
 from orbweaver.cli.session import Surroundings, chosen
+from orbweaver.control.progress.spending import MILLION, price
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.diagnostics.host_status import hosts_of
 from orbweaver.model.amounts import in_dollars

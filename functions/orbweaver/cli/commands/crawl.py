@@ -35,12 +35,12 @@ from orbweaver.cli.exit_codes import FAILED, INTERRUPTED, OK, UsageError
 from orbweaver.cli.export_files import Written
 from orbweaver.cli.live.display import Display, JsonDisplay
 from orbweaver.cli.live.lines import gone_on
-from orbweaver.cli.live.status import nothing_new
 from orbweaver.cli.session import Session, Stalled, Surroundings, chosen, opened, store_session
 from orbweaver.cli.stack import ENDPOINT, PORT, port_option, settings_from
 from orbweaver.cli.store import opened_store, option_again, store_of
 from orbweaver.control.crawl_control import renamed, same_work
 from orbweaver.control.crawl_spec import CrawlSpec, PlanError
+from orbweaver.control.progress.status import nothing_new
 from orbweaver.control.schedule import recurrence_in
 from orbweaver.control.spec_checks import crawl_of, keyed
 from orbweaver.frontier.refetch import MISSING

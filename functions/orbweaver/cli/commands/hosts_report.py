@@ -14,8 +14,8 @@ from typing import Any
 from orbweaver.cli import crawl_summary, text
 from orbweaver.cli.command import answer, command, newest, option, repeated
 from orbweaver.cli.exit_codes import OK
-from orbweaver.cli.live.spending import price
 from orbweaver.cli.session import Surroundings, chosen
+from orbweaver.control.progress.spending import price
 from orbweaver.diagnostics.host_status import HostView
 from orbweaver.diagnostics.refusal_report import SCRIPTS, Report, RequestKind, Requests, Skipped
 from orbweaver.diagnostics.rule_texts import moment

@@ -25,8 +25,8 @@ from orbweaver.cli.crawl_end import timed
 from orbweaver.cli.exit_codes import FAILED, OK
 from orbweaver.cli.live.display import JsonDisplay
 from orbweaver.cli.live.lines import heading, rows
-from orbweaver.cli.live.status import ProgressMeter, as_json
 from orbweaver.cli.session import Session, Surroundings, chosen
+from orbweaver.control.progress.status import ProgressMeter, as_json
 from orbweaver.exporting.cells import iso
 from orbweaver.exporting.manifest import page_as_json
 from orbweaver.frontier.retrying import closing

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from orbweaver.cli import text
 from orbweaver.cli.live import lines as words
-from orbweaver.cli.live import status
 from orbweaver.cli.live.glide import Glide
-from orbweaver.cli.live.status import View
+from orbweaver.control.progress import status
+from orbweaver.control.progress.status import View
 
 if TYPE_CHECKING:
     from rich.console import Console

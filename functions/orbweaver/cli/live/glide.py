@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from orbweaver.cli.live.hosts import rows_of
-from orbweaver.cli.live.spending import budgets_of
-from orbweaver.cli.live.status import WORKING, View
+from orbweaver.control.progress.hosts import rows_of
+from orbweaver.control.progress.spending import budgets_of
+from orbweaver.control.progress.status import WORKING, View
 from orbweaver.model.crawl import Counters
 
 # Readings further apart are shown as they are.

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 from orbweaver.budget import prices
 from orbweaver.cli import text
-from orbweaver.cli.live import spending, status
-from orbweaver.cli.live.status import View
+from orbweaver.control.progress import spending, status
+from orbweaver.control.progress.status import View
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.outcome import ANSWERED, Outcome, Reason, Refusal, short_of
 

@@ -19,9 +19,9 @@ from rich.text import Text
 
 from orbweaver.cli import text
 from orbweaver.cli.live import lines as words
-from orbweaver.cli.live.hosts import HostRow, HostStanding
-from orbweaver.cli.live.rates import BAR_MS
-from orbweaver.cli.live.status import View
+from orbweaver.control.progress.hosts import HostRow, HostStanding
+from orbweaver.control.progress.rates import BAR_MS
+from orbweaver.control.progress.status import View
 from orbweaver.model.crawl import State
 from orbweaver.model.outcome import Outcome
 

@@ -13,9 +13,9 @@ from typing import Any
 from orbweaver.budget.billing_units import Term, units_of
 from orbweaver.budget.budget_rules import COUNTED
 from orbweaver.budget.prices import charged, dollars
-from orbweaver.cli import text
-from orbweaver.cli.live.hosts import HostRow
 from orbweaver.control.crawl_control import Status
+from orbweaver.control.progress import figures
+from orbweaver.control.progress.hosts import HostRow
 from orbweaver.control.spec_checks import PAGES_MAX_DEFAULT
 from orbweaver.model.amounts import in_dollars
 from orbweaver.model.crawl_settings import WEEK_S
@@ -65,9 +65,9 @@ def budgets_of(status: Status, rows: Sequence[HostRow]) -> tuple[Budget, ...]:
     listed: tuple[tuple[str, float, float | None, Callable[[Any], str]], ...] = (
         ("pages", found, crawl.pages_max, "{:,.0f}".format),
         ("pages of a host", of_a_host, crawl.host_pages_max, "{:,.0f}".format),
-        ("bytes", received, crawl.bytes_max, text.size),
+        ("bytes", received, crawl.bytes_max, figures.size),
         ("dollars", charged(total) or 0.0, dollars_max, price),
-        ("duration", status.elapsed_ms / 1000, crawl.duration_max_s, text.clock),
+        ("duration", status.elapsed_ms / 1000, crawl.duration_max_s, figures.clock),
     )
     beside = {"pages": f"found, {status.counters.done:,} done"}
     budgets = (

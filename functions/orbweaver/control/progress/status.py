@@ -12,14 +12,14 @@ from typing import Any
 
 from orbweaver.budget import prices
 from orbweaver.budget.billing_units import units_of
-from orbweaver.cli.live import forecast, spending
-from orbweaver.cli.live import hosts as hostrows
-from orbweaver.cli.live.forecast import Forecast, hosts_begun_at
-from orbweaver.cli.live.hosts import HostRow
-from orbweaver.cli.live.rates import RateHistory, Rates
-from orbweaver.cli.live.spending import Budget
-from orbweaver.cli.stack import Depths
 from orbweaver.control.crawl_control import Status
+from orbweaver.control.progress import forecast, spending
+from orbweaver.control.progress import hosts as hostrows
+from orbweaver.control.progress.forecast import Forecast, hosts_begun_at
+from orbweaver.control.progress.hosts import HostRow
+from orbweaver.control.progress.rates import RateHistory, Rates
+from orbweaver.control.progress.spending import Budget
+from orbweaver.frontier.queues import Depths
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.cuts import COUNTER
 from orbweaver.model.outcome import Outcome

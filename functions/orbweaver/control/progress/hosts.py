@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
-from orbweaver.cli import text
 from orbweaver.control.crawl_control import Status
+from orbweaver.control.progress import figures
 from orbweaver.diagnostics.host_status import counts_of, hosts_of
 from orbweaver.model.crawl import HOSTS_COUNTED_MAX, Crawl, State
 from orbweaver.model.crawl_settings import Scope
@@ -79,7 +79,7 @@ class HostRow:
     @property
     def words(self) -> str:
         """Say when it is asked next, and why not now."""
-        wait = text.roughly(self.wait_ms / 1000)
+        wait = figures.roughly(self.wait_ms / 1000)
         if self.standing is not HostStanding.OPEN:
             return f"{self.standing} {wait}: {self.why}"
         if self.no_robots:

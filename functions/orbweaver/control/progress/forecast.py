@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
-from orbweaver.cli import text
-from orbweaver.cli.live.hosts import HostRow
 from orbweaver.control.crawl_control import Status
+from orbweaver.control.progress import figures
+from orbweaver.control.progress.hosts import HostRow
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.url import host_of
 
@@ -73,8 +73,8 @@ def forecast(status: Status, per_s: float, hosts: Sequence[HostRow]) -> Forecast
     deadline_s = crawl.duration_max_s - status.elapsed_ms / 1000
     if crawl.continuous or found.left_s is None or found.left_s <= deadline_s:
         return found
-    words = f"at most {text.roughly(deadline_s)}: its duration ends then, and {_known(left)}"
-    words += f" would take {text.roughly(found.left_s)}"
+    words = f"at most {figures.roughly(deadline_s)}: its duration ends then, and {_known(left)}"
+    words += f" would take {figures.roughly(found.left_s)}"
     return Forecast(left_s=max(0.0, deadline_s), basis=Basis.DURATION, words=words)
 
 
@@ -95,12 +95,13 @@ def _guess(
     more = _more(status)
     if slowest is not None and bound_s > 0 and (rate_s is None or bound_s >= BOUND_SHARE * rate_s):
         site = slowest.name.partition("://")[2] or slowest.name
-        queued = text.plural(slowest.queued or 0, "URL")
-        words = f"at least {text.roughly(bound_s)}: {queued} left on {site}"
-        words += f", one every {text.pace(slowest.delay_ms)}" if slowest.delay_ms else ""
+        queued = figures.plural(slowest.queued or 0, "URL")
+        words = f"at least {figures.roughly(bound_s)}: {queued} left on {site}"
+        words += f", one every {figures.pace(slowest.delay_ms)}" if slowest.delay_ms else ""
         return Forecast(left_s=bound_s, basis=Basis.HOST, words=words + more)
     if rate_s is not None:
-        words = f"about {text.roughly(rate_s)}: {_known(left)} left at {text.rate(per_s)} a second"
+        words = f"about {figures.roughly(rate_s)}: {_known(left)} left"
+        words += f" at {figures.rate(per_s)} a second"
         return Forecast(left_s=rate_s, basis=Basis.RATE, words=words + more)
     few = status.counters.done < DONE_MIN
     why = "too early to tell" if few else "not known: nothing has ended lately"
@@ -117,4 +118,4 @@ def _more(status: Status) -> str:
 
 
 def _known(left: int) -> str:
-    return text.plural(left, "known URL")
+    return figures.plural(left, "known URL")

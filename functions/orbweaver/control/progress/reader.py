@@ -1,0 +1,38 @@
+"""One reading of a crawl: its counters, the queues, and the hosts of what it began with."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from orbweaver.control.progress.status import StatusReading
+from orbweaver.diagnostics.host_status import hosts_of
+
+if TYPE_CHECKING:
+    from orbweaver.control.crawl_control import Control
+    from orbweaver.frontier.queues import Depths
+    from orbweaver.politeness.ports import Hosts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusReader:
+    """Reads crawls; `billed`: whether what they use is paid for."""
+
+    control: Control
+    hosts: Hosts
+    depths: Callable[[], Awaitable[Depths | None]]
+    billed: bool
+
+    async def read(self, which: str | None) -> StatusReading:
+        """Read a crawl by its id or name; the newest one where none is named."""
+        status = await self.control.status(which)
+        depths = await self.depths()
+        looks = (self.hosts.look(host) for host in hosts_of(status.crawl))
+        return StatusReading(
+            status=status,
+            depths=depths,
+            hosts=tuple(await asyncio.gather(*looks)),
+            billed=self.billed,
+        )
