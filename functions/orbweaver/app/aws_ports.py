@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from orbweaver.adapters.aws.emf import EmfMetrics
     from orbweaver.adapters.aws.event_bus import BusEvents
     from orbweaver.adapters.aws.glue import GlueCatalogue
+    from orbweaver.adapters.aws.queue_depths import QueueDepths
     from orbweaver.adapters.aws.s3 import BucketFiles
     from orbweaver.adapters.aws.s3_copy import BucketCourier
     from orbweaver.adapters.aws.scheduler import GroupSchedules
@@ -121,6 +122,18 @@ class Ports:
             self.aws,
             queue_url=self.settings.delivery_queue_url,
             dead_letter_url=self.settings.delivery_dead_letter_url,
+        )
+
+    @cached_property
+    def depths(self) -> QueueDepths:
+        """How many messages are on the queues."""
+        from orbweaver.adapters.aws.queue_depths import QueueDepths
+
+        named = self.settings
+        return QueueDepths(
+            self.aws.later("sqs"),
+            lanes=(named.seed_queue_url, named.crawl_queue_url, named.express_queue_url),
+            dead_letters=named.dead_letter_queue_url,
         )
 
     @cached_property

@@ -28,13 +28,6 @@ if TYPE_CHECKING:
     from orbweaver.app.aws_ports import Ports
     from orbweaver.cli.stack import Say
 
-DEPTHS = (
-    "ApproximateNumberOfMessages",
-    "ApproximateNumberOfMessagesNotVisible",
-    "ApproximateNumberOfMessagesDelayed",
-    "VisibilityTimeout",
-)
-
 
 @contextlib.asynccontextmanager
 async def connect(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[Ports]:
@@ -163,6 +156,7 @@ class ThisMachine:
         from botocore.exceptions import BotoCoreError, ClientError
 
         from localstack import cdk
+        from orbweaver.adapters.aws.queue_depths import depths_of
 
         # A frugal stack has one queue for packs of both lanes.
         urls = dict.fromkeys(
@@ -178,14 +172,7 @@ class ThisMachine:
             dead = _counts(client, settings.dead_letter_queue_url)
         except (BotoCoreError, ClientError):
             return None
-        waiting, in_work, delayed, _ = (sum(numbers) for numbers in zip(*lanes, strict=True))
-        return Depths(
-            waiting=waiting,
-            in_work=in_work,
-            delayed=delayed,
-            dead=dead[0],
-            hidden_s=max(hidden_s for *_, hidden_s in lanes),
-        )
+        return depths_of(lanes, dead)
 
     @contextlib.contextmanager
     def standing(
@@ -317,6 +304,10 @@ def _reaching(hint: str = "") -> Iterator[None]:
         raise StackUnreachable("\n".join(filter(None, (str(error), hint)))) from error
 
 
-def _counts(client: Any, url: str) -> tuple[int, ...]:
-    found = client.get_queue_attributes(QueueUrl=url, AttributeNames=list(DEPTHS))["Attributes"]
-    return tuple(int(found.get(name, 0)) for name in DEPTHS)
+def _counts(client: Any, url: str) -> Mapping[str, str]:
+    from orbweaver.adapters.aws.queue_depths import COUNTS
+
+    found: Mapping[str, str] = client.get_queue_attributes(
+        QueueUrl=url, AttributeNames=list(COUNTS)
+    )["Attributes"]
+    return found

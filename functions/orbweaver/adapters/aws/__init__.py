@@ -5,6 +5,7 @@ sqs               the queues of packs
 sqs_dead_letters  the dead-letter queue
 sqs_orders        the export queue
 sqs_deliveries    the delivery queue
+queue_depths      how many messages are on them
 s3                files in a bucket
 s3_copy           exports in another bucket
 event_bus         completed crawls and exports
