@@ -28,7 +28,12 @@ def main() -> int:
         config = Config.from_context(app.node.get_all_context())
         custom = source_of(config.extractor, ROOT)
         asset, files = (
-            build(config.functions_run_on, name, extractor=custom if name == "runtime" else None)
+            build(
+                config.functions_run_on,
+                name,
+                extractor=custom if name == "runtime" else None,
+                console=config.hosts_console and name == "runtime",
+            )
             for name in get_args(Libraries)
         )
     except (AssetError, ConfigError) as error:

@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 
 HANDLER = "api"
 READ = (SEEDS_FOLDER, BODIES, EXPORTS)
+# What names the parts of the stack to it.
+SETTINGS = (
+    *("CRAWL_QUEUE_URL", "EXPRESS_QUEUE_URL", "URLS_TABLE", "PAGES_TABLE"),
+    *("HOSTS_TABLE", "CRAWLS_TABLE", "PACKS_TABLE", "BUCKET"),
+)
 MEMORY_MB = 1024  # a cold start is all CPU, and CPU comes with it
 TIMEOUT_S = 28  # the gateway waits 29 s
 
@@ -47,19 +52,11 @@ class Api(Construct):
             handler=HANDLER,
             memory_mb=MEMORY_MB,
             timeout_s=TIMEOUT_S,
-            uses=(
-                *("CRAWL_QUEUE_URL", "EXPRESS_QUEUE_URL", "URLS_TABLE", "PAGES_TABLE"),
-                *("HOSTS_TABLE", "CRAWLS_TABLE", "PACKS_TABLE", "BUCKET"),
-            ),
-            permissions=_permissions(site),
+            uses=SETTINGS,
+            permissions=answering(site),
         )
         program = Program(self, site, needs)
-        for folder in READ:
-            accept(
-                program.role,
-                f"AwsSolutions-IAM5[Resource::<{site.storage.bucket_id}.Arn>/{folder}*]",
-                "Whoever may call the API asks for what lies below this prefix; none is written.",
-            )
+        accept_reading(program.role, site)
         self.function, self.logs = program.function, program.logs
         self.rest = gateway.rest_api(self, site.config)
         self._route()
@@ -123,7 +120,18 @@ def _needed(operation: Operation) -> dict[str, bool]:
     return {f"method.request.querystring.{name}": True for name in sorted(names)}
 
 
-def _permissions(site: Site) -> list[iam.PolicyStatement]:
+def accept_reading(role: iam.Role, site: Site) -> None:
+    """Accept that a function which answers may read all files of a few folders."""
+    for folder in READ:
+        accept(
+            role,
+            f"AwsSolutions-IAM5[Resource::<{site.storage.bucket_id}.Arn>/{folder}*]",
+            "Whoever may call the API asks for what lies below this prefix; none is written.",
+        )
+
+
+def answering(site: Site) -> list[iam.PolicyStatement]:
+    """Name what a function may do that answers the operations of the API."""
     frontier, storage = site.frontier, site.storage
     return [
         allow(sending(site.config), frontier.crawl.queue_arn, frontier.express.queue_arn),

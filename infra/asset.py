@@ -2,7 +2,8 @@
 
 Rules
 - What goes in: the wheels that requirements/ pins (infra/wheels.py), without what no function reads
-  of them (infra/pruning.py), and functions/ without the command line and the console.
+  of them (infra/pruning.py), and functions/ without the command line, and without the console where
+  none is hosted.
 - Kept under a fingerprint of all that goes in, which is also the asset's hash: equal inputs give an
   equal asset on any machine. What is kept appears whole, by a rename; the newest few are kept.
 - Zipped here, and not by CDK: a change to functions/ leaves the libraries and their archive as they
@@ -48,6 +49,8 @@ FILES_ONLY = (
     "orbweaver/adapters/local/sftp_connection.py",
     "orbweaver/exporting/formats/parquet.py",
 )
+# The hosted console, which not every stack has.
+CONSOLE = ("orbweaver/console", "handlers/console.py")
 # And those that import what neither has.
 NOWHERE = ("orbweaver/exporting/formats/duckdb_parquet.py",)
 
@@ -78,14 +81,15 @@ def build(
     root: Path = ROOT,
     store: Path = STORE,
     extractor: Path | None = None,
+    console: bool = False,
 ) -> Asset:
-    """Return an asset for a runtime, built now where it is not kept."""
+    """Return an asset for a runtime, built now where it is not kept; with the hosted `console`."""
     compiler = wheels.find_compiler(runtime)
     requirements = root / "requirements" / f"{libraries}.txt"
     recipe = [Path(file).read_bytes() for file in (__file__, pruning.__file__, wheels.__file__)]
     recipe += [libraries.encode(), json.dumps([asdict(runtime), bool(compiler)]).encode()]
     libraries_key = _digest([*recipe, requirements.read_bytes()])
-    paths = own_files(root / "functions", libraries)
+    paths = own_files(root / "functions", libraries, console=console)
     own = {path.as_posix(): root / "functions" / path for path in paths}
     own |= {f"{EXTRACTOR}/__init__.py": extractor} if extractor else {}
     parts = [part for name, file in own.items() for part in (name.encode(), file.read_bytes())]
@@ -147,14 +151,15 @@ def _weighed(libraries: Libraries, folder: Path, archive: Path, key: str) -> Ass
     return asset
 
 
-def own_files(functions: Path, libraries: Libraries = "runtime") -> Iterator[Path]:
+def own_files(
+    functions: Path, libraries: Libraries = "runtime", *, console: bool = False
+) -> Iterator[Path]:
     """Yield what of functions/ is deployed, relative to it: what a person uses is not."""
+    left_out = ("orbweaver/cli", *(() if console else CONSOLE), *NOWHERE)
     for file in sorted(functions.rglob("*")):
         path = file.relative_to(functions)
         if file.is_file() and "__pycache__" not in path.parts and path.suffix != ".pyc":
-            if path.parts[0] == "orbweaver" and Path(path.parts[1]).stem in ("cli", "console"):
-                continue
-            if path.as_posix() in NOWHERE:
+            if any(map(path.is_relative_to, left_out)):
                 continue
             if libraries == "files" or path.as_posix() not in FILES_ONLY:
                 yield path

@@ -17,10 +17,10 @@ import sys
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from infra.console_keys import ConsoleKeys
 from infra.keys import choice, convert, number, secret, text, unfit, unknown
 from infra.memory import unfit_memory
 from infra.runtime import PATTERN, TAKES, Runtime, host_runtime
-from infra.watch_keys import WatchKeys
 from orbweaver.exporting.formats import FORMATS
 from orbweaver.exporting.requests import SPANS
 from orbweaver.model.settings import NEWER_WAIT_D, PREFIX, USER_AGENT, Settings, SettingsError
@@ -54,7 +54,7 @@ LOG_RETENTIONS_D = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 73
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(WatchKeys):
+class Config(ConsoleKeys):
     """One deployment: each field but `limits` is a context key."""
 
     target: str = choice("aws", ("aws", "local"), "an AWS account, or an emulator on this machine")
@@ -209,6 +209,7 @@ class Config(WatchKeys):
         """Refuse values that do not fit together."""
         self.check_delivery()
         self.check_watching()
+        self.check_console(self.target, self.stack_name)
         self._check_addresses()
         if self.local and self.runtime != host_runtime():
             fix = f"leave it out: an emulator runs functions on this machine ({host_runtime()})"

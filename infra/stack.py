@@ -17,6 +17,7 @@ from aws_cdk import (
 
 from infra.api import Api
 from infra.catalogue import Catalogue
+from infra.console import HostedConsole
 from infra.delivery import Delivery
 from infra.encryption import Encryption
 from infra.exporter import Exporter
@@ -64,6 +65,7 @@ class OrbweaverStack(Stack):
         self.exporter = Exporter(self, "Exporter", site)
         self.api = Api(self, "Api", site)
         self.starter = Starter(self, "Starter", site)
+        self.console = HostedConsole(self, "Console", site) if config.hosts_console else None
         self.notifier = Notifier(self, "Notifier", site) if config.webhook_secret else None
         self.monitoring = Monitoring(
             self,
@@ -134,6 +136,11 @@ class OrbweaverStack(Stack):
         if self.notifier is not None:
             names |= {
                 "WebhookSecret": self.notifier.secret,
+            }
+        if self.console is not None:
+            names |= {
+                "ConsoleUrl": self.console.url,
+                "ConsoleUserPool": self.console.sign_in.pool.ref,
             }
         if self.delivery is not None:
             names |= {

@@ -21,7 +21,8 @@ from tests.e2e.needs import NEEDED, ONLY_GUARDED, USED_BY_AWS
 from tests.iam.account import DENIED, Account, Functions, Here
 from tests.iam.book import Book, covers
 from tests.iam.deliveries import COPIED
-from tests.infra.roles import ALLOWED, COPYING, DELIVERING, NOTIFYING
+from tests.iam.hosting import HOSTED
+from tests.infra.roles import ALLOWED, COPYING, DELIVERING, HOSTING, NOTIFYING
 from tests.sites import graph
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ ROLES = {
     **ALLOWED,
     "NotifierProgramRole": NOTIFYING,
     "DeliveryProgramRole": DELIVERING | COPYING,
+    "ConsoleProgramRole": HOSTING,
 }
 
 
@@ -86,7 +88,7 @@ def granted() -> frozenset[str]:
 
 
 GRANTED = granted()
-WORK: list[Mapping[Any, tuple[str, ...]]] = [NEEDED, ONLY_GUARDED, COPIED]
+WORK: list[Mapping[Any, tuple[str, ...]]] = [NEEDED, ONLY_GUARDED, COPIED, HOSTED]
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
     import pytest
 
-HANDLERS = ("worker", "exporter", "api", "starter", "notifier", "delivery")
+HANDLERS = ("worker", "exporter", "api", "starter", "notifier", "delivery", "console")
+ISSUER, CLIENT = "https://users.example.com/pool", "console"
 BUCKET, THEIRS, SECRET = "bucket", "their-exports", "webhook-key"
 QUEUES = {
     "CrawlQueueUrl": "seeds",
@@ -206,6 +207,7 @@ class Account(Patient):
         named |= {"BUCKET": BUCKET, "DATABASE": "orbweaver", "COPY_BUCKET": THEIRS}
         named |= {"WEBHOOK_SECRET": SECRET, "ALLOW_ADDRESSES": "127.0.0.1:1-65535"}
         named |= {"PAGES_SHARDS": str(SHARDS)}
+        named |= {"CONSOLE_ISSUER": ISSUER, "CONSOLE_CLIENT": CLIENT}
         if role == "notifier":
             named["DEAD_LETTER_QUEUE_URL"] = self.outputs["FailedCallsQueueUrl"]
         return {f"ORBWEAVER_{name}": value for name, value in named.items()}

@@ -132,6 +132,20 @@ ALLOWED = {
         "<FailedCallsQueue.Arn>": {"sqs:SendMessage"},
     },
 }
+# Where the console is hosted: what the API may, and to count messages.
+COUNTED = {"sqs:GetQueueAttributes"}
+HOSTING = {
+    **{
+        name: set(actions)
+        for name, actions in ALLOWED["ApiProgramRole"].items()
+        if "Api" not in name
+    },
+    "<FrontierCrawl.Arn>": {"sqs:SendMessage"} | COUNTED,
+    "<FrontierExpress.Arn>": {"sqs:SendMessage"} | COUNTED,
+    "<FrontierSeeds.Arn>": COUNTED,
+    "<FrontierDeadLetters.Arn>": COUNTED,
+    "<ConsoleProgramLogs.Arn>": LOGS,
+}
 # Where webhooks are signed.
 NOTIFYING = {
     "<StorageCrawls.Arn>": {"dynamodb:GetItem", "dynamodb:BatchGetItem"},

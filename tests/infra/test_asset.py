@@ -98,8 +98,25 @@ def test_the_command_line_is_left_out() -> None:
     """All of functions/ is deployed but the command line."""
     files = {path.as_posix() for path in own_files(ROOT / "functions")}
     assert {"handlers/worker.py", "orbweaver/model/settings.py"} <= files
-    assert not {name for name in files if name.startswith(("orbweaver/cli", "orbweaver/console"))}
+    assert not {
+        name
+        for name in files
+        if name.startswith(("orbweaver/cli", "orbweaver/console", "handlers/console"))
+    }
     assert not {name for name in files if "__pycache__" in name}
+
+
+def test_the_console_goes_along_where_it_is_hosted() -> None:
+    """With the files of its application; without it nothing of it is there."""
+    usual, hosted = (
+        {path.as_posix() for path in own_files(ROOT / "functions", console=console)}
+        for console in (False, True)
+    )
+    assert usual < hosted
+    assert {"handlers/console.py", "orbweaver/console/static/app.js"} <= hosted - usual
+    assert all(
+        name.startswith(("handlers/console", "orbweaver/console/")) for name in hosted - usual
+    )
 
 
 def test_what_needs_other_libraries_goes_with_them() -> None:

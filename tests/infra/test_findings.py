@@ -52,6 +52,7 @@ def found_in(stack: IConstruct) -> set[tuple[str, str]]:
         {"webhook_secret": "generate"},
         {"webhook_secret": "crawl/key"},
         {"copy_bucket": "their-exports", **SFTP},
+        {"console": "yes"},
     ],
 )
 def test_nothing_is_found(synthesize: Callable[..., Synthesized], context: dict[str, str]) -> None:

@@ -26,6 +26,7 @@ KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh
 EVERYTHING = {
     "alarm_email": "somebody@example.org",
     "alarms": "all",
+    "console": "yes",
     "invalid_items_percent": "5",
     "kms_key": "generate",
     "proxy_secret": "crawl/proxies",

@@ -61,7 +61,7 @@ async def test_an_hour_of_watching_a_run_leaves_the_heap_small(tmp_path: Path) -
     """After 1,800 polls of a run that grows: less than 50 MB, and no more nodes than before."""
     async with opened(tmp_path) as stage, browser.opened() as tab:
         await stage.begin("/", "/a", "/b")
-        look = stage.actions.watching._look
+        look = stage.actions.runs.watching._look
         read = await look(RUN.id)
         polls, early, hour = 0, asyncio.Event(), asyncio.Event()
 
@@ -77,8 +77,8 @@ async def test_an_hour_of_watching_a_run_leaves_the_heap_small(tmp_path: Path) -
             counts = {"claimed": 50 * polls, "done": 21 * polls, "outcomes": outcomes}
             return replace(read, shown={**read.shown, **counts, "at_ms": stage.clock.at_ms})
 
-        stage.actions.watching._look = grown
-        stage.actions.watching._poll_ms = 0  # the clock goes on by what is asked
+        stage.actions.runs.watching._look = grown
+        stage.actions.runs.watching._poll_ms = 0  # the clock goes on by what is asked
         await tab.call("Network.disable")  # what it would tell of 1,800 requests is not looked at
         await tab.call("Page.addScriptToEvaluateOnNewDocument", source=HURRY)
         await come(tab, stage, f"run/{RUN.id}")
@@ -99,17 +99,17 @@ async def test_a_stack_that_goes_away_is_said_and_comes_back(why: str, tmp_path:
         await stage.begin("/", "/a")
         await come(tab, stage, f"run/{RUN.id}")
         await tab.see("Outcomes")
-        look = stage.actions.watching._look
+        look = stage.actions.runs.watching._look
 
         async def lost(_crawl: str) -> CrawlRead:
             raise Transient(why)
 
-        stage.actions.watching._look = lost
-        stage.actions.watching.forget(RUN.id)
+        stage.actions.runs.watching._look = lost
+        stage.actions.runs.watching.forget(RUN.id)
         await tab.see(why)
         await tab.see("What is shown is as of")
         assert await tab.run("document.querySelectorAll('.figures dd').length") > 0
-        stage.actions.watching._look = look
+        stage.actions.runs.watching._look = look
         await tab.until("!document.querySelector('[role=alert]')")
         await tab.click("Pause")
         await tab.until(f"{STATE}?.includes('paused')")

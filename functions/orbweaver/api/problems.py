@@ -23,6 +23,7 @@ FLAWS_MAX = 100
 RETRY_AFTER_S = "5"
 TITLES = {
     400: "Bad request",
+    401: "Unauthorized",
     403: "Forbidden",
     404: "Not found",
     409: "Conflict",

@@ -15,11 +15,11 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from orbweaver.adapters.aws.clients import Aws, Watcher
 from orbweaver.adapters.aws.usage_meter import UsageMeter
@@ -28,13 +28,22 @@ from orbweaver.app.wiring import api_of, notifying, starting, worker_of
 from orbweaver.model.settings import Settings, function_name, in_lambda
 
 if TYPE_CHECKING:
-    from orbweaver.api.app import Api
     from orbweaver.delivery.deliverer import Taken
     from orbweaver.exporting.exporter import Exporter
     from orbweaver.worker.batch import Worker
     from orbweaver.worker.pack import Delivery
 
 T = TypeVar("T")
+
+
+class Answerer(Protocol):
+    """Answers what a gateway hands on."""
+
+    async def answer(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer one request."""
+
+
+Answering: TypeAlias = Callable[[Ports], Answerer]
 Job: TypeAlias = Literal["work", "answer", "export", "fire", "notify", "deliver"]
 
 GARBAGE_OBJECTS = 10_000
@@ -75,13 +84,13 @@ class Container:
         self._stack = AsyncExitStack()
         self._ports: Ports | None = None
         self._worker: Worker | None = None
-        self._api: Api | None = None
+        self._answerer: Answerer | None = None
         self._exporter: Exporter | None = None
         self._invoked = False
         self._meter = meter_of(self._settings)
         _log_as_json(self._meter)
 
-    def prepare(self, job: Job) -> None:
+    def prepare(self, job: Job, answering: Answering = api_of) -> None:
         """Open what a job will need and put together who does it, before there is any to do."""
 
         async def made() -> None:
@@ -91,7 +100,7 @@ class Container:
                 case "work":
                     self._working(ports)
                 case "answer":
-                    self._answering(ports)
+                    self._answering(ports, answering)
                 case "export":
                     self._exporting(ports)
                 case "fire":
@@ -192,18 +201,18 @@ class Container:
 
         return self._run(run)
 
-    def answer(self, event: dict[str, Any]) -> dict[str, Any]:
-        """Answer an API Gateway request."""
+    def answer(self, event: dict[str, Any], answering: Answering = api_of) -> dict[str, Any]:
+        """Answer an API Gateway request, by what is put together once."""
 
         async def run(ports: Ports) -> dict[str, Any]:
-            return await self._answering(ports).answer(event)
+            return await self._answering(ports, answering).answer(event)
 
         return self._run(run)
 
-    def _answering(self, ports: Ports) -> Api:
-        if self._api is None:
-            self._api = api_of(ports)
-        return self._api
+    def _answering(self, ports: Ports, make: Answering) -> Answerer:
+        if self._answerer is None:
+            self._answerer = make(ports)
+        return self._answerer
 
     def _run(self, act: Callable[[Ports], Coroutine[Any, Any, T]], bodies: Sequence[str] = ()) -> T:
         async def invoked() -> T:
@@ -229,10 +238,10 @@ def container() -> Container:
     return Container()
 
 
-def prepare(job: Job) -> None:
+def prepare(job: Job, answering: Answering = api_of) -> None:
     """End the import of a handler: have the container prepared, if that is where this runs."""
     if in_lambda():
-        container().prepare(job)
+        container().prepare(job, answering)
         if job == "work":
             signal.signal(signal.SIGTERM, container().told_to_end)
         keep_made()

@@ -1,19 +1,14 @@
 """Routes of the console that the HTTP API has not.
 
-- How a crawl goes needs what was seen before, which the API forgets.
 - Dead letters need rights that the API's function has not on AWS; a person at a shell may.
 - A table as one CSV file is longer than an answer of the API may be.
-
-Bodies are JSON with just the keys that are named here; a problem is one of the API's.
 """
 
 from __future__ import annotations
 
-import asyncio
 import io
-import json
-from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from orbweaver.api.problems import Refused
@@ -21,9 +16,6 @@ from orbweaver.app.wiring import undertaker_of
 from orbweaver.console.definitions import forms_of, preview_of, trial_of
 from orbweaver.console.stored import StoredPage, stored_page
 from orbweaver.console.tickets import Tickets
-from orbweaver.console.watching import Sample, Watching, past_of
-from orbweaver.control.definition_keys import BY_PATH
-from orbweaver.control.edits import EDITABLE
 from orbweaver.exporting.chunk import page_row
 from orbweaver.exporting.formats.csv import CsvWriter
 from orbweaver.frontier.dead_letters import EVERYTHING, Case, DeadLetterSelection, grouped, outline
@@ -34,45 +26,15 @@ from orbweaver.model.url import redacted
 
 if TYPE_CHECKING:
     from orbweaver.app.ports import PortSet
+    from orbweaver.console.runs import WatchedRuns, Where
     from orbweaver.control.crawl_control import Control
     from orbweaver.control.dead_letter_admin import Undertaker
     from orbweaver.exporting.formats.hashed_file import HashedFile
     from orbweaver.model.crawl import Crawl
 
-LIVE_MAX, RUNS_SHOWN = 100, 50
-LIST_MS = 60_000
-# Reading so many records of a crawl costs a tenth of a cent on AWS.
-RECORDS_READ_MAX = 5_000
 LETTERS_MAX, LETTERS_A_SECOND = 10_000, 50
 URLS_SHOWN = 3
 CSV_BYTES = 64 * 1024
-
-
-class Where(Protocol):
-    """The store or stack that the console is of."""
-
-    @property
-    def title(self) -> str:
-        """Name it."""
-
-    @property
-    def billed(self) -> bool:
-        """Whether what it uses is paid for."""
-
-    async def idle_workers(self) -> str | None:
-        """Say that nothing works on what is queued; None if something does, or it is unknown."""
-
-    async def depths(self) -> Mapping[str, int] | None:
-        """Count the messages on the queues; None if that may not be read."""
-
-    async def workers(self) -> Mapping[str, str] | None:
-        """Say how the workers of a stack are switched, by queue; None where there is no switch."""
-
-    async def alarms(self) -> list[dict[str, Any]] | None:
-        """List alarms, those that are raised first; None if they may not be read."""
-
-    async def switch(self, *, on: bool) -> Mapping[str, str] | None:
-        """Ask for workers to be switched; how they are by then, None where there is no switch."""
 
 
 class Tables(Protocol):
@@ -101,12 +63,10 @@ class Actions:
 
     ports: PortSet
     control: Control
-    watching: Watching
+    runs: WatchedRuns
     where: Where
     tables: Tables
     tickets: Tickets
-    # The runs of a crawl's name, and when they were listed.
-    runs: dict[str, tuple[int, list[str]]] = field(default_factory=dict)
 
     async def about(self) -> dict[str, Any]:
         """Say which store or stack this is, and whether anything works on it."""
@@ -122,54 +82,6 @@ class Actions:
             "version": orbweaver.__version__,
             "idle": idle,
         }
-
-    # --- crawls as they go ----------------------------------------------------------------------
-
-    async def live(self, crawls: list[str]) -> dict[str, Any]:
-        """Show how several crawls stand, each as `orbweaver status --json` does."""
-        if not 0 < len(crawls) <= LIVE_MAX:
-            raise Refused(400, f"give 1 to {LIVE_MAX} crawls")
-        found = await asyncio.gather(*map(self.watching.look, crawls))
-        shown = {crawl: one.last.shown for crawl, one in zip(crawls, found, strict=True)}
-        return {"billed": self.where.billed, "crawls": shown}
-
-    async def pulse(self, crawl_id: str) -> dict[str, Any]:
-        """Show how a crawl stands, how it came to that, what it may be told, and how many die."""
-        watched = await self.watching.look(crawl_id)
-        crawl = watched.last.crawl
-        if watched.past is None:
-            watched.past = []  # of several tabs one reads it
-            watched.past = await self._past(crawl, watched.samples[0])
-        return {
-            "shown": watched.last.shown,
-            "samples": watched.samples,
-            "past": watched.past,
-            "finished_ms": crawl.finished_at_ms,
-            "started_ms": crawl.started_at_ms,
-            "paused_ms": crawl.paused_ms,
-            "settings": settings_of(crawl),
-            "references": crawl.references[:URLS_SHOWN],
-            "references_more": max(0, len(crawl.references) - URLS_SHOWN),
-            "runs": await self._runs(crawl),
-            "idle": await self.where.idle_workers() if crawl.live else None,
-        }
-
-    async def _runs(self, crawl: Crawl) -> list[str]:
-        """Name the runs of a crawl's name, newest first; listing them reads a whole table."""
-        now_ms = self.ports.clock.now_ms()
-        known = self.runs.get(crawl.id)
-        if known is None or now_ms - known[0] >= LIST_MS:
-            names = [one.id for one in await self.control.crawls() if one.name == crawl.name]
-            known = self.runs[crawl.id] = (now_ms, names[:RUNS_SHOWN])
-        return known[1]
-
-    async def _past(self, crawl: Crawl, first: Sample) -> list[tuple[int, int]]:
-        """Read how a crawl went before it was looked at first, unless it has too many records."""
-        if first[2] > RECORDS_READ_MAX:
-            return []
-        async with closing(self.control.pages(crawl, limit=RECORDS_READ_MAX)) as records:
-            done_ms = [record.fetched_at async for record in records]
-        return past_of(done_ms, first[0])
 
     # --- crawls that have not begun -------------------------------------------------------------
 
@@ -277,17 +189,6 @@ def _drained(sink: io.BytesIO) -> bytes:
     return found
 
 
-def settings_of(crawl: Crawl) -> dict[str, Any]:
-    """Write what may change of a crawl, by key, as a definition has it; no header's value."""
-    found: dict[str, Any] = {}
-    for path in EDITABLE:
-        key = BY_PATH[path]
-        value = getattr(crawl, key.part)
-        if not key.secret:
-            found[path] = None if value is None else key.codec.write(value)
-    return found
-
-
 def letter_of(case: Case) -> dict[str, Any]:
     """Show a dead letter: why it is one, and of its URLs the first."""
     return {
@@ -311,17 +212,3 @@ def _hosts(cases: list[Case]) -> list[list[Any]]:
             if "://" in name:
                 counts[name] = counts.get(name, 0) + 1
     return [[name, number] for name, number in sorted(counts.items(), key=lambda one: -one[1])][:10]
-
-
-def document_of(body: bytes, names: Mapping[str, Callable[[Any], bool]]) -> dict[str, Any]:
-    """Read the body of a request: an object of just these keys; raises Refused."""
-    try:
-        read = json.loads(body or b"{}")
-    except ValueError as error:
-        raise Refused(400, "the body is no JSON") from error
-    if not isinstance(read, dict):
-        raise Refused(400, "the body is no object")
-    for name, value in read.items():
-        if name not in names or not names[name](value):
-            raise Refused(400, f"{name[:40]!a} does not fit here")
-    return read

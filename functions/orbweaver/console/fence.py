@@ -64,15 +64,18 @@ def hosts_at(port: int) -> frozenset[str]:
     return frozenset(f"{name}:{port}" for name in LOOPBACK)
 
 
-def headers_of(stored: str) -> dict[str, str]:
-    """Name the headers of everything that the console answers; `stored`: the origin of pages."""
+def headers_of(*, frames: str = "'none'", connects: str = "'self'") -> dict[str, str]:
+    """Name the headers of everything that the console answers.
+
+    `frames` is the origin of what it shows in frames, `connects` are those that it asks.
+    """
     policy = {
         "default-src": "'none'",
         "script-src": "'self'",
         "style-src": "'self'",
         "img-src": "'self'",
-        "connect-src": "'self'",
-        "frame-src": stored,
+        "connect-src": connects,
+        "frame-src": frames,
         "frame-ancestors": "'none'",
         "base-uri": "'none'",
         "form-action": "'none'",

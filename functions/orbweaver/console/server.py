@@ -13,8 +13,6 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import asdict
-from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
@@ -23,8 +21,10 @@ from orbweaver.api.problems import CONTENT_TYPE, PROBLEMS, Problem, Refused, hea
 from orbweaver.app.store_service import answered
 from orbweaver.app.wiring import api_of
 from orbweaver.console import fence
-from orbweaver.console.actions import Actions, Question, document_of
+from orbweaver.console.actions import Actions, Question
+from orbweaver.console.bodies import Fits, document_of, is_document, is_source
 from orbweaver.console.comparing import Comparing
+from orbweaver.console.files import static_files
 from orbweaver.console.standing import Standing
 from orbweaver.console.stored import stored_app
 from orbweaver.frontier.retrying import closing
@@ -36,26 +36,17 @@ if TYPE_CHECKING:
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Act = Callable[..., Awaitable[dict[str, Any]]]
-Fits = Callable[[Any], bool]
 TEXT_CHARS_MAX, SQL_CHARS_MAX = 10_000, 100_000
 # A browser that takes nothing for so long has its download broken off.
 STALLED_S = 60.0
 BROKEN_OFF: tuple[type[Exception], ...] = (*PROBLEMS, PortError, TimeoutError)
 BODY_BYTES_MAX = 4_000_000
 API = "/api"
-# What an API operation may have changed is read anew at once.
-STEERING = ("/pause", "/resume", "/cancel")
 # What queries have, and whether they must.
 NO_NAMES: Mapping[str, bool] = {}
 SECTION = {"crawl": True, "at": False}
 PAIR = {"before": True, "after": True, "kind": False}
 TEXTS = {"before": True, "after": True, "url": True}
-TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".svg": "image/svg+xml",
-}
 
 
 class PlaceTaken(Exception):
@@ -97,20 +88,6 @@ def _bound(host: str, port: int) -> socket.socket:
         raise PlaceTaken(f"{host}:{port} cannot be taken: {error.strerror}") from error
 
 
-@cache
-def static_files() -> Mapping[str, tuple[bytes, str]]:
-    """Read the files of the application: path to contents and type. No other path is served."""
-    found: dict[str, tuple[bytes, str]] = {}
-    root = files("orbweaver.console") / "static"
-    for folder, prefix in ((root, "/"), (root / "vendor", "/vendor/")):
-        for file in folder.iterdir():
-            kind = TYPES.get(f".{file.name.rpartition('.')[2]}")
-            if file.is_file() and kind is not None:
-                found[prefix + file.name] = (file.read_bytes(), kind)
-    found["/"] = found["/index.html"]
-    return found
-
-
 class ConsoleServer:
     """Answers the requests of a browser."""
 
@@ -130,6 +107,8 @@ class ConsoleServer:
         for path in self._files:
             app.router.add_get(path, self._file)
         app.router.add_route("*", f"{API}/{{path:.*}}", self._asked)
+        # Where users sign in: nowhere, for who has the address is none.
+        app.router.add_get("/sign-in.json", _signing_in)
         app.router.add_get("/download/{ticket}", self._download)
         app.router.add_get("/console/about", self._about)
         app.router.add_get("/console/live", self._live)
@@ -148,7 +127,7 @@ class ConsoleServer:
     def _posts(self) -> Mapping[str, tuple[Act, Mapping[str, Fits], tuple[str, ...]]]:
         """Name what is posted: which action, its keys with what fits, and those it needs."""
         actions, standing = self._actions, self._standing
-        document = {"document": _is_document}
+        document = {"document": is_document}
         page = {"url": _is_text, "crawl": _is_text}
         letters = {"cause": _is_text, "until_ms": _is_moment}
         return {
@@ -158,10 +137,10 @@ class ConsoleServer:
                 (),
             ),
             "/console/dead-letters/purge": (actions.purge, letters, tuple(letters)),
-            "/console/definition": (actions.definition, {"toml": _is_source, **document}, ()),
+            "/console/definition": (actions.definition, {"toml": is_source, **document}, ()),
             "/console/trial": (
                 actions.trial,
-                {"crawl": _is_text, "toml": _is_source, "url": _is_text},
+                {"crawl": _is_text, "toml": is_source, "url": _is_text},
                 ("crawl", "toml"),
             ),
             "/console/preview": (actions.preview, document, tuple(document)),
@@ -207,7 +186,7 @@ class ConsoleServer:
         # Stored pages by the same name with another port: that is another origin.
         name = request.headers.get("Host", "").rpartition(":")[0]
         name = name if name in fence.LOOPBACK else fence.LOOPBACK[0]
-        return fence.headers_of(f"http://{name}:{self._stored_port}")
+        return fence.headers_of(frames=f"http://{name}:{self._stored_port}")
 
     # --- routes ---------------------------------------------------------------------------------
 
@@ -218,8 +197,7 @@ class ConsoleServer:
     async def _asked(self, request: web.Request) -> web.Response:
         path = request.path.removeprefix(API)
         reply = await answered(self._api, request, path)
-        if path.endswith(STEERING) or request.method == "PATCH":
-            self._actions.watching.forget(path.split("/")[2])
+        self._actions.runs.asked(request.method, path)
         return reply
 
     async def _download(self, request: web.Request) -> web.StreamResponse:
@@ -264,10 +242,14 @@ class ConsoleServer:
         return _json({**await self._actions.about(), "stored_port": self._stored_port})
 
     async def _live(self, request: web.Request) -> web.Response:
-        return _json(await self._actions.live(request.query.getall("id", [])))
+        return _json(await self._actions.runs.live(request.query.getall("id", [])))
 
     async def _pulse(self, request: web.Request) -> web.Response:
-        return _json(await self._actions.pulse(request.match_info["id"]))
+        return _json(await self._actions.runs.pulse(request.match_info["id"]))
+
+
+async def _signing_in(_request: web.Request) -> web.Response:
+    return web.Response(text="null", content_type="application/json")
 
 
 def _is_text(value: Any) -> bool:
@@ -276,14 +258,6 @@ def _is_text(value: Any) -> bool:
 
 def _is_sql(value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) <= SQL_CHARS_MAX
-
-
-def _is_source(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_document(value: Any) -> bool:
-    return isinstance(value, dict)
 
 
 def _is_switch(value: Any) -> bool:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from orbweaver.app.ports import PortSet
-    from orbweaver.console.actions import Where
+    from orbweaver.console.runs import Where
     from orbweaver.control.crawl_control import Control
 
 RUNS_READ, READ_AT_ONCE, DAYS_SHOWN = 100, 16, 14

@@ -143,6 +143,11 @@ class Settings:
     # Comma separated; empty: all that are exported.
     sftp_formats: str = ""
     copy_bucket: str = ""
+    # The hosted console: who issues tokens of its users, its own name there, and the pages on
+    # which one signs in.
+    console_issuer: str = ""
+    console_client: str = ""
+    console_pages: str = ""
     # Hosts and networks that are not global unicast but may be asked all the same, where a seed
     # names address and port, or on the ports given here (127.0.0.1/32, 127.0.0.1:8000); comma
     # separated. Only a stack on an emulator may have any.

@@ -15,6 +15,7 @@ from orbweaver.cli.commands.console import Whereabouts
 from orbweaver.cli.query.confined import ExportTables
 from orbweaver.cli.session import store_session
 from orbweaver.console.actions import Actions
+from orbweaver.console.runs import WatchedRuns
 from orbweaver.console.server import serving
 from orbweaver.console.tickets import Tickets
 from orbweaver.console.watching import MeteredReadings, Watching
@@ -94,11 +95,17 @@ async def opened(folder: Path) -> AsyncIterator[Stage]:
         return await read(crawl)
 
     (folder / "queries").mkdir()
+    where = Whereabouts(session=session)
     actions = Actions(
         ports=ports,
         control=session.control,
-        watching=Watching(look, clock.now_ms, POLL_MS),
-        where=Whereabouts(session=session),
+        runs=WatchedRuns(
+            control=session.control,
+            watching=Watching(look, clock.now_ms, POLL_MS),
+            where=where,
+            clock=clock,
+        ),
+        where=where,
         tables=ExportTables(
             source=folder / "out", named=Path("out"), folder=folder / "queries", files=None
         ),

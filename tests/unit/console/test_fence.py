@@ -9,7 +9,8 @@ from yarl import URL
 
 from orbweaver.app.wiring import api_of
 from orbweaver.console.fence import Fence, headers_of, headers_of_stored
-from orbweaver.console.server import ConsoleServer, static_files
+from orbweaver.console.files import static_files
+from orbweaver.console.server import ConsoleServer
 from orbweaver.console.tickets import GOOD_MS, TICKETS_MAX, Tickets
 from orbweaver.model.crawl import State
 from tests.unit.console.stage import BEARER, RUN, TOKEN, opened
@@ -68,6 +69,9 @@ async def test_an_attempt_is_refused(headers: dict[str, str], status: int, tmp_p
         assert crawl.state is State.RUNNING
 
 
+OPEN = ("/download/{ticket}", "/sign-in.json")
+
+
 async def test_every_route_but_those_of_files_and_tickets_needs_the_token(tmp_path: Path) -> None:
     """Whatever routes there are, and will be."""
     async with opened(tmp_path) as stage:
@@ -76,7 +80,7 @@ async def test_every_route_but_those_of_files_and_tickets_needs_the_token(tmp_pa
             (route.method, route.resource.canonical.format(path="crawls", id=RUN.id))
             for route in server.app().router.routes()
             if route.resource is not None
-            and route.resource.canonical not in {*static_files(), "/download/{ticket}"}
+            and route.resource.canonical not in {*static_files(), *OPEN}
         }
         assert len(routes) > 10
         for method, path in routes:
@@ -143,7 +147,7 @@ async def test_every_answer_tells_the_browser_what_it_may_do(tmp_path: Path) -> 
 
 def test_no_policy_lets_anything_inline_run() -> None:
     """Neither in the console nor in stored pages, which have no origin and no network."""
-    console = headers_of("http://127.0.0.1:2")["Content-Security-Policy"]
+    console = headers_of(frames="http://127.0.0.1:2")["Content-Security-Policy"]
     stored = headers_of_stored(1)["Content-Security-Policy"]
     assert "unsafe" not in console
     assert stored.startswith("sandbox;")

@@ -14,8 +14,8 @@ from yarl import URL
 
 from orbweaver.app.store_runner import LANES
 from orbweaver.cli.session import store_session
-from orbweaver.console.actions import LIST_MS, settings_of
 from orbweaver.console.comparing import KEPT_MS
+from orbweaver.console.runs import LIST_MS, settings_of
 from orbweaver.console.stored import NO_TEXT, NOT_KEPT, shown_as
 from orbweaver.console.watching import (
     PAST_MAX,
@@ -180,16 +180,16 @@ async def test_a_store_out_of_reach_is_a_problem_and_not_an_end(tmp_path: Path) 
     """While it cannot be read the answer is 503 with the reason; afterwards all is as before."""
     async with opened(tmp_path) as stage:
         await stage.begin()
-        look = stage.actions.watching._look
+        look = stage.actions.runs.watching._look
 
         async def lost(_crawl: str) -> CrawlRead:
             raise Transient("the token has expired")
 
-        stage.actions.watching._look = lost
+        stage.actions.runs.watching._look = lost
         reply = await stage.ask("GET", PULSE)
         assert (reply.status, reply.headers["Retry-After"]) == (503, "5")
         assert "the token has expired" in (await reply.json())["detail"]
-        stage.actions.watching._look = look
+        stage.actions.runs.watching._look = look
         assert (await stage.get(PULSE))["shown"]["crawl"] == RUN.id
 
 

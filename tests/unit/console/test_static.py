@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import orbweaver
-from orbweaver.console.server import static_files
+from orbweaver.console.files import static_files
 from tests.screens import BYTES_MAX, FOLDER, ROOT, THEMES, screens
 
 STATIC = Path(orbweaver.__file__).parent / "console" / "static"

@@ -42,6 +42,7 @@ DOOR = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content=
 async def console(arguments: argparse.Namespace, around: Surroundings) -> int:
     """Serve the console until that is ended from outside."""
     from orbweaver.console.actions import Actions
+    from orbweaver.console.runs import WatchedRuns
     from orbweaver.console.server import PlaceTaken, serving
     from orbweaver.console.tickets import Tickets
     from orbweaver.console.watching import MeteredReadings, Watching
@@ -55,7 +56,12 @@ async def console(arguments: argparse.Namespace, around: Surroundings) -> int:
             actions = Actions(
                 ports=session.ports,
                 control=session.control,
-                watching=Watching(MeteredReadings(session.read).look, now_ms, poll_ms),
+                runs=WatchedRuns(
+                    control=session.control,
+                    watching=Watching(MeteredReadings(session.read).look, now_ms, poll_ms),
+                    where=where,
+                    clock=around.clock,
+                ),
                 where=where,
                 tables=tables,
                 tickets=Tickets(now_ms),

@@ -1,7 +1,7 @@
 // The console: which screen is shown, and the frame around it.
 import { html, useState, useEffect } from "/vendor/preact-htm.js";
 import { render } from "/vendor/preact-htm.js";
-import { ask, takeToken, Loading, Trouble } from "/lib.js";
+import { ask, user, steers, KEY, SESSION, Loading } from "/lib.js";
 import { Runs } from "/runs.js";
 
 /** The screens beside the first, each in a file of its own, which is read when it is come to. */
@@ -20,8 +20,28 @@ const SCREENS = {
   data: () => import("/data.js").then((file) => file.Data),
 };
 const PLACES = [["", "Runs"], ["new", "New crawl"], ["explain", "Explain"], ["host", "Hosts"], ["letters", "Dead letters"], ["schedules", "Schedules"], ["stack", "Workers"], ["query", "Query"]];
+/** What the hosted form has not, by its title. */
+const ABSENT = { letters: "Dead letters", map: "Map", rules: "Try rules", changes: "Changes", schedules: "Schedules", query: "Query" };
 const THEMES = ["auto", "light", "dark"];
 const THEME = "orbweaver-console-theme";
+
+/** Take the token out of the address, where `orbweaver console` has put it, and keep it; whether there was one. */
+function takeToken() {
+  const found = /^#token=([\w-]+)$/.exec(location.hash);
+  if (found) {
+    localStorage.setItem(KEY, found[1]);
+    history.replaceState(null, "", "#/");
+  }
+  return Boolean(found);
+}
+
+/** What is about users: a file that is read where there are any. @param {"Door" | "User" | "NotHere"} name */
+const ofSession = (name) => (/** @type {any} */ given) => {
+  const [Found, setFound] = useState(/** @type {any} */ (null));
+  useEffect(() => { import("/session.js").then((file) => setFound(() => file[name])); }, []);
+  return Found && html`<${Found} ...${given} />`;
+};
+const Door = ofSession("Door"), User = ofSession("User"), NotHere = ofSession("NotHere");
 
 /** Read the address: which screen, its argument, and its query. */
 function route() {
@@ -52,17 +72,23 @@ function Later({ name, of, query }) {
   return screen ? html`<${screen} of=${of} query=${query} key=${of} />` : html`<${Loading} />`;
 }
 
-function App() {
+/** @param {{said: string}} given what went wrong on the way in */
+function App({ said }) {
   const [at, setAt] = useState(route());
   const [about, setAbout] = useState(/** @type {any} */ (null));
-  const [trouble, setTrouble] = useState(/** @type {Trouble | null} */ (null));
+  // Why nobody is known who asks.
+  const [unknown, setUnknown] = useState(said);
+  const hosted = Boolean(user());
+  const places = PLACES.filter(([name]) => !hosted || (!(name in ABSENT) && (name !== "new" || steers())));
   useEffect(() => {
+    const refused = (/** @type {any} */ event) => { if (event.detail) setUnknown(event.detail); };
+    addEventListener("unknown", refused);
     // The address of another start, in the same tab: what was refused is asked for anew.
     const moved = () => { if (takeToken()) return location.reload(); setAt(route()); window.scrollTo(0, 0); };
     addEventListener("hashchange", moved);
     // Behind the rows of the first screen.
-    const timer = setTimeout(() => ask("/console/about").then(setAbout, setTrouble), 200);
-    return () => { removeEventListener("hashchange", moved); clearTimeout(timer); };
+    const timer = setTimeout(() => ask("/console/about").then(setAbout, () => {}), 200);
+    return () => { removeEventListener("hashchange", moved); removeEventListener("unknown", refused); clearTimeout(timer); };
   }, []);
   // On a phone the places are more than are seen at once.
   useEffect(() => document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), [at.screen]);
@@ -70,17 +96,26 @@ function App() {
     <a class="skip" href="#main" onClick=${(/** @type {Event} */ event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>Skip to the content</a>
     <header>
       <a class="brand" href="#/">Orbweaver</a>
-      <nav aria-label="Screens">${PLACES.map(([name, title]) => html`<a href=${`#/${name}`} aria-current=${at.screen === name || (name === "" && ["run", "data", "map", "changes", "rules"].includes(at.screen)) ? "page" : null}>${title}</a>`)}</nav>
+      <nav aria-label="Screens">${places.map(([name, title]) => html`<a href=${`#/${name}`} aria-current=${at.screen === name || (name === "" && ["run", "data", "map", "changes", "rules"].includes(at.screen)) ? "page" : null}>${title}</a>`)}</nav>
       <span class="where" title=${about?.where}>${about?.where}</span>
+      ${hosted && html`<${User} ended=${() => setUnknown("Your sign-in has ended")} />`}
       <${ThemeSwitch} />
     </header>
     <main id="main" tabindex="-1">
-      ${trouble?.status === 401 && html`<div class="notice bad" role="alert"><p>${trouble.message}: its token is of one start alone.</p></div>`}
+      ${unknown && html`<${Door} why=${unknown} />`}
       ${about?.idle && html`<div class="notice" role="status"><p>${about.idle}</p></div>`}
-      ${at.screen === "" ? html`<${Runs} query=${at.query} />` : html`<${Later} key=${at.screen} name=${at.screen} of=${at.of} query=${at.query} />`}
+      ${hosted && at.screen in ABSENT ? html`<${NotHere} title=${/** @type {any} */ (ABSENT)[at.screen]} />` : at.screen === "" ? html`<${Runs} query=${at.query} />` : html`<${Later} key=${at.screen} name=${at.screen} of=${at.of} query=${at.query} />`}
     </main>
     <footer>${about && `Orbweaver ${about.version}`} ${about && !about.billed && "· nothing is paid for here: dollars are what AWS would charge"}</footer>`;
 }
 
-takeToken();
-render(html`<${App} />`, /** @type {Element} */ (document.getElementById("app")));
+/** Begin: with a token from the address, or on the way back from where one signs in. */
+async function begin() {
+  const loopback = takeToken();
+  if (loopback) sessionStorage.removeItem(SESSION);
+  const arrives = !loopback && /[?&](code|error)=/.test(location.search);
+  const said = arrives ? await (await import("/session.js")).arrive() : "";
+  render(html`<${App} said=${said} />`, /** @type {Element} */ (document.getElementById("app")));
+}
+
+begin();

@@ -1,6 +1,6 @@
 // What a run has: its pages, items and texts, a page of rows at a time, and all pages as a file.
 import { html, useState, useEffect } from "/vendor/preact-htm.js";
-import { ask, link, number, plural, moment, words, Heading, Warning, Loading } from "/lib.js";
+import { ask, user, link, number, plural, moment, words, Heading, Warning, Loading } from "/lib.js";
 import { size, Act, Address } from "/parts.js";
 
 const TABLES = ["pages", "items", "texts"];
@@ -66,7 +66,7 @@ export function Data({ of, query }) {
   const Shown = SHOWN[/** @type {keyof typeof SHOWN} */ (table)];
   const first = (at - 1) * (table === "texts" ? TEXTS : ROWS);
   return html`<p class="crumb"><a href="#/">Runs</a> / <a href=${`#/run/${encodeURIComponent(of)}`}>${of}</a></p>
-    <${Heading} title="Data"><div class="actions"><a class="button" href=${link("query", { crawl: of })}>Ask with SQL</a><${Act} label="All pages as CSV" act=${save} done=${setTrouble} /></div></${Heading}>
+    <${Heading} title="Data">${!user() && html`<div class="actions"><a class="button" href=${link("query", { crawl: of })}>Ask with SQL</a><${Act} label="All pages as CSV" act=${save} done=${setTrouble} /></div>`}</${Heading}>
     <form class="filters" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
       <label>Table <select value=${table} onChange=${(/** @type {any} */ event) => choose({ table: event.target.value })}>${TABLES.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>
       ${table === "pages" && html`<label>Outcome <select value=${outcome ?? ""} onChange=${(/** @type {any} */ event) => choose({ outcome: event.target.value })}><option value="">any</option>${OUTCOMES.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>`}

@@ -1,6 +1,6 @@
 // Explain a URL: what became of it and why, as a line from what it is to when it is asked again.
 import { html, useState, useEffect } from "/vendor/preact-htm.js";
-import { ask, usePoll, link, number, moment, words, Heading, Warning, Loading } from "/lib.js";
+import { ask, usePoll, user, link, number, moment, words, Heading, Warning, Loading } from "/lib.js";
 import { size, Act, Address } from "/parts.js";
 
 const GOOD = ["fetched", "unchanged", "redirected"];
@@ -59,7 +59,7 @@ function Told({ told }) {
         const isLink = LINKS.includes(one.about) && /^https?:\/\//.test(one.words);
         return html`<li class=${state}><span class="about">${one.about}</span><span class="words">${isLink ? html`<${Address} url=${one.words} crawl=${told.crawl} />` : one.words}</span></li>`;
       })}</ol></section>
-    ${told.record && html`<div class="pair top"><${Record} record=${told.record} />${kept && html`<${Stored} key=${`${told.record.crawl} ${told.record.url}`} url=${told.record.url} crawl=${told.record.crawl} />`}</div>`}`;
+    ${told.record && html`<div class="pair top"><${Record} record=${told.record} />${kept && !user() && html`<${Stored} key=${`${told.record.crawl} ${told.record.url}`} url=${told.record.url} crawl=${told.record.crawl} />`}</div>`}`;
 }
 
 /** @param {{query: URLSearchParams}} given */

@@ -4,19 +4,23 @@ import { html, useState, useEffect, useRef } from "/vendor/preact-htm.js";
 
 export { html };
 
-const KEY = "orbweaver-console-token";
+export const KEY = "orbweaver-console-token", SESSION = "orbweaver-console-session";
 
-/** Take the token out of the address, where `orbweaver console` has put it, and keep it; whether there was one. */
-export function takeToken() {
-  const found = /^#token=([\w-]+)$/.exec(location.hash);
-  if (found) {
-    localStorage.setItem(KEY, found[1]);
-    history.replaceState(null, "", "#/");
-  }
-  return Boolean(found);
+/** Who is signed in to the hosted form; null on one's own machine, where nobody is. */
+export function user() {
+  const claims = sessionStorage.getItem(SESSION)?.split(".")[1];
+  if (!claims) return null;
+  try {
+    const bytes = Uint8Array.from(atob(claims.replaceAll("-", "+").replaceAll("_", "/")), (one) => one.charCodeAt(0));
+    const told = JSON.parse(new TextDecoder().decode(bytes));
+    return { name: String(told.username), steers: told["cognito:groups"]?.includes("steer") === true, untilMs: told.exp * 1000 };
+  } catch { return null; }
 }
 
-/** A request that was refused, or not answered: `status` 0. */
+/** Whether who looks may change anything: the hosted form asks for a group. */
+export const steers = () => user()?.steers ?? true;
+
+/** A request that was refused, or not answered (`status` 0). */
 export class Trouble extends Error {
   /** @param {number} status @param {string} text @param {{path: string, text: string}[]} problems */
   constructor(status, text, problems = []) {
@@ -38,7 +42,7 @@ export async function ask(path, given = {}) {
     if (value !== null && value !== undefined && value !== "") query.append(name, String(value));
   }
   /** @type {Record<string, string>} */
-  const headers = { Authorization: `Bearer ${localStorage.getItem(KEY) ?? ""}` };
+  const headers = { Authorization: `Bearer ${sessionStorage.getItem(SESSION) ?? localStorage.getItem(KEY) ?? ""}` };
   if (given.body !== undefined) headers["Content-Type"] = "application/json";
   const tail = query.size ? `?${query}` : "";
   let reply;
@@ -49,9 +53,10 @@ export async function ask(path, given = {}) {
       body: given.body === undefined ? undefined : JSON.stringify(given.body),
     });
   } catch {
-    throw new Trouble(0, "The console does not answer: is `orbweaver console` still running?");
+    throw new Trouble(0, user() ? "The console does not answer: is there a network?" : "The console does not answer: is `orbweaver console` still running?");
   }
   const body = await reply.json().catch(() => null);
+  if (reply.status === 401) dispatchEvent(new CustomEvent("unknown", { detail: body?.detail ?? "Sign in to go on." }));
   if (!reply.ok) throw new Trouble(reply.status, body?.detail ?? `HTTP ${reply.status}`, body?.problems);
   return body;
 }
@@ -109,13 +114,10 @@ export function usePoll(load, about, everyMs) {
 // --- words and numbers ----------------------------------------------------------------------------
 
 const WHOLE = new Intl.NumberFormat("en-US");
-
 /** @param {number | null | undefined} value */
 export const number = (value) => (value === null || value === undefined ? "–" : WHOLE.format(value));
-
 /** @param {number} count @param {string} one @param {string} [many] */
 export const plural = (count, one, many) => `${number(count)} ${count === 1 ? one : many ?? `${one}s`}`;
-
 /** Write a rate with as many digits as matter. @param {number} value */
 export const rate = (value) => (value >= 100 ? number(Math.round(value)) : value >= 10 ? value.toFixed(1) : value.toFixed(2));
 
@@ -155,7 +157,6 @@ export function moment(at) {
 
 /** Write a key as words. @param {string} text */
 export const words = (text) => text.replaceAll("_", " ");
-
 /** Make an address within the console. @param {string} screen @param {Record<string, string | null | undefined>} [query] */
 export function link(screen, query = {}) {
   const known = Object.entries(query).filter(([, value]) => value);
@@ -176,7 +177,8 @@ export function Heading({ title, children }) {
 
 /** Trouble, and since when what is shown is old. @param {{trouble: Trouble | null, atMs?: number}} given */
 export function Warning({ trouble, atMs }) {
-  if (!trouble) return null;
+  // Who is not known is told so once, above everything.
+  if (!trouble || trouble.status === 401) return null;
   return html`<div class="notice bad" role="alert">
     <p>${trouble.message}</p>
     ${trouble.problems?.length > 1 && html`<ul>${trouble.problems.map((one) => html`<li>${one.path && html`<code>${one.path}</code>`} ${one.text}</li>`)}</ul>`}
@@ -195,5 +197,4 @@ export function Meter({ part, whole, label }) {
   return html`<meter class="share" min="0" max=${whole || 1} value=${Math.min(part, whole || 1)} aria-label=${label}></meter>`;
 }
 
-/** Waiting for the first answer. */
 export const Loading = () => html`<p class="muted" role="status">Reading…</p>`;

@@ -1,7 +1,7 @@
 // A new crawl: a form and the same as TOML, what does not fit beside its key, a look at the first
 // page with what would become of its links, what it would cost, and the start.
 import { html, useState, useEffect, useRef } from "/vendor/preact-htm.js";
-import { ask, number, plural, dollars, clock, words, Heading, Warning } from "/lib.js";
+import { ask, user, steers, number, plural, dollars, clock, words, Heading, Warning } from "/lib.js";
 import { Act } from "/parts.js";
 
 const TYPED_MS = 400;
@@ -148,10 +148,11 @@ export function New() {
   const recurs = ready && draft.document.schedule;
   const start = async () => { const run = await ask("/api/crawls", { body: draft.document }); location.hash = `#/run/${encodeURIComponent(run.id)}`; };
   const recur = async () => { await ask("/console/schedules", { body: { document: draft.document } }); location.hash = "#/schedules"; };
+  if (!steers()) return html`<${Heading} title="New crawl" /><div class="empty"><p>To start a crawl takes the group <code>steer</code>.</p></div>`;
   return html`<${Heading} title="New crawl"><div class="actions">
-      <${Act} label="Preview" disabled=${!ready} act=${() => ask("/console/preview", { body: { document: draft.document } }).then(setPreview)} done=${setTrouble} />
-      ${recurs ? html`<${Act} kind="main" label="Put on schedule" act=${recur} done=${setTrouble} />` : html`<${Act} kind="main" label="Start" disabled=${!ready} act=${start} done=${setTrouble} />`}</div></${Heading}>
-    <p class="muted">What is typed on one side stands on the other; the form writes the text anew. Preview asks for the first page alone, in its host's time.</p>
+      ${!user() && html`<${Act} label="Preview" disabled=${!ready} act=${() => ask("/console/preview", { body: { document: draft.document } }).then(setPreview)} done=${setTrouble} />`}
+      ${recurs && user() ? html`<span>It recurs: <code>orbweaver schedule put</code> puts it on schedule.</span>` : recurs ? html`<${Act} kind="main" label="Put on schedule" act=${recur} done=${setTrouble} />` : html`<${Act} kind="main" label="Start" disabled=${!ready} act=${start} done=${setTrouble} />`}</div></${Heading}>
+    <p class="muted">What is typed on one side stands on the other; the form writes the text anew. ${user() ? "A preview of its first page is shown by the console on a machine of your own." : "Preview asks for the first page alone, in its host's time."}</p>
     <${Warning} trouble=${trouble} />
     <div class="pair halves">
       <form class="panel fields" aria-label="Definition" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>

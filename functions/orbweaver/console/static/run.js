@@ -1,6 +1,6 @@
 // One run: how far it is, how it goes on, what it costs, and what to do about it.
 import { html, useState, useEffect, useRef } from "/vendor/preact-htm.js";
-import { ask, usePoll, link, number, percent, rate, dollars, clock, moment, words, plural, Heading, Warning, State, Meter, Loading } from "/lib.js";
+import { ask, usePoll, user, steers, link, number, percent, rate, dollars, clock, moment, words, plural, Heading, Warning, State, Meter, Loading } from "/lib.js";
 import { size, valueText, Act, Dialog, Address } from "/parts.js";
 import { Crossing } from "/chart.js";
 import { Edit } from "/edit.js";
@@ -8,7 +8,7 @@ import { Edit } from "/edit.js";
 const OUTCOMES = ["fetched", "unchanged", "redirected", "skipped", "failed"];
 const LIVE_MS = 2_000;
 const SPOKEN_MS = 10_000;
-const HOSTS_SHOWN = 20;
+const HOSTS_SHOWN = 20, SAMPLES_MAX = 600;
 
 /** @param {{title: string, value: any, below?: any, tone?: string}} given */
 const Figure = ({ title, value, below, tone = "" }) => html`<div><dt>${title}</dt><dd class=${tone}>${value}${below && html`<div class="below">${below}</div>`}</dd></div>`;
@@ -112,15 +112,16 @@ function Steering({ shown, again }) {
   const path = `/api/crawls/${encodeURIComponent(shown.crawl)}`;
   const done = (/** @type {any} */ found) => { setTrouble(found); setOpen(""); again(); };
   const post = (/** @type {string} */ deed) => () => ask(`${path}/${deed}`, { method: "POST" });
-  const live = shown.state === "running" || shown.state === "paused";
+  const may = steers();
+  const live = may && (shown.state === "running" || shown.state === "paused");
   return html`<div class="actions">
       ${live && (shown.state === "paused" ? html`<${Act} kind="main" label="Resume" act=${post("resume")} done=${done} />` : html`<${Act} label="Pause" act=${post("pause")} done=${done} />`)}
       ${live && html`<button type="button" onClick=${() => setOpen("edit")}>Edit…</button>`}
       ${live && html`<button type="button" class="danger" onClick=${() => setOpen("cancel")}>Cancel…</button>`}
-      ${shown.state === "finished" && shown.outcomes.failed > 0 && html`<${Act} label="Retry what failed" act=${() => ask(`${path}/retry`, { method: "POST" }).then(setBegun)} done=${done} />`}
+      ${may && shown.state === "finished" && shown.outcomes.failed > 0 && html`<${Act} label="Retry what failed" act=${() => ask(`${path}/retry`, { method: "POST" }).then(setBegun)} done=${done} />`}
       <a class="button" href=${`#/data/${encodeURIComponent(shown.crawl)}`}>Pages</a>
-      <a class="button" href=${`#/map/${encodeURIComponent(shown.crawl)}`}>Map</a>
-      <a class="button" href=${`#/rules/${encodeURIComponent(shown.crawl)}`}>Try rules</a>
+      ${!user() && html`<a class="button" href=${`#/map/${encodeURIComponent(shown.crawl)}`}>Map</a>
+      <a class="button" href=${`#/rules/${encodeURIComponent(shown.crawl)}`}>Try rules</a>`}
     </div>
     ${begun && html`<div class="notice good" role="status">${begun.crawls.length ? begun.crawls.map((/** @type {any} */ crawl) => html`<p>It goes on as <a href=${`#/run/${crawl.id}`}>${crawl.id}</a>.</p>`) : "There is nothing to ask for again."}</div>`}
     <${Warning} trouble=${trouble} />
@@ -130,23 +131,33 @@ function Steering({ shown, again }) {
       <div class="actions"><${Act} kind="danger" label="Cancel the run" act=${post("cancel")} done=${done} /></div></${Dialog}>`}`;
 }
 
+/** Put samples together, each moment once; of very many every second one goes. @param {any[]} known @param {any[]} more */
+function together(known, more) {
+  const all = new Map([...known, ...more].map((one) => [one[0], one]));
+  const found = [...all.values()].sort((one, other) => one[0] - other[0]);
+  return found.length > SAMPLES_MAX ? found.filter((_, place) => place % 2 === 0 || place === found.length - 1) : found;
+}
+
 /** @param {{of: string}} given */
 export function Run({ of }) {
   const { data, trouble, atMs, again } = usePoll(() => ask(`/console/crawls/${encodeURIComponent(of)}`), [of], (found) => (found.shown.state === "finished" ? 0 : LIVE_MS));
+  // Whoever answers may have been asked for the first time: what this page saw is kept here.
+  const known = useRef(/** @type {any[]} */ ([]));
   if (!data) return html`<${Heading} title=${of} /><${Warning} trouble=${trouble} />${!trouble && html`<${Loading} />`}`;
   const { shown } = data;
+  known.current = together(known.current, data.samples);
   const live = shown.state === "running" || shown.state === "stopping";
   const place = data.runs.indexOf(shown.crawl);
   const before = data.runs[place + 1];
   return html`
-    <p class="crumb"><a href="#/">Runs</a> / ${shown.name}${before && html` · <a href=${`#/run/${encodeURIComponent(before)}`}>the run before</a> · <a href=${link("changes", { before, after: shown.crawl })}>changes since</a>`}</p>
+    <p class="crumb"><a href="#/">Runs</a> / ${shown.name}${before && html` · <a href=${`#/run/${encodeURIComponent(before)}`}>the run before</a>${!user() && html` · <a href=${link("changes", { before, after: shown.crawl })}>changes since</a>`}`}</p>
     <${Heading} title=${shown.crawl}><${State} state=${shown.state} stop=${shown.stop} /><span class="muted">began ${moment(data.started_ms)}</span><${Steering} shown=${shown} again=${again} /></${Heading}>
     <${Warning} trouble=${trouble} atMs=${atMs} />
     ${data.idle && html`<div class="notice"><p>${data.idle}</p></div>`}
     <${Spoken} shown=${shown} />
     <${Figures} shown=${shown} />
     ${shown.left_text && html`<p class="left"><strong>Time left:</strong> ${shown.left_text}</p>`}
-    <div class="pair"><${Crossing} samples=${data.samples} past=${data.past} startedMs=${data.started_ms} finishedMs=${data.finished_ms} most=${data.settings["limits.pages"] ?? Infinity} live=${live} /><${Outcomes} shown=${shown} /></div>
+    <div class="pair"><${Crossing} samples=${known.current} past=${data.past.filter((/** @type {any} */ one) => one[0] < known.current[0][0])} startedMs=${data.started_ms} finishedMs=${data.finished_ms} most=${data.settings["limits.pages"] ?? Infinity} live=${live} /><${Outcomes} shown=${shown} /></div>
     ${shown.budgets.length > 0 && html`<section class="panel" aria-labelledby="budgets"><div class="heading"><h2 id="budgets">Limits</h2></div>
       <ul class="budgets">${shown.budgets.map((/** @type {any} */ one) => html`<li><span>${one.name}</span><${Meter} part=${one.used} whole=${one.limit} label=${`${one.name} used`} /><span>${amount(one, one.used)} of ${amount(one, one.limit)}</span></li>`)}</ul></section>`}
     <${Hosts} shown=${shown} />

@@ -1,0 +1,28 @@
+"""The files of the application, as they are handed out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+
+
+@cache
+def static_files() -> Mapping[str, tuple[bytes, str]]:
+    """Read the files of the application: path to contents and type. No other path is served."""
+    found: dict[str, tuple[bytes, str]] = {}
+    root = files("orbweaver.console") / "static"
+    for folder, prefix in ((root, "/"), (root / "vendor", "/vendor/")):
+        for file in folder.iterdir():
+            kind = TYPES.get(f".{file.name.rpartition('.')[2]}")
+            if file.is_file() and kind is not None:
+                found[prefix + file.name] = (file.read_bytes(), kind)
+    found["/"] = found["/index.html"]
+    return found

@@ -1,0 +1,262 @@
+"""The hosted console: the same application as a function of a stack, behind a gateway.
+
+Rules
+- The application's files are open, as they are the same everywhere, and so is where to sign in.
+  Everything else takes a user (console/users.py): the gateway lets in whose token it has
+  verified, and each request is held against the user's groups.
+- No cookie and no other standing right goes with a request: a page of another site can have none
+  of it answered, as it has no token.
+- What takes a process of its own, all of a run in memory, or rights that steer more than crawls is
+  not here (`ELSEWHERE`). The same application on a person's own machine has it.
+- What a function remembers is gone with its container. So the page keeps what it has seen.
+
+Source: docs.aws.amazon.com/apigateway/latest/developerguide/, pages
+http-api-develop-integrations-lambda (payload format 2.0) and http-api-jwt-authorizer.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from urllib.parse import parse_qsl
+
+import orbweaver
+from orbweaver.api.problems import CONTENT_TYPE, PROBLEMS, Refused, headers_of, problem_of
+from orbweaver.app.wiring import api_of, control_of
+from orbweaver.console import fence
+from orbweaver.console.bodies import document_of, is_document, is_source
+from orbweaver.console.files import static_files
+from orbweaver.console.runs import WatchedRuns
+from orbweaver.console.standing import Standing
+from orbweaver.console.users import ConsoleUser, SignIn, user_of
+from orbweaver.console.watching import MeteredReadings, Watching
+from orbweaver.control.progress.reader import StatusReader
+
+if TYPE_CHECKING:
+    from orbweaver.api.app import Api
+    from orbweaver.app.ports import PortSet
+    from orbweaver.frontier.queues import Depths
+    from orbweaver.model.ports import Clock
+
+    Answer: TypeAlias = Mapping[str, Any]
+
+    class Counted(Protocol):
+        """The queues of a stack."""
+
+        async def read(self) -> Depths:
+            """Count the messages on them."""
+
+    class CountedPorts(PortSet, Protocol):
+        """The ports of a stack, whose queues can be counted."""
+
+        @property
+        def depths(self) -> Counted:
+            """How many messages are on the queues."""
+
+
+POLL_MS = 1_500
+API, OWN, SIGN_IN = "/api/", "/console/", "/sign-in.json"
+# Half a year, as the gateway speaks nothing but TLS.
+TLS_ALONE = {"Strict-Transport-Security": "max-age=15768000"}
+# What this form has not.
+ELSEWHERE = (
+    *("preview", "trial", "frame", "table", "query", "tables", "sections", "changes"),
+    *("text-changes", "dead-letters", "schedules"),
+)
+NOT_HERE = "the hosted console has not this: `orbweaver console` on a machine of your own has"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostedPlace:
+    """The stack that the function is of."""
+
+    stack: str
+    read_depths: Callable[[], Awaitable[Depths]]
+    billed: bool = True
+
+    @property
+    def title(self) -> str:
+        """Name it."""
+        return f"the stack {self.stack}"
+
+    async def idle_workers(self) -> str | None:
+        """None: how workers are switched is not read here."""
+        return None
+
+    async def depths(self) -> Mapping[str, int] | None:
+        """Count the messages on the queues."""
+        return asdict(await self.read_depths())
+
+    async def workers(self) -> Mapping[str, str] | None:
+        """None: the switch of all workers is none of a user's."""
+        return None
+
+    async def alarms(self) -> list[dict[str, Any]] | None:
+        """None: they are not read here."""
+        return None
+
+    async def switch(self, *, on: bool) -> Mapping[str, str] | None:  # noqa: ARG002 - the port's
+        """None: the switch of all workers is none of a user's."""
+        return None
+
+
+def hosted_console(ports: CountedPorts) -> HostedConsole:
+    """Put together the console that a function is."""
+    settings, clock, control = ports.settings, ports.clock, control_of(ports)
+    depths = ports.depths.read
+    place = HostedPlace(stack=settings.stack, read_depths=depths)
+    reader = StatusReader(control=control, hosts=ports.hosts, depths=depths, billed=place.billed)
+    return HostedConsole(
+        api=api_of(ports),
+        runs=WatchedRuns(
+            control=control,
+            watching=Watching(MeteredReadings(reader.read).look, clock.now_ms, POLL_MS),
+            where=place,
+            clock=clock,
+        ),
+        standing=Standing(ports=ports, control=control, where=place),
+        sign_in=SignIn(
+            issuer=settings.console_issuer,
+            client=settings.console_client,
+            pages=settings.console_pages,
+        ),
+        clock=clock,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostedConsole:
+    """Answers what the gateway hands on."""
+
+    api: Api
+    runs: WatchedRuns
+    standing: Standing
+    sign_in: SignIn
+    clock: Clock
+
+    async def answer(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer one request, whatever it is."""
+        try:
+            reply = await self._reply(event)
+        except PROBLEMS as error:
+            reply = _problem(error)
+        policy = fence.headers_of(connects=f"'self' {self.sign_in.pages}".rstrip())
+        return {
+            "statusCode": reply["statusCode"],
+            "headers": {**reply["headers"], **policy, **TLS_ALONE},
+            "body": reply["body"],
+            "isBase64Encoded": False,
+        }
+
+    async def _reply(self, event: Mapping[str, Any]) -> Answer:
+        method, path = event["requestContext"]["http"]["method"], event["rawPath"]
+        if not path.startswith((API, OWN)):
+            return self._open(method, path)
+        user = user_of(event, self.sign_in, self.clock.now_ms())
+        user.check(method)
+        if path.startswith(API):
+            return await self._asked(event, method, path.removeprefix(API[:-1]))
+        return _json(await self._own(event, method, path.removeprefix(OWN), user))
+
+    def _open(self, method: str, path: str) -> Answer:
+        """Hand out what is the same for everybody."""
+        if method == "GET" and path == SIGN_IN:
+            return _json({"client": self.sign_in.client, "pages": self.sign_in.pages})
+        found = static_files().get(path)
+        if found is None or method != "GET":
+            raise Refused(404, "there is no such file")
+        body, kind = found
+        return _reply(200, kind, body.decode())
+
+    async def _asked(self, event: Mapping[str, Any], method: str, path: str) -> Answer:
+        reply = await self.api.answer(_as_rest(event, path))
+        self.runs.asked(method, path)
+        several = reply.get("multiValueHeaders") or {}
+        headers = {**(reply.get("headers") or {})}
+        headers |= {name: ", ".join(values) for name, values in several.items()}
+        return {**reply, "headers": headers}
+
+    async def _own(
+        self, event: Mapping[str, Any], method: str, path: str, user: ConsoleUser
+    ) -> Mapping[str, Any]:
+        match method, path.split("/"):
+            case "GET", ["about"]:
+                return self._about(user)
+            case "GET", ["live"]:
+                query = parse_qsl(event.get("rawQueryString", ""))
+                return await self.runs.live([value for name, value in query if name == "id"])
+            case "GET", ["crawls", crawl]:
+                return await self.runs.pulse(crawl)
+            case "GET", ["stack"]:
+                return await self.standing.read()
+            case "POST", ["definition"]:
+                # For those alone that define crawls: other requests do not wait for its import.
+                from orbweaver.console.definitions import forms_of
+
+                names = {"toml": is_source, "document": is_document}
+                given = document_of(_body(event), names)
+                return forms_of(given.get("toml"), given.get("document"))
+            case _, [first, *_] if first in ELSEWHERE:
+                raise Refused(404, NOT_HERE)
+        raise Refused(404, "there is no such operation")
+
+    def _about(self, user: ConsoleUser) -> Mapping[str, Any]:
+        return {
+            "where": self.runs.where.title,
+            "billed": self.runs.where.billed,
+            "version": orbweaver.__version__,
+            "idle": None,
+            "user": {
+                "name": user.name,
+                "steers": user.steers,
+                "until_ms": user.until_ms,
+            },
+        }
+
+
+def _as_rest(event: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """Write a request as the gateway of the API does (payload format 1.0)."""
+    query: dict[str, list[str]] = {}
+    pairs = parse_qsl(event.get("rawQueryString", ""), keep_blank_values=True)
+    for name, value in pairs:
+        query.setdefault(name, []).append(value)
+    context = event["requestContext"]
+    return {
+        "httpMethod": context["http"]["method"],
+        "path": path,
+        "queryStringParameters": {name: values[-1] for name, values in query.items()},
+        "multiValueQueryStringParameters": query,
+        "headers": dict(event.get("headers") or {}),
+        "body": event.get("body") or "",
+        "isBase64Encoded": bool(event.get("isBase64Encoded")),
+        "requestContext": {"requestId": context["requestId"], "stage": "", "path": path},
+    }
+
+
+def _body(event: Mapping[str, Any]) -> bytes:
+    body = str(event.get("body") or "")
+    if not event.get("isBase64Encoded"):
+        return body.encode(errors="replace")
+    try:
+        return base64.b64decode(body, validate=True)
+    except binascii.Error as error:
+        raise Refused(400, "the body is no text") from error
+
+
+def _problem(error: Exception) -> Answer:
+    problem = problem_of(error)
+    reply = _reply(problem.status or 500, CONTENT_TYPE, json.dumps(asdict(problem)))
+    return {**reply, "headers": {**reply["headers"], **headers_of(problem)}}
+
+
+def _json(body: Mapping[str, Any]) -> Answer:
+    # Dates of a TOML text have no form in JSON.
+    return _reply(200, "application/json", json.dumps(body, default=str))
+
+
+def _reply(status: int, kind: str, body: str) -> Answer:
+    return {"statusCode": status, "headers": {"Content-Type": kind}, "body": body}

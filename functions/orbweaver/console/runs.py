@@ -1,0 +1,131 @@
+"""Runs as they go: how each stands, how it came to that, and what it may be told.
+
+How a run goes needs what was seen before, which the API forgets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from orbweaver.api.problems import Refused
+from orbweaver.console.watching import Sample, Watching, past_of
+from orbweaver.control.definition_keys import BY_PATH
+from orbweaver.control.edits import EDITABLE
+from orbweaver.frontier.retrying import closing
+
+if TYPE_CHECKING:
+    from orbweaver.control.crawl_control import Control
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.ports import Clock
+
+LIVE_MAX, RUNS_SHOWN = 100, 50
+LIST_MS = 60_000
+# Reading so many records of a crawl costs a tenth of a cent on AWS.
+RECORDS_READ_MAX = 5_000
+URLS_SHOWN = 3
+STEERING = (["pause"], ["resume"], ["cancel"])
+
+
+class Where(Protocol):
+    """The store or stack that the console is of."""
+
+    @property
+    def title(self) -> str:
+        """Name it."""
+
+    @property
+    def billed(self) -> bool:
+        """Whether what it uses is paid for."""
+
+    async def idle_workers(self) -> str | None:
+        """Say that nothing works on what is queued; None if something does, or it is unknown."""
+
+    async def depths(self) -> Mapping[str, int] | None:
+        """Count the messages on the queues; None if that may not be read."""
+
+    async def workers(self) -> Mapping[str, str] | None:
+        """Say how the workers of a stack are switched, by queue; None where there is no switch."""
+
+    async def alarms(self) -> list[dict[str, Any]] | None:
+        """List alarms, those that are raised first; None if they may not be read."""
+
+    async def switch(self, *, on: bool) -> Mapping[str, str] | None:
+        """Ask for workers to be switched; how they are by then, None where there is no switch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedRuns:
+    """Tells of runs; each returns a document."""
+
+    control: Control
+    watching: Watching
+    where: Where
+    clock: Clock
+    # The runs of a crawl's name, and when they were listed.
+    _listed: dict[str, tuple[int, list[str]]] = field(default_factory=dict)
+
+    def asked(self, method: str, path: str) -> None:
+        """Have a run read anew that an operation of the API may have changed."""
+        match path.split("/"):
+            case ["", "crawls", crawl, *rest] if method == "PATCH" or rest in STEERING:
+                self.watching.forget(crawl)
+
+    async def live(self, crawls: list[str]) -> dict[str, Any]:
+        """Show how several crawls stand, each as `orbweaver status --json` does."""
+        if not 0 < len(crawls) <= LIVE_MAX:
+            raise Refused(400, f"give 1 to {LIVE_MAX} crawls")
+        found = await asyncio.gather(*map(self.watching.look, crawls))
+        shown = {crawl: one.last.shown for crawl, one in zip(crawls, found, strict=True)}
+        return {"billed": self.where.billed, "crawls": shown}
+
+    async def pulse(self, crawl_id: str) -> dict[str, Any]:
+        """Show how a crawl stands, how it came to that, what it may be told, and how many die."""
+        watched = await self.watching.look(crawl_id)
+        crawl = watched.last.crawl
+        if watched.past is None:
+            watched.past = []  # of several tabs one reads it
+            watched.past = await self._past(crawl, watched.samples[0])
+        return {
+            "shown": watched.last.shown,
+            "samples": watched.samples,
+            "past": watched.past,
+            "finished_ms": crawl.finished_at_ms,
+            "started_ms": crawl.started_at_ms,
+            "paused_ms": crawl.paused_ms,
+            "settings": settings_of(crawl),
+            "references": crawl.references[:URLS_SHOWN],
+            "references_more": max(0, len(crawl.references) - URLS_SHOWN),
+            "runs": await self._runs(crawl),
+            "idle": await self.where.idle_workers() if crawl.live else None,
+        }
+
+    async def _runs(self, crawl: Crawl) -> list[str]:
+        """Name the runs of a crawl's name, newest first; listing them reads a whole table."""
+        now_ms = self.clock.now_ms()
+        known = self._listed.get(crawl.id)
+        if known is None or now_ms - known[0] >= LIST_MS:
+            names = [one.id for one in await self.control.crawls() if one.name == crawl.name]
+            known = self._listed[crawl.id] = (now_ms, names[:RUNS_SHOWN])
+        return known[1]
+
+    async def _past(self, crawl: Crawl, first: Sample) -> list[tuple[int, int]]:
+        """Read how a crawl went before it was looked at first, unless it has too many records."""
+        if first[2] > RECORDS_READ_MAX:
+            return []
+        async with closing(self.control.pages(crawl, limit=RECORDS_READ_MAX)) as records:
+            done_ms = [record.fetched_at async for record in records]
+        return past_of(done_ms, first[0])
+
+
+def settings_of(crawl: Crawl) -> dict[str, Any]:
+    """Write what may change of a crawl, by key, as a definition has it; no header's value."""
+    found: dict[str, Any] = {}
+    for path in EDITABLE:
+        key = BY_PATH[path]
+        value = getattr(crawl, key.part)
+        if not key.secret:
+            found[path] = None if value is None else key.codec.write(value)
+    return found

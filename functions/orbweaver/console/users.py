@@ -1,0 +1,97 @@
+"""Users of the hosted console: who is answered, and what each may.
+
+Rules
+- The gateway verifies a token: signature, issuer, audience, times. It hands on what the token
+  claims. A request without claims, or with others than this stack's, is refused here as well: a
+  route that was left open by mistake opens nothing.
+- An access token it must be. An identity token says who a person is, not what that person may.
+- Two groups: `look` may read, `steer` may do everything. A user of neither may nothing.
+- Claims come as texts; of a list its names stand between brackets, separated by blanks. No group's
+  name has a blank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from orbweaver.api.problems import Refused
+
+READING = frozenset({"GET", "HEAD"})
+
+
+class Group(StrEnum):
+    """A group of users, by its name in the user pool."""
+
+    LOOK = "look"
+    STEER = "steer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignIn:
+    """Where users sign in: the issuer of tokens, this application there, and its pages."""
+
+    issuer: str
+    client: str
+    pages: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleUser:
+    """A user whose token fits."""
+
+    name: str
+    steers: bool
+    until_ms: int
+
+    def check(self, method: str) -> None:
+        """Refuse what the user's groups do not allow."""
+        if method not in READING and not self.steers:
+            raise Refused(403, f"{self.name} may look; to change anything takes the group `steer`")
+
+
+def user_of(event: Mapping[str, Any], sign_in: SignIn, now_ms: int) -> ConsoleUser:
+    """Read who asks from what the gateway has verified; raises Refused."""
+    claims = _claims(event)
+    expected = {"iss": sign_in.issuer, "client_id": sign_in.client, "token_use": "access"}
+    for name, wanted in expected.items():
+        if not wanted or claims.get(name) != wanted:
+            raise Refused(401, "sign in: there is no token of this console's")
+    if claims.get("aud") not in (None, sign_in.client):
+        raise Refused(401, "sign in: the token is for another application")
+    until_ms = _moment(claims.get("exp"))
+    if until_ms <= now_ms:
+        raise Refused(401, "sign in again: the token has expired")
+    name = str(claims.get("username") or claims.get("sub") or "")[:128]
+    groups = set(groups_in(claims.get("cognito:groups")))
+    if not name or not groups & set(Group):
+        raise Refused(403, f"{name or 'who asks'} is in none of the groups {', '.join(Group)}")
+    return ConsoleUser(name=name, steers=Group.STEER in groups, until_ms=until_ms)
+
+
+def groups_in(claim: object) -> list[str]:
+    """Read the names of groups, from a list or from its text."""
+    if isinstance(claim, list):
+        return [name for name in claim if isinstance(name, str)]
+    if not isinstance(claim, str):
+        return []
+    if claim.startswith("[") and claim.endswith("]"):
+        claim = claim[1:-1]
+    return claim.split()
+
+
+def _claims(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Any = event
+    for key in ("requestContext", "authorizer", "jwt", "claims"):
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def _moment(claim: object) -> int:
+    """Read a moment in seconds; 0 where it is none."""
+    try:
+        return round(float(str(claim)) * 1000)
+    except (ValueError, OverflowError):
+        return 0

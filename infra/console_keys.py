@@ -1,0 +1,39 @@
+"""Context keys of the hosted console: docs/console.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from infra.keys import choice, unfit
+from infra.watch_keys import WatchKeys
+
+# No name of a sign-in page may have these in it: Cognito's own rule.
+RESERVED = ("aws", "amazon", "cognito")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleKeys(WatchKeys):
+    """What a deployment may say of the console."""
+
+    console: str = choice(
+        "no",
+        ("no", "yes"),
+        "yes: the console on a web address, for users of two groups (look, steer): docs/console.md",
+    )
+
+    @property
+    def hosts_console(self) -> bool:
+        """Whether the console is part of the stack."""
+        return self.console == "yes"
+
+    def check_console(self, target: str, stack_name: str) -> None:
+        """Refuse it where nobody could sign in."""
+        if not self.hosts_console:
+            return
+        if target == "local":
+            fix = "leave it out: `orbweaver console` shows a stack on this machine"
+            raise unfit("console", self.console, fix)
+        found = next((word for word in RESERVED if word in stack_name.lower()), None)
+        if found is not None:
+            fix = f"the address of its sign-in page may not hold {found!r}: give it another name"
+            raise unfit("stack_name", stack_name, fix)

@@ -1,0 +1,120 @@
+"""Users of the hosted console: a user pool with two groups, and where they sign in.
+
+Rules
+- An administrator makes users; nobody signs up. A user of no group may nothing.
+- The application is public: a browser keeps no secret. It signs in by a code with a proof (PKCE),
+  and gets no token by a password of its own.
+- A token lasts an hour. The page keeps none that could be renewed.
+- Users outlive the stack where what is stored does (`removal`).
+- Nothing costs while idle: no advanced security, no messages by telephone.
+
+Source: docs.aws.amazon.com/cognito/latest/developerguide/, pages authorization-endpoint,
+using-pkce-in-authorization-code, cognito-user-pools-assign-domain-prefix.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aws_cdk import Aws, RemovalPolicy
+from aws_cdk import aws_cognito as cognito
+from constructs import Construct
+
+from infra.findings import accept
+from orbweaver.console.users import Group
+
+if TYPE_CHECKING:
+    from infra.config import Config
+
+PASSWORD_CHARS_MIN = 12
+TOKEN_MINUTES = 60
+MEANINGS = {
+    Group.LOOK: "may look at crawls in the console",
+    Group.STEER: "may look at crawls in the console, start, change and end them",
+}
+
+
+class SignInPages(Construct):
+    """The user pool, its groups and its pages; `url` is the console's address."""
+
+    def __init__(self, scope: Construct, construct_id: str, config: Config, url: str) -> None:
+        super().__init__(scope, construct_id)
+        self.pool = self._pool(config)
+        for group in Group:
+            cognito.CfnUserPoolGroup(
+                self,
+                group.title(),
+                user_pool_id=self.pool.ref,
+                group_name=group,
+                description=MEANINGS[group],
+            )
+        prefix = f"{config.stack_name.lower()}-{Aws.ACCOUNT_ID}"
+        domain = cognito.CfnUserPoolDomain(
+            self, "Domain", user_pool_id=self.pool.ref, domain=prefix, managed_login_version=1
+        )
+        self.pages = f"https://{domain.ref}.auth.{Aws.REGION}.amazoncognito.com"
+        self.issuer = self.pool.attr_provider_url
+        self.client = self._client(url)
+
+    def _pool(self, config: Config) -> cognito.CfnUserPool:
+        pool = cognito.CfnUserPool(
+            self,
+            "Users",
+            user_pool_name=f"{config.stack_name}-console",
+            user_pool_tier="LITE",
+            admin_create_user_config=cognito.CfnUserPool.AdminCreateUserConfigProperty(
+                allow_admin_create_user_only=True
+            ),
+            auto_verified_attributes=["email"],
+            account_recovery_setting=cognito.CfnUserPool.AccountRecoverySettingProperty(
+                recovery_mechanisms=[
+                    cognito.CfnUserPool.RecoveryOptionProperty(name="verified_email", priority=1)
+                ]
+            ),
+            mfa_configuration="OPTIONAL",
+            enabled_mfas=["SOFTWARE_TOKEN_MFA"],
+            policies=cognito.CfnUserPool.PoliciesProperty(
+                password_policy=cognito.CfnUserPool.PasswordPolicyProperty(
+                    minimum_length=PASSWORD_CHARS_MIN,
+                    require_lowercase=True,
+                    require_numbers=True,
+                    require_symbols=True,
+                    require_uppercase=True,
+                )
+            ),
+            username_configuration=cognito.CfnUserPool.UsernameConfigurationProperty(
+                case_sensitive=False
+            ),
+            deletion_protection="ACTIVE" if config.kept else "INACTIVE",
+        )
+        pool.apply_removal_policy(RemovalPolicy.RETAIN if config.kept else RemovalPolicy.DESTROY)
+        accept(
+            pool,
+            "AwsSolutions-COG2",
+            "A second factor is each user's choice; to demand one is the account's to decide.",
+        )
+        for rule in ("AwsSolutions-COG3", "AwsSolutions-COG8"):
+            accept(pool, rule, "It is billed for each user and month; a pool costs nothing idle.")
+        return pool
+
+    def _client(self, url: str) -> cognito.CfnUserPoolClient:
+        return cognito.CfnUserPoolClient(
+            self,
+            "Application",
+            user_pool_id=self.pool.ref,
+            client_name="console",
+            generate_secret=False,
+            allowed_o_auth_flows=["code"],
+            allowed_o_auth_flows_user_pool_client=True,
+            allowed_o_auth_scopes=["openid"],
+            callback_ur_ls=[url],
+            logout_ur_ls=[url],
+            supported_identity_providers=["COGNITO"],
+            explicit_auth_flows=["ALLOW_REFRESH_TOKEN_AUTH"],
+            prevent_user_existence_errors="ENABLED",
+            enable_token_revocation=True,
+            access_token_validity=TOKEN_MINUTES,
+            id_token_validity=TOKEN_MINUTES,
+            refresh_token_validity=TOKEN_MINUTES,
+            token_validity_units={f"{one}Token": "minutes" for one in ("access", "id", "refresh")},
+        )

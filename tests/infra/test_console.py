@@ -1,0 +1,174 @@
+"""The hosted console: who may pass its gateway, who may sign in, and what its function may."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from infra.config import Config
+from infra.console_keys import RESERVED
+from infra.keys import ConfigError
+from orbweaver.console.files import static_files
+from orbweaver.console.users import Group
+from tests.infra.roles import ALLOWED, HOSTING
+from tests.infra.template import text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.infra.template import Synthesized
+
+pytestmark = pytest.mark.infra
+
+FUNCTION = "ConsoleProgramFunction"
+GATEWAY = "AWS::ApiGatewayV2::"
+# What is billed while nobody asks: docs/cost.md.
+BILLED_IDLE = ("AWS::WAFv2::", "AWS::KMS::", "AWS::CloudWatch::Alarm", "AWS::SecretsManager::")
+
+
+@pytest.fixture(scope="module")
+def hosting(synthesize: Callable[..., Synthesized]) -> Synthesized:
+    """Return a stack that hosts the console."""
+    return synthesize(console="yes")
+
+
+def test_nothing_of_it_is_there_by_default(aws: Synthesized, hosting: Synthesized) -> None:
+    """Without the key the template is as if there were no such thing; with it, all else stays."""
+    kinds = {resource["Type"] for resource in aws.template["Resources"].values()}
+    assert not {kind for kind in kinds if kind.startswith((GATEWAY, "AWS::Cognito::"))}
+    added = hosting.template["Resources"].keys() - aws.template["Resources"].keys()
+    assert all(name.startswith("Console") for name in added)
+    kept = {name: hosting.template["Resources"][name] for name in aws.template["Resources"]}
+    assert kept == aws.template["Resources"]
+    outputs = hosting.template["Outputs"]
+    assert outputs.keys() - aws.template["Outputs"].keys() == {"ConsoleUrl", "ConsoleUserPool"}
+    assert text(outputs["ConsoleUrl"]["Value"]) == "<ConsoleGateway.ApiEndpoint>/"
+
+
+def test_nothing_of_it_costs_while_idle(aws: Synthesized, hosting: Synthesized) -> None:
+    """What it adds is billed by requests and users alone."""
+    added = hosting.template["Resources"].keys() - aws.template["Resources"].keys()
+    kinds = {hosting.template["Resources"][name]["Type"] for name in added}
+    assert not {kind for kind in kinds if kind.startswith(BILLED_IDLE)}
+    pool = hosting.only("AWS::Cognito::UserPool")
+    assert pool["UserPoolTier"] == "LITE"
+    assert not {"UserPoolAddOns", "SmsConfiguration"} & pool.keys()
+
+
+def test_routes_take_a_token_but_those_of_files(hosting: Synthesized) -> None:
+    """By the gateway's own check: signature, issuer, audience and times."""
+    (verified,) = hosting.properties(f"{GATEWAY}Authorizer").items()
+    name, authorizer = verified
+    assert authorizer["AuthorizerType"] == "JWT"
+    assert authorizer["IdentitySource"] == ["$request.header.Authorization"]
+    assert text(authorizer["JwtConfiguration"]["Issuer"]) == "<ConsoleSignInUsers.ProviderURL>"
+    (audience,) = authorizer["JwtConfiguration"]["Audience"]
+    assert text(audience) == "<ConsoleSignInApplication>"
+    routes = hosting.properties(f"{GATEWAY}Route").values()
+    kinds = {route["RouteKey"]: route["AuthorizationType"] for route in routes}
+    open_ones = {key for key, kind in kinds.items() if kind == "NONE"}
+    assert open_ones == {"GET /", "GET /{file}", "GET /vendor/{file}"}
+    assert {kinds[key] for key in kinds.keys() - open_ones} == {"JWT"}
+    assert "$default" not in kinds
+    for route in routes:
+        if route["AuthorizationType"] == "JWT":
+            assert text(route["AuthorizerId"]) == f"<{name}>"
+            assert route["RouteKey"].partition(" ")[2] in ("/api/{proxy+}", "/console/{proxy+}")
+    # No file lies deeper than these routes reach, and none where a token is asked for.
+    assert all(path.count("/") == 1 or path.startswith("/vendor/") for path in static_files())
+
+
+def test_paths_are_those_of_ones_own_machine(hosting: Synthesized) -> None:
+    """The stage adds nothing to them; requests are bounded, and logged without tokens."""
+    stage = hosting.only(f"{GATEWAY}Stage")
+    assert stage["StageName"] == "$default"
+    limits = stage["DefaultRouteSettings"]
+    assert (limits["ThrottlingRateLimit"], limits["ThrottlingBurstLimit"]) == (20, 40)
+    assert "<ConsoleAccess" in text(stage["AccessLogSettings"]["DestinationArn"])
+    logged = json.loads(stage["AccessLogSettings"]["Format"])
+    assert not {name for name in logged.values() if "header" in name.lower() or "body" in name}
+    integration = hosting.only(f"{GATEWAY}Integration")
+    assert integration["PayloadFormatVersion"] == "2.0"
+    assert "CorsConfiguration" not in hosting.only(f"{GATEWAY}Api")
+
+
+def test_the_gateway_alone_invokes_the_function(hosting: Synthesized) -> None:
+    """And that of this very stack."""
+    permission = hosting.properties("AWS::Lambda::Permission")["ConsoleInvoked"]
+    assert permission["Principal"] == "apigateway.amazonaws.com"
+    assert text(permission["SourceArn"]).endswith(":<ConsoleGateway>/*")
+
+
+def test_nobody_signs_up_and_a_browser_keeps_no_secret(hosting: Synthesized) -> None:
+    """Users are made by an administrator; a code with a proof is the one way to a token."""
+    pool = hosting.only("AWS::Cognito::UserPool")
+    assert pool["AdminCreateUserConfig"]["AllowAdminCreateUserOnly"] is True
+    assert pool["Policies"]["PasswordPolicy"]["MinimumLength"] == 12
+    client = hosting.only("AWS::Cognito::UserPoolClient")
+    assert client["GenerateSecret"] is False
+    assert client["AllowedOAuthFlows"] == ["code"]
+    assert client["AllowedOAuthScopes"] == ["openid"]
+    assert client["ExplicitAuthFlows"] == ["ALLOW_REFRESH_TOKEN_AUTH"]
+    assert client["AccessTokenValidity"] == 60
+    for urls in ("CallbackURLs", "LogoutURLs"):
+        assert [text(url) for url in client[urls]] == ["<ConsoleGateway.ApiEndpoint>/"]
+    groups = hosting.properties("AWS::Cognito::UserPoolGroup").values()
+    assert {group["GroupName"] for group in groups} == set(Group)
+    assert not any("RoleArn" in group for group in groups)
+
+
+def test_users_stay_where_what_is_stored_does(
+    hosting: Synthesized, synthesize: Callable[..., Synthesized]
+) -> None:
+    """As tables and bucket do."""
+    for made, policy, protected in (
+        (hosting, "Retain", "ACTIVE"),
+        (synthesize(console="yes", removal="destroy"), "Delete", "INACTIVE"),
+    ):
+        (pool,) = made.resources("AWS::Cognito::UserPool").values()
+        assert (pool["DeletionPolicy"], pool["Properties"]["DeletionProtection"]) == (
+            policy,
+            protected,
+        )
+
+
+def test_its_function_may_what_the_api_may_and_count(hosting: Synthesized) -> None:
+    """Nothing else; and no other role may more for it."""
+    assert hosting.allowed("ConsoleProgramRole") == HOSTING
+    for role, allowed in ALLOWED.items():
+        assert hosting.allowed(role) == allowed
+
+
+def test_its_function_knows_whose_tokens_are_good(hosting: Synthesized) -> None:
+    """By its settings; it answers before the gateway gives up."""
+    function = hosting.properties("AWS::Lambda::Function")[FUNCTION]
+    assert function["Timeout"] < 30
+    variables = function["Environment"]["Variables"]
+    assert text(variables["ORBWEAVER_CONSOLE_ISSUER"]) == "<ConsoleSignInUsers.ProviderURL>"
+    assert text(variables["ORBWEAVER_CONSOLE_CLIENT"]) == "<ConsoleSignInApplication>"
+    pages = text(variables["ORBWEAVER_CONSOLE_PAGES"])
+    assert pages == "https://<ConsoleSignInDomain>.auth.<AWS::Region>.amazoncognito.com"
+
+
+@pytest.mark.parametrize(
+    ("context", "said"),
+    [
+        ({"console": "Yes"}, "no or yes"),
+        ({"console": "yes", "target": "local"}, "`orbweaver console`"),
+        *(({"console": "yes", "stack_name": f"My{word.title()}"}, word) for word in RESERVED),
+    ],
+)
+def test_what_cannot_be_is_refused(context: dict[str, Any], said: str) -> None:
+    """With the key, its value and what to do."""
+    with pytest.raises(ConfigError, match=said):
+        Config.from_context(context)
+
+
+def test_one_queue_is_counted_once(synthesize: Callable[..., Synthesized]) -> None:
+    """A frugal stack has one queue for packs of both lanes."""
+    allowed = synthesize(console="yes", frugal="yes").allowed("ConsoleProgramRole")
+    assert {
+        resource for resource, actions in allowed.items() if "sqs:GetQueueAttributes" in actions
+    }

@@ -1,0 +1,176 @@
+"""The hosted console: what is open, what takes which group, and what it says of what it has not."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orbweaver.api.routes import OPERATIONS
+from orbweaver.console.files import static_files
+from orbweaver.console.hosted import ELSEWHERE, NOT_HERE
+from orbweaver.console.watching import MeteredReadings
+from orbweaver.control.progress.reader import StatusReader
+from orbweaver.model.crawl import State
+from orbweaver.model.errors import Transient
+from tests.unit.console.hosting import (
+    CLAIMS,
+    CLIENT,
+    LOOKING,
+    PAGES,
+    WAITING,
+    event_of,
+    hosted,
+)
+from tests.unit.console.stage import RUN
+from tests.unit.stage import SITE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PULSE = f"/console/crawls/{RUN.id}"
+OWN = ("about", "live", f"crawls/{RUN.id}", "stack", "definition", *ELSEWHERE, "nowhere")
+ROUTES = [
+    *((one.method, f"/api{one.path}".replace("{id}", RUN.id)) for one in OPERATIONS),
+    *((method, f"/console/{path}") for path in OWN for method in ("GET", "POST")),
+    *((method, "/api/crawls") for method in ("PUT", "DELETE", "OPTIONS", "HEAD")),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+async def test_everything_but_files_takes_a_visitor(method: str, path: str, tmp_path: Path) -> None:
+    """Without claims nothing is answered, and nothing is told of what there is."""
+    async with hosted(tmp_path) as hosting:
+        await hosting.begin("/")
+        for claims in (None, {}, CLAIMS | {"exp": "1"}):
+            status, told = await hosting.ask(method, path, claims=claims)
+            assert status == 401
+            assert RUN.id not in json.dumps(told)
+        status, _ = await hosting.ask(method, path, claims=CLAIMS | {"cognito:groups": "[x]"})
+        assert status == 403
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [route for route in ROUTES if route[0] not in ("GET", "HEAD")]
+)
+async def test_to_change_anything_takes_the_group_steer(
+    method: str, path: str, tmp_path: Path
+) -> None:
+    """Who may look may send nothing but questions; nothing is begun, changed or ended."""
+    async with hosted(tmp_path) as hosting:
+        await hosting.begin("/")
+        status, told = await hosting.ask(method, path, claims=LOOKING, body={"seeds": [SITE]})
+        assert status == 403
+        assert "takes the group `steer`" in told["detail"]
+        crawls = await hosting.console.runs.control.crawls()
+        assert [(crawl.id, crawl.state) for crawl in crawls] == [(RUN.id, State.RUNNING)]
+
+
+async def test_who_may_look_sees_what_a_command_says(tmp_path: Path) -> None:
+    """Numbers are those of `orbweaver status --json`, by the same code."""
+    async with hosted(tmp_path) as hosting:
+        await hosting.begin("/", "/a")
+        control, ports = hosting.console.runs.control, hosting.ports
+        reader = StatusReader(
+            control=control, hosts=ports.hosts, depths=ports.depths.read, billed=True
+        )
+        wanted = (await MeteredReadings(reader.read).look(RUN.id)).shown
+        _, pulse = await hosting.ask("GET", PULSE, claims=LOOKING)
+        assert pulse["shown"] == wanted
+        assert pulse["shown"]["queue"]["dead"] == WAITING.dead
+        query = {"id": [RUN.id]}
+        _, live = await hosting.ask("GET", "/console/live", claims=LOOKING, query=query)
+        assert live == {"billed": True, "crawls": {RUN.id: wanted}}
+        _, listed = await hosting.ask("GET", "/api/overview", claims=LOOKING, query={"limit": 1})
+        assert [row["progress"]["crawl"]["id"] for row in listed["crawls"]] == [RUN.id]
+        _, stack = await hosting.ask("GET", "/console/stack", claims=LOOKING)
+        assert (stack["queues"]["waiting"], stack["workers"], stack["alarms"]) == (3, None, None)
+        _, about = await hosting.ask("GET", "/console/about", claims=LOOKING)
+        assert about["where"] == "the stack Orbweaver"
+        assert about["user"]["name"] == "alice"
+        assert not about["user"]["steers"]
+
+
+async def test_who_may_steer_steers(tmp_path: Path) -> None:
+    """A run is paused and edited, and read anew at once; a crawl is defined and begun."""
+    async with hosted(tmp_path) as hosting:
+        await hosting.begin("/")
+        await hosting.ask("GET", PULSE, claims=CLAIMS)
+        status, _ = await hosting.ask("POST", f"/api/crawls/{RUN.id}/pause", claims=CLAIMS)
+        assert status == 200
+        _, pulse = await hosting.ask("GET", PULSE, claims=CLAIMS)
+        assert pulse["shown"]["state"] == "paused"
+        change = {"limits": {"pages": 7}}
+        await hosting.ask("PATCH", f"/api/crawls/{RUN.id}", claims=CLAIMS, body=change)
+        _, pulse = await hosting.ask("GET", PULSE, claims=CLAIMS)
+        assert pulse["settings"]["limits.pages"] == 7
+        toml = {"toml": f'seeds = ["{SITE}/"]\n'}
+        _, forms = await hosting.ask("POST", "/console/definition", claims=CLAIMS, body=toml)
+        assert forms["document"] == {"seeds": [f"{SITE}/"]}
+        status, told = await hosting.ask("POST", "/console/definition", claims=CLAIMS, body=[])
+        assert (status, told["detail"]) == (400, "the body is no object")
+
+
+async def test_a_body_may_come_as_base64(tmp_path: Path) -> None:
+    """A gateway hands some on like that; what is no text at all is refused."""
+    async with hosted(tmp_path) as hosting:
+        event = event_of("POST", "/console/definition", CLAIMS, body={})
+        for body, status in ((base64.b64encode(b'{"toml": ""}').decode(), 200), ("?", 400)):
+            reply = await hosting.console.answer(event | {"body": body, "isBase64Encoded": True})
+            assert reply["statusCode"] == status
+
+
+@pytest.mark.parametrize("path", ELSEWHERE)
+async def test_what_it_has_not_it_says(path: str, tmp_path: Path) -> None:
+    """And who has."""
+    async with hosted(tmp_path) as hosting:
+        for method in ("GET", "POST"):
+            status, told = await hosting.ask(method, f"/console/{path}", claims=CLAIMS)
+            assert (status, told["detail"]) == (404, NOT_HERE)
+
+
+async def test_its_own_files_are_open_and_no_others(tmp_path: Path) -> None:
+    """The same as on one's own machine, with the same policies and TLS alone."""
+    async with hosted(tmp_path) as hosting:
+        for path, (body, kind) in static_files().items():
+            reply = await hosting.console.answer(event_of("GET", path))
+            assert (reply["statusCode"], reply["body"]) == (200, body.decode())
+            headers = reply["headers"]
+            assert headers["Content-Type"] == kind
+            policy = headers["Content-Security-Policy"]
+            assert f"connect-src 'self' {PAGES};" in policy
+            assert "default-src 'none'; script-src 'self';" in policy
+            assert "frame-src 'none'; frame-ancestors 'none'" in policy
+            assert "require-trusted-types-for 'script'" in policy
+            assert headers["Strict-Transport-Security"].startswith("max-age=")
+            assert headers["Cache-Control"] == "no-store"
+        for path in ("/../fence.py", "/vendor/preact.LICENSE", "//etc/passwd", "/app.js/", "/api"):
+            status, _ = await hosting.ask("GET", path)
+            assert status == 404
+        status, _ = await hosting.ask("POST", "/app.js")
+        assert status == 404
+
+
+async def test_where_to_sign_in_is_open(tmp_path: Path) -> None:
+    """It names the application and its pages, which are no secrets."""
+    async with hosted(tmp_path) as hosting:
+        found = await hosting.ask("GET", "/sign-in.json")
+        assert found == (200, {"client": CLIENT, "pages": PAGES})
+
+
+async def test_what_cannot_be_reached_is_said(tmp_path: Path) -> None:
+    """As unavailable, to be asked again: the page shows what it had."""
+    async with hosted(tmp_path) as hosting:
+        await hosting.begin("/")
+
+        async def lost(_crawl: str) -> Any:
+            raise Transient("no answer")
+
+        hosting.console.runs.watching._look = lost
+        reply = await hosting.console.answer(event_of("GET", PULSE, CLAIMS))
+        assert reply["statusCode"] == 503
+        assert reply["headers"]["Retry-After"]
+        status, _ = await hosting.ask("GET", "/console/crawls/nothing", claims=CLAIMS)
+        assert status == 503
