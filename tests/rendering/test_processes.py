@@ -42,15 +42,17 @@ SHOW = links_into()
 
 
 def processes_of(folder: Path) -> dict[int, str]:
-    """List the processes that name a folder, or wait to be reaped by this one, with their state."""
+    """List the processes that name a folder, and browsers that wait to be reaped by this one."""
     found = {}
     for path in Path("/proc").glob("[0-9]*"):
         try:
             command = (path / "cmdline").read_bytes()
-            stat = (path / "stat").read_bytes().rpartition(b")")[2].split()
+            name, _, rest = (path / "stat").read_bytes().rpartition(b")")
         except OSError:
             continue
-        zombie = stat[0] == b"Z" and int(stat[1]) == os.getpid()
+        stat = rest.split()
+        own = int(stat[1]) == os.getpid() and b"(chrom" in name
+        zombie = stat[0] == b"Z" and own
         if os.fsencode(folder) in command or zombie:
             found[int(path.name)] = stat[0].decode()
     return found

@@ -77,7 +77,7 @@ def check(
     found += check_retries(world)
     found += check_rules(plan, world, cloud)
     given_up = {crawl_id for crawl_id in world.crawls if _given_up(world, crawl_id)}
-    found += check_sequels(plan, runs, world, web, stuck, given_up)
+    found += check_sequels(plan, runs, world, web, stuck, given_up, cloud.scarred)
     totals = {crawl_id: _total(world, crawl_id) for crawl_id in world.crawls}
     found += check_budgets(plan, world, web, totals, cloud.scarred)
     found += check_hosts(world, totals)
@@ -318,7 +318,7 @@ def _dangling(world: World, cloud: Cloud) -> Iterator[Violation]:
         if ledger is None:
             continue
         if ledger.surplus and claim.pack in cloud.scarred:
-            continue  # a copy that died after the budget was spent may leave one; nobody needs it
+            continue  # a copy that died after the budget was spent may leave one, for the window
         if claim.url not in children[claim.pack]:
             yield Violation("I1 dangling claim", f"{claim.url} of {claim.pack}")
             return
