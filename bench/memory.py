@@ -27,8 +27,7 @@ from bench.clients.worker import INVOCATION_MS, ports_over
 from bench.generated import path_of
 from bench.session import serving
 from bench.sites import SITES, Place
-from orbweaver.app.container import keep_made
-from orbweaver.app.wiring import control_of, worker_of
+from orbweaver.app.wiring import control_of, keep_made, worker_of
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.frontier.messages import Pack, encode
 from orbweaver.model.crawl_settings import Bodies

@@ -23,8 +23,7 @@ from orbweaver import __version__
 from orbweaver.adapters.local.clock import SystemClock
 from orbweaver.adapters.local.reader import BudgetReader
 from orbweaver.app.aws_ports import Ports, meter_of
-from orbweaver.app.container import keep_made
-from orbweaver.app.wiring import control_of, worker_of
+from orbweaver.app.wiring import control_of, keep_made, worker_of
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.outcome import Outcome

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 from orbweaver.adapters.aws.clients import Aws, Watcher
 from orbweaver.adapters.aws.usage_meter import UsageMeter
 from orbweaver.app.aws_ports import Ports, meter_of
-from orbweaver.app.wiring import api_of, notifying, starting, worker_of
+from orbweaver.app.wiring import api_of, keep_made, notifying, starting, worker_of
 from orbweaver.model.settings import Settings, function_name, in_lambda
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ class Answerer(Protocol):
 Answering: TypeAlias = Callable[[Ports], Answerer]
 Job: TypeAlias = Literal["work", "answer", "export", "fire", "notify", "deliver"]
 
-GARBAGE_OBJECTS = 10_000
 # The clients that a job's first invocation is sure to need, or nearly so.
 CLIENTS: dict[Job, tuple[str, ...]] = {
     "work": ("dynamodb", "sqs", "s3"),
@@ -260,16 +259,6 @@ def process_age_s(stat: Path = Path("/proc/self/stat")) -> float:
     except (OSError, ValueError, IndexError):
         return 0.0
     return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - started)
-
-
-def keep_made() -> None:
-    """Have garbage looked for seldom, and not among what was made until now, which stays.
-
-    Python looks after every 700 objects: a tenth of what a worker's CPU does. Pages leave nothing
-    behind that only looking finds (`bench/memory.py`).
-    """
-    gc.freeze()
-    gc.set_threshold(GARBAGE_OBJECTS)
 
 
 def _log_as_json(meter: UsageMeter) -> None:

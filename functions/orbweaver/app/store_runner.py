@@ -11,20 +11,22 @@ Rules
 - A process that is no longer wanted finishes what it is asking for, for up to `END_S`, and requeues
   the rest of its batches; one that is interrupted or told to end (SIGTERM) requeues what it is
   asking for as well.
-- Further processes end when the one that started them does: their standard input is a pipe from it.
+- Further processes may be started before there is a store to work on: they import what they need
+  until they are told to begin. They end when the one that started them does: their standard input
+  is a pipe from it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import logging
 import os
 import signal
+import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,7 +35,7 @@ from orbweaver.adapters.sqlite.messages import QueueName, Sharing
 from orbweaver.adapters.sqlite.processes import StoreProcesses
 from orbweaver.adapters.sqlite.receiving import deliveries_of
 from orbweaver.app.store_ports import StorePorts
-from orbweaver.app.wiring import worker_of
+from orbweaver.app.wiring import keep_made, worker_of
 from orbweaver.model.address_policy import THIS_MACHINE
 from orbweaver.model.errors import PortError
 from orbweaver.model.settings import PREFIX, Settings
@@ -72,13 +74,19 @@ def store_settings(environment: Mapping[str, str], extractor: str = "") -> Setti
 class StoreRunner:
     """One process's worker."""
 
-    def __init__(self, ports: StorePorts, processes: StoreProcesses) -> None:
-        """Take the open store, and the processes that work on it."""
+    def __init__(
+        self,
+        ports: StorePorts,
+        processes: StoreProcesses,
+        further: FurtherProcesses | None = None,
+    ) -> None:
+        """Take the open store, the processes that work on it, and those that are yet to begin."""
         self._ports = ports
         self._processes = processes
         self._worker = worker_of(ports)
         self._inboxes = [ports.inbox(queue) for queue in LANES]
-        self._sharing = Sharing(processes=processes.alive, held_max=BATCHES * BATCH_MESSAGES)
+        self._further = further
+        self._sharing = Sharing(processes=self._alive, held_max=BATCHES * BATCH_MESSAGES)
         self._ended = asyncio.Event()
 
     async def run(self) -> None:
@@ -97,6 +105,11 @@ class StoreRunner:
         """Give up what is being asked for, and requeue it."""
         self._ended.set()
         self._worker.end()
+
+    def _alive(self) -> int:
+        """Count the processes that share what is queued, those that are still importing too."""
+        begun = self._processes.alive()
+        return begun if self._further is None else max(begun, 1 + self._further.alive())
 
     async def _work(self) -> None:
         polls = 0
@@ -161,12 +174,14 @@ async def connect_store(
 
 
 @asynccontextmanager
-async def running(ports: StorePorts) -> AsyncIterator[StoreRunner]:
-    """Have this process work on a store for the length of a block."""
+async def running(
+    ports: StorePorts, further: FurtherProcesses | None = None
+) -> AsyncIterator[StoreRunner]:
+    """Have this process work on a store for the length of a block, beside those it started."""
     processes = StoreProcesses(ports.folder)
     with processes.taking_part() as own:
         ports.held_by(own)
-        runner = StoreRunner(ports, processes)
+        runner = StoreRunner(ports, processes, further)
         task = asyncio.create_task(runner.run())
         try:
             yield runner
@@ -180,48 +195,84 @@ async def running(ports: StorePorts) -> AsyncIterator[StoreRunner]:
                 await task
 
 
-@contextmanager
-def further_processes(number: int, folder: Path, settings: Settings) -> Iterator[None]:
-    """Have further processes work on a store for the length of a block."""
-    import subprocess
+class FurtherProcesses:
+    """Further processes that a command has started, and tells to begin."""
 
+    def __init__(self, processes: Sequence[subprocess.Popen[bytes]]) -> None:
+        self.processes = processes
+        self.begun = False
+
+    def begin(self) -> None:
+        """Have them work on their store, which is there now."""
+        self.begun = True
+        for process in self.processes:
+            assert process.stdin is not None  # noqa: S101 - asked for
+            with contextlib.suppress(BrokenPipeError):  # one that has died: the others go on
+                process.stdin.write(b"\n")
+                process.stdin.flush()
+
+    def alive(self) -> int:
+        """Count those that have not ended."""
+        return sum(process.poll() is None for process in self.processes)
+
+    def end(self, *, at_once: bool) -> None:
+        """Have them end, and wait for it; `at_once` without finishing what they are asking for."""
+        for process in self.processes:
+            if at_once:
+                process.terminate()
+            assert process.stdin is not None  # noqa: S101 - asked for
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
+        for process in self.processes:
+            try:
+                process.wait(3 * END_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+@contextmanager
+def further_processes(number: int, folder: Path, settings: Settings) -> Iterator[FurtherProcesses]:
+    """Have further processes for the length of a block; they work on a store once they are told."""
     own = {PREFIX + "EXTRACTOR": settings.extractor} if settings.extractor else {}
     words = [sys.executable, "-m", __name__, str(folder)]
     with contextlib.ExitStack() as stack:
-        started = [
-            stack.enter_context(
-                subprocess.Popen(  # noqa: S603 - this program
-                    words,
-                    stdin=subprocess.PIPE,
-                    env={**os.environ, **own},
-                    start_new_session=True,  # Ctrl-C is for the process that it is typed at
+        further = FurtherProcesses(
+            [
+                stack.enter_context(
+                    subprocess.Popen(  # noqa: S603 - this program
+                        words,
+                        stdin=subprocess.PIPE,
+                        env={**os.environ, **own},
+                        start_new_session=True,  # Ctrl-C is for the process that it is typed at
+                    )
                 )
-            )
-            for _ in range(number)
-        ]
+                for _ in range(number)
+            ]
+        )
+        at_once = True
         try:
-            yield
-        except BaseException:
-            for process in started:
-                process.terminate()
-            raise
+            yield further
+            at_once = not further.begun
         finally:
-            for process in started:
-                assert process.stdin is not None  # noqa: S101 - asked for
-                process.stdin.close()
-            for process in started:
-                try:
-                    process.wait(3 * END_S)
-                except subprocess.TimeoutExpired:
-                    process.kill()
+            further.end(at_once=at_once)
+
+
+def import_worker() -> None:
+    """Import most of what a worker needs, while there is no store for one to work on."""
+    import orbweaver.adapters.local.reader
+    import orbweaver.adapters.web.client
+    import orbweaver.worker.batch  # noqa: F401
 
 
 def main() -> int:
-    """Work on a store until the standard input ends."""
+    """Work on a store once the standard input says so, and until it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     folder = Path(sys.argv[1])
     settings = store_settings(os.environ)
-    gc.freeze()
+    import_worker()
+    keep_made()
+    if not sys.stdin.buffer.readline():
+        return 0  # there was nothing to work on
 
     async def work() -> None:
         loop, ended, told = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()

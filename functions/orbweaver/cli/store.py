@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import argparse
 
     from orbweaver.app.store_ports import StorePorts
+    from orbweaver.app.store_runner import FurtherProcesses
     from orbweaver.extraction.extract import Extractor
 
 POLL_S = 0.2
@@ -129,10 +130,12 @@ async def opened_store(
     writes: bool = False,
     extractor: str = "",
     extractors: Mapping[str, Extractor] | None = None,
+    further: FurtherProcesses | None = None,
 ) -> AsyncIterator[StorePorts]:
     """Open a store; with `works`, so many processes work on what is queued, this one included.
 
-    Without these and `writes` it may be one that this user can only read.
+    `further` are the others, where these have been started already. Without `works` and `writes` it
+    may be one that this user can only read.
     """
     from orbweaver.app.store_runner import (
         connect_store,
@@ -147,6 +150,8 @@ async def opened_store(
             connect_store(settings, folder, extractors, writes=writes or works > 0)
         )
         if works:
-            stack.enter_context(further_processes(works - 1, folder, settings))
-            await stack.enter_async_context(running(ports))
+            if further is None:
+                further = stack.enter_context(further_processes(works - 1, folder, settings))
+            further.begin()
+            await stack.enter_async_context(running(ports, further))
         yield ports

@@ -121,21 +121,30 @@ class CrawlCommand:
 def _on_store(
     folder: Path, asked: CrawlCommand, around: Surroundings, display: Display, running: Running
 ) -> int:
-    """Crawl with workers of this process, and with further processes."""
-    if unreached := _unreached(asked.wanted, around):
-        return _cannot_begin(unreached, around, display)
+    """Crawl with workers of this process, and with further processes.
+
+    These take as long to start as this one to look whether there is anything to crawl.
+    """
+    from orbweaver.app.store_runner import further_processes, store_settings
+    from orbweaver.app.wiring import keep_made
+
     running.option = option_again(asked.arguments.store)
-    extractor = asked.context.get("extractor", "")
+    extractor, works = asked.context.get("extractor", ""), asked.arguments.workers
+    settings = store_settings(around.environment, extractor)
+    with further_processes(works - 1, folder, settings) as further:
+        if unreached := _unreached(asked.wanted, around):
+            return _cannot_begin(unreached, around, display)
 
-    async def go() -> int:
-        opening = opened_store(
-            folder, around.environment, works=asked.arguments.workers, extractor=extractor
-        )
-        async with opening as ports:
-            session = store_session(ports, works=True)
-            return await _crawl(session, asked.plan, asked.arguments, around, display, running)
+        async def go() -> int:
+            opening = opened_store(
+                folder, around.environment, works=works, extractor=extractor, further=further
+            )
+            async with opening as ports:
+                keep_made()
+                session = store_session(ports, works=True)
+                return await _crawl(session, asked.plan, asked.arguments, around, display, running)
 
-    return asyncio.run(go())
+        return asyncio.run(go())
 
 
 def _on_stack(asked: CrawlCommand, around: Surroundings, display: Display, running: Running) -> int:

@@ -1,0 +1,66 @@
+"""Processes that a command starts beside itself to work on a store."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from orbweaver.adapters.sqlite.messages import QueueName
+from orbweaver.adapters.sqlite.processes import StoreProcesses
+from orbweaver.app.store_ports import FILE, StorePorts
+from orbweaver.app.store_runner import FurtherProcesses, further_processes, store_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+WAIT_S = 60.0
+
+
+def until(happened: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    limit_s = time.monotonic() + WAIT_S
+    while not happened():
+        assert time.monotonic() < limit_s
+        time.sleep(0.01)
+
+
+def test_what_is_never_told_to_begin_makes_no_store(tmp_path: Path) -> None:
+    """A crawl whose server cannot be reached leaves nothing behind, and no process."""
+    with further_processes(2, tmp_path / "store", store_settings({})) as further:
+        assert further.alive() == 2
+    assert further.alive() == 0
+    assert not (tmp_path / "store").exists()
+
+
+def test_further_processes_work_once_they_are_told(tmp_path: Path) -> None:
+    """They take part in a store that was made after they were started, and end with the block."""
+    settings = store_settings({})
+    with further_processes(1, tmp_path, settings) as further:
+        time.sleep(0.1)
+        assert not (tmp_path / FILE).exists()
+        ports = StorePorts(settings, tmp_path)
+        asyncio.run(ports.queue.bury("{}", "nothing"))
+        further.begin()
+        until(lambda: StoreProcesses(tmp_path).alive() == 1)
+        assert further.alive() == 1
+    assert (further.alive(), StoreProcesses(tmp_path).alive()) == (0, 0)
+    assert ports.inbox(QueueName.DEAD_LETTERS).depth().waiting == 1
+    asyncio.run(ports.aclose())
+
+
+def test_one_that_has_died_is_not_counted_and_keeps_nobody(tmp_path: Path) -> None:
+    """The others are told all the same, and what is queued is not shared with it."""
+
+    def kill(further: FurtherProcesses, number: int) -> None:
+        further.processes[number].kill()
+        further.processes[number].wait()
+
+    with further_processes(2, tmp_path, store_settings({})) as further:
+        kill(further, 0)
+        assert further.alive() == 1
+        further.begin()
+        until(lambda: StoreProcesses(tmp_path).alive() == 1)
+        kill(further, 1)
+    assert further.alive() == 0
