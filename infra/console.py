@@ -27,16 +27,11 @@ from infra.api import SETTINGS, accept_reading, answering
 from infra.findings import accept
 from infra.program import Needs, Program, Site, allow, log_group
 from infra.sign_in import SignInPages
+from orbweaver.console.users import OPEN_ROUTES, SIGNED_IN_ROUTES
 
 HANDLER = "console"
 MEMORY_MB = 1024  # a cold start is all CPU, and CPU comes with it
 TIMEOUT_S = 28  # the gateway waits 30 s
-OPEN = ("GET /", "GET /{file}", "GET /vendor/{file}")
-SIGNED_IN = tuple(
-    f"{method} /{room}/{{proxy+}}"
-    for room, methods in (("api", "GET POST PATCH"), ("console", "GET POST"))
-    for method in methods.split()
-)
 LOGGED = {
     "requestId": "$context.requestId",
     "ip": "$context.identity.sourceIp",
@@ -120,17 +115,17 @@ class HostedConsole(Construct):
                 audience=[self.sign_in.client.ref], issuer=self.sign_in.issuer
             ),
         )
-        for place, key in enumerate((*OPEN, *SIGNED_IN)):
+        for place, key in enumerate((*OPEN_ROUTES, *SIGNED_IN_ROUTES)):
             route = apigateway.CfnRoute(
                 self,
                 f"Route{place}",
                 api_id=self.gateway.ref,
                 route_key=key,
                 target=f"integrations/{integration.ref}",
-                authorization_type="NONE" if key in OPEN else "JWT",
-                authorizer_id=None if key in OPEN else verified.ref,
+                authorization_type="NONE" if key in OPEN_ROUTES else "JWT",
+                authorizer_id=None if key in OPEN_ROUTES else verified.ref,
             )
-            if key in OPEN:
+            if key in OPEN_ROUTES:
                 accept(
                     route,
                     "AwsSolutions-APIG4",

@@ -20,6 +20,13 @@ from typing import Any
 from orbweaver.api.problems import Refused
 
 READING = frozenset({"GET", "HEAD"})
+# What the gateway lets through, as it spells routes: to everybody, and to who has a token.
+OPEN_ROUTES = ("GET /", "GET /{file}", "GET /vendor/{file}")
+SIGNED_IN_ROUTES = tuple(
+    f"{method} /{room}/{{proxy+}}"
+    for room, methods in (("api", "GET POST PATCH"), ("console", "GET POST"))
+    for method in methods.split()
+)
 
 
 class Group(StrEnum):

@@ -1,7 +1,7 @@
 // The console: which screen is shown, and the frame around it.
 import { html, useState, useEffect } from "/vendor/preact-htm.js";
 import { render } from "/vendor/preact-htm.js";
-import { ask, user, steers, KEY, SESSION, Loading } from "/lib.js";
+import { ask, user, steers, token, KEY, SESSION, PRINTED, Loading } from "/lib.js";
 import { Runs } from "/runs.js";
 
 /** The screens beside the first, each in a file of its own, which is read when it is come to. */
@@ -77,7 +77,7 @@ function App({ said }) {
   const [at, setAt] = useState(route());
   const [about, setAbout] = useState(/** @type {any} */ (null));
   // Why nobody is known who asks.
-  const [unknown, setUnknown] = useState(said);
+  const [unknown, setUnknown] = useState(said || (token() ? "" : PRINTED));
   const hosted = Boolean(user());
   const places = PLACES.filter(([name]) => !hosted || (!(name in ABSENT) && (name !== "new" || steers())));
   useEffect(() => {

@@ -5,7 +5,9 @@ import { html, useState, useEffect, useRef } from "/vendor/preact-htm.js";
 export { html };
 
 export const KEY = "orbweaver-console-token", SESSION = "orbweaver-console-session";
+export const PRINTED = "open the address that `orbweaver console` has printed";
 
+export const token = () => sessionStorage.getItem(SESSION) ?? localStorage.getItem(KEY);
 /** Who is signed in to the hosted form; null on one's own machine, where nobody is. */
 export function user() {
   const claims = sessionStorage.getItem(SESSION)?.split(".")[1];
@@ -41,22 +43,20 @@ export async function ask(path, given = {}) {
   for (const [name, value] of Object.entries(given.query ?? {})) {
     if (value !== null && value !== undefined && value !== "") query.append(name, String(value));
   }
+  if (!token()) throw new Trouble(401, PRINTED);
   /** @type {Record<string, string>} */
-  const headers = { Authorization: `Bearer ${sessionStorage.getItem(SESSION) ?? localStorage.getItem(KEY) ?? ""}` };
+  const headers = { Authorization: `Bearer ${token()}` };
   if (given.body !== undefined) headers["Content-Type"] = "application/json";
   const tail = query.size ? `?${query}` : "";
+  const method = given.method ?? (given.body === undefined ? "GET" : "POST");
   let reply;
   try {
-    reply = await fetch(path + tail, {
-      method: given.method ?? (given.body === undefined ? "GET" : "POST"),
-      headers,
-      body: given.body === undefined ? undefined : JSON.stringify(given.body),
-    });
+    reply = await fetch(path + tail, { method, headers, body: given.body === undefined ? undefined : JSON.stringify(given.body) });
   } catch {
     throw new Trouble(0, user() ? "The console does not answer: is there a network?" : "The console does not answer: is `orbweaver console` still running?");
   }
   const body = await reply.json().catch(() => null);
-  if (reply.status === 401) dispatchEvent(new CustomEvent("unknown", { detail: body?.detail ?? "Sign in to go on." }));
+  if (reply.status === 401) dispatchEvent(new CustomEvent("unknown", { detail: body?.detail ?? "Your sign-in has ended." }));
   if (!reply.ok) throw new Trouble(reply.status, body?.detail ?? `HTTP ${reply.status}`, body?.problems);
   return body;
 }

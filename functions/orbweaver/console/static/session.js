@@ -1,7 +1,7 @@
 // Signing in to the hosted form, on the pages of its user pool: a code with a proof (PKCE), since a
 // page keeps no secret. The token is this tab's alone, and nothing that could renew it is kept.
 import { html, useState, useEffect } from "/vendor/preact-htm.js";
-import { SESSION, user, moment } from "/lib.js";
+import { SESSION, PRINTED, user, moment } from "/lib.js";
 import { Act } from "/parts.js";
 
 const BEGUN = "orbweaver-console-begun";
@@ -69,7 +69,7 @@ export function Door({ why }) {
   const [at, setAt] = useState(/** @type {any} */ (undefined));
   useEffect(() => { pages().then(setAt); }, []);
   if (at === undefined) return null;
-  return html`<div class="notice bad" role="alert"><p>${why}${at ? "" : ": its token is of one start alone."}</p>
+  return html`<div class="notice bad" role="alert"><p>${!at ? `${why}: its token is of one start alone.` : why === PRINTED ? "Sign in to see and steer crawls." : why}</p>
     ${at && html`<div class="actions"><${Act} kind="main" label="Sign in" act=${() => signIn(at)} /></div>`}</div>`;
 }
 

@@ -1,0 +1,191 @@
+"""The hosted console over a deployed stack, behind a stand-in for its gateway, in a browser."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+
+from orbweaver.cli.local_machine import ThisMachine, connect
+from orbweaver.cli.stack import settings_from
+from orbweaver.console.hosted import hosted_console
+from tests import browser, gateway
+from tests.consoles import check_explained, check_figures
+from tests.sites import child
+
+if TYPE_CHECKING:
+    from orbweaver.app.aws_ports import Ports
+    from orbweaver.console.users import SignIn
+    from tests.browser import Tab
+    from tests.e2e.stand import Stand
+    from tests.gateway import Answer, FrontDoor
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.long,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(browser.installed() is None, reason="no Chromium is installed"),
+]
+
+USERS = {"alice": ["look"], "bob": ["look", "steer"], "carol": []}
+SESSION = "sessionStorage.getItem('orbweaver-console-session')"
+STATE = "document.querySelector('h1 ~ .state')?.innerText"
+BUTTONS = "[...document.querySelectorAll('main button, main a.button')].map((one) => one.innerText)"
+
+
+def made_of(ports: Ports) -> Any:
+    """Make what makes the function's answers, of the ports of a stack."""
+
+    def made(sign_in: SignIn) -> Answer:
+        console = hosted_console(ports)
+        return replace(console, sign_in=sign_in).answer
+
+    return made
+
+
+async def sign_in(tab: Tab, name: str) -> None:
+    """Go through the door, as a user."""
+    await tab.see("Sign in")
+    await tab.click("Sign in")
+    await tab.until("location.pathname === '/oauth2/authorize'")
+    await tab.click(name)
+
+
+async def asked(tab: Tab, method: str, path: str, token: str | None = None) -> int:
+    """Ask from within the page, as no button of it does; the status."""
+    bearer = SESSION if token is None else json.dumps(token)
+    script = (
+        f"fetch('{path}', {{method: '{method}', headers: {{Authorization: 'Bearer ' + {bearer}}}}})"
+    )
+    return int(await tab.run(f"{script}.then((reply) => reply.status)"))
+
+
+async def test_users_see_and_steer_by_their_groups(stand: Stand) -> None:
+    """Sign in, look, be refused, steer; numbers are those of commands; expire, sign out."""
+    machine = ThisMachine()
+    settings = settings_from(stand.outputs, machine, stand.environment)
+    with child.start("bookshop", "--books", "40") as shop:
+        options = ("--name", "hosted", "--delay", "300ms", "--max-depth", "200")
+        crawl = stand.orbweaver("start", f"{shop.url}/", *options, "--json").result["crawl"]
+
+        def status() -> Any:
+            return stand.orbweaver("status", crawl, "--json").result
+
+        async with (
+            connect(settings, stand.environment) as ports,
+            gateway.standing(USERS, made_of(ports)) as door,
+            browser.opened() as tab,
+        ):
+            await tab.go(door.url)
+            await tab.see("Sign in to see and steer crawls.")
+            assert door.refused == []
+            await _look(tab, door, crawl)
+            await tab.click("Sign out")
+            await tab.see("Sign in to see and steer crawls.")
+            assert await tab.run(SESSION) is None
+            await sign_in(tab, "bob")
+            await _steer(tab, crawl, status)
+            first = f"{shop.url}/"
+            await tab.run(f"location.hash = '#/explain?url={quote(first, safe='')}&crawl={crawl}'")
+            await check_explained(
+                tab, stand.orbweaver("explain", first, "--crawl", crawl, "--json").result
+            )
+            await _screens(tab, crawl)
+            assert tab.mistakes() == []
+            await _strangers(tab, door, crawl)
+
+
+async def _look(tab: Tab, door: FrontDoor, crawl: str) -> None:
+    """Who may look is shown all of a run, and no button that changes anything."""
+    await sign_in(tab, "alice")
+    await tab.see("alice may look until")
+    assert "code=" not in await tab.run("location.href")
+    await tab.click("hosted")
+    await tab.see("Time left:")
+    await tab.see("Found and done")
+    assert await tab.run(BUTTONS) == ["Pages", "As a table"]
+    assert "New crawl" not in await tab.run("document.querySelector('nav').innerText")
+    for method, path in (("POST", f"/api/crawls/{crawl}/pause"), ("PATCH", f"/api/crawls/{crawl}")):
+        assert await asked(tab, method, path) == 403
+    assert "running" in await tab.run(STATE)
+    # What the page was refused is no mistake of its own.
+    tab.events.clear()
+    await tab.run("location.hash = '#/new'")
+    await tab.see("To start a crawl takes the group steer")
+    assert door.refused == []
+    tab.events.clear()
+
+
+async def _steer(tab: Tab, crawl: str, status: Any) -> None:
+    """Who may steer pauses, edits and resumes, until the run has ended."""
+    await tab.see("bob may steer until")
+    await tab.run(f"location.hash = '#/run/{crawl}'")
+    await tab.click("Pause")
+    await tab.until(f"{STATE}?.includes('paused')")
+    assert (await asyncio.to_thread(status))["state"] == "paused"
+    await check_figures(tab, status)
+    await tab.click("Edit…")
+    await tab.fill("politeness.delay", "0ms")
+    await tab.click("Preview")
+    await tab.until("Boolean(document.querySelector('dialog table'))")
+    await tab.click("Apply")
+    await tab.until("!document.querySelector('dialog')")
+    await tab.click("Resume")
+    await tab.until(f"{STATE}?.includes('finished')", 120)
+    await check_figures(tab, status)
+
+
+async def _screens(tab: Tab, crawl: str) -> None:
+    """Every other screen works, or says who has what it would show."""
+    for screen, text in (
+        (f"data/{crawl}", "page 1"),
+        ("host", "Hosts"),
+        ("stack", "switches nothing off"),
+        ("new", "A preview of its first page is shown by the console on a machine of your own."),
+        *(
+            (screen, "The hosted console does not show this.")
+            for screen in ("letters", "schedules", "query", f"map/{crawl}", f"rules/{crawl}")
+        ),
+    ):
+        await tab.run(f"location.hash = '#/{screen}'")
+        await tab.see(text)
+
+
+async def _strangers(tab: Tab, door: FrontDoor, crawl: str) -> None:
+    """Forged, foreign and expired tokens open nothing, nor does a user of no group."""
+    path = f"/api/crawls/{crawl}"
+    good = door.claims("bob")
+    tokens = {
+        "signed by another key": gateway.signed(good, gateway.new_key()),
+        "not signed": gateway.signed(good, door.key, algorithm="none"),
+        "of another pool": gateway.signed(good | {"iss": "https://other.example/pool"}, door.key),
+        "for another application": gateway.signed(good | {"client_id": "other"}, door.key),
+        "expired": gateway.signed(good | {"exp": 1}, door.key),
+        "no token": "x",
+        "an identity token": gateway.signed(
+            {**good, "token_use": "id", "aud": gateway.CLIENT}, door.key
+        ),
+    }
+    for what, token in tokens.items():
+        assert await asked(tab, "GET", path, token) == 401, what
+    nobody = gateway.signed(door.claims("carol"), door.key)
+    assert await asked(tab, "GET", path, nobody) == 403
+    # A page that was left open says that its time is over, and knows the way back.
+    door.token_s = 4
+    await tab.click("Sign out")
+    await tab.see("Sign in to see and steer crawls.")
+    await tab.run(f"location.hash = '#/run/{crawl}'")
+    await sign_in(tab, "bob")
+    await tab.see("bob may steer until")
+    assert await tab.run("location.hash") == f"#/run/{crawl}"
+    await tab.see("Your sign-in has ended")
+    door.token_s = gateway.HOUR_S
+    await sign_in(tab, "alice")
+    await tab.see("alice may look until")
+    # A code that came from elsewhere signs nobody in.
+    await tab.go(f"{door.url}/?code=stolen&state=guessed")
+    await tab.see("That sign-in was not begun in this tab.")
