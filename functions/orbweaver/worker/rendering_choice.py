@@ -2,15 +2,17 @@
 
 As long as it is not known whether a kind gains, one page of it at a time is rendered, and the
 others that have been fetched wait for what it shows. Otherwise a pack would be through before the
-first of its pages has been compared. What other workers have learned is read with the crawl's
-counters, at most once in `FRESH_MS`.
+first of its pages has been compared. While a sample is rendered, `PASSED_MAX` pages of its kind go
+on without it, and the others wait: a second has hundreds of pages.
+
+What other workers have learned is read with the crawl's counters, at most once in `FRESH_MS`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 FRESH_MS = 15_000
+PASSED_MAX = 20
 # Of a container that works for many; one that is met again is read again.
 CRAWLS_MAX = 64
 
@@ -41,6 +44,8 @@ class _CrawlKinds:
     read_ms: int = -FRESH_MS
     # Kinds of which a page could not be rendered: the others do not wait for such.
     failed: set[str] = field(default_factory=set)
+    # How many pages went on while a sample of their kind is rendered.
+    passed: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +109,12 @@ class RenderingChooser:
     ) -> RenderChoice:
         kinds = await self._kinds(crawl)
         kind = kinds.learned.key(url, marked=marked)
-        if self._is_open(kinds, kind, marked=marked):
-            lock = self._comparing.setdefault((crawl.id, kind), asyncio.Lock())
+        lock = self._comparing.setdefault((crawl.id, kind), asyncio.Lock())
+        compared = self._is_compared(kinds, kind, url, marked=marked)
+        if compared or self._is_late(kinds, kind, lock, marked=marked):
             await held.enter_async_context(lock)
-            if not self._is_open(kinds, kind, marked=marked):
+            kinds.passed[kind] = 0
+            if not compared or not self._is_compared(kinds, kind, url, marked=marked):
                 await held.aclose()
         why = RenderWhy.MARKED if marked else RenderWhy.KIND
         credit = kinds.learned.credit(kind, marked=marked)
@@ -120,11 +127,21 @@ class RenderingChooser:
         return RenderChoice(render=True, why=why, kind=kind, marked=marked, kinds=kinds)
 
     @staticmethod
-    def _is_open(kinds: _CrawlKinds, kind: str, *, marked: bool) -> bool:
-        """Whether a kind has credit that none of its pages has brought."""
-        if kind in kinds.failed or kinds.learned.has_gained(kind):
+    def _is_compared(kinds: _CrawlKinds, kind: str, url: str, *, marked: bool) -> bool:
+        """Whether others are to wait for what a page shows: of a kind of which nothing is known."""
+        if kind in kinds.failed:
             return False
-        return kinds.learned.credit(kind, marked=marked) > 0
+        if kinds.learned.credit(kind, marked=marked):
+            return not kinds.learned.has_gained(kind)
+        return is_sample(url)
+
+    @staticmethod
+    def _is_late(kinds: _CrawlKinds, kind: str, lock: asyncio.Lock, *, marked: bool) -> bool:
+        """Whether enough pages went on while a sample of their kind is rendered."""
+        if not lock.locked() or kinds.learned.credit(kind, marked=marked):
+            return False
+        kinds.passed[kind] += 1
+        return kinds.passed[kind] > PASSED_MAX
 
     async def _kinds(self, crawl: Crawl) -> _CrawlKinds:
         kinds = self._known.setdefault(crawl.id, _CrawlKinds())
