@@ -47,6 +47,8 @@ await show(60);
 class Site:
     """Answers from memory, after a moment."""
 
+    waiting = 0
+
     async def load(self, request: ResourceRequest) -> ResourceAnswer:
         """Answer with the script, or with a list."""
         await asyncio.sleep(ANSWER_S)

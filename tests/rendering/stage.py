@@ -40,6 +40,7 @@ class Site:
     files: Mapping[str, ResourceAnswer] = field(default_factory=dict)
     asked: list[ResourceRequest] = field(default_factory=list)
     delay_s: float = 0.0
+    waiting: int = 0
 
     async def load(self, request: ResourceRequest) -> ResourceAnswer | ResourceRefused:
         self.asked.append(request)

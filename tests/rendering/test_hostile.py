@@ -165,6 +165,8 @@ async def test_the_process_of_a_page_is_killed(hardened: Renderer) -> None:
     """Its page fails at once, and the next one is right."""
 
     class Killing(Site):
+        waiting = 0
+
         async def load(self, request: object) -> ResourceAnswer:
             assert hardened.browser is not None
             pages = [one for one in hardened.browser.memory() if one.renders]

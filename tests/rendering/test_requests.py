@@ -106,6 +106,8 @@ async def test_refusals_of_the_loader_are_counted(renderer: Renderer) -> None:
     """By their reasons, such as robots.txt."""
 
     class Forbidding(Site):
+        waiting = 0
+
         async def load(self, request: ResourceRequest) -> ResourceRefused:
             return ResourceRefused(reason="robots")
 
@@ -119,6 +121,8 @@ async def test_what_the_loader_raises_is_raised(renderer: Renderer) -> None:
     """Trouble of ours is no page's fault; the browser goes on."""
 
     class Troubled(Site):
+        waiting = 0
+
         async def load(self, request: ResourceRequest) -> ResourceAnswer:
             raise Transient("no table")
 

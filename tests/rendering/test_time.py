@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
 from orbweaver.rendering.renderer import Renderer
+from orbweaver.rendering.task import (
+    RenderCut,
+    RenderLimits,
+    ResourceAnswer,
+    ResourceRefused,
+    ResourceRequest,
+)
 from tests.rendering.stage import (
     LINKS,
     NEEDS_BROWSER,
+    PROGRAM,
     Site,
     file,
     links_into,
@@ -132,3 +141,22 @@ async def test_what_a_page_lacks_is_not_defined(renderer: Renderer, *, secure: b
     url = "https://shop.example/" if secure else "http://shop.example/"
     text = (await rendered(renderer, html, url=url)).html.decode()
     assert ("function</body>" in text) is secure, text
+
+
+async def test_waiting_for_a_host_is_not_the_pages_time(tmp_path: Path) -> None:
+    """A page whose requests are held back until their host may be asked is not cut for that."""
+
+    class Polite(Site):
+        async def load(self, request: ResourceRequest) -> ResourceAnswer | ResourceRefused:
+            self.waiting += 1
+            await asyncio.sleep(1.5)
+            self.waiting -= 1
+            return await super().load(request)
+
+    one = f"fetch('/data').then(() => fetch('/data')).then(() => {{ {SHOW} }});"
+    limits = RenderLimits(total_s=2)
+    async with Renderer(PROGRAM, limits, parent=str(tmp_path)) as renderer:
+        result = await rendered(renderer, scripted(one), Polite(FILES))
+        assert (links_of(result), result.cut) == (LINKS, None)
+        slow = await rendered(renderer, scripted(one), Site(FILES, delay_s=1.5))
+    assert (links_of(slow), slow.cut) == (0, RenderCut.TIME)

@@ -35,6 +35,8 @@ class Fetched:
     def __init__(self) -> None:
         self.urls: list[str] = []
 
+    waiting = 0
+
     async def load(self, request: ResourceRequest) -> ResourceAnswer:
         self.urls.append(request.url)
         path = "/" + request.url.partition("://")[2].partition("/")[2]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import StrEnum
 
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import CrawlSettings, RenderMode, RenderRule
 from orbweaver.model.url_kind import ANY, NUMBER, Shape, shape_of
 from orbweaver.model.url_patterns import places, problem_of_match, problems_together
@@ -78,6 +79,25 @@ def renders(crawl: CrawlSettings) -> bool:
     """Whether a crawl has any pages rendered."""
     modes = {crawl.render, *(rule.mode for rule in crawl.render_rules)}
     return bool(modes & {RenderMode.AUTO, RenderMode.ALWAYS})
+
+
+def places_of(crawl: Crawl) -> tuple[int, int]:
+    """Share what a crawl may ask a host at once between pages, and what these ask for.
+
+    A page keeps its place while its scripts run, so both have some of their own: one at least.
+    """
+    if not renders(crawl):
+        return crawl.concurrency, 0
+    least = max(1, crawl.concurrency // 2)
+    return max(1, crawl.concurrency - least), least
+
+
+def slots_of(crawl: Crawl, urls: int) -> int:
+    """Say how many slots are reserved together for so many URLs of a host.
+
+    What a rendered page asks for has slots of its own: those that wait for it would lapse.
+    """
+    return 1 if renders(crawl) else urls
 
 
 def problems_of(rules: tuple[RenderRule, ...]) -> Iterator[tuple[str, str]]:

@@ -36,6 +36,7 @@ WIDTH, HEIGHT = 1_280, 12_000
 SCREENSHOT_HEIGHT = 1_600
 _PLAYBACK_RATE = 100
 _LOOK_S = 0.05
+_WAITED_S = 0.25
 
 
 class PageCrashed(Exception):
@@ -198,7 +199,11 @@ class OpenPage:
         cut: RenderCut | None = None
         try:
             async with asyncio.timeout(self._limits.total_s) as self._deadline:
-                await self._settle()
+                extending = asyncio.create_task(self._extend(self._deadline))
+                try:
+                    await self._settle()
+                finally:
+                    extending.cancel()
                 cut = self._beyond()
         except TimeoutError:
             self._check()
@@ -207,6 +212,16 @@ class OpenPage:
             self._connection.post("Emulation.setVirtualTimePolicy", self._session, policy="pause")
             self._connection.post("Runtime.terminateExecution", self._session)
         return cut
+
+    async def _extend(self, deadline: asyncio.Timeout) -> None:
+        """Let the time of the page stand while its requests wait for their hosts."""
+        left_s = self._limits.waiting_s
+        while left_s > 0:
+            await asyncio.sleep(_WAITED_S)
+            until_s = deadline.when()
+            if until_s is not None and not deadline.expired() and self.requests.only_waits:
+                deadline.reschedule(until_s + _WAITED_S)
+                left_s -= _WAITED_S
 
     async def _settle(self) -> None:
         await self._until(lambda: self._loaded and not self.requests.open)

@@ -94,6 +94,11 @@ class PausedRequests:
         """How many requests are paused now."""
         return len(self._tasks)
 
+    @property
+    def only_waits(self) -> bool:
+        """Whether nothing is asked for, but some requests wait until their hosts may be asked."""
+        return 0 < self._taken == self._loader.waiting
+
     def counts(self) -> RenderCounts:
         """Count what became of the requests so far."""
         return RenderCounts(

@@ -51,6 +51,8 @@ class RenderLimits:
     """What rendering a page may take; bytes are those of answers' bodies, decoded."""
 
     total_s: float = 20.0
+    # For requests that wait for their hosts, beside that.
+    waiting_s: float = 60.0
     # For reading the page once the time is over.
     reading_s: float = 4.0
     requests_max: int = 80
@@ -109,7 +111,13 @@ class ResourceRefused:
 
 
 class ResourceLoader(Protocol):
-    """What answers the requests of a page: the only way that a browser has to the web."""
+    """What answers the requests of a page: the only way that a browser has to the web.
+
+    `waiting` says how many of them it has not asked for yet, as their host is to be left alone. As
+    long as a page waits for nothing else, its time stands.
+    """
+
+    waiting: int
 
     async def load(self, request: ResourceRequest) -> ResourceAnswer | ResourceRefused:
         """Ask once, redirects are not followed; never raises for what a server does."""

@@ -37,6 +37,7 @@ from orbweaver.model.http_exchange import Failure, Request, Response, received_o
 from orbweaver.model.outcome import ANSWERED, Outcome, Reason, robots_attempts_max
 from orbweaver.model.ports import Clock, Fetcher
 from orbweaver.model.redacted_names import named_for
+from orbweaver.model.render_rules import places_of, slots_of
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target, TargetKind, next_attempt
 from orbweaver.model.url import host_of
@@ -291,19 +292,18 @@ class PackFetcher:
             lined=visit.context.lined,
         )
         crawl = visit.context.crawl
-        places = self._places(visit.host, crawl.concurrency, eased=not crawl.delay_ms)
+        places = self._places(visit.host, places_of(crawl)[0], eased=not crawl.delay_ms)
         turns = self._turns.setdefault(visit.host, asyncio.Lock())
         async with asyncio.TaskGroup() as group, AsyncExitStack() as block:
             for place, target in enumerate(targets):
                 if delay_ms and not pacer.has_slots:
-                    # Else another visit would take the place at the host, and wait for slots
-                    # behind these, which lapse meanwhile.
+                    # Else another visit takes the place, and waits for slots behind these.
                     await block.aclose()
                     await block.enter_async_context(turns)
                 with ExitStack() as permits:
                     await places.acquire()
                     permits.callback(places.release)
-                    return_at_ms = await self._slot(pacer, len(targets) - place)
+                    return_at_ms = await self._slot(pacer, slots_of(crawl, len(targets) - place))
                     if return_at_ms is not None:
                         self._defer(visit.result, targets[place:], return_at_ms)
                         return return_at_ms

@@ -13,8 +13,9 @@ import asyncio
 import html
 import logging
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
+from weakref import WeakValueDictionary
 
 from orbweaver.budget.reservation import Room
 from orbweaver.fetching import response_verdict as answers
@@ -24,6 +25,7 @@ from orbweaver.model.crawl_rules import delay_ms
 from orbweaver.model.http_exchange import Request, Response, received_of
 from orbweaver.model.ports import Clock, Fetcher
 from orbweaver.model.redacted_names import named_for
+from orbweaver.model.render_rules import places_of
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target
 from orbweaver.model.url import canonicalize, host_of
@@ -55,7 +57,6 @@ from orbweaver.worker.rendering_gain import PageContent, gain_of, text_chars
 _log = logging.getLogger(__name__)
 # How long a request may wait for its slot: a page is cut before that.
 SLOT_MS_MAX = 60_000
-PAGES_AT_ONCE = 4
 _DAY_MS = 86_400_000
 _HTML = "text/html; charset=utf-8"
 
@@ -76,12 +77,21 @@ class PageRendering:
     ) -> None:
         self._renderer = renderer
         self._chooser = RenderingChooser(crawls, clock)
+        # As long as a host is being asked, and no longer.
+        self._asking: WeakValueDictionary[tuple[str, int], asyncio.Semaphore] = (
+            WeakValueDictionary()
+        )
         self.fetcher = fetcher
         self.hosts = hosts
         self.robots = robots
         self.health = health
         self.clock = clock
         self.settings = settings
+
+    def place(self, host: str, crawl: Crawl) -> asyncio.Semaphore:
+        """Find what requests of pages share of the places at a host, over all that are rendered."""
+        _, most = places_of(crawl)
+        return self._asking.setdefault((host, most), asyncio.Semaphore(most))
 
     def chosen(
         self, crawl: Crawl, target: Target, page: Page, answer: Response
@@ -177,10 +187,7 @@ class PageLoader:
         self._target = target
         self._until_ms = rendering.clock.now_ms() + SLOT_MS_MAX
         self._pacers: dict[str, Pacer] = {}
-        self._places: dict[str, asyncio.Semaphore] = {}
-        # Pages that are rendered at once share what the crawl may ask of a host.
-        crawl = context.crawl
-        self._at_once = 1 if crawl.delay_ms else max(1, crawl.concurrency // PAGES_AT_ONCE)
+        self.waiting = 0
 
     async def load(self, request: ResourceRequest) -> ResourceAnswer | ResourceRefused:
         """Ask as a crawl asks for a page; redirects are the browser's to follow."""
@@ -189,11 +196,18 @@ class PageLoader:
         except ValueError:
             return ResourceRefused(reason="url")
         host = host_of(url)
-        place = self._places.setdefault(host, asyncio.Semaphore(self._at_once))
-        async with place, self._context.reservations.room(self._target) as room:
-            if not isinstance(room, Room):
-                return ResourceRefused(reason="budget")
-            refused = await self._waited(url, host)
+        async with AsyncExitStack() as taken:
+            self.waiting += 1
+            try:
+                place = self._rendering.place(host, self._context.crawl)
+                await taken.enter_async_context(place)
+                reserving = self._context.reservations.room(self._target)
+                room = await taken.enter_async_context(reserving)
+                if not isinstance(room, Room):
+                    return ResourceRefused(reason="budget")
+                refused = await self._waited(url, host)
+            finally:
+                self.waiting -= 1
             if refused is not None:
                 return ResourceRefused(reason=refused)
             return await self._asked(url, host, request, room)
@@ -217,7 +231,7 @@ class PageLoader:
                     asked_s = robots.crawl_delay(token)
         pacer = self._pacers.get(host)
         if pacer is None:
-            pace_ms = rendering.health.pace_ms(host)
+            pace_ms = rendering.health.pace_ms(host) // crawl.concurrency
             least_ms = delay_ms(crawl, self._target)
             pacer = self._pacers[host] = Pacer(
                 hosts=rendering.hosts,

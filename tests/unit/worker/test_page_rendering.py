@@ -13,7 +13,7 @@ from orbweaver.frontier.journal import Journal
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import RenderMode
 from orbweaver.model.errors import Transient
-from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.model.http_exchange import Failure, Request, Response
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.target import Target
 from orbweaver.rendering.task import (
@@ -259,3 +259,54 @@ async def test_trouble_of_ours_is_no_outcome() -> None:
     journal = await rendered(Troubled())
     assert not journal.records
     assert [one.target.url for one in journal.again] == [A.url]
+
+
+@dataclass
+class Slow(Stage):
+    """A stage whose web notes how many requests are open at once, each for a moment."""
+
+    open_now: int = 0
+    open_most: int = 0
+
+    def hold(self) -> None:
+        """Let every answer take a while."""
+        fetch = self.web.fetch
+
+        async def held(request: Request) -> Response | Failure:
+            self.open_now += 1
+            self.open_most = max(self.open_most, self.open_now)
+            for _ in range(20):
+                await asyncio.sleep(0)
+            self.open_now -= 1
+            return await fetch(request)
+
+        self.web.fetch = held  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("most", [1, 2, 5, 16])
+async def test_a_host_is_asked_by_no_more_at_once(most: int) -> None:
+    """By pages and by what they ask for together, over all pages."""
+    browser = Browser(asks=asked(*(f"{SITE}/data/{place}" for place in range(6))))
+    stage = Slow(renderer=browser)
+    targets = [Target(url=f"{SITE}/p/{place}", depth=1) for place in range(20)]
+    for target in targets:
+        stage.web.put(target.url, SHELL)
+    stage.hold()
+    stage.restart()
+    await visit(stage, targets, replace(ALWAYS, concurrency=most))
+    assert len(browser.answers) == 6 * len(targets)
+    assert 1 <= stage.open_most <= most
+
+
+async def test_no_slot_of_a_host_lapses_for_what_pages_ask() -> None:
+    """A crawl that renders uses one slot after the other, whoever needs it."""
+    browser = Browser(asks=asked(*(f"{SITE}/data/{place}" for place in range(3))))
+    stage = stage_of(browser)
+    pages = [replace(A, url=f"{SITE}/p/{place}") for place in range(4)]
+    for page in pages:
+        stage.web.put(page.url, SHELL)
+    await visit(stage, pages, replace(ALWAYS, delay_ms=1_000))
+    at = [at_ms for _, at_ms in stage.web.asked]
+    assert len(at) == 4 * (1 + 3)
+    gaps = [later - sooner for sooner, later in pairwise(at)]
+    assert all(1_000 <= gap <= 1_100 for gap in gaps), gaps
