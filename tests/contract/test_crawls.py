@@ -261,3 +261,21 @@ async def test_an_announcement_is_noted(world: World) -> None:
     await crawls.announced(crawl.id)
     await crawls.announced(crawl.id)
     assert await crawls.get(crawl.id) == replace(crawl, announced=True)
+
+
+async def test_counts_of_kinds_are_added_up(world: World) -> None:
+    """Containers add to what all have counted; each is told the sum."""
+    crawl = samples.crawl()
+    one, other = world.container().crawls, world.container().crawls
+    await one.create(crawl)
+    assert await one.learned(crawl.id) == {}
+    assert await one.learn(crawl, {}) == {}
+    assert await one.learn(crawl, {"a0123456789ab": 3, "f0123456789ab": 1}) == {
+        "a0123456789ab": 3,
+        "f0123456789ab": 1,
+    }
+    found = {"a0123456789ab": 5, "f0123456789ab": 1, "abb": 4}
+    assert await other.learn(crawl, {"a0123456789ab": 2, "abb": 4}) == found
+    assert await one.learned(crawl.id) == found
+    assert await one.learned("other-1") == {}
+    assert [known.id for known in await one.list()] == [crawl.id]

@@ -281,6 +281,23 @@ class MemoryCrawls(Gated):
             "crawls.read_samples", lambda: dict(self._world.samples.get(crawl_id, {}))
         )
 
+    async def learn(self, crawl: Crawl, counts: Counts) -> Counts:
+        """See the port."""
+
+        def add() -> Counts:
+            total = Counter(self._world.kinds.get(crawl.id, {}))
+            total.update(counts)
+            self._world.kinds[crawl.id] = dict(total)
+            return dict(total)
+
+        return await self._do("crawls.learn", add)
+
+    async def learned(self, crawl_id: str) -> Counts:
+        """See the port."""
+        return await self._do(
+            "crawls.read_kinds", lambda: dict(self._world.kinds.get(crawl_id, {}))
+        )
+
     async def announced(self, crawl_id: str) -> None:
         """See the port."""
 

@@ -120,6 +120,7 @@ class MemoryTraces(Gated):
 
         def bury() -> None:
             world.samples.pop(crawl.id, None)
+            world.kinds.pop(crawl.id, None)
             shelves: list[Any] = [world.shards, world.budgets, world.host_pages]
             for shelf in shelves:
                 for key in [key for key in shelf if key[0] == crawl.id]:

@@ -127,6 +127,8 @@ class World:
     newer: dict[str, str] = field(default_factory=dict)
     # Examples of refused references, by crawl and reason.
     samples: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
+    # Counts of kinds, by crawl.
+    kinds: dict[str, dict[str, int]] = field(default_factory=dict)
     # Crawls of which only their end is left.
     forgotten: set[str] = field(default_factory=set)
     announced: list[tuple[Crawl, Counts]] = field(default_factory=list)

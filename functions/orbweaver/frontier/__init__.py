@@ -9,6 +9,7 @@ Decides what belongs to a crawl and how it is written down; orders no effects (`
     admission       why a URL is refused
     crawler_traps   URLs without end
     seen_urls       claims that need no second look
+    kind_scores     what kinds of URLs have brought
     claims          states of packs and URLs
     pack_result     what pages came to, and their pack
     journal         its redo log, and its outbox

@@ -210,6 +210,10 @@ class PackResult:
         """Remember a link that a limit or the scope left out: a later run may have another."""
         self._left.setdefault((target.url, target.depth), target)
 
+    def put_in_order(self, links: Sequence[Target]) -> None:
+        """Have the links noted so far be claimed in this order."""
+        self._candidates = {link.url: link for link in links}
+
     @property
     def left(self) -> tuple[Target, ...]:
         """The links that were left out and are to be remembered."""

@@ -107,6 +107,15 @@ class Crawls(Protocol):
     async def samples(self, crawl_id: str) -> Mapping[str, Sequence[str]]:
         """Read the examples that are kept, by reason."""
 
+    async def learn(self, crawl: Crawl, counts: Counts) -> Counts:
+        """Add counts of kinds to those of all containers; what all have counted by now.
+
+        Keys are of at most 16 ASCII characters. Where an answer was lost, they may be added twice.
+        """
+
+    async def learned(self, crawl_id: str) -> Counts:
+        """Read what all containers have counted of kinds."""
+
     async def announced(self, crawl_id: str) -> None:
         """Note that the completion event of a crawl was sent."""
 

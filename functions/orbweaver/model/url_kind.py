@@ -77,6 +77,21 @@ def anywhere(shape: Shape, kept: int = 0) -> Shape:
     return (shape[_ORIGIN], *folders, "", shape[_NAME] and ANY, *shape[_QUERY:])
 
 
+def in_two_folders(shape: Shape) -> Shape:
+    """Leave open what lies below the second folder: names but for namespaces, and extensions.
+
+    And values that begin with a capital, as titles do; what a program does begins with none.
+    """
+    deeper = DEEPER if shape[_FOLDERS[-1]] or shape[_DEEPER] else ""
+    name = shape[_NAME]
+    if not name.endswith(":*"):
+        name = (name or shape[_EXTENSION]) and ANY
+    first, second, _ = _FOLDERS
+    values = (ANY if "A" <= one[:1] <= "Z" and one[-2:] != ":*" else one for one in shape[_VALUES:])
+    places = (shape[_ORIGIN], shape[first], shape[second], "", deeper, "", name, shape[_QUERY])
+    return (*places, *values)
+
+
 def folded(weights: Mapping[Shape, int], least: float) -> dict[Shape, Shape]:
     """Say of shapes what they are where words that weigh less than so much in a place are open.
 
@@ -240,14 +255,19 @@ class Kinds(Generic[K]):
 
     def of(self, url: str) -> K:
         """Find what is known of the kind of a URL, to add to it."""
-        return self._at(shape_of(url))
+        return self.at(shape_of(url))
+
+    def at(self, shape: Shape) -> K:
+        """Find what is known of a kind by its shape, to add to it."""
+        return self.named(shape)[1]
 
     def all(self) -> dict[Shape, K]:
         """Return the kinds, at most `kinds_max`: the heaviest first, then by their text."""
         self._drop(self._kinds_max)
         return dict(sorted(self._known.items(), key=_order))
 
-    def _at(self, shape: Shape) -> K:
+    def named(self, shape: Shape) -> tuple[Shape, K]:
+        """Find what is known of a kind, and the shape that it is counted under."""
         narrowed = self._narrowed(shape)
         while narrowed is None:
             narrowed = self._narrowed(shape)
@@ -256,7 +276,7 @@ class Kinds(Generic[K]):
             # Room for half as many again, so that they are sorted seldom.
             self._drop(self._kinds_max * 3 // 2)
             found = self._known[narrowed] = self._new()
-        return found
+        return narrowed, found
 
     def _narrowed(self, shape: Shape) -> Shape | None:
         """Replace words that are too many in their place; None where that has just begun."""
@@ -297,7 +317,7 @@ class Kinds(Generic[K]):
         for shape in behind:
             del self._known[shape]
         for shape, found in behind.items():
-            self._at(_opened(shape, at)).merge(found)
+            self.at(_opened(shape, at)).merge(found)
 
     def _drop(self, most: int) -> None:
         """Fold kinds where there are too many; if that is not enough, drop the lightest."""

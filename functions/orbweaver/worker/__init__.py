@@ -24,5 +24,6 @@ below it, and returns to the one that called it; none calls one above.
     rounds             how long an invocation goes on, and with what
     ending             cut short where the worker is to end
     group_commit       many packs in one transaction
+    kind_learning      what kinds of URLs have brought, for all workers
     call_batching      tasks that share a request
 """

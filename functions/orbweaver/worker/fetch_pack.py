@@ -51,6 +51,7 @@ from orbweaver.politeness.robots_rules import UNDECIDED, RobotsRule
 from orbweaver.politeness.robots_txt import Robots
 from orbweaver.worker.crawl_cache import RecentCrawls
 from orbweaver.worker.ending import Ending
+from orbweaver.worker.kind_learning import KindLearning
 from orbweaver.worker.pack_context import PackContext, page_record
 from orbweaver.worker.page_reading import PageReader
 from orbweaver.worker.response_handling import ResponseHandler
@@ -152,6 +153,7 @@ class PackFetcher:
 
             given = (fetcher, hosts, self._robots, self._health, clock, settings, crawls)
             rendering = PageRendering(renderer, *given)
+        self.kinds = KindLearning()
         self._handler = ResponseHandler(
             health=self._health,
             reader=reader,
@@ -160,6 +162,7 @@ class PackFetcher:
             clock=clock,
             random=random,
             settings=settings,
+            kinds=self.kinds,
         )
         self._company = Company(settings)
         self._cookies: Cookies | None = None
@@ -310,7 +313,7 @@ class PackFetcher:
                     kept = permits.pop_all()
                 asking = group.create_task(self._visit(visit, target, pacer, pacer.turn, kept))
                 # One that is cancelled before its first step gives nothing back by itself.
-                asking.add_done_callback(partial(_close, kept))
+                asking.add_done_callback(lambda _, kept=kept: kept.close())
         return None
 
     async def _slot(self, pacer: Pacer, wanted: int) -> int | None:
@@ -433,10 +436,6 @@ class PackFetcher:
             known = Places(self._health, host, width) if eased else asyncio.Semaphore(width)
             self._asking[host, width, eased] = known
         return known
-
-
-def _close(permits: ExitStack, _ended: asyncio.Task[None]) -> None:
-    permits.close()
 
 
 def _refused(target: Target, refused: Refused, reason: Reason) -> PageResult:

@@ -7,6 +7,9 @@ costs nothing. So, in this order:
     seen     what this container claimed, read, or wrote into a journal (frontier/seen_urls.py)
     known    a batched read; of a few, as long as next to none of them turn out to be claimed
 
+What is left is claimed in the order of what its kinds have brought (frontier/kind_scores.py), where
+the crawl has one: so packs are put together, and so a page limit that is reached cuts them.
+
 Packs of one crawl with links to be claimed take turns from `seen` to their journal. What stands in
 a journal is claimed by that pack's worker, whatever happens, so the next pack need not. So packs of
 a batch whose pages link to each other do not race for the same claims. The lock holder takes over
@@ -36,6 +39,7 @@ from orbweaver.model.target import Prior, Target, TargetKind
 from orbweaver.model.url_limits import Bounds
 from orbweaver.model.url_rules import by_window
 from orbweaver.worker.apply_journal import Samples, claimer_of
+from orbweaver.worker.kind_learning import KindLearning
 
 if TYPE_CHECKING:
     from orbweaver.frontier.ports import Frontier, Packs
@@ -56,11 +60,19 @@ class Sifter:
     """Deduplicates links; one a container, for what it has seen outlives an invocation."""
 
     def __init__(
-        self, *, packs: Packs, frontier: Frontier, samples: Samples, clock: Clock, bounds: Bounds
+        self,
+        *,
+        packs: Packs,
+        frontier: Frontier,
+        samples: Samples,
+        clock: Clock,
+        bounds: Bounds,
+        kinds: KindLearning,
     ) -> None:
         self._packs = packs
         self._frontier = frontier
         self._samples = samples
+        self._kinds = kinds
         self._clock = clock
         self._shares = Shares(bounds)
         self._novelty = Novelty()
@@ -97,6 +109,7 @@ class Sifter:
                 result.refuse(Refusal.PATTERN, len(trapped & own), trapped & own)
             await reservations.pay(result, len(order), looked_up)
             self._keep_left(crawl, message, result)
+            result.put_in_order(self._kinds.in_order(crawl, result.links))
             journal = result.journal(order, at_ms, reservations.reserved)
             journal = await self._packs.write_journal(message.id, journal)
             self._remember_claims(crawl, journal)

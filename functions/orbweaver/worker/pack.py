@@ -150,6 +150,7 @@ class PackProcessor:
             samples=applier.samples,
             clock=clock,
             bounds=settings.bounds,
+            kinds=pack_fetcher.kinds,
         )
 
     async def advance(
@@ -318,6 +319,7 @@ class PackProcessor:
                 await self._applier.drop(crawl, message, None)
             return Done()
         self._sifter.settled(crawl, journal, ledger)
+        await self._applier.share(crawl, self._pack_fetcher.kinds)
         self._count(journal)
         more = ledger.children or journal.again or journal.past
         return Done(check=None if more else crawl.id)

@@ -34,15 +34,18 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from orbweaver.frontier.body_file import Kept, kept_of
+from orbweaver.frontier.kind_scores import echo_of
 from orbweaver.frontier.stored_content import Keeping, harvest, redacted_item
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.cuts import Cuts, joined
 from orbweaver.model.item import Item
 from orbweaver.model.url import TRACKING_PARAMETERS
 from orbweaver.parsing.html_scan import TAG_BYTES_MIN
+from orbweaver.parsing.main_text import main_text
 from orbweaver.parsing.page import LINKS_MAX, Page, Prepared, parse, prepare
 from orbweaver.parsing.parse_guard import is_orderly
 from orbweaver.parsing.soft_404 import is_missing
+from orbweaver.parsing.text_digest import text_digest
 
 if TYPE_CHECKING:
     from orbweaver.extraction.extract import Extractor
@@ -79,6 +82,8 @@ class ReadingJob:
     keeping: Keeping = field(default_factory=Keeping)
     noindex_skipped: bool = False
     obey_nofollow: bool = True
+    # Whether its text is to be compared with others (frontier/kind_scores.py).
+    digested: bool = False
 
     @property
     def body(self) -> bytes:
@@ -99,6 +104,7 @@ class PageReading:
     items: tuple[Item, ...] | None = None
     kept: Kept | None = None
     cut: Cuts = ()
+    digest: int | None = None
     left: ReadingStage | None = None
     why: str | None = None
 
@@ -127,6 +133,7 @@ def job_of(
     html: bool,
     agent: str,
     links_max: int,
+    digested: bool = False,
 ) -> ReadingJob:
     """Say what a crawl wants read of an answer, of which `agent` asked."""
     items: tuple[ItemRule, ...] = ()
@@ -147,6 +154,7 @@ def job_of(
         keeping=Keeping(bodies=crawl.bodies, texts=crawl.texts, redacted=crawl.redacted),
         noindex_skipped=crawl.noindex_skipped,
         obey_nofollow=crawl.obey_nofollow,
+        digested=digested,
     )
 
 
@@ -195,6 +203,9 @@ def stages(
     if keeping.texts or keeping.bodies is not Bodies.OFF:
         kept, cut = _kept(job, page)
         found = replace(found, kept=kept, cut=joined(found.cut, cut))
+    if job.digested and not page.noindex and _is_small(page.html):
+        # Of the page as it is: the text that is kept may be redacted, or none.
+        found = replace(found, digest=_digest(job.url, page))
     yield found
 
 
@@ -238,6 +249,15 @@ def _items(
     if kinds := job.keeping.redacted:
         items = tuple(redacted_item(item, kinds) for item in items)
     return items, cut
+
+
+def _is_small(html: bytes) -> bool:
+    return len(html) <= SMALL_BYTES_MAX and html.count(b"<") <= SMALL_TAGS_MAX
+
+
+def _digest(url: str, page: Page) -> int:
+    """Digest the text of a page, but for what it repeats of its URL and title."""
+    return text_digest(main_text(page.html, page.base).text, f"{echo_of(url)} {page.title or ''}")
 
 
 def _kept(job: ReadingJob, page: Page | None) -> tuple[Kept | None, Cuts]:
@@ -298,7 +318,7 @@ def has_light_tree(prepared: Prepared) -> bool:
 
 def has_stages(job: ReadingJob) -> bool:
     """Whether the stages of reading an answer are turns by themselves."""
-    return job.html and (bool(job.items) or job.keeping.texts)
+    return job.html and (bool(job.items) or job.keeping.texts or job.digested)
 
 
 def is_long(job: ReadingJob) -> bool:

@@ -41,6 +41,7 @@ from orbweaver.parsing.page import Page
 from orbweaver.politeness.host_health import HostHealth
 from orbweaver.politeness.pacer import Turn
 from orbweaver.worker.ending import to_its_end
+from orbweaver.worker.kind_learning import KindLearning
 from orbweaver.worker.pack_context import PackContext, page_record
 from orbweaver.worker.page_reading import Costly, PageReader, PageReading, Read, ReaderBusy, job_of
 from orbweaver.worker.sitemap_handling import Sitemaps
@@ -78,10 +79,12 @@ class ResponseHandler:
         clock: Clock,
         random: Random,
         settings: Settings,
+        kinds: KindLearning,
         rendering: PageRendering | None = None,
     ) -> None:
         self._reader = reader
         self._rendering = rendering
+        self._kinds = kinds
         self._sitemaps = sitemaps
         self._clock = clock
         self._random = random
@@ -142,6 +145,7 @@ class ResponseHandler:
             case _:
                 assert_never(verdict)
         record, kept = _recorded(context, target, end, answer, reading, at_ms, why)
+        self._kinds.learn(context.crawl, record, None if reading is None else reading.digest)
         return replace(context.ended(target, record, kept, found), counts=counts)
 
     async def _as_rendered(
@@ -204,6 +208,7 @@ class ResponseHandler:
             html=isinstance(verdict, answers.Read),
             agent=identity_of(context.crawl, host, settings.user_agent).token,
             links_max=settings.links_per_page_max,
+            digested=self._kinds.wants_digest(context.crawl, target.url),
         )
         until_ms = context.until_ms + round(settings.fetch_total_s * 1000)
         return await self._reader.read(job, host, until_ms)

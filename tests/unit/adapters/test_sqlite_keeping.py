@@ -69,6 +69,7 @@ async def fill(ports: StorePorts) -> None:
     )
     await ports.crawls.create(crawl)
     await ports.crawls.keep_samples(crawl, {"scope": ["x"]})
+    await ports.crawls.learn(crawl, {"a00": 1})
     await ports.frontier.claim(asks, [Target(url=f"{HOST}/1", depth=1)])
     await ports.pages.store([samples.record(1)])
     await ports.packs.write_journal("p", samples.journal())

@@ -23,6 +23,7 @@ from orbweaver.adapters.dynamodb.table import (
     Cancelled,
     ConditionFailed,
     Dynamo,
+    Item,
     assign,
     from_item,
     to_item,
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 # Beside a crawl lies an item of examples, `<id>#samples`: a list of URLs a reason.
 SAMPLE_PREFIX = "s."
+# And one of counts of kinds, `<id>#kinds`: a number a key.
+KIND_PREFIX = "c."
 
 
 class DynamoCrawls:
@@ -200,6 +203,33 @@ class DynamoCrawls:
             if name.startswith(SAMPLE_PREFIX)
         }
 
+    async def learn(self, crawl: Crawl, counts: Counts) -> Counts:
+        names = {f"#{place}": KIND_PREFIX + key for place, key in enumerate(counts)}
+        values: dict[str, Any] = {f":{place}": count for place, count in enumerate(counts.values())}
+        adds = ", ".join(f"#{place} :{place}" for place in range(len(counts)))
+        update = f"ADD {adds}" if counts else ""
+        kept_s = crawl.deletable_s(self._kept_s)
+        if kept_s is not None:
+            values[":expires_at"] = kept_s
+            update += " SET #expires_at = :expires_at"
+        if not counts:
+            return await self.learned(crawl.id)
+        answer = await self._dynamo.call(
+            "update_item",
+            TableName=self._table,
+            Key=_kinds_key(crawl.id),
+            UpdateExpression=update,
+            ExpressionAttributeNames=names,
+            ExpressionAttributeValues=to_item(values),
+            ReturnValues="ALL_NEW",
+        )
+        return _kind_counts(answer["Attributes"])
+
+    async def learned(self, crawl_id: str) -> Counts:
+        key = _kinds_key(crawl_id)
+        answer = await self._dynamo.call("get_item", TableName=self._table, Key=key)
+        return _kind_counts(answer.get("Item", {}))
+
     async def announced(self, crawl_id: str) -> None:
         await self._dynamo.call(
             "update_item",
@@ -219,6 +249,19 @@ class DynamoCrawls:
 
     def _nonce(self) -> str:
         return f"{self._random.getrandbits(64):016x}"
+
+
+def _kinds_key(crawl_id: str) -> Item:
+    return to_item({"k": f"{crawl_id}#kinds"})
+
+
+def _kind_counts(item: Item) -> Counts:
+    fields = from_item(item)
+    return {
+        name.removeprefix(KIND_PREFIX): count
+        for name, count in fields.items()
+        if name.startswith(KIND_PREFIX)
+    }
 
 
 def _unreadable(fields: Mapping[str, Any], said: str) -> Unreadable:

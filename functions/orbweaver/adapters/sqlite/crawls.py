@@ -147,6 +147,20 @@ class SqliteCrawls:
         rows = self._store.rows("SELECT reason, urls FROM samples WHERE crawl = ?", (crawl_id,))
         return {reason: tuple(json.loads(urls)) for reason, urls in rows}
 
+    async def learn(self, crawl: Crawl, counts: Counts) -> Counts:
+        expires = crawl.deletable_s(self._kept_s)
+        with self._store.writing() as db:
+            db.executemany(
+                "INSERT INTO kinds VALUES (?, ?, ?, ?)"
+                " ON CONFLICT (crawl, k) DO UPDATE SET n = n + excluded.n",
+                [(crawl.id, key, count, expires) for key, count in counts.items()],
+            )
+        return await self.learned(crawl.id)
+
+    async def learned(self, crawl_id: str) -> Counts:
+        rows = self._store.rows("SELECT k, n FROM kinds WHERE crawl = ?", (crawl_id,))
+        return dict(rows)
+
     async def announced(self, crawl_id: str) -> None:
         with self._store.writing() as db:
             fields = read_fields(db, crawl_id)

@@ -31,7 +31,7 @@ ROWS_AT_ONCE = 500
 # (politeness/host_schedule.py).
 QUIET_MS = 30 * 60_000
 # Tables whose rows are of one crawl, beside its own.
-OF_CRAWLS = ("shards", "samples", "budgets", "host_pages")
+OF_CRAWLS = ("shards", "samples", "kinds", "budgets", "host_pages")
 
 
 class SqliteTraces:

@@ -32,6 +32,7 @@ TABLES = {
     "crawls": ("id",),
     "shards": ("crawl", "number"),
     "samples": ("crawl", "reason"),
+    "kinds": ("crawl", "k"),
     "budgets": ("crawl", "part"),
     "host_pages": ("crawl", "host"),
     "hosts": ("host",),

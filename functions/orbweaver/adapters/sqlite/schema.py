@@ -31,6 +31,9 @@ BACKLOG = (
         edits INTEGER NOT NULL, expires INTEGER NOT NULL, PRIMARY KEY (crawl, host))
         WITHOUT ROWID""",
 )
+KINDS = """CREATE TABLE IF NOT EXISTS kinds (
+        crawl TEXT NOT NULL, k TEXT NOT NULL, n INTEGER NOT NULL, expires INTEGER,
+        PRIMARY KEY (crawl, k)) WITHOUT ROWID"""
 TABLES = (
     # The store's own id, which begins the ids of its messages.
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
@@ -58,6 +61,7 @@ TABLES = (
         crawl TEXT NOT NULL, pack TEXT NOT NULL, body BLOB NOT NULL, expires INTEGER NOT NULL,
         PRIMARY KEY (crawl, pack))""",
     *BACKLOG,
+    KINDS,
     """CREATE TABLE crawls (
         id TEXT PRIMARY KEY, state TEXT NOT NULL, edits INTEGER NOT NULL,
         started_at_ms INTEGER NOT NULL, forgotten INTEGER NOT NULL, expires INTEGER,

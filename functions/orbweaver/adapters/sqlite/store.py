@@ -29,7 +29,14 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, NoReturn, Self
 
-from orbweaver.adapters.sqlite.schema import APPLICATION_ID, BACKLOG, PAUSED, TABLES, VERSION
+from orbweaver.adapters.sqlite.schema import (
+    APPLICATION_ID,
+    BACKLOG,
+    KINDS,
+    PAUSED,
+    TABLES,
+    VERSION,
+)
 from orbweaver.model.errors import Permanent, PortError, StoredNewer, StoreError, Transient
 from orbweaver.model.version import NEWER
 
@@ -183,12 +190,14 @@ class SqliteStore:
         self._add()
 
     def _add(self) -> None:
-        """Add what a store lacks that was made before packs waited, or schedules were paused."""
+        """Add what a store of an earlier release lacks."""
         lacks: list[str] = []
         if not self.rows("SELECT 1 FROM sqlite_master WHERE name = 'lines'"):
             lacks += BACKLOG
         if not self.rows("SELECT 1 FROM pragma_table_info('schedules') WHERE name = 'paused'"):
             lacks.append(PAUSED)
+        if not self.rows("SELECT 1 FROM sqlite_master WHERE name = 'kinds'"):
+            lacks.append(KINDS)
         if lacks:
             with self.writing() as db:
                 for statement in lacks:

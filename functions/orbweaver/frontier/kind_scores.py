@@ -1,0 +1,297 @@
+"""What kinds of URLs have brought: which of them a crawl with a page limit asks for first.
+
+A kind is the shape of a URL (model/url_kind.py) down to the second folder, and the names of its
+parameters with values that are words. Of each kind is counted how many URLs were *asked* for, and
+how many of them were *fruitful*: the page was new, or was the first to name one that was.
+
+A page is new if it does not ask to be left out of indexes, if no page of its canonical address was
+met before, and if its title and its text are new:
+
+- Digits count for nothing in titles. Of a title that has words that the URL does not have, these
+  decide: the history of a file is named after the file, and is like the histories of others.
+- Else the text decides, by a digest that is near for texts that are nearly the same. Digests cost
+  as much as the rest of a page does, so the first pages of a kind have one, and then one in
+  `SAMPLED_EACH`. Of the others, the share of these that were new says it.
+
+The score of a kind is the share of its fruitful ones, begun as if `PRIOR_WEIGHT` URLs of it had
+brought what the same parameters bring in other folders, or `PRIOR` where nothing is known.
+
+Counts are those of one container, which adds them to those of others now and then: under digests
+of kinds, so that no part of a URL is stored with them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Self
+
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.outcome import Reason
+from orbweaver.model.page_record import PageRecord
+from orbweaver.model.target import Target, TargetKind
+from orbweaver.model.url import host_of
+from orbweaver.model.url_kind import DEEPER, Kinds, Shape, in_two_folders, shape_of
+from orbweaver.parsing.text_digest import distance
+
+# Of a crawl with more pages than that, the order hardly matters for what it finds.
+ORDERED_PAGES_MAX = 100_000
+PRIOR, PRIOR_WEIGHT = 2 / 3, 1.5
+# A kind of at least this score is asked for at once.
+FRUITFUL = 0.5
+# Of so many URLs at least it must be known what they brought.
+TRIED_MIN = 3
+KINDS_MAX = 200
+# Pages of a kind of which each has a digest; then one in so many, by its URL.
+SAMPLED_FIRST, SAMPLED_EACH = 6, 16
+# Digests of texts that are the same page: docs/yield.md.
+NEAR_BITS = 8
+# What is remembered of pages, at most: then it begins anew.
+MET_MAX, DIGESTS_MAX = 50_000, 1_000
+ASKED, FRUIT = "a", "f"
+_WORD = re.compile(r"[^\W\d_]+")
+_ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
+_FAULT, _TOO_MANY = 500, 429
+
+
+def is_ordered(crawl: Crawl) -> bool:
+    """Whether a crawl asks first for what brings something new: it has a page limit of its own."""
+    return crawl.shards == 1 and not crawl.continuous and crawl.pages_max <= ORDERED_PAGES_MAX
+
+
+@dataclass(slots=True)
+class KindCount:
+    """How many URLs of a kind were asked for and were fruitful; what of it others do not know.
+
+    `texts` counts the pages that had a digest, and `texts_new` those whose text was new.
+    """
+
+    asked: int = 0
+    fruitful: int = 0
+    asked_unshared: int = 0
+    fruitful_unshared: int = 0
+    texts: int = 0
+    texts_new: int = 0
+
+    def merge(self, other: Self) -> None:
+        """Take in what is known of another kind, which this one takes the place of."""
+        self.add(other.asked, other.fruitful)
+        self.texts += other.texts
+        self.texts_new += other.texts_new
+
+    @property
+    def weight(self) -> int:
+        """How much the kind matters."""
+        return self.asked
+
+    @property
+    def tried(self) -> bool:
+        """Whether enough of it was asked for to judge it."""
+        return self.asked >= TRIED_MIN
+
+    @property
+    def texts_vary(self) -> bool:
+        """Whether its texts were new as a rule, as far as there were digests."""
+        return 2 * self.texts_new >= self.texts
+
+    def add(self, asked: int, fruitful: int) -> None:
+        """Count URLs, which others are to know of."""
+        self.asked += asked
+        self.fruitful += fruitful
+        self.asked_unshared += asked
+        self.fruitful_unshared += fruitful
+
+    def score(self, prior: float) -> float:
+        """Estimate the share of its URLs that are fruitful."""
+        fruitful = min(self.fruitful, self.asked)
+        return (fruitful + PRIOR_WEIGHT * prior) / (self.asked + PRIOR_WEIGHT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindScore:
+    """What is known of the kind of a URL: its name, its counts, and its score."""
+
+    shape: Shape
+    count: KindCount
+    score: float
+
+
+class KindScores:
+    """What the kinds of a crawl have brought."""
+
+    def __init__(self) -> None:
+        self._kinds: Kinds[KindCount] = Kinds(KindCount, KINDS_MAX)
+        # The same parameters in all folders.
+        self._everywhere: Kinds[KindCount] = Kinds(KindCount, KINDS_MAX)
+        self._shared: Mapping[str, int] = {}
+
+    def of(self, url: str) -> KindScore:
+        """Say what is known of the kind of a URL."""
+        narrow = in_two_folders(shape_of(url))
+        shape, count = self._kinds.named(narrow)
+        wide = self._known(self._everywhere, everywhere(narrow))
+        if not count.asked:
+            self._recall(shape, count)
+        beside = KindCount(wide.asked - count.asked, wide.fruitful - count.fruitful)
+        prior = beside.score(PRIOR) if beside.asked > 0 else PRIOR
+        return KindScore(shape=shape, count=count, score=count.score(prior))
+
+    def note(self, url: str, *, asked: int = 1, fruitful: int = 0) -> None:
+        """Count a URL that was asked for, or that one asked for before was fruitful."""
+        narrow = in_two_folders(shape_of(url))
+        shape, count = self._kinds.named(narrow)
+        self._recall(shape, count)
+        count.add(asked, fruitful)
+        self._known(self._everywhere, everywhere(narrow)).add(asked, fruitful)
+
+    def unshared(self) -> dict[str, int]:
+        """List what others do not know of, by digests of kinds."""
+        found: dict[str, int] = {}
+        for kinds in (self._kinds, self._everywhere):
+            for shape, count in kinds.all().items():
+                key = kind_key(shape)
+                found |= {ASKED + key: count.asked_unshared} if count.asked_unshared else {}
+                found |= {FRUIT + key: count.fruitful_unshared} if count.fruitful_unshared else {}
+        return found
+
+    def share(self, told: Mapping[str, int], total: Mapping[str, int]) -> None:
+        """Take in what all have counted by now, `told` included."""
+        self._shared = total
+        for kinds in (self._kinds, self._everywhere):
+            for shape, count in kinds.all().items():
+                key = kind_key(shape)
+                count.asked_unshared -= told.get(ASKED + key, 0)
+                count.fruitful_unshared -= told.get(FRUIT + key, 0)
+                self._recall(shape, count)
+
+    def _known(self, kinds: Kinds[KindCount], shape: Shape) -> KindCount:
+        named, count = kinds.named(shape)
+        self._recall(named, count)
+        return count
+
+    def _recall(self, shape: Shape, count: KindCount) -> None:
+        """Have a count be that of all, where that is more than what is known here."""
+        if not self._shared:
+            return
+        key = kind_key(shape)
+        asked = self._shared.get(ASKED + key, 0) + count.asked_unshared
+        if asked > count.asked:
+            count.asked = asked
+            count.fruitful = self._shared.get(FRUIT + key, 0) + count.fruitful_unshared
+
+
+def everywhere(shape: Shape) -> Shape:
+    """Leave the folders of a kind open."""
+    origin, *_, name, query = (*shape[:1], shape[6], shape[7])
+    return (origin, DEEPER, "", "", "", "", name, query, *shape[8:])
+
+
+def kind_key(shape: Shape) -> str:
+    """Name a kind by a digest, which tells nothing of its URLs."""
+    text = "\0".join(shape).encode("utf-8", "surrogatepass")
+    return blake2b(text, digest_size=6).hexdigest()
+
+
+class KindLearner:
+    """Learns from the pages of a crawl, in the order in which they are read."""
+
+    def __init__(self) -> None:
+        self.scores = KindScores()
+        self.asked = 0
+        self._met: set[int] = set()
+        self._digests: dict[str, list[int]] = {}
+        # Pages that were fruitful; it counts once.
+        self._credited: set[int] = set()
+
+    def wants_digest(self, url: str) -> bool:
+        """Whether the text of a page is to be compared with others."""
+        if self.scores.of(url).count.texts < SAMPLED_FIRST:
+            return True
+        return _hash(url) % SAMPLED_EACH == 0
+
+    def in_order(self, links: Sequence[Target]) -> Sequence[Target]:
+        """Put links of fruitful kinds first, and sitemaps before; of one kind as they are."""
+
+        def rank(link: Target) -> float:
+            if link.kind is TargetKind.SITEMAP:
+                return -1.0
+            return -self.scores.of(link.url).score
+
+        return sorted(links, key=rank)
+
+    def learn(self, record: PageRecord, digest: int | None = None) -> None:
+        """Count a URL that was answered, and credit what it was found on."""
+        status = record.status
+        if status is None or status >= _FAULT or status == _TOO_MANY:
+            return
+        self.asked += 1
+        fruitful = record.title is not None or record.sha256 is not None
+        fruitful = fruitful and record.reason is Reason.OK and self._is_new(record, digest)
+        self.scores.note(record.url, fruitful=int(fruitful))
+        if fruitful:
+            self._credited.add(_hash(record.url))
+            if record.referrer is not None and self._add(self._credited, record.referrer):
+                self.scores.note(record.referrer, asked=0, fruitful=1)
+
+    def _is_new(self, record: PageRecord, digest: int | None) -> bool:
+        host = host_of(record.url)
+        address = record.canonical or record.url
+        if host_of(address) != host:
+            address = record.url  # another host's may stand on all pages of this one
+        first = self._meet(f"url {address}")
+        title, own = _title_words(record)
+        titled = self._meet(f"title {host} {title}" if title else f"body {record.sha256}")
+        telling = bool(own) and self._meet(f"own {host} {own}")
+        varied = self._text_is_new(record.url, host, digest)
+        if not first or not titled:
+            return False
+        if varied is None:
+            return telling or self.scores.of(record.url).count.texts_vary
+        return varied
+
+    def _text_is_new(self, url: str, host: str, digest: int | None) -> bool | None:
+        if digest is None:
+            return None
+        known = self._digests.setdefault(host, [])
+        new = all(distance(digest, one) > NEAR_BITS for one in known)
+        if new:
+            if len(known) >= DIGESTS_MAX:
+                known.clear()
+            known.append(digest)
+        count = self.scores.of(url).count
+        count.texts += 1
+        count.texts_new += new
+        return new
+
+    def _meet(self, what: str) -> bool:
+        """Note something of a page; whether it is met for the first time."""
+        return self._add(self._met, what)
+
+    def _add(self, known: set[int], what: str) -> bool:
+        key = _hash(what)
+        if key in known:
+            return False
+        if len(known) >= MET_MAX:
+            known.clear()
+        known.add(key)
+        return True
+
+
+def _hash(text: str) -> int:
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+def _title_words(record: PageRecord) -> tuple[str, str]:
+    """Return the words of a title without numbers; and of these, those that its URL has not."""
+    words = _WORD.findall((record.title or "").lower())
+    there = frozenset(_WORD.findall(echo_of(record.url).lower()))
+    return " ".join(words), " ".join(word for word in words if word not in there)
+
+
+def echo_of(url: str) -> str:
+    """Return a URL as its words are written on the page."""
+    plain = _ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), url.encode())
+    return plain.decode("utf-8", "replace")

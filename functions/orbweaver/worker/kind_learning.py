@@ -1,0 +1,74 @@
+"""What this container has learned of the kinds of URLs of its crawls, and shares with others."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from orbweaver.frontier.kind_scores import KindLearner, is_ordered
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.errors import PortError
+from orbweaver.model.page_record import PageRecord
+from orbweaver.model.target import Target
+
+if TYPE_CHECKING:
+    from orbweaver.frontier.ports import Crawls
+
+_log = logging.getLogger(__name__)
+
+# Then those of the crawls that were met first begin anew.
+CRAWLS_MAX = 50
+# Counts are shared after so many answers, and then after so many more in a hundred.
+SHARED_FIRST, SHARED_MORE_PERCENT = 16, 25
+
+
+class KindLearning:
+    """Learns of crawls that have an order; one a container."""
+
+    def __init__(self) -> None:
+        self._learners: dict[str, KindLearner] = {}
+        # How many answers there were when counts were last shared.
+        self._shared: dict[str, int] = {}
+
+    def of(self, crawl: Crawl) -> KindLearner:
+        """Return what is learned of a crawl."""
+        found = self._learners.get(crawl.id)
+        if found is None:
+            while len(self._learners) >= CRAWLS_MAX:
+                oldest = next(iter(self._learners))
+                del self._learners[oldest]
+                self._shared.pop(oldest, None)
+            found = self._learners[crawl.id] = KindLearner()
+        return found
+
+    def wants_digest(self, crawl: Crawl, url: str) -> bool:
+        """Whether the text of a page is to be compared with others."""
+        return is_ordered(crawl) and self.of(crawl).wants_digest(url)
+
+    def learn(self, crawl: Crawl, record: PageRecord, digest: int | None) -> None:
+        """Learn from an answer."""
+        if is_ordered(crawl):
+            self.of(crawl).learn(record, digest)
+
+    def in_order(self, crawl: Crawl, links: Sequence[Target]) -> Sequence[Target]:
+        """Put links in the order in which they are to be asked for, if the crawl has one."""
+        return self.of(crawl).in_order(links) if is_ordered(crawl) and len(links) > 1 else links
+
+    async def share(self, crawl: Crawl, crawls: Crawls) -> None:
+        """Add what was counted here to what all have counted, if there is enough of it by now.
+
+        A failure is made up for later. What is added twice, as an answer was lost, weighs twice.
+        """
+        known = self._learners.get(crawl.id)
+        if known is None or not is_ordered(crawl):
+            return
+        shared = self._shared.get(crawl.id, 0)
+        if known.asked - shared < max(SHARED_FIRST, shared * SHARED_MORE_PERCENT // 100):
+            return
+        self._shared[crawl.id] = known.asked
+        told = known.scores.unshared()
+        try:
+            known.scores.share(told, await crawls.learn(crawl, told))
+        except PortError as error:
+            _log.warning("kinds.not_shared", extra={"crawl": crawl.id, "error": str(error)})

@@ -1,0 +1,217 @@
+"""What kinds of URLs have brought: what counts as new, and the order that follows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from orbweaver.frontier.kind_scores import (
+    FRUITFUL,
+    KINDS_MAX,
+    SAMPLED_FIRST,
+    KindLearner,
+    KindScores,
+    is_ordered,
+)
+from orbweaver.model.crawl import Crawl, default_crawl
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import PageRecord
+from orbweaver.model.target import Target, TargetKind
+from orbweaver.parsing.text_digest import text_digest
+
+HOST = "https://wiki.example"
+CRAWL = Crawl(id="c-1", name="c", started_at_ms=0, pages_max=500)
+
+
+def page(path: str, title: str | None = None, **more: object) -> PageRecord:
+    """A page that was fetched."""
+    record = PageRecord(
+        crawl="c-1",
+        url=HOST + path,
+        outcome=Outcome.FETCHED,
+        reason=Reason.OK,
+        fetched_at=0,
+        depth=1,
+        status=200,
+        title=title,
+        sha256="00",
+    )
+    return replace(record, **more)  # type: ignore[arg-type]
+
+
+def score(learner: KindLearner, path: str) -> float:
+    """The score of the kind of a path."""
+    return learner.scores.of(HOST + path).score
+
+
+def learned(*records: PageRecord) -> KindLearner:
+    """Learn from pages without digests."""
+    learner = KindLearner()
+    for record in records:
+        learner.learn(record)
+    return learner
+
+
+def test_a_kind_that_is_not_known_is_tried() -> None:
+    """Nothing speaks against it, and one page does not decide."""
+    assert score(KindLearner(), "/a") == pytest.approx(2 / 3)
+    one = learned(page("/w/index.php?action=edit&title=a", reason=Reason.NOINDEX))
+    assert not one.scores.of(HOST + "/w/index.php?action=edit&title=b").count.tried
+
+
+def test_pages_that_ask_to_be_left_out_of_indexes_make_a_kind_barren() -> None:
+    """What is learned of forms is told from what is learned of articles by the parameters."""
+    titles = ("Ant colony", "Bee hive", "Cat nap", "Dog star")
+    forms = [
+        page(f"/w/index.php?title=T_{n}&action=edit", f"Editing {title}", reason=Reason.NOINDEX)
+        for n, title in enumerate(titles)
+    ]
+    articles = [page(f"/w/index.php?title=T_{n}_x", title) for n, title in enumerate(titles)]
+    learner = learned(*forms, *articles)
+    assert score(learner, "/w/index.php?title=New_one_9&action=edit") < 0.2
+    assert score(learner, "/w/index.php?title=New_one_9") > 0.8
+
+
+def test_a_title_that_varies_only_with_its_url_is_not_new() -> None:
+    """Histories are named after their files; without a digest the first texts would decide."""
+    learner = KindLearner()
+    text = text_digest("one commit and then another commit by the same people of this project")
+    for name in ("readme", "setup", "worker", "queue", "table", "claim"):
+        learner.learn(page(f"/git/history/{name}.py", f"history - {name}.py"), text)
+    for name in ("seeds", "pages"):
+        learner.learn(page(f"/git/history/{name}.py", f"history - {name}.py"))
+    assert score(learner, "/git/history/more.py") < 0.3
+
+
+def test_texts_that_vary_make_titles_count_that_repeat_the_url() -> None:
+    """A page of a wiki whose title is its address is new where its text is."""
+    learner = KindLearner()
+    random = Random(5)
+    for name in ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"):
+        words = " ".join("".join(random.choices("abcdefgh", k=6)) for _ in range(200))
+        digest = text_digest(words) if learner.wants_digest(f"{HOST}/doku/{name}") else None
+        learner.learn(page(f"/doku/{name}", name), digest)
+    assert score(learner, "/doku/kappa") > 0.8
+
+
+def test_digits_make_no_title_new() -> None:
+    """The months of a calendar are one page."""
+    learner = learned(*(page(f"/events?month={n}", f"Events of {n}") for n in range(1, 12)))
+    assert score(learner, "/events?month=99") < 0.25
+
+
+def test_an_address_counts_once_however_often_it_is_shown() -> None:
+    """A page under tracking parameters is new if its canonical address was not met."""
+    first = page("/p/lamp-a?ref=home", "A lamp", canonical=HOST + "/p/lamp-a")
+    again = page("/p/lamp-a?colour=red", "A red lamp", canonical=HOST + "/p/lamp-a")
+    learner = learned(first, again)
+    assert learner.scores.of(HOST + "/p/x?ref=home").count.fruitful == 1
+    assert learner.scores.of(HOST + "/p/x?colour=red").count.fruitful == 0
+
+
+def test_a_canonical_address_of_another_host_does_not_count() -> None:
+    """A copy of a manual whose pages all name the original is new all the same."""
+    pages = [
+        page(f"/3/{name}.html", f"All about {name} things", canonical="https://docs.example/")
+        for name in ("ant", "bee", "cat", "dog")
+    ]
+    assert score(learned(*pages), "/3/elk.html") > 0.8
+
+
+def test_what_leads_to_new_pages_is_fruitful() -> None:
+    """A listing that asks not to be indexed is worth its request, once."""
+    listing = HOST + "/Special:All"
+    pages = [page(f"/wiki/T_{n}_x", title) for n, title in enumerate(("Ant hill", "Bee hive"))]
+    found = (replace(one, referrer=listing) for one in pages)
+    learner = learned(page("/Special:All", reason=Reason.NOINDEX), *found)
+    count = learner.scores.of(HOST + "/Special:Other").count
+    assert (count.asked, count.fruitful) == (1, 1)
+
+
+@pytest.mark.parametrize("status", [None, 429, 500, 503])
+def test_faults_say_nothing_of_a_kind(status: int | None) -> None:
+    """What was not answered, or by a host in trouble, is not counted."""
+    record = page("/a", outcome=Outcome.FAILED, reason=Reason.HOST_DOWN, status=status)
+    assert learned(record).asked == 0
+
+
+def test_the_same_parameters_elsewhere_are_what_a_new_kind_begins_with() -> None:
+    """Sort links of one folder say what those of the next are."""
+    learner = learned(*(page(f"/doc/a/?C={c};O=A", "Index of a") for c in "NMSDNMSD"))
+    assert score(learner, "/doc/b/?C=N;O=D") < FRUITFUL
+    assert score(learner, "/doc/b/") > FRUITFUL
+
+
+def test_links_are_put_in_order_and_none_is_lost() -> None:
+    """Sitemaps first, then the fruitful; what is alike stays as it was."""
+    learner = learned(
+        *(page(f"/e?action=edit&t={n}", reason=Reason.NOINDEX) for n in range(5)),
+        *(page(f"/a/T_{n}_x", f"T{'abcde'[n]}") for n in range(5)),
+    )
+    paths = ("/e?action=edit&t=7", "/a/one_1_x", "/new?x=1", "/a/two_2_x", "/sitemap.xml")
+    links = [Target(url=HOST + path, depth=1) for path in paths]
+    links[-1] = replace(links[-1], kind=TargetKind.SITEMAP)
+    found = [link.url.removeprefix(HOST) for link in learner.in_order(links)]
+    assert found == ["/sitemap.xml", "/a/one_1_x", "/a/two_2_x", "/new?x=1", "/e?action=edit&t=7"]
+
+
+def test_the_order_is_the_same_for_equal_pages() -> None:
+    """Nothing but pages and their order decides."""
+    records = [page(f"/k{n % 7}/T_{n}_x?a={n % 3}", f"Word{'abcdefg'[n % 7]}") for n in range(90)]
+    paths = [f"/k{n % 9}/z_{n}_x?a=1" for n in range(40)]
+    links = [Target(url=HOST + path, depth=1) for path in paths]
+    assert learned(*records).in_order(links) == learned(*records).in_order(links)
+
+
+def test_first_pages_of_a_kind_have_digests_then_a_few() -> None:
+    """Digests are what learning costs."""
+    learner = KindLearner()
+    wanted = 0
+    for n in range(1_000):
+        url = f"/d/T_{n}_x"
+        digest = None
+        if learner.wants_digest(HOST + url):
+            wanted += 1
+            digest = n * 0x9E3779B97F4A7C15 % 2**64
+        learner.learn(page(url, f"word{n}"), digest)
+    assert SAMPLED_FIRST < wanted < 100
+
+
+def test_counts_of_all_containers_are_added_up() -> None:
+    """Each learns what the others have found, and tells no count twice."""
+    one, other = KindScores(), KindScores()
+    for number in range(4):
+        one.note(f"{HOST}/e?action=edit&t={number}")
+        other.note(f"{HOST}/e?action=edit&t={number + 10}")
+    total: dict[str, int] = {}
+    for scores in (one, other, one, other):
+        told = scores.unshared()
+        for key, count in told.items():
+            total[key] = total.get(key, 0) + count
+        scores.share(told, dict(total))
+    url = f"{HOST}/e?action=edit&t=9"
+    assert one.of(url).count.asked == other.of(url).count.asked == 8
+    assert one.unshared() == other.unshared() == {}
+    begun = KindScores()
+    begun.share({}, total)
+    assert begun.of(url).score == one.of(url).score
+    assert all(len(key) <= 16 and key.isascii() for key in total)
+
+
+def test_kinds_are_bounded() -> None:
+    """A site of a thousand folders does not fill the memory, nor the item."""
+    learner = KindLearner()
+    for number in range(3_000):
+        word = "".join("abcdefghij"[int(digit)] for digit in str(number))
+        learner.learn(page(f"/{word}/x?{word}=1", "T"))
+    assert len(learner.scores.unshared()) <= 4 * KINDS_MAX
+
+
+def test_crawls_with_a_page_limit_of_their_own_are_ordered() -> None:
+    """Where the order decides what is found."""
+    assert is_ordered(CRAWL)
+    assert not is_ordered(replace(CRAWL, pages_max=1_000_000, shards=16))
+    assert not is_ordered(replace(CRAWL, pages_max=1_000_000))
+    assert not is_ordered(default_crawl(0))
