@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.contract.worlds import World
 
 ONE, TWO, THREE = samples.pack_ids(3)
-JOURNAL = {"k": ONE, "part": "journal", "v": 3, "expires_at": 2_000_000_000}
+JOURNAL = {"k": ONE, "part": "journal", "v": 4, "expires_at": 2_000_000_000}
 # As a later release might write them: nothing else of them is where this one looks for it.
 LAYOUTS: dict[str, dict[str, Any]] = {
     "a journal": {**JOURNAL, "lumps": [b"\x01"]},

@@ -212,6 +212,20 @@ async def test_the_budget_is_exact(world: World) -> None:
     assert none == Committed()
 
 
+async def test_what_was_given_back_may_be_claimed_again(world: World) -> None:
+    """To the last share, also by a commit that goes together with others."""
+    container, crawl = world.container(), samples.crawl(pages_max=5)
+    given = {"claimed": 5, "unspent": 2}
+    assert await container.packs.commit(crawl, samples.ledger(ONE), given) == Committed()
+    over = await container.packs.commit(crawl, samples.ledger(TWO), {"claimed": 3})
+    assert over == OverBudget(left=2)
+    assert await container.packs.commit(crawl, samples.ledger(TWO), {"claimed": 2}) == Committed()
+    full = await container.packs.commit(crawl, samples.ledger(THREE), {"claimed": 1})
+    assert full == OverBudget(left=0)
+    counters = await container.crawls.counters(crawl)
+    assert (counters.claimed, counters.left(crawl)) == (7, 0)
+
+
 async def test_more_than_the_whole_budget_is_refused(world: World) -> None:
     """The first commit of a crawl is under its budget too."""
     container, crawl = world.container(), samples.crawl(pages_max=5)

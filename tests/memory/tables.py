@@ -17,7 +17,7 @@ from orbweaver.frontier.claims import (
 )
 from orbweaver.frontier.journal import Journal, Ledger
 from orbweaver.model import crawl_codec
-from orbweaver.model.crawl import MOVED, Counters, CounterShard, Counts, Crawl, State
+from orbweaver.model.crawl import MOVED, Counters, CounterShard, Counts, Crawl, State, spent
 from orbweaver.model.errors import NOTHING
 from orbweaver.model.limits import Settlement
 from orbweaver.model.page_record import shard_of
@@ -68,8 +68,7 @@ class MemoryPacks(Gated):
             shard = self._world.shards.setdefault((crawl.id, number), ShardItem())
             if shard.closed:
                 return Closed()
-            claimed = shard.counts.get("claimed", 0)
-            left = crawl.shard_quota(number) - claimed
+            left = crawl.shard_quota(number) - spent(shard.counts)
             if (wanted := counts.get("claimed", 0)) and wanted > left:
                 return OverBudget(left=max(0, left))
             shard.counts = dict(Counter(shard.counts) + Counter(dict(counts)))
@@ -90,7 +89,7 @@ class MemoryPacks(Gated):
             total: Counter[str] = Counter()
             for _, counts in commits:
                 total.update(counts)
-            left = crawl.shard_quota(number) - shard.counts.get("claimed", 0)
+            left = crawl.shard_quota(number) - spent(shard.counts)
             done = any(ledger.pack in self._world.ledgers for ledger, _ in commits)
             if done or shard.closed or total["claimed"] > max(0, left):
                 return False

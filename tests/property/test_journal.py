@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,10 +20,14 @@ from orbweaver.frontier.journal import (
     Requeue,
     Unrecorded,
     commit_counts,
+    late_groups,
     outbox,
+    outbox_late,
     surplus_of,
 )
-from orbweaver.frontier.journal_codec import VERSION, decode, encode
+from orbweaver.frontier.journal_codec import VERSION, decode, encode, version_of
+from orbweaver.frontier.late import BANDS_MAX, band_at
+from orbweaver.frontier.messages import PLACE_CHARS_MAX
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.compression import compress
 from orbweaver.model.outcome import Outcome, Reason
@@ -89,6 +94,8 @@ JOURNALS = st.builds(
         ),
         max_size=3,
     ).map(tuple),
+    late=st.lists(st.tuples(st.integers(0, BANDS_MAX), TARGETS), max_size=60).map(tuple),
+    surplus_band=st.none() | st.integers(0, BANDS_MAX),
 )
 
 
@@ -98,7 +105,8 @@ def settled(draw: st.DrawFn) -> tuple[Journal, Ledger]:
     journal = draw(JOURNALS)
     wins = draw(st.lists(st.booleans(), min_size=120, max_size=120))
     places = range(len(journal.candidates))
-    return journal, Ledger(pack="p", children=tuple(place for place in places if wins[place]))
+    children = tuple(place for place in places if wins[place])
+    return journal, Ledger(pack="p", children=children, surplus=draw(st.booleans()))
 
 
 @given(
@@ -154,6 +162,33 @@ def test_an_outbox_holds_everything_once(both: tuple[Journal, Ledger]) -> None:
 
 @pytest.mark.thorough
 @given(settled())
+def test_what_waits_is_in_one_late_pack_by_its_band(both: tuple[Journal, Ledger]) -> None:
+    """Late links, and what the limit does not admit; with ids that follow from what is stored."""
+    journal, ledger = both
+    packs = outbox_late("p", "c", journal, ledger)
+    assert packs == outbox_late("p", "c", decode(encode(journal)), ledger)
+    waiting = Counter((band_at(one.place), target) for one in packs for target in one.targets)
+    expected = Counter(journal.late)
+    if ledger.surplus and journal.surplus_band is not None:
+        expected.update((journal.surplus_band, one) for one in surplus_of(journal, ledger))
+    assert waiting == expected
+    others = {outgoing.pack.id for outgoing in outbox("p", "c", journal, ledger)}
+    assert len({one.id for one in packs} - others) == len(packs)
+    assert all(len(one.place) <= PLACE_CHARS_MAX and one.late for one in packs)
+    assert all(len(one.targets) <= PACK_TARGETS_MAX for one in packs)
+
+
+def test_a_journal_has_the_oldest_version_that_can_read_it() -> None:
+    """One without links for later is as the release before wrote it."""
+    plain = Journal(at_ms=1)
+    late = replace(plain, late=((3, Target(url="https://h.example/", depth=1)),))
+    surplus = replace(plain, surplus_band=0)
+    assert [version_of(one) for one in (plain, late, surplus)] == [2, 3, 3]
+    assert VERSION == 3
+
+
+@pytest.mark.thorough
+@given(settled())
 def test_packs_are_of_bounded_size_and_delay(both: tuple[Journal, Ledger]) -> None:
     """A pack holds 1 to 25 URLs; nothing returns before its time, or over 5 s after it."""
     journal, ledger = both
@@ -194,7 +229,14 @@ def test_a_commit_loses_no_count(both: tuple[Journal, Ledger], beyond: int) -> N
     counts = Counter(dict(commit_counts(journal, ledger, won, claim_nanodollars=CLAIM)))
     counts.subtract(journal.counts)
     cost = CLAIM * children
-    expected = {"claimed": children, "refused.budget": beyond, "nanodollars": cost}
+    late = late_groups(journal, ledger)
+    expected = {
+        "claimed": children,
+        "refused.budget": beyond if journal.surplus_band is None else 0,
+        "nanodollars": cost,
+        "late_packs": len(late),
+        "late_links": sum(len(targets) for _, targets in late),
+    }
     assert {key: count for key, count in counts.items() if count} == {
         key: count for key, count in expected.items() if count
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import string
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -50,12 +51,15 @@ PACKS = st.builds(
     failures=st.integers(0, 1_000),
     put_offs=st.integers(0, 1_000),
 )
+LATE = st.builds(
+    replace, PACKS, late=st.just(value=True), place=st.sampled_from(["1.000002.a", "6.x"])
+)
 REFERENCES = st.lists(ANY_TEXT, min_size=1, max_size=100).map(tuple)
 SEEDS = st.builds(
     SeedsMessage, id=IDS, crawl=CRAWLS, at_ms=MOMENTS, references=REFERENCES, planned=st.booleans()
 )
 LOOSE = st.builds(Loose, crawl=CRAWLS, references=REFERENCES)
-MESSAGES = PACKS | SEEDS | LOOSE
+MESSAGES = PACKS | LATE | SEEDS | LOOSE
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | ANY_TEXT
 KEYS = st.sampled_from(["v", "pack", "seeds", "crawl", "at", "urls", "url", "from", "failures"])

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from orbweaver.frontier.messages import Loose, Malformed, Pack
-from orbweaver.model.crawl import DEFAULT_CRAWL, State, Stop
+from orbweaver.model.crawl import DEFAULT_CRAWL, UNSPENT, State, Stop
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.settings import STRIKES_MAX
 from tests.simulation.budgets import check_budgets, cut
@@ -20,6 +20,7 @@ from tests.simulation.clock import ERROR_MS_MAX
 from tests.simulation.going_on import check_sequels
 from tests.simulation.meaning import EDIT, Meaning
 from tests.simulation.oracle import expected as expected_walk
+from tests.simulation.oracle import limit
 from tests.simulation.retrying import check_retries, disturbed
 from tests.simulation.ruling import check_rules, count_unrecorded
 from tests.simulation.scenario import NEWER
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from tests.simulation.scenario import CrawlPlan, Scenario
     from tests.simulation.web import SimWeb
 
+# Why a URL ends without a request.
+FORBIDDEN = (Reason.ROBOTS, Reason.CONTENT_TYPE, Reason.SCOPE, Reason.DEPTH)
 UNRECORDED = ("cancelled", "duration", "bytes", "dollars", "host_pages")
 
 
@@ -218,12 +221,16 @@ def _counted(
 def _budget(world: World, plan: CrawlPlan, crawl_id: str) -> Iterator[Violation]:
     """I5: never more than the budget, at no moment."""
     claimed = 0
-    for owner, ledger, _ in world.commits:
+    for owner, ledger, counts in world.commits:
         if owner == crawl_id:
-            claimed += len(ledger.children)
+            claimed += len(ledger.children) - counts.get(UNSPENT, 0)
             if claimed > plan.pages_max:
                 yield Violation("I5 budget", f"{crawl_id}: {claimed} of {plan.pages_max}")
                 return
+    total = _total(world, crawl_id)
+    forbidden = sum(total[f"{Outcome.SKIPPED}.{reason}"] for reason in FORBIDDEN)
+    if total[UNSPENT] > forbidden:
+        yield Violation("I5 given back", f"{crawl_id}: {total[UNSPENT]} of {forbidden}")
 
 
 def _complete(
@@ -242,11 +249,12 @@ def _complete(
     if oracle is None:
         return
     claimed = _total(world, crawl_id)["claimed"]
-    expected = min(crawl.pages_max, len(oracle.claimed))
+    most = limit(world, crawl, crawl_id)
+    expected = min(most, len(oracle.claimed))
     # A seed dropped on a running crawl is taken in, or refused because the crawl had ended.
     extras = {url for url, _ in _claims(world, crawl_id) if "/extra/" in url}
     more = len(crawl.extras) + plan.faults.late_seeds
-    if crawl.pages_max >= len(oracle.claimed) + more:
+    if most >= len(oracle.claimed) + more:
         expected += len(extras)
     elif extras:
         return

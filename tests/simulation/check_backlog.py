@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
+from orbweaver.frontier.late import LANE
 from orbweaver.frontier.messages import Pack
-from orbweaver.model.crawl import State
+from orbweaver.model.crawl import State, Stop
 from tests.simulation.check_web import Violation
 from tests.simulation.sqs import decoded
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from orbweaver.frontier.backlog import WaitingPack
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.target import Target
     from tests.memory import World
 
 
@@ -29,9 +33,34 @@ def check_backlog(world: World, stuck: AbstractSet[str]) -> Iterator[Violation]:
             break
     for (crawl_id, host), places in world.backlog.items():
         crawl = world.crawls.get(crawl_id)
-        left = [one for one in places.values() if _is_wanted(world, crawl_id, one)]
-        if left and crawl_id not in stuck and crawl and crawl.state is State.FINISHED:
+        if crawl_id in stuck or crawl is None or crawl.state is not State.FINISHED:
+            continue
+        if host == LANE:
+            late = [place for place in places if place.rpartition(".")[2] not in world.ledgers]
+            yield from _check_late(world, crawl, late)
+        elif left := [one for one in places.values() if _is_wanted(world, crawl_id, one)]:
             yield Violation("backlog left", f"{crawl_id} {host}: {len(left)}")
+
+
+def _check_late(world: World, crawl: Crawl, left: list[str]) -> Iterator[Violation]:
+    """What waited is taken before a crawl ends; where its limit is reached, all of it is there."""
+    if crawl.stop is Stop.FINISHED and left:
+        yield Violation("late left", f"{crawl.id}: {len(left)}")
+    total: Counter[str] = Counter()
+    for (owner, _), shard in world.shards.items():
+        if owner == crawl.id:
+            total.update(shard.counts)
+    spared = total["late_packs"] - total["late_packs_taken"]
+    if crawl.stop is not Stop.CANCELLED and spared != len(left):
+        yield Violation("late lost", f"{crawl.id}: {spared} wait, {len(left)} are there")
+    links = sum(len(_targets(world.backlog[crawl.id, LANE][place].body)) for place in left)
+    if spared == len(left) and total["late_links"] - total["late_links_taken"] != links:
+        yield Violation("late counted", f"{crawl.id}: {links}")
+
+
+def _targets(body: str) -> tuple[Target, ...]:
+    pack = decoded(body)
+    return pack.targets if isinstance(pack, Pack) else ()
 
 
 def _is_wanted(world: World, crawl_id: str, waiting: WaitingPack) -> bool:

@@ -11,6 +11,7 @@ from tests.simulation import (
     mutants_bodies,
     mutants_budgets,
     mutants_export,
+    mutants_late,
     mutants_retry,
     mutants_rules,
     mutants_sequel,
@@ -32,4 +33,5 @@ MUTANTS = (
     *mutants_bodies.MUTANTS,
     *mutants_together.MUTANTS,
     *mutants_backlog.MUTANTS,
+    *mutants_late.MUTANTS,
 )

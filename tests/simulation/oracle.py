@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from orbweaver.model.crawl import DAY_S
+from orbweaver.model.crawl import DAY_S, UNSPENT
 from orbweaver.model.crawl_settings import WEEK_S
 from tests.simulation.clock import ERROR_MS_MAX
 from tests.simulation.meaning import Meaning
@@ -25,13 +25,15 @@ def expected(
     """
     plan, first_id = first
     meaning = Meaning(crawl.rules, crawl.depth_max)
-    whole = _walk(web, crawl, meaning)
+    most = limit(world, crawl, crawl_id)
+    whole = _walk(web, crawl, meaning, most)
     if crawl_id == first_id:
         return whole
-    before = _walk(web, plan, Meaning(plan.rules, plan.depth_max))
+    before_most = limit(world, plan, first_id)
+    before = _walk(web, plan, Meaning(plan.rules, plan.depth_max), before_most)
     if whole is None or before is None:
         return None
-    if min(plan.pages_max, crawl.pages_max) < len(whole.claimed):
+    if min(before_most, most) < len(whole.claimed):
         return None
     end_ms = world.crawls[first_id].finished_at_ms or 0
     start_ms = world.crawls[crawl_id].started_at_ms
@@ -44,16 +46,26 @@ def expected(
                 return None
             case True:
                 held.add(url)
-    return _walk(web, crawl, meaning, frozenset(held))
+    return _walk(web, crawl, meaning, most, frozenset(held))
 
 
 def _walk(
-    web: SimWeb, crawl: CrawlPlan, meaning: Meaning, held: frozenset[str] = frozenset()
+    web: SimWeb,
+    crawl: CrawlPlan,
+    meaning: Meaning,
+    most: int,
+    held: frozenset[str] = frozenset(),
 ) -> Walk | None:
     """Walk the web; None where it hangs on chance how deep a page is that a redirect leads to."""
-    seeds, pages_max = list(crawl.seeds), crawl.pages_max
-    walks = [walk(web, seeds, pages_max, meaning, held, late=late) for late in (False, True)]
+    seeds = list(crawl.seeds)
+    walks = [walk(web, seeds, most, meaning, held, late=late) for late in (False, True)]
     return walks[0] if walks[0].claimed == walks[1].claimed else None
+
+
+def limit(world: World, plan: CrawlPlan, crawl_id: str) -> int:
+    """How many URLs a run may claim: what robots.txt forbids gives its share back."""
+    shards = [shard for (owner, _), shard in world.shards.items() if owner == crawl_id]
+    return plan.pages_max + sum(shard.counts.get(UNSPENT, 0) for shard in shards)
 
 
 def _holds(first: CrawlPlan, crawl: CrawlPlan, url: str, quiet_s: float) -> bool | None:

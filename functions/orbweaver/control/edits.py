@@ -76,7 +76,7 @@ def shared_out(crawl: Crawl, was: Crawl, counters: Counters) -> Crawl:
     """Share an edited page budget out among the shards, as the counters stand."""
     quotas = [was.shard_quota(shard) for shard in range(was.shards)]
     if crawl.pages_own < sum(quotas):
-        quotas = [shard.counts.get("claimed", 0) for shard in counters.shards]
+        quotas = [shard.spent for shard in counters.shards]
     base, rest = divmod(max(0, crawl.pages_own - sum(quotas)), crawl.shards)
     shares = (quota + base + (shard < rest) for shard, quota in enumerate(quotas))
     return replace(crawl, quotas=tuple(shares))

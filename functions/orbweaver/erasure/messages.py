@@ -33,7 +33,7 @@ from orbweaver.exporting.ports import Catalogue, ExportEvents
 from orbweaver.frontier.backlog import Backlog
 from orbweaver.frontier.dead_letters import UNKNOWN_CRAWL, DeadLetter
 from orbweaver.frontier.envelope import Newer
-from orbweaver.frontier.journal import Journal, OutgoingPack, outbox
+from orbweaver.frontier.journal import Journal, OutgoingPack, late_groups, outbox
 from orbweaver.frontier.messages import (
     Close,
     Loose,
@@ -262,7 +262,8 @@ class MessageEraser:
         known = (await self._packs.recall([trace.pack]))[trace.pack]
         if known.ledger is not None:
             outgoing = outbox(trace.pack, crawl.id, journal, known.ledger)
-            more = outgoing or journal.unasked or journal.past or known.ledger.surplus
+            late = late_groups(journal, known.ledger)
+            more = outgoing or late or journal.unasked or journal.past or known.ledger.surplus
             if known.ledger.sent or not more:
                 return True
         self._stays(crawl)

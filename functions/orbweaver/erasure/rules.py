@@ -17,6 +17,7 @@ from typing import Any
 from orbweaver.erasure.scope import ErasureScope
 from orbweaver.frontier.envelope import Newer
 from orbweaver.frontier.journal import Journal
+from orbweaver.frontier.late import band_at
 from orbweaver.frontier.messages import Close, Loose, Malformed, Message, Pack, SeedsMessage
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.crawl import Crawl
@@ -60,7 +61,11 @@ def in_journal(journal: Journal, scope: ErasureScope) -> bool:
     if scope.runs:
         owners = {journal.crawl, *(record.crawl for record in journal.records)}
         return not scope.runs.isdisjoint(owners)
-    targets = (*(again.target for again in journal.again), *journal.candidates, *journal.left)
+    late = (target for _, target in journal.late)
+    targets = (
+        *(again.target for again in journal.again),
+        *(*journal.candidates, *journal.left, *late),
+    )
     return (
         any(record_left(record, scope) is not record for record in journal.records)
         or any(_of_target(target, scope) for target in targets)
@@ -147,8 +152,17 @@ def _pack_left(pack: Pack, scope: ErasureScope) -> Pack | None:
 
 
 def ended(pack: Pack, crawl: Crawl, scope: ErasureScope, at_ms: int) -> Journal:
-    """Journal a pack whose URLs that are meant end unasked, while its others go on."""
+    """Journal a pack whose URLs that are meant end unasked, while its others go on.
+
+    Those of a late one were never claimed, so nothing of them is counted but that they are gone.
+    """
     result = PackResult(crawl.id, crawl.hosts_counted)
+    if pack.late:
+        result.take_late(len(pack.targets))
+        kept = _pack_left(pack, scope)
+        band = band_at(pack.place)
+        result.put_late([(band, one) for one in (kept.targets if kept else ())], band)
+        return result.journal((), at_ms)
     for target in pack.targets:
         if scope.url(target.url):
             result.leave(target, Reason.FORGOTTEN)

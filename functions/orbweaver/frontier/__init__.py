@@ -10,6 +10,7 @@ Decides what belongs to a crawl and how it is written down; orders no effects (`
     crawler_traps   URLs without end
     seen_urls       claims that need no second look
     kind_scores     what kinds of URLs have brought
+    late            links that are asked for when little else is out
     claims          states of packs and URLs
     pack_result     what pages came to, and their pack
     journal         its redo log, and its outbox

@@ -16,6 +16,8 @@ from orbweaver.model.version import NewerVersion
 VERSION = 1
 # Of packs that have a place in a backlog.
 VERSION_PLACED = 2
+# Of packs whose URLs are not claimed yet.
+VERSION_LATE = 3
 # The attribute, beside the body, that says since when a message waits for a newer version.
 SINCE, SINCE_DIGITS_MAX = "waiting_since", 16
 CRAWL_ID_CHARS_MAX = 128

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from orbweaver.frontier.late import Banded, grouped, place_at
 from orbweaver.frontier.messages import Pack, Past, SeedsMessage, child_id, past_of
 from orbweaver.model.crawl import Counts
 from orbweaver.model.outcome import Outcome, Reason, Refusal
@@ -72,6 +73,10 @@ class Journal:
     left: tuple[Target, ...] = ()
     # What of an earlier run is to be looked through next.
     past: tuple[Past, ...] = ()
+    # Links that are asked for late, with their bands (frontier/late.py); and the band in which
+    # candidates wait that the page limit does not admit, if they do.
+    late: tuple[Banded, ...] = ()
+    surplus_band: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +128,32 @@ def outbox(pack_id: str, crawl: str, journal: Journal, ledger: Ledger) -> tuple[
     )
 
 
+def late_groups(journal: Journal, ledger: Ledger) -> list[tuple[int, list[Target]]]:
+    """List the links that a committed pack has wait, by late pack; the same list every time."""
+    late = journal.late
+    if ledger.surplus and journal.surplus_band is not None:
+        late += tuple((journal.surplus_band, target) for target in surplus_of(journal, ledger))
+    return grouped(late)
+
+
+def outbox_late(pack_id: str, crawl: str, journal: Journal, ledger: Ledger) -> tuple[Pack, ...]:
+    """List the late packs that a committed pack gives rise to; the same list every time."""
+    packs: list[Pack] = []
+    for number, (band, targets) in enumerate(late_groups(journal, ledger)):
+        own = child_id(pack_id, f"late/{number}")
+        place = place_at(band, targets, journal.at_ms, own)
+        pack = Pack(
+            id=own,
+            crawl=crawl,
+            at_ms=journal.at_ms,
+            targets=tuple(targets),
+            place=place,
+            late=True,
+        )
+        packs.append(pack)
+    return tuple(packs)
+
+
 def outbox_past(pack_id: str, crawl: str, journal: Journal) -> tuple[SeedsMessage, ...]:
     """List the messages that look through more of earlier runs; the same list every time."""
     return tuple(
@@ -168,7 +199,11 @@ def commit_counts(
     if ledger.children:
         paid = claim_nanodollars * len(ledger.children)
         counts["nanodollars"] = counts.get("nanodollars", 0) + paid
-    if won > len(ledger.children):
+    if waiting := late_groups(journal, ledger):
+        counts["late_packs"] = counts.get("late_packs", 0) + len(waiting)
+        links = sum(len(targets) for _, targets in waiting)
+        counts["late_links"] = counts.get("late_links", 0) + links
+    if won > len(ledger.children) and journal.surplus_band is None:
         key = f"refused.{Refusal.BUDGET}"
         counts[key] = counts.get(key, 0) + won - len(ledger.children)
     return counts

@@ -2,7 +2,8 @@
 
 Rows end with an object of what few of them have (`model/target.py`). Parts that another version
 does not know are passed over, and those that are missing are empty. The head item or the first
-bytes tell a journal of a newer version, or in an unknown compression; it is left.
+bytes tell a journal of a newer version, or in an unknown compression; it is left. A journal has the
+oldest version that means the same: one with links for later is of version 3, the others of 2.
 
 A journal is paid for by the KB, and most of it are records. So these are written column by column,
 where like stands beside like; and their digests, which nothing makes shorter, stand as they are
@@ -25,7 +26,9 @@ from orbweaver.model.page_record import PageRecord, from_fields, to_fields
 from orbweaver.model.target import Target, extras_of, with_extras
 from orbweaver.model.version import NewerVersion, check, one_of
 
-VERSION, WHAT = 2, "a journal"
+VERSION, WHAT = 3, "a journal"
+# Of those without links that are asked for late: the version before can read them.
+VERSION_PROMPT = 2
 DIGEST, DIGEST_BYTES = "sha256", 32
 HEX = re.compile(r"[0-9a-f]{64}")
 
@@ -34,7 +37,7 @@ def encode(journal: Journal) -> bytes:
     """Render a journal as compressed JSON: about 120 bytes a page of a documentation site."""
     columns, digests = _columns(journal.records)
     body = {
-        "v": VERSION,
+        "v": version_of(journal),
         "at": journal.at_ms,
         "columns": columns,
         "again": [_target_row(item.target, item.delay_s) for item in journal.again],
@@ -50,7 +53,16 @@ def encode(journal: Journal) -> bytes:
         body["left"] = [_target_row(target) for target in journal.left]
     if journal.past:
         body["past"] = [past_row(past) for past in journal.past]
+    if journal.late:
+        body["late"] = [_target_row(target, band) for band, target in journal.late]
+    if journal.surplus_band is not None:
+        body["surplus"] = journal.surplus_band
     return compress(json.dumps(body, separators=(",", ":")).encode()) + digests
+
+
+def version_of(journal: Journal) -> int:
+    """Say which version is the first that can read a journal."""
+    return VERSION if journal.late or journal.surplus_band is not None else VERSION_PROMPT
 
 
 def decode(blob: bytes) -> Journal:
@@ -81,6 +93,8 @@ def decode(blob: bytes) -> Journal:
         crawl=body.get("crawl", ""),
         left=tuple(_target(row) for row in body.get("left", ())),
         past=tuple(past_in(row) for row in body.get("past", ())),
+        late=tuple((row[5], _target(row)) for row in body.get("late", ())),
+        surplus_band=body.get("surplus"),
     )
 
 

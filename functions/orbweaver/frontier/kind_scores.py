@@ -26,8 +26,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from operator import itemgetter
 from typing import Self
 
+from orbweaver.frontier.late import UNKNOWN, UNKNOWN_STILL, Banded, band_of
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.outcome import Reason
 from orbweaver.model.page_record import PageRecord
@@ -51,6 +53,8 @@ NEAR_BITS = 8
 # What is remembered of pages, at most: then it begins anew.
 MET_MAX, DIGESTS_MAX = 50_000, 1_000
 ASKED, FRUIT = "a", "f"
+# Counted along: URLs in dead letters, and links that wait.
+DEAD, WAITING = "dead", "waiting"
 _WORD = re.compile(r"[^\W\d_]+")
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 _FAULT, _TOO_MANY = 500, 429
@@ -200,6 +204,8 @@ class KindLearner:
     def __init__(self) -> None:
         self.scores = KindScores()
         self.asked = 0
+        # How many URLs of kinds that are not known yet were asked for, to know them.
+        self._tries: dict[Shape, int] = {}
         self._met: set[int] = set()
         self._digests: dict[str, list[int]] = {}
         # Pages that were fruitful; it counts once.
@@ -211,15 +217,44 @@ class KindLearner:
             return True
         return _hash(url) % SAMPLED_EACH == 0
 
-    def in_order(self, links: Sequence[Target]) -> Sequence[Target]:
-        """Put links of fruitful kinds first, and sitemaps before; of one kind as they are."""
+    def sorted_out(
+        self, links: Sequence[Target], taken: int | None = None
+    ) -> tuple[list[Target], list[Banded]]:
+        """Sort out which links are asked for at once, the best first, and which are late.
 
-        def rank(link: Target) -> float:
-            if link.kind is TargetKind.SITEMAP:
-                return -1.0
-            return -self.scores.of(link.url).score
+        `taken` is the band of the late pack that they come from. Links with priority and sitemaps
+        are never late.
+        """
+        prompt: list[tuple[float, Target]] = []
+        waiting: list[tuple[float, Banded]] = []
+        for link in links:
+            if link.express or link.kind is TargetKind.SITEMAP:
+                prompt.append((-1.0, link))
+                continue
+            known = self.scores.of(link.url)
+            band = self._band(known, taken)
+            if band is None:
+                prompt.append((-known.score, link))
+            else:
+                waiting.append((-known.score, (band, link)))
+        prompt.sort(key=itemgetter(0))
+        waiting.sort(key=itemgetter(0))
+        return [link for _, link in prompt], [one for _, one in waiting]
 
-        return sorted(links, key=rank)
+    def _band(self, known: KindScore, taken: int | None) -> int | None:
+        """Say in which band a link waits; None for one that is asked for at once."""
+        if known.score < FRUITFUL:
+            band = band_of(known.score)
+            return band if taken is None or band > taken else None
+        if known.count.tried or (taken is not None and taken > UNKNOWN):
+            return None
+        tries = self._tries.get(known.shape, 0)
+        if tries < TRIED_MIN:
+            if len(self._tries) >= MET_MAX:
+                self._tries.clear()
+            self._tries[known.shape] = tries + 1
+            return None
+        return UNKNOWN if taken is None else UNKNOWN_STILL
 
     def learn(self, record: PageRecord, digest: int | None = None) -> None:
         """Count a URL that was answered, and credit what it was found on."""

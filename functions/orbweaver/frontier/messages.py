@@ -6,8 +6,9 @@ Kinds, told apart by `decode`:
   `"crawl"`; first turned into `SeedsMessage`, as it has no identity. The seed queue takes nothing
   else.
 * `SeedsMessage`: references that no pack has claimed yet.
-* `Pack`: up to 25 URLs that *are* claimed. Its id is stable over resends and redrives: a child's
-  id follows from its parent's id and its place in the parent's outbox.
+* `Pack`: up to 25 URLs that *are* claimed, but for those of a late pack (frontier/late.py). Its id
+  is stable over resends and redrives: a child's id follows from its parent's id and its place in
+  the parent's outbox.
 * `Close`: a crawl that was cancelled a while ago is to end now, whatever is still queued.
 * `Newer`: a body of a newer version, known by its envelope (frontier/envelope.py).
 * `Malformed`: a body that can never succeed, with the reason that goes to the dead-letter queue.
@@ -28,6 +29,7 @@ from typing import Any, TypeAlias, assert_never
 from orbweaver.frontier.envelope import (
     CRAWL_ID_CHARS_MAX,
     VERSION,
+    VERSION_LATE,
     VERSION_PLACED,
     InvalidError,
     Newer,
@@ -71,7 +73,7 @@ class Pack:
 
     `failures` counts deliveries without a result before it was last requeued, as the queue's
     own count starts anew with every message; `put_offs`, how often that was. `place` is that in
-    the backlog of its host, if it comes from there.
+    the backlog of its host, if it comes from there. URLs of a `late` one are not claimed yet.
     """
 
     id: str
@@ -81,6 +83,7 @@ class Pack:
     failures: int = 0
     put_offs: int = 0
     place: str = ""
+    late: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,7 +250,8 @@ def _decode_object(raw: dict[str, Any], source: MessageSource) -> Message:
         return _decode_loose(raw)
     if source is MessageSource.SEEDS:
         refuse("the seed queue takes seeds only: a URL, url or urls, and perhaps crawl")
-    if raw["v"] != (VERSION_PLACED if "place" in raw else VERSION):
+    placed = VERSION_PLACED if "place" in raw else VERSION
+    if raw["v"] != (VERSION_LATE if "late" in raw else placed):
         strange = Malformed(reason=f"version {str(raw['v'])[:20]} is not {VERSION}")
         return newer(raw, VERSION) or strange
     if "pack" in raw:
@@ -306,7 +310,10 @@ def _encode_pack(pack: Pack) -> dict[str, Any]:
         "failures": pack.failures,
         "put_offs": pack.put_offs,
     }
-    # Of a version of its own: one before would not know that the next pack is to be taken.
+    # Of versions of their own: one before would not know that the next pack is to be taken, or
+    # that these URLs are not claimed.
+    if pack.late:
+        return {**body, "v": VERSION_LATE, "place": pack.place, "late": True}
     return {**body, "v": VERSION_PLACED, "place": pack.place} if pack.place else body
 
 
@@ -316,6 +323,9 @@ def _decode_pack(raw: dict[str, Any]) -> Pack:
         refuse(f"a pack holds 1 to {PACK_TARGETS_MAX} urls")
     if not isinstance(referrers, list):
         refuse("from must be a list")
+    late = raw.get("late", False)
+    if not isinstance(late, bool):
+        refuse("late must be true or false")
     return Pack(
         id=identity(raw, "pack", PACK_ID_CHARS_MAX),
         crawl=identity(raw, "crawl", CRAWL_ID_CHARS_MAX),
@@ -323,7 +333,8 @@ def _decode_pack(raw: dict[str, Any]) -> Pack:
         targets=_targets(rows, referrers),
         failures=integer(raw.get("failures", 0), "failures"),
         put_offs=integer(raw.get("put_offs", 0), "put_offs"),
-        place=identity(raw, "place", PLACE_CHARS_MAX) if "place" in raw else "",
+        place=identity(raw, "place", PLACE_CHARS_MAX) if "place" in raw or late else "",
+        late=late,
     )
 
 

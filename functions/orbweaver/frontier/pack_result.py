@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias, assert_never
 
 from orbweaver.frontier.body_file import BodyPlace, Kept, located
 from orbweaver.frontier.journal import DELAY_S_MAX, NOTHING, Journal, Requeue, Unrecorded
+from orbweaver.frontier.late import Banded
 from orbweaver.frontier.messages import Past
 from orbweaver.model.cuts import counters
 from orbweaver.model.outcome import Outcome, Reason, Refusal
@@ -93,6 +94,8 @@ class PackResult:
         self._left: dict[tuple[str, int], Target] = {}
         self._past: list[Past] = []
         self._reopened: set[str] = set()
+        self._late: list[Banded] = []
+        self._surplus_band: int | None = None
 
     def add(self, *pages: PageResult) -> None:
         """Add what URLs came to, one after the other."""
@@ -214,6 +217,16 @@ class PackResult:
         """Have the links noted so far be claimed in this order."""
         self._candidates = {link.url: link for link in links}
 
+    def take_late(self, links: int) -> None:
+        """Count a late pack that is taken, with so many links."""
+        self._counts["late_packs_taken"] += 1
+        self._counts["late_links_taken"] += links
+
+    def put_late(self, late: Sequence[Banded], surplus_band: int | None) -> None:
+        """Have links be asked for late, and those that the page limit does not admit, if any."""
+        self._late = list(late)
+        self._surplus_band = surplus_band
+
     @property
     def left(self) -> tuple[Target, ...]:
         """The links that were left out and are to be remembered."""
@@ -315,6 +328,8 @@ class PackResult:
             crawl=self._crawl,
             left=self.left,
             past=tuple(self._past),
+            late=tuple(self._late),
+            surplus_band=self._surplus_band,
         )
 
 

@@ -110,7 +110,8 @@ class Crawls(Protocol):
     async def learn(self, crawl: Crawl, counts: Counts) -> Counts:
         """Add counts of kinds to those of all containers; what all have counted by now.
 
-        Keys are of at most 16 ASCII characters. Where an answer was lost, they may be added twice.
+        Counts may be negative. Keys are of at most 16 ASCII characters. Where an answer was lost,
+        they may be added twice.
         """
 
     async def learned(self, crawl_id: str) -> Counts:

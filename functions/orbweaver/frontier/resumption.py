@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from orbweaver.frontier.messages import child_id, seeds_of
-from orbweaver.model.crawl import DAY_S, Counts, Crawl, State, Stop
+from orbweaver.model.crawl import DAY_S, Counts, Crawl, State, Stop, spent
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 
 _UNASKED = tuple(f"{Outcome.SKIPPED}.{reason}" for reason in Reason if reason.resumable)
@@ -68,7 +68,7 @@ def resumed(crawl: Crawl, runs: Iterable[Crawl], totals: Mapping[str, Counts]) -
 
 def asked_for(total: Counts) -> int:
     """Count the URLs that a run has claimed, without those that ended unasked."""
-    return total.get("claimed", 0) - unasked(total)
+    return spent(total) - unasked(total)
 
 
 def unasked(total: Counts) -> int:

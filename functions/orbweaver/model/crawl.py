@@ -22,6 +22,8 @@ Counts = Mapping[str, int]
 HOSTS_COUNTED_MAX = 10
 # Counters that workers keep for themselves: what rendering pages of a kind has shown.
 LEARNED = "render.kind."
+# Counts URLs that were claimed, and ended without a request by what forbids them.
+UNSPENT = "unspent"
 # What a person's pausing, resuming or cancelling changes of a crawl.
 MOVED = ("state", "stop", "paused_at_ms", "paused_ms")
 DAY_S = 86_400
@@ -202,6 +204,16 @@ class CounterShard:
     closed: bool = False
     counts: Counts = field(default_factory=dict)
 
+    @property
+    def spent(self) -> int:
+        """How much of its quota is used: what was claimed and not given back unasked."""
+        return spent(self.counts)
+
+
+def spent(total: Counts) -> int:
+    """Count the URLs that a page limit is used up by: those claimed, and asked for or still out."""
+    return total.get("claimed", 0) - total.get(UNSPENT, 0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
@@ -234,6 +246,20 @@ class Counters:
         """How many of them have an outcome."""
         return sum(self.total.get(outcome, 0) for outcome in Outcome)
 
+    @property
+    def late(self) -> int:
+        """How many late packs wait, or are in work (frontier/late.py)."""
+        return self.total.get("late_packs", 0) - self.total.get("late_packs_taken", 0)
+
+    @property
+    def late_links(self) -> int:
+        """How many links wait in them."""
+        return self.total.get("late_links", 0) - self.total.get("late_links_taken", 0)
+
+    def left(self, crawl: Crawl) -> int:
+        """How many more URLs a crawl may claim."""
+        return max(0, crawl.pages_own - spent(self.total))
+
     def balance(self, crawl: Crawl) -> bool:
         """Whether every claimed URL has its outcome and every planned seed was taken in."""
         return self.claimed == self.done and self.seeds_missing(crawl) == 0
@@ -253,7 +279,9 @@ def stop_reason(crawl: Crawl, counters: Counters) -> Stop:
     for spent in (Stop.BYTES, Stop.DOLLARS):
         if any(counters.total.get(f"{how}.{spent}", 0) for how in ("skipped", "refused", "cut")):
             return spent
-    if counters.total.get(f"refused.{Refusal.BUDGET}", 0):
+    if counters.late and counters.left(crawl):
+        return Stop.DURATION
+    if counters.late or counters.total.get(f"refused.{Refusal.BUDGET}", 0):
         return Stop.MAX_PAGES
     return Stop.FINISHED
 

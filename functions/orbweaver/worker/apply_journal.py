@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, assert_never
 
 from orbweaver.budget.budget_rules import settlements
 from orbweaver.budget.prices import CLAIM
+from orbweaver.frontier import late
+from orbweaver.frontier.admission import admit_target
 from orbweaver.frontier.backlog import placed
 from orbweaver.frontier.claims import AlreadyCommitted, Claimer, Closed, Committed, OverBudget
 from orbweaver.frontier.journal import (
@@ -29,11 +31,13 @@ from orbweaver.frontier.journal import (
     Ledger,
     commit_counts,
     outbox,
+    outbox_late,
     outbox_past,
     surplus_of,
 )
+from orbweaver.frontier.kind_scores import DEAD, is_ordered
 from orbweaver.frontier.messages import Close, Pack, SeedsMessage
-from orbweaver.model.crawl import Counts, Crawl, State, finished
+from orbweaver.model.crawl import Counters, Counts, Crawl, State, finished
 from orbweaver.model.errors import PortError
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.ports import Clock, Events
@@ -127,6 +131,7 @@ class JournalApplier:
         surplus = [target.url for target in journal.candidates if target.url in won - kept]
         if surplus:
             await self._frontier.release(claimer, surplus)
+        if surplus and journal.surplus_band is None:
             await self.samples.keep(crawl, {Refusal.BUDGET: tuple(map(redacted, surplus[:3]))})
         if journal.unasked:
             await self._frontier.abandon(crawl, journal.unasked)
@@ -162,7 +167,8 @@ class JournalApplier:
             claimer = claimer_of(crawl, message.id, journal.at_ms)
             urls = [target.url for target in journal.candidates]
             await self._frontier.release(claimer, urls)
-        if isinstance(message, Pack):
+        # Of a late pack nothing is claimed; it is spared, and its place is counted as such.
+        if isinstance(message, Pack) and not message.late:
             await self._frontier.abandon(crawl, [target.url for target in message.targets])
             if crawl.delay_ms:
                 # It may wait all the same: a delivery died after it had put it there.
@@ -229,6 +235,8 @@ class JournalApplier:
                     await self._announce(crawl, counters.total)
                 return None
             counters = await self._crawls.counters(crawl)
+            if crawl.live and counters.late and await self._go_on_late(crawl, counters):
+                return None
             if not counters.balance(crawl):
                 return None
             done = finished(crawl, counters, self._clock.now_ms())
@@ -237,6 +245,26 @@ class JournalApplier:
                 await self._announce(done, counters.total)
                 return done, counters.total
         return None
+
+    async def _go_on_late(self, crawl: Crawl, counters: Counters) -> bool:
+        """Send late packs if they are due; whether the crawl goes on with what waits."""
+        if not counters.left(crawl) or admit_target(crawl, self._clock.now_ms()) is not None:
+            return False
+        dead = 0
+        if not late.few_out(counters):
+            dead = (await self._crawls.learned(crawl.id)).get(DEAD, 0)
+        if late.few_out(counters, dead) and not counters.seeds_missing(crawl):
+            await self.succession.send_late(crawl, late.due(crawl, counters))
+        return True
+
+    async def mourn(self, crawl_id: str, urls: int) -> bool:
+        """Note that URLs went to the dead letters, if the crawl has links that wait for them."""
+        crawl = await self._crawls.get(crawl_id)
+        if crawl is None or not is_ordered(crawl):
+            return False
+        if urls:
+            await self._crawls.learn(crawl, {DEAD: urls})
+        return True
 
     async def _announced_soon(self, crawl: Crawl) -> bool:
         for wait_s in ANNOUNCE_WAITS_S:
@@ -287,12 +315,15 @@ class JournalApplier:
     ) -> None:
         if round_ is not None and not await round_.is_sent(pack_id):
             return
+        waiting = outbox_late(pack_id, crawl.id, journal, ledger)
+        if waiting:
+            await self.succession.put_late(crawl, waiting)
         outgoing = outbox(pack_id, crawl.id, journal, ledger)
         sent = await self.succession.send(crawl, ledger, outgoing, standing, round_)
         if journal.past:
             past = outbox_past(pack_id, crawl.id, journal)
             await self._queue.send_seeds(past, express=crawl.express)
-        if sent or journal.past or ledger.surplus or journal.unasked:
+        if sent or waiting or journal.past or ledger.surplus or journal.unasked:
             await self._packs.sent(pack_id)
 
 

@@ -330,9 +330,17 @@ class Worker:
                     return Held(said=known.newer, crawl=message.crawl)
                 with self._of_crawl(message.crawl):
                     result = await self._processor.advance(delivery, message, known, round_)
-                if isinstance(result, Hopeless):
-                    return await self._bury(delivery, result.reason)
-                return result
+                if not isinstance(result, Hopeless):
+                    return result
+                done = await self._bury(delivery, result.reason)
+                if isinstance(message, SeedsMessage):
+                    return done
+                # Links may wait until little else is out: this is not out any more.
+                late = message.late
+                mourned = await self._applier.mourn(
+                    message.crawl, 0 if late else len(message.targets)
+                )
+                return Done(check=message.crawl) if mourned else done
             case _:
                 assert_never(message)
 
@@ -355,6 +363,8 @@ def suspect(pack: Pack, delivery: Delivery, known: Recalled) -> bool:
     """Whether a pack may have brought a worker down: one URL, here before, and nothing left."""
     if known.journal is not None or known.ledger is not None or known.newer is not None:
         return False
+    if pack.late:
+        return False  # nothing of it is asked for
     failed_before = delivery.receives > 1 or pack.failures > 0 or known.strikes > 0
     return len(pack.targets) == 1 and failed_before
 

@@ -51,7 +51,6 @@ from orbweaver.politeness.robots_rules import UNDECIDED, RobotsRule
 from orbweaver.politeness.robots_txt import Robots
 from orbweaver.worker.crawl_cache import RecentCrawls
 from orbweaver.worker.ending import Ending
-from orbweaver.worker.kind_learning import KindLearning
 from orbweaver.worker.pack_context import PackContext, page_record
 from orbweaver.worker.page_reading import PageReader
 from orbweaver.worker.response_handling import ResponseHandler
@@ -66,11 +65,9 @@ if TYPE_CHECKING:
     from orbweaver.worker.cookies import Cookies
     from orbweaver.worker.page_rendering import PageRendering
 
-
 _log = logging.getLogger(__name__)
 _ALL_TYPES = HTML_TYPES | {ANY_TYPE}
-# How long URLs wait for a table that does not answer.
-TROUBLE_MS = 10_000
+TROUBLE_MS = 10_000  # for which URLs wait for a table that does not answer
 # How many URLs are judged before slots are asked for, where a verdict may take a millisecond.
 JUDGED_AT_ONCE = 4
 
@@ -153,7 +150,6 @@ class PackFetcher:
 
             given = (fetcher, hosts, self._robots, self._health, clock, settings, crawls)
             rendering = PageRendering(renderer, *given)
-        self.kinds = KindLearning()
         self._handler = ResponseHandler(
             health=self._health,
             reader=reader,
@@ -162,8 +158,8 @@ class PackFetcher:
             clock=clock,
             random=random,
             settings=settings,
-            kinds=self.kinds,
         )
+        self.kinds = self._handler.kinds
         self._company = Company(settings)
         self._cookies: Cookies | None = None
         # As long as a host is being asked, and no longer.
@@ -313,7 +309,7 @@ class PackFetcher:
                     kept = permits.pop_all()
                 asking = group.create_task(self._visit(visit, target, pacer, pacer.turn, kept))
                 # One that is cancelled before its first step gives nothing back by itself.
-                asking.add_done_callback(lambda _, kept=kept: kept.close())
+                asking.add_done_callback(partial(_close, kept))
         return None
 
     async def _slot(self, pacer: Pacer, wanted: int) -> int | None:
@@ -438,6 +434,10 @@ class PackFetcher:
         return known
 
 
+def _close(permits: ExitStack, _ended: asyncio.Task[None]) -> None:
+    permits.close()
+
+
 def _refused(target: Target, refused: Refused, reason: Reason) -> PageResult:
     if isinstance(refused, Later):
         return PageResult(end=Returning(target=target, delay_s=refused.wait_s))
@@ -465,7 +465,8 @@ class Unvisited:
             error = f"robots.txt: {UNDECIDED.pattern}"
             counts = {"robots.undecided": 1}
         end = End(outcome=Outcome.SKIPPED, reason=Reason.ROBOTS, error=error)
-        return self._ended(context, target, end, counts)
+        record = page_record(context.crawl.id, target, end, self._clock.now_ms())
+        return context.forbidden(target, record, counts)
 
     def retried(
         self, context: PackContext, target: Target, unreachable: RobotsUnreachable

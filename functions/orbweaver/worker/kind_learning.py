@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections import Counter
 from typing import TYPE_CHECKING
 
-from orbweaver.frontier.kind_scores import KindLearner, is_ordered
+from orbweaver.frontier.kind_scores import WAITING, KindLearner, is_ordered
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import PortError
 from orbweaver.model.page_record import PageRecord
-from orbweaver.model.target import Target
 
 if TYPE_CHECKING:
     from orbweaver.frontier.ports import Crawls
@@ -30,6 +29,9 @@ class KindLearning:
         self._learners: dict[str, KindLearner] = {}
         # How many answers there were when counts were last shared.
         self._shared: dict[str, int] = {}
+        # Links that wait: those that were told of by all, and those that were not told of yet.
+        self._waiting_of_all: dict[str, int] = {}
+        self._waiting: Counter[str] = Counter()
 
     def of(self, crawl: Crawl) -> KindLearner:
         """Return what is learned of a crawl."""
@@ -39,6 +41,8 @@ class KindLearning:
                 oldest = next(iter(self._learners))
                 del self._learners[oldest]
                 self._shared.pop(oldest, None)
+                self._waiting_of_all.pop(oldest, None)
+                self._waiting.pop(oldest, None)
             found = self._learners[crawl.id] = KindLearner()
         return found
 
@@ -51,9 +55,13 @@ class KindLearning:
         if is_ordered(crawl):
             self.of(crawl).learn(record, digest)
 
-    def in_order(self, crawl: Crawl, links: Sequence[Target]) -> Sequence[Target]:
-        """Put links in the order in which they are to be asked for, if the crawl has one."""
-        return self.of(crawl).in_order(links) if is_ordered(crawl) and len(links) > 1 else links
+    def waiting(self, crawl: Crawl) -> int:
+        """Say about how many links of a crawl wait."""
+        return self._waiting_of_all.get(crawl.id, 0) + self._waiting[crawl.id]
+
+    def note_waiting(self, crawl: Crawl, links: int) -> None:
+        """Count links that wait from now on, or that do no longer."""
+        self._waiting[crawl.id] += links
 
     async def share(self, crawl: Crawl, crawls: Crawls) -> None:
         """Add what was counted here to what all have counted, if there is enough of it by now.
@@ -67,8 +75,12 @@ class KindLearning:
         if known.asked - shared < max(SHARED_FIRST, shared * SHARED_MORE_PERCENT // 100):
             return
         self._shared[crawl.id] = known.asked
-        told = known.scores.unshared()
+        told, waiting = known.scores.unshared(), self._waiting[crawl.id]
         try:
-            known.scores.share(told, await crawls.learn(crawl, told))
+            total = await crawls.learn(crawl, {**told, WAITING: waiting} if waiting else told)
         except PortError as error:
             _log.warning("kinds.not_shared", extra={"crawl": crawl.id, "error": str(error)})
+            return
+        known.scores.share(told, total)
+        self._waiting[crawl.id] -= waiting
+        self._waiting_of_all[crawl.id] = total.get(WAITING, 0)

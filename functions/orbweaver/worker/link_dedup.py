@@ -7,8 +7,9 @@ costs nothing. So, in this order:
     seen     what this container claimed, read, or wrote into a journal (frontier/seen_urls.py)
     known    a batched read; of a few, as long as next to none of them turn out to be claimed
 
-What is left is claimed in the order of what its kinds have brought (frontier/kind_scores.py), where
-the crawl has one: so packs are put together, and so a page limit that is reached cuts them.
+What is left is claimed in the order of what its kinds have brought, where the crawl has one: so
+packs are put together, and so a page limit that is reached cuts them. Links of kinds that bring
+little are not claimed yet, but put down for later (frontier/late.py).
 
 Packs of one crawl with links to be claimed take turns from `seen` to their journal. What stands in
 a journal is claimed by that pack's worker, whatever happens, so the next pack need not. So packs of
@@ -29,6 +30,8 @@ from weakref import WeakValueDictionary
 from orbweaver.budget.reservation import Reservations
 from orbweaver.frontier.crawler_traps import Shares
 from orbweaver.frontier.journal import Journal, Ledger
+from orbweaver.frontier.kind_scores import is_ordered
+from orbweaver.frontier.late import SURPLUS, Banded, band_at, waiting_max
 from orbweaver.frontier.messages import Pack, SeedsMessage
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.frontier.seen_urls import Novelty, SeenUrls
@@ -84,6 +87,8 @@ class Sifter:
         self.seen = SeenUrls()
         # What stands in journals as left out, with its depth.
         self._left = SeenUrls()
+        # What stands in journals as links that are asked for late.
+        self._late = SeenUrls()
 
     async def write_down(
         self,
@@ -94,28 +99,64 @@ class Sifter:
         reservations: Reservations,
     ) -> Journal:
         """Close a result without the links that need not be claimed; the journal that stands."""
-        order = message.targets if isinstance(message, Pack) else ()
+        order = message.targets if isinstance(message, Pack) and not message.late else ()
         # What a person or a sitemap lists has an end; links of pages may have none.
         of_pages = bool(order) and all(target.kind is TargetKind.PAGE for target in order)
         waiting = self._waiting[crawl.id] if of_pages and not crawl.continuous else []
         async with self._turn(crawl, result, waiting) as alone:
             own = frozenset(result.candidates)
-            if alone and (crawl.id, crawl.pages_max) not in self._spent:
+            spent = (crawl.id, crawl.pages_max) in self._spent
+            if alone and (not spent or is_ordered(crawl)):
                 await self._take_over(crawl, result, waiting)
             looked_up = await self._drop_claimed(crawl, message, result, at_ms, look=not alone)
             if of_pages:
                 trapped = self._shares.take(crawl.id, result.candidates)
                 result.drop(trapped)
                 result.refuse(Refusal.PATTERN, len(trapped & own), trapped & own)
+            if is_ordered(crawl):
+                self._sort_out(crawl, message, result)
             await reservations.pay(result, len(order), looked_up)
             self._keep_left(crawl, message, result)
-            result.put_in_order(self._kinds.in_order(crawl, result.links))
             journal = result.journal(order, at_ms, reservations.reserved)
             journal = await self._packs.write_journal(message.id, journal)
+            self._note_late(crawl, message, journal)
             self._remember_claims(crawl, journal)
             self._left.add(crawl.id, map(_as_left, journal.left), self._clock.now_ms())
         await self._samples.keep(crawl, result.samples)
         return journal
+
+    def _sort_out(self, crawl: Crawl, message: Pack | SeedsMessage, result: PackResult) -> None:
+        """Have links that promise little be asked for late, and all where the limit is reached.
+
+        Those of a late pack, or that an earlier run left out, may wait as well. What a person asks
+        for by name does not.
+        """
+        band = band_at(message.place) if isinstance(message, Pack) and message.late else None
+        prompt, late = list(result.links), list[Banded]()
+        if isinstance(message, Pack) or message.past is not None:
+            prompt, late = self._kinds.of(crawl).sorted_out(prompt, band)
+        surplus_band = band or SURPLUS
+        if band is None and (crawl.id, crawl.pages_max) in self._spent:
+            late = [*((surplus_band, target) for target in prompt), *late]
+            prompt = []
+        room = waiting_max(crawl) - self._kinds.waiting(crawl)
+        if band is None and len(late) > room:
+            beyond = [target for _, target in late[max(0, room) :]]
+            late = late[: max(0, room)]
+            result.refuse(Refusal.BUDGET, len(beyond), [target.url for target in beyond])
+            for target in beyond:
+                result.leave_out(target)
+        result.put_in_order(prompt)
+        result.put_late(late, surplus_band)
+
+    def _note_late(self, crawl: Crawl, message: Pack | SeedsMessage, journal: Journal) -> None:
+        """Remember which links wait: they need not be put twice."""
+        taken = len(message.targets) if isinstance(message, Pack) and message.late else 0
+        if journal.late:
+            urls = [target.url for _, target in journal.late]
+            self._late.add(crawl.id, urls, self._clock.now_ms())
+        if journal.late or taken:
+            self._kinds.note_waiting(crawl, len(journal.late) - taken)
 
     def _keep_left(self, crawl: Crawl, message: Pack | SeedsMessage, result: PackResult) -> None:
         """Have a journal remember what was left out, once a container, and as much as it may hold.
@@ -205,7 +246,7 @@ class Sifter:
         look: bool,
     ) -> int:
         """Forget links that are known to be claimed; how many had to be looked up."""
-        if (crawl.id, crawl.pages_max) in self._spent:
+        if (crawl.id, crawl.pages_max) in self._spent and not is_ordered(crawl):
             dropped = result.candidates
             for target in result.links:
                 result.leave_out(target)
@@ -218,6 +259,10 @@ class Sifter:
         now_ms = self._clock.now_ms()
         free = modified.keys() | result.reopened
         result.drop(self.seen.of(crawl.id, result.candidates, now_ms) - free)
+        if isinstance(message, Pack) and not message.late:
+            result.drop(self._late.of(crawl.id, result.candidates, now_ms) - free)
+            if (crawl.id, crawl.pages_max) in self._spent:
+                return 0  # they wait, and are looked up when they are due
         links = tuple(target for target in result.links if target.url not in result.reopened)
         probes = links
         if links and not (look or modified or self._novelty.look(crawl.id)):

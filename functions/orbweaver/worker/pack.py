@@ -45,7 +45,7 @@ from orbweaver.worker.link_dedup import Sifter
 from orbweaver.worker.pack_context import PackContext, page_record
 from orbweaver.worker.retracing import Retracer
 from orbweaver.worker.rounds import Round
-from orbweaver.worker.seeding import result_of
+from orbweaver.worker.seeding import late_result, result_of
 from orbweaver.worker.succession import standing_of
 
 if TYPE_CHECKING:
@@ -201,7 +201,9 @@ class PackProcessor:
         standing = standing_of(message)
         await self._applier.resend(crawl, message.id, known.journal, known.ledger, standing)
         more = outbox(message.id, crawl.id, known.journal, known.ledger) or known.journal.past
-        return Done(check=None if more else crawl.id)
+        # The one that sent a late pack has left it to that pack to look again.
+        late = isinstance(message, Pack) and message.late
+        return Done(check=crawl.id if late or not more else None)
 
     async def _come_to(
         self,
@@ -216,12 +218,8 @@ class PackProcessor:
             if delivery.early or await self._packs.park(crawl.id, delivery.body, message.id):
                 return Done()
             self._crawls.forget(crawl.id)
-        if isinstance(message, SeedsMessage):
-            result = result_of(message, crawl)
-            reservations = self._budget_keeper.open(crawl, message.id)
-            if message.past is not None and crawl.live:
-                await self._retracer.look_through(message.past, crawl, result)
-            return _Results(result=result, at_ms=message.at_ms, reservations=reservations)
+        if isinstance(message, SeedsMessage) or message.late:
+            return await self._take_in(message, crawl)
         if suspected and len(message.targets) > 1:
             return apart(await self._budget_keeper.marked(crawl, message), self._clock.now_ms())
         if not suspected:
@@ -246,6 +244,18 @@ class PackProcessor:
             # Nothing is proved, and it goes on under another id, with its strikes.
             await self._packs.absolve(child_id(message.id, 0), strikes - 1)
         return came
+
+    async def _take_in(self, message: Pack | SeedsMessage, crawl: Crawl) -> _Results:
+        """Look at what is to be claimed: seeds, or links that were asked for late."""
+        reservations = self._budget_keeper.open(crawl, message.id)
+        if isinstance(message, Pack):
+            now_ms = self._clock.now_ms()
+            result = late_result(message, crawl, now_ms)
+            return _Results(result=result, at_ms=now_ms, reservations=reservations)
+        result = result_of(message, crawl)
+        if message.past is not None and crawl.live:
+            await self._retracer.look_through(message.past, crawl, result)
+        return _Results(result=result, at_ms=message.at_ms, reservations=reservations)
 
     async def _given_up(self, crawl: Crawl, message: Pack | SeedsMessage, reason: str) -> Hopeless:
         """Let what becomes a dead letter hold up no other pack of its host."""
@@ -306,7 +316,7 @@ class PackProcessor:
                 continue
             end = End(outcome=Outcome.SKIPPED, reason=refused)
             record = page_record(pack.crawl, target, end, self._clock.now_ms())
-            result.add(context.ended(target, record))
+            result.add(context.forbidden(target, record))
         return admitted
 
     async def _settle(

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from orbweaver.frontier.body_file import Kept
 from orbweaver.frontier.journal import NOTHING
+from orbweaver.frontier.kind_scores import is_ordered
 from orbweaver.frontier.pack_result import EndedPage, FoundLinks, PageResult
-from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl import UNSPENT, Crawl
 from orbweaver.model.crawl_rules import said_of_target
 from orbweaver.model.cuts import Cuts, beyond, counted, joined, written
 from orbweaver.model.http_exchange import Failure, Response
@@ -59,6 +60,17 @@ class PackContext:
         recorded = said_of_target(self.crawl, target).record is not False
         end = EndedPage(record=record, recorded=recorded, kept=kept)
         return PageResult(end=end, found=found, counts=counts)
+
+    def forbidden(
+        self, target: Target, record: PageRecord, counts: Mapping[str, int] = NOTHING
+    ) -> PageResult:
+        """Say how a target ended that may not be asked for: its share of the limit is free again.
+
+        Where no links wait for that, it would be of no use.
+        """
+        if target.attempt == 1 and is_ordered(self.crawl):
+            counts = {**counts, UNSPENT: 1}
+        return self.ended(target, record, counts=counts)
 
 
 ERROR_CHARS_MAX = 300

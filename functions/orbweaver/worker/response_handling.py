@@ -79,12 +79,11 @@ class ResponseHandler:
         clock: Clock,
         random: Random,
         settings: Settings,
-        kinds: KindLearning,
         rendering: PageRendering | None = None,
     ) -> None:
         self._reader = reader
         self._rendering = rendering
-        self._kinds = kinds
+        self.kinds = KindLearning()
         self._sitemaps = sitemaps
         self._clock = clock
         self._random = random
@@ -145,7 +144,7 @@ class ResponseHandler:
             case _:
                 assert_never(verdict)
         record, kept = _recorded(context, target, end, answer, reading, at_ms, why)
-        self._kinds.learn(context.crawl, record, None if reading is None else reading.digest)
+        self.kinds.learn(context.crawl, record, None if reading is None else reading.digest)
         return replace(context.ended(target, record, kept, found), counts=counts)
 
     async def _as_rendered(
@@ -208,7 +207,7 @@ class ResponseHandler:
             html=isinstance(verdict, answers.Read),
             agent=identity_of(context.crawl, host, settings.user_agent).token,
             links_max=settings.links_per_page_max,
-            digested=self._kinds.wants_digest(context.crawl, target.url),
+            digested=self.kinds.wants_digest(context.crawl, target.url),
         )
         until_ms = context.until_ms + round(settings.fetch_total_s * 1000)
         return await self._reader.read(job, host, until_ms)

@@ -5,6 +5,7 @@ its parent's. Its journals and ledgers outlive it, and say of every pack
 
     left        links that a limit, the depth, the scope or a pattern left out    (Journal.left)
     surplus     links beyond the page limit, whose claims were given back         (Ledger.surplus)
+    late        links that waited, and were never asked for               (frontier/late.py)
     unasked     URLs that ended because the run did                               (Journal.unasked)
     no ledger   packs that were in work or on the queue when the run was closed
 
@@ -24,8 +25,8 @@ from typing import TYPE_CHECKING
 
 from orbweaver.frontier.admission import admit_left_out
 from orbweaver.frontier.claims import Recalled
-from orbweaver.frontier.journal import Journal, Ledger, outbox, outbox_past, surplus_of
-from orbweaver.frontier.messages import PAST_PACKS_MAX, Past
+from orbweaver.frontier.journal import Journal, Ledger, outbox, outbox_late, outbox_past, surplus_of
+from orbweaver.frontier.messages import PAST_PACKS_MAX, Pack, Past
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.frontier.resumption import roots_of
 from orbweaver.model.crawl import Crawl, State
@@ -70,9 +71,11 @@ class Retracer:
             if known.ledger is None or known.journal is None:
                 result.count("past_lost")
                 continue
-            self._link(crawl, result, _left_out(known.journal, known.ledger))
+            both = known.journal, known.ledger
+            self._link(crawl, result, _left_out(*both))
             later += [seeds.id for seeds in outbox_past(pack, run.id, known.journal)]
             later += await self._children(run, crawl, result, pack, known.journal, known.ledger)
+            later += await self._late(crawl, result, outbox_late(pack, run.id, *both))
         for start in range(0, len(later), PAST_PACKS_MAX):
             some = tuple(later[start : start + PAST_PACKS_MAX])
             result.look_through(Past(run=run.id, packs=some))
@@ -110,6 +113,20 @@ class Retracer:
                 self._link(crawl, result, unasked)
         return ended
 
+    async def _late(self, crawl: Crawl, result: PackResult, packs: Sequence[Pack]) -> list[str]:
+        """Note what waited to be asked for late and was not; the packs that were."""
+        ended: list[str] = []
+        for start in range(0, len(packs), CHILDREN_AT_ONCE):
+            some = packs[start : start + CHILDREN_AT_ONCE]
+            recalled = await self._packs.recall([one.id for one in some])
+            for one in some:
+                known = recalled.get(one.id, Recalled())
+                if known.ledger is None and known.newer is None:
+                    self._link(crawl, result, one.targets)
+                else:
+                    ended.append(one.id)
+        return ended
+
     def _link(self, crawl: Crawl, result: PackResult, targets: Iterable[Target]) -> None:
         """Note those URLs as links that belong to the run that goes on."""
         for target in targets:
@@ -119,5 +136,7 @@ class Retracer:
 
 
 def _left_out(journal: Journal, ledger: Ledger) -> Sequence[Target]:
-    surplus = surplus_of(journal, ledger) if ledger.surplus else ()
+    # What waits in late packs is looked for there.
+    waits = journal.surplus_band is not None
+    surplus = surplus_of(journal, ledger) if ledger.surplus and not waits else ()
     return (*journal.left, *surplus)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from orbweaver.frontier.admission import admit_again, admit_seed, admit_sitemap
+from orbweaver.frontier.admission import admit_again, admit_seed, admit_sitemap, admit_target
 from orbweaver.frontier.belonging import admit_dropped
-from orbweaver.frontier.messages import Loose, SeedsMessage, seeds_of
+from orbweaver.frontier.messages import Loose, Pack, SeedsMessage, seeds_of
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.crawl import DEFAULT_CRAWL, Crawl, default_crawl
 from orbweaver.model.outcome import Refusal
@@ -66,6 +66,22 @@ def result_of(seeds: SeedsMessage, crawl: Crawl) -> PackResult:
             result.refuse(Refusal.INVALID, urls=(reference,))
         else:
             _begin(result, seeds, crawl, url, depths.get(url))
+    return result
+
+
+def late_result(pack: Pack, crawl: Crawl, now_ms: int) -> PackResult:
+    """Turn the links of a late pack into candidates, as long as the crawl asks for anything."""
+    result = PackResult(crawl.id, crawl.hosts_counted)
+    result.take_late(len(pack.targets))
+    over = admit_target(crawl, now_ms) is not None
+    for target in pack.targets:
+        if over:
+            result.leave_out(target)
+        else:
+            result.link(target)
+    if over:
+        urls = [target.url for target in pack.targets]
+        result.refuse(Refusal.CLOSED, len(urls), urls)
     return result
 
 

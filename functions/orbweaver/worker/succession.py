@@ -4,6 +4,8 @@
     send    what it led to: have packs wait, leave its place, have the next one out
     tend    the same for a pack that is committed and stands there again, or is given up
 
+    put_late, send_late    the backlog of late packs, which are sent when little else is out
+
 `send` is repeated by every later delivery of that pack, until it is noted as sent
 (frontier/backlog.py).
 """
@@ -24,7 +26,8 @@ from orbweaver.frontier.backlog import (
 )
 from orbweaver.frontier.envelope import Newer
 from orbweaver.frontier.journal import Ledger, OutgoingPack
-from orbweaver.frontier.messages import Pack, SeedsMessage, decode
+from orbweaver.frontier.late import LANE
+from orbweaver.frontier.messages import Pack, SeedsMessage, decode, encode
 from orbweaver.frontier.queues import Queue
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import StoredNewer, Transient
@@ -38,6 +41,8 @@ DELAY_S_MAX = 900
 # The least that returning takes: such a pack may go on at once.
 SOON_S = 1
 TRIES = 5
+# For how long a late pack that was sent is not sent again.
+SENT_LATE_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +60,8 @@ def standing_of(message: Pack | SeedsMessage) -> PackPlace:
     """Say where a message comes from."""
     if not isinstance(message, Pack) or not message.place:
         return NOWHERE
+    if message.late:
+        return PackPlace(host=LANE, place=message.place)
     return PackPlace(host=host_of(message.targets[0].url), place=message.place)
 
 
@@ -82,6 +89,8 @@ class Succession:
         self._backlog = backlog
         self._queue = queue
         self._clock = clock
+        # By crawl and place, when.
+        self._sent_late: dict[tuple[str, str], int] = {}
 
     async def ahead(self, crawl: Crawl, pack: Pack, round_: Round) -> None:
         """Begin the next pack of a host, as all of this one was asked for.
@@ -116,11 +125,15 @@ class Succession:
             await self._queue.send(direct, express=crawl.express)
         for host, packs in waiting.items():
             await self._backlog.put(crawl.id, host, packs)
+        own = standing
+        if standing.host == LANE:  # these are not begun one after the other
+            await self._backlog.forget(crawl.id, LANE, standing.place)
+            own = NOWHERE
         names = (ledger.pack, _copy(ledger.pack))
-        hosts = [*waiting, *filter(None, [standing.host])]
+        hosts = [*waiting, *filter(None, [own.host])]
         for host, least_s in _free_s(outgoing, hosts).items():
             beginner = _Beginner(names=names, unsent=ledger.pack, round_=round_, least_s=least_s)
-            handed_over = host == standing.host and await self._hand_over(crawl, standing, beginner)
+            handed_over = host == own.host and await self._hand_over(crawl, own, beginner)
             if not handed_over:
                 await self._begin(crawl, host, beginner)
         return bool(outgoing) or bool(standing.place)
@@ -150,6 +163,8 @@ class Succession:
         name = _copy(pack_id)
         if await self._backlog.get(crawl.id, standing.host, standing.place) is not None:
             await self._backlog.leave(crawl.id, standing.host, standing.place, name)
+        if standing.host == LANE:
+            return  # these are not begun one after the other
         names = (name, pack_id) if last else (name,)
         beginner = _Beginner(names=names, other=pack_id, place=standing.place)
         await self._begin(crawl, standing.host, beginner)
@@ -176,6 +191,29 @@ class Succession:
                 return True
         await self._backlog.leave(crawl.id, own.host, own.place, name)
         return False
+
+    async def put_late(self, crawl: Crawl, packs: Sequence[Pack]) -> None:
+        """Have late packs wait; before anything is sent that may find the crawl at its end."""
+        waiting = [WaitingPack(place=pack.place, body=encode(pack)) for pack in packs]
+        await self._backlog.put(crawl.id, LANE, waiting)
+
+    async def send_late(self, crawl: Crawl, count: int) -> None:
+        """Send the first late packs, but for those that were sent from here a moment ago.
+
+        A worker that reads the same counters sends them as well; one of the copies counts.
+        """
+        now_ms = self._clock.now_ms()
+        sent = {
+            one: at_ms
+            for one, at_ms in self._sent_late.items()
+            if 0 <= now_ms - at_ms < SENT_LATE_MS
+        }
+        standing = await self._backlog.standing(crawl.id, LANE, count + len(sent))
+        packs = [self._outgoing(one) for one in standing if (crawl.id, one.place) not in sent]
+        if packs[:count]:
+            await self._queue.send(packs[:count], express=crawl.express)
+        sent |= {(crawl.id, one.pack.place): now_ms for one in packs[:count]}
+        self._sent_late = sent
 
     async def _begin(self, crawl: Crawl, host: str, beginner: _Beginner) -> None:
         """Have the first pack of a host out, if none is; what it began with before, send again."""

@@ -144,25 +144,70 @@ def test_the_same_parameters_elsewhere_are_what_a_new_kind_begins_with() -> None
     assert score(learner, "/doc/b/") > FRUITFUL
 
 
-def test_links_are_put_in_order_and_none_is_lost() -> None:
-    """Sitemaps first, then the fruitful; what is alike stays as it was."""
-    learner = learned(
+def sorted_out(learner: KindLearner, *paths: str, taken: int | None = None) -> tuple[object, ...]:
+    """Sort links out: the paths asked for at once, and bands with paths of the others."""
+    links = [Target(url=HOST + path, depth=1) for path in paths]
+    prompt, late = learner.sorted_out(links, taken)
+    assert sorted([*prompt, *(one for _, one in late)], key=lambda one: one.url) == sorted(
+        links, key=lambda one: one.url
+    )
+    return (
+        [link.url.removeprefix(HOST) for link in prompt],
+        [(band, link.url.removeprefix(HOST)) for band, link in late],
+    )
+
+
+def wiki() -> KindLearner:
+    """Learn from five forms and five articles."""
+    return learned(
         *(page(f"/e?action=edit&t={n}", reason=Reason.NOINDEX) for n in range(5)),
         *(page(f"/a/T_{n}_x", f"T{'abcde'[n]}") for n in range(5)),
     )
-    paths = ("/e?action=edit&t=7", "/a/one_1_x", "/new?x=1", "/a/two_2_x", "/sitemap.xml")
-    links = [Target(url=HOST + path, depth=1) for path in paths]
-    links[-1] = replace(links[-1], kind=TargetKind.SITEMAP)
-    found = [link.url.removeprefix(HOST) for link in learner.in_order(links)]
-    assert found == ["/sitemap.xml", "/a/one_1_x", "/a/two_2_x", "/new?x=1", "/e?action=edit&t=7"]
+
+
+def test_links_of_barren_kinds_are_late_and_none_is_lost() -> None:
+    """The fruitful first, then what is to be tried; what is alike stays as it was."""
+    paths = ("/e?action=edit&t=7", "/a/one_1_x", "/new?x=1", "/a/two_2_x")
+    assert sorted_out(wiki(), *paths) == (
+        ["/a/one_1_x", "/a/two_2_x", "/new?x=1"],
+        [(4, "/e?action=edit&t=7")],
+    )
+
+
+def test_a_late_pack_is_asked_for_if_its_band_still_is_its_kinds() -> None:
+    """What has become worse since waits once more; what is no worse is asked for, always."""
+    late = ("/e?action=edit&t=7", "/e?action=edit&t=8")
+    assert sorted_out(wiki(), *late, taken=3) == ([], [(4, late[0]), (4, late[1])])
+    for band in (4, 5, 6):
+        assert sorted_out(wiki(), *late, taken=band) == ([*late], [])
+
+
+def test_a_kind_that_is_not_known_is_tried_a_few_times_before_all_of_it_is_asked_for() -> None:
+    """And when those that were put off come again without news of it, they are asked for."""
+    learner = KindLearner()
+    paths = [f"/new?x={n}" for n in range(6)]
+    prompt, late = sorted_out(learner, *paths)
+    assert prompt == paths[:3]
+    assert late == [(1, path) for path in paths[3:]]
+    assert sorted_out(learner, *paths[3:], taken=1) == ([], [(2, path) for path in paths[3:]])
+    assert sorted_out(learner, *paths[3:], taken=2) == (paths[3:], [])
+
+
+def test_links_with_priority_and_sitemaps_are_never_late() -> None:
+    """A rule asked for them, or they list what there is."""
+    url = HOST + "/e?action=edit&t=7"
+    links = [
+        Target(url=url, depth=1, express=True),
+        Target(url=f"{url}7", depth=1, kind=TargetKind.SITEMAP),
+    ]
+    assert wiki().sorted_out(links) == (links, [])
 
 
 def test_the_order_is_the_same_for_equal_pages() -> None:
     """Nothing but pages and their order decides."""
     records = [page(f"/k{n % 7}/T_{n}_x?a={n % 3}", f"Word{'abcdefg'[n % 7]}") for n in range(90)]
     paths = [f"/k{n % 9}/z_{n}_x?a=1" for n in range(40)]
-    links = [Target(url=HOST + path, depth=1) for path in paths]
-    assert learned(*records).in_order(links) == learned(*records).in_order(links)
+    assert sorted_out(learned(*records), *paths) == sorted_out(learned(*records), *paths)
 
 
 def test_first_pages_of_a_kind_have_digests_then_a_few() -> None:

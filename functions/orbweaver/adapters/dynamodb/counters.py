@@ -53,9 +53,18 @@ def _key_of(name: str) -> str | None:
 
 
 def add_counts(
-    table: str, crawl: Crawl, number: int, counts: Counts, kept_s: int = CRAWL_KEPT_S
+    table: str,
+    crawl: Crawl,
+    number: int,
+    counts: Counts,
+    kept_s: int = CRAWL_KEPT_S,
+    *,
+    unspent: int = 0,
 ) -> Item:
-    """Add to a shard that is open and whose quota is not exceeded by it: a transaction's Update."""
+    """Add to a shard that is open and whose quota is not exceeded by it: a transaction's Update.
+
+    `unspent` is how much of what was claimed is known to be given back: that is never less later.
+    """
     names: dict[str, str] = {}
     values: dict[str, Any] = {":one": 1}
     adds = ["#commits :one"]
@@ -65,7 +74,7 @@ def add_counts(
         adds.append(f"#n{place} :n{place}")
     update = "ADD " + ", ".join(adds)
     condition = "attribute_not_exists(#closed)"
-    claimed, quota = counts.get("claimed", 0), crawl.shard_quota(number)
+    claimed, quota = counts.get("claimed", 0), crawl.shard_quota(number) + unspent
     if claimed:
         names["#claimed"] = CLAIMED
         values[":room"] = quota - claimed

@@ -24,11 +24,11 @@ PUTS_AT_ONCE = 4
 
 
 async def write_blob(
-    dynamo: Dynamo, table: str, pack_id: str, blob: bytes, *, expires_s: int
+    dynamo: Dynamo, table: str, pack_id: str, blob: bytes, *, version: int, expires_s: int
 ) -> dict[str, Any]:
     """Fields by which a head item holds a blob, after writing what it only refers to."""
     if len(blob) <= BLOB_BYTES_MAX:
-        return {FIELD: VERSION, "blob": blob}
+        return {FIELD: version, "blob": blob}
     digest = blake2b(blob, digest_size=16).hexdigest()
     starts = range(0, len(blob), BLOB_BYTES_MAX)
     items = [
@@ -45,7 +45,7 @@ async def write_blob(
     await all_of(
         (dynamo.call("put_item", TableName=table, Item=item) for item in items), PUTS_AT_ONCE
     )
-    return {FIELD: VERSION, "digest": digest, "chunks": len(items)}
+    return {FIELD: version, "digest": digest, "chunks": len(items)}
 
 
 async def read(dynamo: Dynamo, table: str, head: Mapping[str, Any]) -> Journal:

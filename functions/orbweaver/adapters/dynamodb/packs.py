@@ -45,8 +45,8 @@ from orbweaver.frontier.claims import (
     Recalled,
 )
 from orbweaver.frontier.journal import Journal, Ledger
-from orbweaver.frontier.journal_codec import encode
-from orbweaver.model.crawl import Counts, Crawl, State
+from orbweaver.frontier.journal_codec import encode, version_of
+from orbweaver.model.crawl import UNSPENT, Counts, Crawl, State
 from orbweaver.model.errors import StoredNewer
 from orbweaver.model.limits import Settlement
 from orbweaver.model.page_record import shard_of
@@ -115,7 +115,12 @@ class DynamoPacks:
     async def write_journal(self, pack_id: str, journal: Journal) -> Journal:
         expires_s = self._expires_s()
         held = await dynamodb_journal.write_blob(
-            self._dynamo, self._packs, pack_id, encode(journal), expires_s=expires_s
+            self._dynamo,
+            self._packs,
+            pack_id,
+            encode(journal),
+            version=version_of(journal),
+            expires_s=expires_s,
         )
         head = {"k": pack_id, "part": JOURNAL, "expires_at": expires_s, **held}
         try:
@@ -129,23 +134,28 @@ class DynamoPacks:
         self, crawl: Crawl, ledger: Ledger, counts: Counts, settled: Sequence[Settlement] = ()
     ) -> CommitResult:
         number = shard_of(ledger.pack, crawl.shards)
-        put = self._ledger_put(ledger)
+        put, unspent = self._ledger_put(ledger), 0
         settlings = [settling(self._crawls, crawl, each) for each in settled]
-        try:
-            with self._booking(crawl.id) as used:
-                kept_s = self._crawl_kept_s
-                update = add_counts(self._crawls, crawl, number, {**counts, **used}, kept_s)
-                await self._dynamo.transact([put, update, *settlings])
-        except Cancelled as cancelled:
-            standing = cancelled.items.get(0) or await self._read_ledger(ledger.pack)
-            if standing:
-                return AlreadyCommitted(ledger=dynamodb_ledger.read(standing))
-            counters = shard(cancelled.items[1])
-            if counters.closed:
-                return Closed()
-            left = crawl.shard_quota(number) - counters.counts.get("claimed", 0)
-            return OverBudget(left=max(0, left))
-        return Committed()
+        while True:
+            try:
+                with self._booking(crawl.id) as used:
+                    kept_s, total = self._crawl_kept_s, {**counts, **used}
+                    update = add_counts(self._crawls, crawl, number, total, kept_s, unspent=unspent)
+                    await self._dynamo.transact([put, update, *settlings])
+            except Cancelled as cancelled:
+                standing = cancelled.items.get(0) or await self._read_ledger(ledger.pack)
+                if standing:
+                    return AlreadyCommitted(ledger=dynamodb_ledger.read(standing))
+                counters = shard(cancelled.items[1])
+                if counters.closed:
+                    return Closed()
+                left = crawl.shard_quota(number) - counters.spent
+                given_back = counters.counts.get(UNSPENT, 0)
+                if given_back <= unspent or left < counts.get("claimed", 0):
+                    return OverBudget(left=max(0, left))
+                unspent = given_back  # which the condition did not know of
+            else:
+                return Committed()
 
     async def commit_together(self, crawl: Crawl, commits: Sequence[tuple[Ledger, Counts]]) -> bool:
         number = shard_of(commits[0][0].pack, crawl.shards)

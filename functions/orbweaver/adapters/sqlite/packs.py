@@ -22,7 +22,7 @@ from orbweaver.frontier.claims import (
     Recalled,
 )
 from orbweaver.frontier.journal import Journal, Ledger
-from orbweaver.frontier.journal_codec import VERSION, WHAT, decode, encode
+from orbweaver.frontier.journal_codec import VERSION, WHAT, decode, encode, version_of
 from orbweaver.frontier.ledger_codec import from_fields, to_fields
 from orbweaver.model.crawl import Counts, Crawl, State
 from orbweaver.model.errors import StoredNewer, readable
@@ -70,7 +70,7 @@ class SqlitePacks:
                 return read_journal(*standing)
             db.execute(
                 "INSERT INTO journals (pack, v, blob, expires) VALUES (?, ?, ?, ?)",
-                (pack_id, VERSION, blob, self._expires_s()),
+                (pack_id, version_of(journal), blob, self._expires_s()),
             )
         return journal
 
@@ -85,7 +85,7 @@ class SqlitePacks:
             shard = read_shard(db, crawl.id, number)
             if shard.closed:
                 return Closed()
-            left = crawl.shard_quota(number) - shard.counts.get("claimed", 0)
+            left = crawl.shard_quota(number) - shard.spent
             if (wanted := counts.get("claimed", 0)) and wanted > left:
                 return OverBudget(left=max(0, left))
             add_counts(db, crawl, number, shard, counts, self._crawl_kept_s)
@@ -101,7 +101,7 @@ class SqlitePacks:
             total.update(counts)
         with self._store.writing() as db:
             shard = read_shard(db, crawl.id, number)
-            left = crawl.shard_quota(number) - shard.counts.get("claimed", 0)
+            left = crawl.shard_quota(number) - shard.spent
             done = any(_find_ledger(db, ledger.pack) is not None for ledger, _ in commits)
             if done or shard.closed or (total["claimed"] and total["claimed"] > left):
                 return False

@@ -112,7 +112,7 @@ def _more(status: Status) -> str:
     crawl, counters = status.crawl, status.counters
     if crawl.state is State.STOPPING:
         return ""
-    if counters.claimed >= crawl.pages_own:
+    if not counters.left(crawl):
         return "; no more fit its pages"
     return "; new links make it longer"
 

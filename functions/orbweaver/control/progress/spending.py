@@ -18,6 +18,7 @@ from orbweaver.control.progress import figures
 from orbweaver.control.progress.hosts import HostRow
 from orbweaver.control.spec_checks import PAGES_MAX_DEFAULT
 from orbweaver.model.amounts import in_dollars
+from orbweaver.model.crawl import spent
 from orbweaver.model.crawl_settings import WEEK_S
 from orbweaver.model.limits import LimitPart
 from orbweaver.model.outcome import Outcome
@@ -61,7 +62,7 @@ def budgets_of(status: Status, rows: Sequence[HostRow]) -> tuple[Budget, ...]:
     dollars_max = None if most is None else in_dollars(most)
     # As they came over the wire, and not only of pages.
     received = total.get(COUNTED[LimitPart.BYTES], total.get("bytes", 0))
-    found = status.counters.claimed + crawl.pages_carried
+    found = spent(status.counters.total) + crawl.pages_carried
     listed: tuple[tuple[str, float, float | None, Callable[[Any], str]], ...] = (
         ("pages", found, crawl.pages_max, "{:,.0f}".format),
         ("pages of a host", of_a_host, crawl.host_pages_max, "{:,.0f}".format),

@@ -1,0 +1,86 @@
+"""Links that are asked for late: they wait, unclaimed, until nothing better is left.
+
+Of a crawl that is ordered (frontier/kind_scores.py) these are the links of kinds that brought
+little, of kinds of which nothing is known yet, and those beyond the page limit. They lie in *late
+packs*, in one backlog for all hosts (frontier/backlog.py), in the order of their bands, then by
+depth, then by age. Nothing was claimed or paid for them, so the limit is not touched.
+
+    0      beyond the limit, of kinds that are asked for at once
+    1, 2   of kinds of which too little is known: a few were tried, or are to be
+    3 - 6  of kinds that brought little; the higher, the less
+
+A late pack is *due* when the crawl has little else out (`few_out`). Then it is sent as any message.
+Its links are judged anew, by what is known now: those of its own band, or a better one, are claimed
+as any link; the others wait once more, in a higher band. So each waits a few times at most.
+
+A pack that puts late packs counts them in its commit, and a late pack that it is taken: the crawl
+does not end while there are any, unless its limit is reached. What waits then is *spared*.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from math import ceil
+from typing import TypeAlias
+
+from orbweaver.model.crawl import Counters, Crawl
+from orbweaver.model.target import PACK_TARGETS_MAX, Target
+
+# What stands for a host in the key of the backlog; no origin looks like this.
+LANE = "late"
+SURPLUS, UNKNOWN, UNKNOWN_STILL, BANDS_MAX = 0, 1, 2, 6
+# Scores from which on a kind belongs to a band.
+BARREN = ((3, 0.3), (4, 0.15), (5, 0.05))
+# So many URLs may be out when late packs are sent, or so many in a hundred of those that are done.
+OUT_MAX, OUT_PERCENT = 8, 5
+# How many links wait at most, as a multiple of the limit, and at least.
+WAITING_TIMES, WAITING_MIN = 10, 10_000
+
+Banded: TypeAlias = tuple[int, Target]
+
+
+def band_of(score: float) -> int:
+    """Say in which band links of a kind wait that is known to bring little."""
+    return next((band for band, least in BARREN if score >= least), BANDS_MAX)
+
+
+def waiting_max(crawl: Crawl) -> int:
+    """How many links of a crawl may wait."""
+    return max(WAITING_MIN, WAITING_TIMES * crawl.pages_max)
+
+
+def band_at(place: str) -> int:
+    """Read the band of a late pack from its place."""
+    band = place.partition(".")[0]
+    return min(int(band), BANDS_MAX) if band.isdecimal() else BANDS_MAX
+
+
+def place_at(band: int, targets: Sequence[Target], at_ms: int, pack_id: str) -> str:
+    """Name the place of a late pack."""
+    depth = min(target.depth for target in targets)
+    return f"{band}.{depth:06}.{at_ms:014}.{pack_id}"
+
+
+def grouped(late: Sequence[Banded]) -> list[tuple[int, list[Target]]]:
+    """Cut links into packs of one band each; in the same way every time."""
+    bands: defaultdict[int, list[Target]] = defaultdict(list)
+    for band, target in late:
+        bands[band].append(target)
+    return [
+        (band, bands[band][start : start + PACK_TARGETS_MAX])
+        for band in sorted(bands)
+        for start in range(0, len(bands[band]), PACK_TARGETS_MAX)
+    ]
+
+
+def few_out(counters: Counters, dead: int = 0) -> bool:
+    """Whether little is out, beside what lies in dead letters."""
+    most = max(OUT_MAX, counters.done * OUT_PERCENT // 100)
+    return counters.claimed - counters.done <= most + dead
+
+
+def due(crawl: Crawl, counters: Counters) -> int:
+    """How many late packs are to be sent now: few, beside what was asked for."""
+    share = ceil(counters.done * OUT_PERCENT / 100 / PACK_TARGETS_MAX)
+    return max(1, min(share, ceil(counters.left(crawl) / PACK_TARGETS_MAX)))

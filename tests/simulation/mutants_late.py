@@ -1,0 +1,84 @@
+"""Breaks of the order of a crawl, and of its limit: what waits, what is sent, what is counted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.frontier import journal as values
+from orbweaver.frontier.kind_scores import KindLearner
+from orbweaver.frontier.late import grouped
+from orbweaver.frontier.pack_result import PackResult
+from orbweaver.model.crawl import UNSPENT
+from orbweaver.worker import pack_context
+from orbweaver.worker.apply_journal import JournalApplier
+from orbweaver.worker.succession import Succession
+from tests.simulation.mutant import mutants
+
+if TYPE_CHECKING:
+    from tests.simulation.scenario import Scenario
+
+
+def ordered(plan: Scenario) -> bool:
+    """Take those with a crawl that has an order."""
+    return any(crawl.shards == 1 for crawl in plan.crawls)
+
+
+def ordered_with_robots(plan: Scenario) -> bool:
+    """Take those with a crawl that has an order and a limit that is reached."""
+    return any(crawl.shards == 1 and crawl.pages_max <= 60 for crawl in plan.crawls)
+
+
+def _refused(self: Any, links: Any, taken: int | None = None) -> Any:
+    """Refuse links of barren kinds, without a word."""
+    prompt, _ = _WHOLE_SORTING(self, links, taken)
+    return prompt, []
+
+
+async def _last_lost(self: Any, crawl: Any, packs: Any) -> None:
+    """Have all late packs wait but the last."""
+    await _WHOLE_PUT(self, crawl, packs[:-1])
+
+
+async def _nothing(*_: Any, **__: Any) -> None:
+    return None
+
+
+def _uncounted(_self: Any, _links: int) -> None:
+    """Take a late pack, and do not count that."""
+
+
+async def _unsent(self: Any, crawl: Any, counters: Any) -> bool:
+    """Take what waits for what is spared."""
+    await _WHOLE_GOING_ON(self, crawl, counters)
+    return False
+
+
+def _without_surplus(journal: Any, _ledger: Any) -> Any:
+    """Forget what the page limit does not admit."""
+    return grouped(journal.late)
+
+
+def _twice(self: Any, target: Any, record: Any, counts: Any = values.NOTHING) -> Any:
+    """Give the share of a URL that is forbidden back twice."""
+    found = _WHOLE_FORBIDDING(self, target, record, counts)
+    more = {**found.counts, UNSPENT: 2 * found.counts.get(UNSPENT, 0)}
+    return type(found)(end=found.end, found=found.found, counts=more)
+
+
+_WHOLE_SORTING = KindLearner.__dict__["sorted_out"]
+_WHOLE_PUT = Succession.__dict__["put_late"]
+_WHOLE_GOING_ON = JournalApplier.__dict__["_go_on_late"]
+_WHOLE_FORBIDDING = pack_context.PackContext.__dict__["forbidden"]
+
+MUTANTS = mutants(
+    ("barren kinds are refused", KindLearner, "sorted_out", _refused),
+    ("a late pack lost", Succession, "put_late", _last_lost),
+    ("late packs are never sent", Succession, "send_late", _nothing),
+    ("a late pack not counted as taken", PackResult, "take_late", _uncounted),
+    ("a crawl ends while links wait", JournalApplier, "_go_on_late", _unsent),
+    where=ordered,
+) + mutants(
+    ("beyond the limit means gone", values, "late_groups", _without_surplus),
+    ("a share given back twice", pack_context.PackContext, "forbidden", _twice),
+    where=ordered_with_robots,
+)
