@@ -4,6 +4,9 @@ A kind is the shape of a URL (model/url_kind.py) down to the second folder, and 
 parameters with values that are words. Of each kind is counted how many URLs were *asked* for, and
 how many of them were *fruitful*: the page was new, or was the first to name one that was.
 
+Of URLs with parameters the first of a path is told from the others, which often show the same once
+more: in another order, revision or colour.
+
 A page is new if it does not ask to be left out of indexes, if no page of its canonical address was
 met before, and if its title and its text are new:
 
@@ -31,7 +34,7 @@ from typing import Self
 
 from orbweaver.frontier.late import UNKNOWN, UNKNOWN_STILL, Banded, band_of
 from orbweaver.model.crawl import Crawl
-from orbweaver.model.outcome import Reason
+from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url import host_of
@@ -52,6 +55,12 @@ SAMPLED_FIRST, SAMPLED_EACH = 6, 16
 NEAR_BITS = 8
 # What is remembered of pages, at most: then it begins anew.
 MET_MAX, DIGESTS_MAX = 50_000, 1_000
+# Behind the shape of a URL whose path was asked for before, with other parameters.
+AGAIN = "+"
+# A kind with so many URLs, of which that share was fruitful, is known to be worth its requests.
+RICH_ASKED, RICH_SCORE = 8, 0.7
+# Of redirects that lead to a new page one in so many counts: the page was asked for itself.
+REDIRECTS_EACH = 3
 ASKED, FRUIT = "a", "f"
 # Counted along: URLs in dead letters, and links that wait.
 DEAD, WAITING = "dead", "waiting"
@@ -130,10 +139,12 @@ class KindScores:
         # The same parameters in all folders.
         self._everywhere: Kinds[KindCount] = Kinds(KindCount, KINDS_MAX)
         self._shared: Mapping[str, int] = {}
+        # Of each path, the first URL with parameters that was asked for.
+        self._paths: dict[int, int] = {}
 
     def of(self, url: str) -> KindScore:
         """Say what is known of the kind of a URL."""
-        narrow = in_two_folders(shape_of(url))
+        narrow = self._shape(url)
         shape, count = self._kinds.named(narrow)
         wide = self._known(self._everywhere, everywhere(narrow))
         if not count.asked:
@@ -144,11 +155,27 @@ class KindScores:
 
     def note(self, url: str, *, asked: int = 1, fruitful: int = 0) -> None:
         """Count a URL that was asked for, or that one asked for before was fruitful."""
-        narrow = in_two_folders(shape_of(url))
+        self.meet(url)
+        narrow = self._shape(url)
         shape, count = self._kinds.named(narrow)
         self._recall(shape, count)
         count.add(asked, fruitful)
         self._known(self._everywhere, everywhere(narrow)).add(asked, fruitful)
+
+    def meet(self, url: str) -> None:
+        """Note that a URL is asked for: others with its path are of another kind from now on."""
+        if "?" in url:
+            if len(self._paths) >= MET_MAX:
+                self._paths.clear()
+            self._paths.setdefault(_hash(url.partition("?")[0]), _hash(url))
+
+    def _shape(self, url: str) -> Shape:
+        shape = in_two_folders(shape_of(url))
+        path, question, _ = url.partition("?")
+        if not question:
+            return shape
+        first = self._paths.get(_hash(path))
+        return shape if first is None or first == _hash(url) else (*shape, AGAIN)
 
     def unshared(self) -> dict[str, int]:
         """List what others do not know of, by digests of kinds."""
@@ -187,9 +214,9 @@ class KindScores:
 
 
 def everywhere(shape: Shape) -> Shape:
-    """Leave the folders of a kind open."""
-    origin, *_, name, query = (*shape[:1], shape[6], shape[7])
-    return (origin, DEEPER, "", "", "", "", name, query, *shape[8:])
+    """Leave the folders of a kind open, and whether its paths were asked for before."""
+    values = shape[8:-1] if shape[-1] == AGAIN else shape[8:]
+    return (shape[0], DEEPER, "", "", "", "", *shape[6:8], *values)
 
 
 def kind_key(shape: Shape) -> str:
@@ -210,6 +237,9 @@ class KindLearner:
         self._digests: dict[str, list[int]] = {}
         # Pages that were fruitful; it counts once.
         self._credited: set[int] = set()
+        self._redirects: set[int] = set()
+        # Whether a kind is known that is worth its requests: then others wait to be tried.
+        self._rich = False
 
     def wants_digest(self, url: str) -> bool:
         """Whether the text of a page is to be compared with others."""
@@ -234,6 +264,7 @@ class KindLearner:
             known = self.scores.of(link.url)
             band = self._band(known, taken)
             if band is None:
+                self.scores.meet(link.url)
                 prompt.append((-known.score, link))
             else:
                 waiting.append((-known.score, (band, link)))
@@ -249,7 +280,7 @@ class KindLearner:
         if known.count.tried or (taken is not None and taken > UNKNOWN):
             return None
         tries = self._tries.get(known.shape, 0)
-        if tries < TRIED_MIN:
+        if tries < TRIED_MIN and not (self._rich and taken is None):
             if len(self._tries) >= MET_MAX:
                 self._tries.clear()
             self._tries[known.shape] = tries + 1
@@ -262,13 +293,25 @@ class KindLearner:
         if status is None or status >= _FAULT or status == _TOO_MANY:
             return
         self.asked += 1
+        if record.outcome is Outcome.REDIRECTED:
+            self._add(self._redirects, record.url)
         fruitful = record.title is not None or record.sha256 is not None
         fruitful = fruitful and record.reason is Reason.OK and self._is_new(record, digest)
         self.scores.note(record.url, fruitful=int(fruitful))
+        if fruitful and not self._rich:
+            known = self.scores.of(record.url)
+            self._rich = known.count.asked >= RICH_ASKED and known.score >= RICH_SCORE
         if fruitful:
             self._credited.add(_hash(record.url))
-            if record.referrer is not None and self._add(self._credited, record.referrer):
-                self.scores.note(record.referrer, asked=0, fruitful=1)
+            self._credit(record.referrer)
+
+    def _credit(self, referrer: str | None) -> None:
+        """Count a page as fruitful that was the first to name a new one."""
+        if referrer is None or not self._add(self._credited, referrer):
+            return
+        key = _hash(referrer)
+        if key not in self._redirects or key % REDIRECTS_EACH == 0:
+            self.scores.note(referrer, asked=0, fruitful=1)
 
     def _is_new(self, record: PageRecord, digest: int | None) -> bool:
         host = host_of(record.url)

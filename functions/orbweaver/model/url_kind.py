@@ -78,7 +78,7 @@ def anywhere(shape: Shape, kept: int = 0) -> Shape:
 
 
 def in_two_folders(shape: Shape) -> Shape:
-    """Leave open what lies below the second folder: names but for namespaces, and extensions.
+    """Leave open what lies below the second folder, and names but for namespaces.
 
     And values that begin with a capital, as titles do; what a program does begins with none.
     """
@@ -88,8 +88,9 @@ def in_two_folders(shape: Shape) -> Shape:
         name = (name or shape[_EXTENSION]) and ANY
     first, second, _ = _FOLDERS
     values = (ANY if "A" <= one[:1] <= "Z" and one[-2:] != ":*" else one for one in shape[_VALUES:])
-    places = (shape[_ORIGIN], shape[first], shape[second], "", deeper, "", name, shape[_QUERY])
-    return (*places, *values)
+    extension = shape[_EXTENSION]
+    places = (shape[_ORIGIN], shape[first], shape[second], "", deeper, extension, name)
+    return (*places, shape[_QUERY], *values)
 
 
 def folded(weights: Mapping[Shape, int], least: float) -> dict[Shape, Shape]:
