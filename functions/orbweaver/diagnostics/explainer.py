@@ -16,6 +16,8 @@ from orbweaver.diagnostics.explanation import Explanation, explain
 from orbweaver.diagnostics.url_status import Facts, Journey, choose
 from orbweaver.frontier.claims import StandingClaim
 from orbweaver.frontier.journal import outbox
+from orbweaver.frontier.kind_scores import is_ordered, told_of
+from orbweaver.frontier.late import LANE
 from orbweaver.frontier.messages import Pack, decode
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import UnknownCrawl
@@ -42,6 +44,8 @@ NAMES_MAX = 25
 SEEDS_MAX = 5
 # Packs of the backlog of a host that are looked through for a URL.
 BACKLOG_MAX = 50
+# Late packs of a crawl that are looked through for a URL.
+LATE_MAX = 400
 
 
 class Finder(Protocol):
@@ -137,11 +141,26 @@ class Explainer:
         if claim is None and record is None and passed is None:
             samples = await self.crawls.samples(crawl.id)
             reasons = [reason for reason, urls in samples.items() if redacted(url) in urls]
+            facts = await self._late(facts, url)
             asked_not_to = Refusal.SEED_NOFOLLOW in samples
             facts = replace(facts, refused=tuple(sorted(reasons)), seed_nofollow=asked_not_to)
             if asked_not_to:
                 facts = replace(facts, withdrawing=await self._withdrawing(crawl))
         return replace(facts, record=record or passed)
+
+    async def _late(self, facts: Facts, url: str) -> Facts:
+        """Look for a URL among the links that wait, and for what is known of its kind."""
+        crawl = facts.crawl
+        if not is_ordered(crawl):
+            return facts
+        standing, counts = await asyncio.gather(
+            self.backlog.standing(crawl.id, LANE, LATE_MAX), self.crawls.learned(crawl.id)
+        )
+        packs = [decode(one.body) for one in standing]
+        waits = any(
+            target.url == url for pack in packs if isinstance(pack, Pack) for target in pack.targets
+        )
+        return replace(facts, late=waits, kind=told_of(url, counts))
 
     async def _withdrawing(self, crawl: Crawl) -> tuple[str, ...]:
         """Name the first pages that have no link to follow: of the first seeds of a crawl."""

@@ -127,6 +127,10 @@ def _unseen(facts: Facts, url: str) -> str:
     crawl = facts.crawl
     if url in crawl.references:
         return "it is a seed, and not claimed yet: its message waits, or the run was over first"
+    if facts.late and crawl.live:
+        return f"it waits, unclaimed, to be asked for when little else is out{_kind(facts)}"
+    if facts.late:
+        return f"never asked for: it waited when {crawl.id} reached its limit{_kind(facts)}"
     if (withdrawn := _withdrawn(facts)) is not None:
         return withdrawn
     link = "links to it without nofollow" if crawl.obey_nofollow else "links to it"
@@ -136,6 +140,14 @@ def _unseen(facts: Facts, url: str) -> str:
         f"never seen, and {crawl.id} is over; a new run would crawl it if a page within the scope"
         f" {link}"
     )
+
+
+def _kind(facts: Facts) -> str:
+    """Say what URLs of its kind have brought."""
+    if facts.kind is None:
+        return ": of its kind none is known to have been asked for"
+    asked, fruitful = facts.kind
+    return f": of {asked:,} URLs of its kind, {fruitful:,} brought something new"
 
 
 def _withdrawn(facts: Facts) -> str | None:

@@ -91,6 +91,10 @@ class Facts:
     refused: tuple[str, ...] = ()
     # Whether a first page of the crawl has links that it asks not to follow, and which ones may.
     seed_nofollow: bool = False
+    # Whether it waits, unclaimed, until little else is out, as far as that was read; and how many
+    # URLs of its kind were asked for, and brought something new.
+    late: bool = False
+    kind: tuple[int, int] | None = None
     withdrawing: tuple[str, ...] = ()
 
     @property

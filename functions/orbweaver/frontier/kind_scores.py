@@ -122,6 +122,28 @@ class KindCount:
         return (fruitful + PRIOR_WEIGHT * prior) / (self.asked + PRIOR_WEIGHT)
 
 
+def told_of(url: str, total: Mapping[str, int]) -> tuple[int, int] | None:
+    """Say how many URLs of a URL's kind were asked for, and were fruitful, as all have counted.
+
+    Which places of its shape are left open by now is not known: the kind that most were asked of.
+    """
+    shape = in_two_folders(shape_of(url))
+    opened = tuple("*" if one else "" for one in shape[1:3])
+    values = (shape[8:], ("*",) * len(shape[8:]))
+    shapes = {
+        (shape[0], first, second, *shape[3:8], *some, *again)
+        for first in (shape[1], opened[0])
+        for second in (shape[2], opened[1])
+        for some in values
+        for again in ((), (AGAIN,))
+    }
+    found = [
+        (total.get(ASKED + key, 0), total.get(FRUIT + key, 0)) for key in map(kind_key, shapes)
+    ]
+    asked, fruitful = max(found)
+    return (asked, min(asked, fruitful)) if asked else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindScore:
     """What is known of the kind of a URL: its name, its counts, and its score."""

@@ -32,8 +32,9 @@ LANE = "late"
 SURPLUS, UNKNOWN, UNKNOWN_STILL, BANDS_MAX = 0, 1, 2, 6
 # Scores from which on a kind belongs to a band.
 BARREN = ((3, 0.3), (4, 0.15), (5, 0.05))
-# So many URLs may be out when late packs are sent, or so many in a hundred of those that are done.
-OUT_MAX, OUT_PERCENT = 8, 5
+# Of a hundred URLs that are done, so many may be out when late packs are sent; and so many more are
+# sent then. A small crawl waits until nothing is out.
+OUT_PERCENT, SENT_PERCENT = 1, 5
 # How many links wait at most, as a multiple of the limit, and at least.
 WAITING_TIMES, WAITING_MIN = 10, 10_000
 
@@ -76,11 +77,11 @@ def grouped(late: Sequence[Banded]) -> list[tuple[int, list[Target]]]:
 
 def few_out(counters: Counters, dead: int = 0) -> bool:
     """Whether little is out, beside what lies in dead letters."""
-    most = max(OUT_MAX, counters.done * OUT_PERCENT // 100)
+    most = counters.done * OUT_PERCENT // 100
     return counters.claimed - counters.done <= most + dead
 
 
 def due(crawl: Crawl, counters: Counters) -> int:
     """How many late packs are to be sent now: few, beside what was asked for."""
-    share = ceil(counters.done * OUT_PERCENT / 100 / PACK_TARGETS_MAX)
+    share = ceil(counters.done * SENT_PERCENT / 100 / PACK_TARGETS_MAX)
     return max(1, min(share, ceil(counters.left(crawl) / PACK_TARGETS_MAX)))

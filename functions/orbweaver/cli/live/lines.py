@@ -176,8 +176,12 @@ def cost(view: View) -> str:
 
 
 def limits(view: View) -> str:
-    """Say how much of each limit is used."""
-    return " · ".join(budget.said for budget in view.budgets)
+    """Say how much of each limit is used, and how many links wait to be asked for late."""
+    said = " · ".join(budget.said for budget in view.budgets)
+    if number := view.reading.status.counters.late_links:
+        links = text.plural(number, "late link")
+        said += f" · {links} {'spared' if view.ended else 'waiting'}"
+    return said
 
 
 def queue(view: View) -> str:

@@ -1,0 +1,212 @@
+"""Links that are asked for late: what waits, when it is asked for, and what a limit spares."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.control.crawl_spec import CrawlSpec
+from orbweaver.diagnostics.explainer import Explainer
+from orbweaver.frontier.messages import Pack, child_id, decode
+from orbweaver.model.crawl import Crawl, State, Stop
+from tests.memory.backlog import MemoryBacklog
+from tests.unit.stage import CRAWL, SITE, Stage, answer, control_of, html, pack_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+HOME = f"{SITE}/wiki/Home_of_all"
+WORDS = ("ant", "bee", "cat", "dog", "elk", "fox", "gnu", "hen", "ibis", "jay")
+WIKI = replace(CRAWL, delay_ms=0)
+ROBOTS = b"User-agent: *\nDisallow: /edit\n"
+
+
+def name(number: int) -> str:
+    """Name an article by words that no other one has."""
+    letters = "".join("abcdefghij"[int(digit)] for digit in f"{number:02}")
+    return f"Of_{letters}_k"
+
+
+def wiki(stage: Stage, articles: int = 40, forms: int = 3) -> None:
+    """Put a wiki there: each article leads to two others, and to forms that lead nowhere."""
+    for number in range(-1, articles):
+        follow = (2 * number + 2, 2 * number + 3)
+        links = [f"/wiki/{name(more)}" for more in follow if more < articles]
+        own = "Home_of_all" if number < 0 else name(number)
+        of_forms = [f"/edit?title={own}&action={'xyz'[form]}dit" for form in range(forms)]
+        text = " ".join(
+            Random(own).choices(
+                ["ant", "bee", "cat", "dog", "elk", "fox", "gnu", "hen", "ibis", "jay"], k=80
+            )
+        )
+        page = html(*of_forms, *links, title=f"About {own.replace('_', ' ')}")
+        body = (page.body or b"") + f"<p>{text}".encode()
+        stage.web.put(f"{SITE}/wiki/{own}", replace(page, body=body))
+        for form in of_forms:
+            stage.web.put(f"{SITE}{form}", html(title="Edit", x_robots_tag="noindex"))
+
+
+def asked(stage: Stage) -> list[str]:
+    """List what was asked for but robots.txt, in order."""
+    return [url.removeprefix(SITE) for url in stage.web.urls if not url.endswith("/robots.txt")]
+
+
+def articles_of(urls: Iterable[str]) -> int:
+    """Count articles."""
+    return sum(url.startswith("/wiki/") for url in urls)
+
+
+async def crawled(stage: Stage, crawl: Crawl) -> Crawl:
+    """Run a crawl to its end."""
+    assert await stage.deliver(stage.begin(crawl, HOME)) == []
+    await stage.drain()
+    return stage.world.crawls[crawl.id]
+
+
+async def test_a_limit_is_spent_on_what_brings_something_new() -> None:
+    """Three forms an article, and room for a third of them all: nearly all articles are there."""
+    stage = Stage()
+    wiki(stage)
+    ended = await crawled(stage, replace(WIKI, pages_max=54))
+    assert (ended.state, ended.stop) == (State.FINISHED, Stop.MAX_PAGES)
+    assert len(asked(stage)) == 54
+    assert articles_of(asked(stage)) >= 38
+    counts = stage.counts()
+    assert counts["claimed"] == 54
+    assert counts["late_links"] > counts["late_links_taken"]
+
+
+async def test_without_a_limit_that_is_reached_everything_is_asked_for_once() -> None:
+    """Barren kinds come last, and none of them is left out."""
+    stage = Stage()
+    wiki(stage)
+    ended = await crawled(stage, replace(WIKI, pages_max=5_000))
+    assert ended.stop is Stop.FINISHED
+    assert len(asked(stage)) == len(set(asked(stage))) == 41 * 4
+    assert articles_of(asked(stage)[:60]) == 41
+    counts = stage.counts()
+    assert counts["late_links"] == counts["late_links_taken"]
+    assert counts["late_packs"] == counts["late_packs_taken"]
+    assert not any(stage.world.backlog.values())
+
+
+async def test_what_robots_forbids_gives_its_share_of_the_limit_back() -> None:
+    """All articles are asked for, though the forms between them were claimed."""
+    stage = Stage()
+    wiki(stage)
+    stage.web.put(f"{SITE}/robots.txt", answer(200, ROBOTS))
+    ended = await crawled(stage, replace(WIKI, pages_max=41, obey_robots=True))
+    counts = stage.counts()
+    assert counts["skipped.robots"] == counts["unspent"] > 0
+    assert counts["claimed"] - counts["unspent"] == articles_of(asked(stage)) == 41
+    assert ended.stop in (Stop.MAX_PAGES, Stop.FINISHED)
+
+
+async def test_a_raised_limit_goes_on_with_what_waits() -> None:
+    """A later run of the name asks for what the first one spared, and for nothing twice."""
+    stage = Stage()
+    wiki(stage, articles=12)
+    control = control_of(stage)
+    spec = CrawlSpec(seeds=(HOME,), name="w", delay_ms=0, obey_robots=False, pages_max=14)
+    await control.start(spec)
+    await stage.drain()
+    assert len(asked(stage)) == 14
+    stage.clock.at_ms += 60_000
+    second = await control.start(replace(spec, pages_max=500))
+    await stage.drain()
+    assert second.pages_carried == 14
+    assert stage.world.crawls[second.id].stop is Stop.FINISHED
+    assert len(asked(stage)) == len(set(asked(stage))) == 13 * 4
+
+
+@pytest.mark.parametrize("dead", [3, 60])
+async def test_dead_letters_do_not_hold_up_what_waits(dead: int) -> None:
+    """URLs that no worker can process are not waited for; links that wait are sent all the same."""
+    stage = Stage()
+    wiki(stage)
+    crawl = replace(WIKI, pages_max=5_000)
+    first = stage.begin(crawl, HOME)
+    for number in range(dead):
+        stage.count(crawl, claimed=1)
+        buried = pack_of(f"{SITE}/dead/{number}", crawl=crawl.id, pack=child_id("dead", number))
+        assert await stage.deliver(replace(buried, failures=99)) == []
+    assert len(stage.world.buried) == dead
+    assert await stage.deliver(first) == []
+    await stage.drain()
+    assert len(asked(stage)) == 41 * 4
+    assert stage.world.crawls[crawl.id].state is State.RUNNING
+
+
+async def test_a_late_pack_that_is_delivered_twice_counts_once() -> None:
+    """Its copy finds the ledger, and looks whether others are due."""
+    stage = Stage()
+    wiki(stage)
+    crawl = replace(WIKI, pages_max=5_000)
+    assert await stage.deliver(stage.begin(crawl, HOME)) == []
+    seen = 0
+    while stage.world.sent:
+        mail = stage.world.sent.pop(0)
+        message = decode(mail.body)
+        late = isinstance(message, Pack) and message.late
+        seen += late
+        for _ in range(1 + late):
+            assert await stage.deliver(mail.body) == []
+    assert seen
+    assert stage.world.crawls[crawl.id].stop is Stop.FINISHED
+    assert len(asked(stage)) == len(set(asked(stage))) == 41 * 4
+
+
+async def test_a_late_pack_of_a_crawl_whose_time_is_over_is_not_asked_for() -> None:
+    """It ends by its duration, and a later run may have what waited."""
+    stage = Stage()
+    wiki(stage)
+    crawl = replace(WIKI, pages_max=5_000, duration_max_s=50)
+    assert await stage.deliver(stage.begin(crawl, HOME)) == []
+    while stage.world.sent and not stage.counts().get("late_packs_taken"):
+        assert await stage.deliver(stage.world.sent.pop(0).body) == []
+    stage.clock.at_ms += 60_000
+    await stage.drain()
+    ended = stage.world.crawls[crawl.id]
+    assert (ended.state, ended.stop) == (State.FINISHED, Stop.DURATION)
+
+
+async def test_explain_says_that_a_link_waits_and_what_its_kind_has_brought() -> None:
+    """And after the end, that the limit spared it."""
+    stage = Stage()
+    wiki(stage)
+    crawl = replace(WIKI, pages_max=54)
+    assert await stage.deliver(stage.begin(crawl, HOME)) == []
+    for _ in range(12):
+        assert await stage.deliver(stage.world.sent.pop(0).body) == []
+    waits = [
+        target.url
+        for packs in stage.world.backlog.values()
+        for one in packs.values()
+        if isinstance(pack := decode(one.body), Pack)
+        for target in pack.targets
+    ]
+    _, told = await explainer(stage).explain(waits[-1])
+    assert told.verdict.startswith("it waits, unclaimed, to be asked for when little else is out")
+    await stage.drain()
+    spared = set(waits) - {f"{SITE}{one}" for one in asked(stage)}
+    _, told = await explainer(stage).explain(max(spared))
+    assert told.verdict.startswith(f"never asked for: it waited when {crawl.id} reached its limit")
+    assert "URLs of its kind" in told.verdict
+
+
+def explainer(stage: Stage) -> Explainer:
+    """Put together who explains URLs."""
+    return Explainer(
+        finder=control_of(stage),
+        crawls=stage.crawls,
+        frontier=stage.frontier,
+        packs=stage.packs,
+        backlog=MemoryBacklog(stage.world),
+        history=stage.pages,
+        hosts=stage.hosts,
+        clock=stage.clock,
+        settings=stage.settings,
+    )
