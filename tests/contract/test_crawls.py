@@ -278,4 +278,6 @@ async def test_counts_of_kinds_are_added_up(world: World) -> None:
     assert await other.learn(crawl, {"a0123456789ab": 2, "abb": 4}) == found
     assert await one.learned(crawl.id) == found
     assert await one.learned("other-1") == {}
+    many = {f"a{place:012x}": 1 + place for place in range(1_200)}
+    assert await other.learn(crawl, many) == found | many
     assert [known.id for known in await one.list()] == [crawl.id]

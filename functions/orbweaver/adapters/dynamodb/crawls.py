@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 SAMPLE_PREFIX = "s."
 # And one of counts of kinds, `<id>#kinds`: a number a key.
 KIND_PREFIX = "c."
+# An expression may have 4 KB.
+COUNTS_AT_ONCE = 100
 
 
 class DynamoCrawls:
@@ -204,16 +206,22 @@ class DynamoCrawls:
         }
 
     async def learn(self, crawl: Crawl, counts: Counts) -> Counts:
+        if not counts:
+            return await self.learned(crawl.id)
+        keys, known = list(counts), counts
+        for start in range(0, len(keys), COUNTS_AT_ONCE):
+            some = keys[start : start + COUNTS_AT_ONCE]
+            known = await self._learn(crawl, {key: counts[key] for key in some})
+        return known
+
+    async def _learn(self, crawl: Crawl, counts: Counts) -> Counts:
         names = {f"#{place}": KIND_PREFIX + key for place, key in enumerate(counts)}
         values: dict[str, Any] = {f":{place}": count for place, count in enumerate(counts.values())}
-        adds = ", ".join(f"#{place} :{place}" for place in range(len(counts)))
-        update = f"ADD {adds}" if counts else ""
+        update = "ADD " + ", ".join(f"#{place} :{place}" for place in range(len(counts)))
         kept_s = crawl.deletable_s(self._kept_s)
         if kept_s is not None:
             values[":expires_at"] = kept_s
             update += " SET #expires_at = :expires_at"
-        if not counts:
-            return await self.learned(crawl.id)
         answer = await self._dynamo.call(
             "update_item",
             TableName=self._table,
