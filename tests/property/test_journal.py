@@ -176,6 +176,7 @@ def test_what_waits_is_in_one_late_pack_by_its_band(both: tuple[Journal, Ledger]
     assert len({one.id for one in packs} - others) == len(packs)
     assert all(len(one.place) <= PLACE_CHARS_MAX and one.late for one in packs)
     assert all(len(one.targets) <= PACK_TARGETS_MAX for one in packs)
+    assert all(len({target.express for target in one.targets}) == 1 for one in packs)
 
 
 def test_a_journal_has_the_oldest_version_that_can_read_it() -> None:

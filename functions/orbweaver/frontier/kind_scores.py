@@ -28,6 +28,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 from operator import itemgetter
 from typing import Self
@@ -50,11 +51,11 @@ FRUITFUL = 0.5
 TRIED_MIN = 3
 KINDS_MAX = 200
 # Pages of a kind of which each has a digest; then one in so many, by its URL.
-SAMPLED_FIRST, SAMPLED_EACH = 6, 16
+SAMPLED_FIRST, SAMPLED_EACH = 6, 64
 # Digests of texts that are the same page: docs/yield.md.
 NEAR_BITS = 8
 # What is remembered of pages, at most: then it begins anew.
-MET_MAX, DIGESTS_MAX = 50_000, 1_000
+MET_MAX, DIGESTS_MAX, FOUND_MAX = 50_000, 1_000, 5_000
 # Behind the shape of a URL whose path was asked for before, with other parameters.
 AGAIN = "+"
 # A kind with so many URLs, of which that share was fruitful, is known to be worth its requests.
@@ -161,16 +162,15 @@ class KindScores:
         # The same parameters in all folders.
         self._everywhere: Kinds[KindCount] = Kinds(KindCount, KINDS_MAX)
         self._shared: Mapping[str, int] = {}
+        # Kinds by shapes, while no kinds are put together.
+        self._found: dict[Shape, tuple[Shape, KindCount, KindCount]] = {}
+        self._state = (0, 0)
         # Of each path, the first URL with parameters that was asked for.
         self._paths: dict[int, int] = {}
 
     def of(self, url: str) -> KindScore:
         """Say what is known of the kind of a URL."""
-        narrow = self._shape(url)
-        shape, count = self._kinds.named(narrow)
-        wide = self._known(self._everywhere, everywhere(narrow))
-        if not count.asked:
-            self._recall(shape, count)
+        shape, count, wide = self._counts(self._shape(url))
         beside = KindCount(wide.asked - count.asked, wide.fruitful - count.fruitful)
         prior = beside.score(PRIOR) if beside.asked > 0 else PRIOR
         return KindScore(shape=shape, count=count, score=count.score(prior))
@@ -178,11 +178,25 @@ class KindScores:
     def note(self, url: str, *, asked: int = 1, fruitful: int = 0) -> None:
         """Count a URL that was asked for, or that one asked for before was fruitful."""
         self.meet(url)
-        narrow = self._shape(url)
+        _, count, wide = self._counts(self._shape(url))
+        count.add(asked, fruitful)
+        wide.add(asked, fruitful)
+
+    def _counts(self, narrow: Shape) -> tuple[Shape, KindCount, KindCount]:
+        """Find the name and the count of a kind, and that of its parameters in all folders."""
+        found = self._found.get(narrow)
+        if found is not None and self._state == (self._kinds.changes, self._everywhere.changes):
+            return found
         shape, count = self._kinds.named(narrow)
         self._recall(shape, count)
-        count.add(asked, fruitful)
-        self._known(self._everywhere, everywhere(narrow)).add(asked, fruitful)
+        named, wide = self._everywhere.named(everywhere(narrow))
+        self._recall(named, wide)
+        state = (self._kinds.changes, self._everywhere.changes)
+        if state != self._state or len(self._found) >= FOUND_MAX:
+            self._found.clear()
+            self._state = state
+        self._found[narrow] = (shape, count, wide)
+        return shape, count, wide
 
     def meet(self, url: str) -> None:
         """Note that a URL is asked for: others with its path are of another kind from now on."""
@@ -192,7 +206,7 @@ class KindScores:
             self._paths.setdefault(_hash(url.partition("?")[0]), _hash(url))
 
     def _shape(self, url: str) -> Shape:
-        shape = in_two_folders(shape_of(url))
+        shape = _coarse(url)
         path, question, _ = url.partition("?")
         if not question:
             return shape
@@ -219,11 +233,6 @@ class KindScores:
                 count.fruitful_unshared -= told.get(FRUIT + key, 0)
                 self._recall(shape, count)
 
-    def _known(self, kinds: Kinds[KindCount], shape: Shape) -> KindCount:
-        named, count = kinds.named(shape)
-        self._recall(named, count)
-        return count
-
     def _recall(self, shape: Shape, count: KindCount) -> None:
         """Have a count be that of all, where that is more than what is known here."""
         if not self._shared:
@@ -233,6 +242,12 @@ class KindScores:
         if asked > count.asked:
             count.asked = asked
             count.fruitful = self._shared.get(FRUIT + key, 0) + count.fruitful_unshared
+
+
+@lru_cache(maxsize=1_024)
+def _coarse(url: str) -> Shape:
+    """Return the shape of a URL down to its second folder; most are looked at a few times."""
+    return in_two_folders(shape_of(url))
 
 
 def everywhere(shape: Shape) -> Shape:
@@ -320,7 +335,7 @@ class KindLearner:
         fruitful = record.title is not None or record.sha256 is not None
         fruitful = fruitful and record.reason is Reason.OK and self._is_new(record, digest)
         self.scores.note(record.url, fruitful=int(fruitful))
-        if fruitful and not self._rich:
+        if fruitful and not self._rich and self.asked >= RICH_ASKED:
             known = self.scores.of(record.url)
             self._rich = known.count.asked >= RICH_ASKED and known.score >= RICH_SCORE
         if fruitful:

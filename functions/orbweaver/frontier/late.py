@@ -64,14 +64,17 @@ def place_at(band: int, targets: Sequence[Target], at_ms: int, pack_id: str) -> 
 
 
 def grouped(late: Sequence[Banded]) -> list[tuple[int, list[Target]]]:
-    """Cut links into packs of one band each; in the same way every time."""
-    bands: defaultdict[int, list[Target]] = defaultdict(list)
+    """Cut links into packs of one band each; in the same way every time.
+
+    URLs with priority, which the limit did not admit, travel apart from others.
+    """
+    bands: defaultdict[tuple[int, bool], list[Target]] = defaultdict(list)
     for band, target in late:
-        bands[band].append(target)
+        bands[band, not target.express].append(target)
     return [
-        (band, bands[band][start : start + PACK_TARGETS_MAX])
-        for band in sorted(bands)
-        for start in range(0, len(bands[band]), PACK_TARGETS_MAX)
+        (key[0], bands[key][start : start + PACK_TARGETS_MAX])
+        for key in sorted(bands)
+        for start in range(0, len(bands[key]), PACK_TARGETS_MAX)
     ]
 
 

@@ -248,6 +248,8 @@ class Kinds(Generic[K]):
 
     def __init__(self, new: Callable[[], K], kinds_max: int = KINDS_MAX) -> None:
         self.rest = new()
+        # Counts how often kinds were put together: what was found before may be another one's.
+        self.changes = 0
         self._new = new
         self._kinds_max = kinds_max
         self._known: dict[Shape, K] = {}
@@ -297,6 +299,7 @@ class Kinds(Generic[K]):
 
     def _open(self, start: Shape) -> None:
         """Have all words behind a beginning count as one."""
+        self.changes += 1
         at = len(start)
         behind = {
             shape: found
@@ -324,6 +327,7 @@ class Kinds(Generic[K]):
         """Fold kinds where there are too many; if that is not enough, drop the lightest."""
         if len(self._known) <= most:
             return
+        self.changes += 1
         weights = {shape: found.weight for shape, found in self._known.items()}
         places = folded(weights, FOLDED_SHARE * sum(weights.values()))
         known: dict[Shape, K] = {}
