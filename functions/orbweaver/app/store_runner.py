@@ -108,7 +108,10 @@ class StoreRunner:
 
     def _alive(self) -> int:
         """Count the processes that share what is queued, those that are still importing too."""
-        begun = self._processes.alive()
+        try:
+            begun = self._processes.alive()
+        except OSError:  # no more files can be opened just now: as if it were alone
+            return 1
         return begun if self._further is None else max(begun, 1 + self._further.alive())
 
     async def _work(self) -> None:

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import time
 from typing import TYPE_CHECKING
 
 from orbweaver.adapters.sqlite.messages import QueueName
 from orbweaver.adapters.sqlite.processes import StoreProcesses
 from orbweaver.app.store_ports import FILE, StorePorts
-from orbweaver.app.store_runner import FurtherProcesses, further_processes, store_settings
+from orbweaver.app.store_runner import (
+    FurtherProcesses,
+    further_processes,
+    running,
+    store_settings,
+)
+from tests.contract import samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    import pytest
 
 WAIT_S = 60.0
 
@@ -48,6 +57,26 @@ def test_further_processes_work_once_they_are_told(tmp_path: Path) -> None:
     assert (further.alive(), StoreProcesses(tmp_path).alive()) == (0, 0)
     assert ports.inbox(QueueName.DEAD_LETTERS).depth().waiting == 1
     asyncio.run(ports.aclose())
+
+
+async def test_processes_that_cannot_be_counted_keep_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that can open no more files takes what is queued, as if it were alone."""
+
+    def alive(_self: StoreProcesses) -> int:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr(StoreProcesses, "alive", alive)
+    ports = StorePorts(store_settings({}), tmp_path)
+    outgoing = samples.outgoing()
+    await ports.queue.send([outgoing], express=True)
+    inbox = ports.inbox(QueueName.EXPRESS)
+    async with running(ports):
+        async with asyncio.timeout(WAIT_S):
+            while inbox.depth().waiting:  # noqa: ASYNC110 - nothing tells that it is taken
+                await asyncio.sleep(0.01)
+    await ports.aclose()
 
 
 def test_one_that_has_died_is_not_counted_and_keeps_nobody(tmp_path: Path) -> None:
