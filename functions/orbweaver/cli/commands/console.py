@@ -117,6 +117,7 @@ async def _session(arguments: argparse.Namespace, around: Surroundings) -> Async
             yield session
         return
     from orbweaver.app.store_service import ScheduleClock, WebhookPoster, looking
+    from orbweaver.app.wiring import keep_made
 
     folder = store_of(arguments, around.folder, around.environment, makes=True)
     if folder is None:
@@ -125,6 +126,7 @@ async def _session(arguments: argparse.Namespace, around: Surroundings) -> Async
         opened_store(folder, around.environment, works=arguments.workers) as ports,
         looking(ScheduleClock(ports).look, WebhookPoster(ports).look),
     ):
+        keep_made()
         yield store_session(ports, works=True)
 
 

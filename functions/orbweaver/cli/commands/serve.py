@@ -41,6 +41,7 @@ async def serve(arguments: argparse.Namespace, around: Surroundings) -> int:
         http_api,
         looking,
     )
+    from orbweaver.app.wiring import keep_made
 
     host, port = address(arguments.listen)
     folder = around.folder / (arguments.store or STORE)
@@ -49,6 +50,7 @@ async def serve(arguments: argparse.Namespace, around: Surroundings) -> int:
         check_folder(place, None)
         check_writable(place)
     async with opened_store(folder, around.environment, works=arguments.workers) as ports:
+        keep_made()
         session = store_session(ports, works=True)
         board = Board(session=session)
         app = http_api(ports, LOOPBACK | {host, f"[{host}]"})
