@@ -79,6 +79,7 @@ def screens(first: str, second: str, shop: str, book: str) -> Mapping[str, tuple
         "letters": ("letters", "no dead letters"),
         "schedules": ("schedules", "bookshop"),
         "stack": ("stack", "by the day"),
+        "report": (f"report/{second}", "Kinds of URL"),
         "data": (f"data/{second}?table=items", "Not as asked"),
         "query": ("query", "Saved"),
     }

@@ -107,7 +107,7 @@ async def _look(tab: Tab, door: FrontDoor, crawl: str) -> None:
     await tab.click("hosted")
     await tab.see("Time left:")
     await tab.see("Found and done")
-    assert await tab.run(BUTTONS) == ["Pages", "As a table"]
+    assert await tab.run(BUTTONS) == ["Pages", "Requests", "As a table"]
     assert "New crawl" not in await tab.run("document.querySelector('nav').innerText")
     for method, path in (("POST", f"/api/crawls/{crawl}/pause"), ("PATCH", f"/api/crawls/{crawl}")):
         assert await asked(tab, method, path) == 403
@@ -143,6 +143,7 @@ async def _screens(tab: Tab, crawl: str) -> None:
     """Every other screen works, or says who has what it would show."""
     for screen, text in (
         (f"data/{crawl}", "page 1"),
+        (f"report/{crawl}", "Kinds of URL"),
         ("host", "Hosts"),
         ("stack", "switches nothing off"),
         ("new", "A preview of its first page is shown by the console on a machine of your own."),

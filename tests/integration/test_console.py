@@ -401,6 +401,7 @@ async def test_no_screen_has_a_serious_fault_of_accessibility(site: Graph, tmp_p
             "stack": "by the day",
             "schedules": "nightly",
             f"data/{crawl}": "Page 1",
+            f"report/{crawl}": "Kinds of URL",
             f"map/{crawl}?at={host}": "Depth",
             f"changes?before={crawl}&after={crawl}": "its body is the same",
         }

@@ -212,7 +212,11 @@ async def test_every_control_is_reached_by_tab_and_has_a_name(tmp_path: Path) ->
         await stage.begin("/")
         await come(tab, stage, "")
         screens = ("", f"run/{RUN.id}", "new", "explain", "host", "letters", "schedules", "stack")
-        for screen in (*screens, "query", f"data/{RUN.id}", f"map/{RUN.id}", f"rules/{RUN.id}"):
+        for screen in (
+            *screens,
+            "query",
+            *(f"{one}/{RUN.id}" for one in ("data", "map", "rules", "report")),
+        ):
             await tab.run(f"location.hash = '#/{screen}'")
             await tab.until("document.activeElement.tagName === 'H1'")
             await tab.until("!document.querySelector('main').innerText.includes('Reading…')")

@@ -14,6 +14,7 @@ const SCREENS = {
   map: () => import("/map.js").then((file) => file.SiteMap),
   rules: () => import("/rules.js").then((file) => file.Rules),
   changes: () => import("/changes.js").then((file) => file.Changes),
+  report: () => import("/report.js").then((file) => file.Report),
   schedules: () => import("/stack.js").then((file) => file.Schedules),
   stack: () => import("/stack.js").then((file) => file.Stack),
   query: () => import("/query.js").then((file) => file.Query),
@@ -96,7 +97,7 @@ function App({ said }) {
     <a class="skip" href="#main" onClick=${(/** @type {Event} */ event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>Skip to the content</a>
     <header>
       <a class="brand" href="#/">Orbweaver</a>
-      <nav aria-label="Screens">${places.map(([name, title]) => html`<a href=${`#/${name}`} aria-current=${at.screen === name || (name === "" && ["run", "data", "map", "changes", "rules"].includes(at.screen)) ? "page" : null}>${title}</a>`)}</nav>
+      <nav aria-label="Screens">${places.map(([name, title]) => html`<a href=${`#/${name}`} aria-current=${at.screen === name || (name === "" && ["run", "data", "map", "changes", "rules", "report"].includes(at.screen)) ? "page" : null}>${title}</a>`)}</nav>
       <span class="where" title=${about?.where}>${about?.where}</span>
       ${hosted && html`<${User} ended=${() => setUnknown("Your sign-in has ended")} />`}
       <${ThemeSwitch} />

@@ -43,7 +43,7 @@ export function Changes({ query }) {
     <${Choice} before=${before} after=${after} />
     <${Warning} trouble=${trouble} />
     ${!data && !trouble && html`<${Loading} />`}
-    ${data && html`<dl class="figures">${KINDS.map((one) => html`<div><dt>${words(one)}</dt><dd class=${/** @type {any} */ (TONES)[one]}>${data.counts[one] ? html`<a href=${link("changes", { before, after, kind: kind === one ? "" : one })} aria-current=${kind === one ? "true" : null}>${number(data.counts[one])}</a>` : "0"}<div class="below">${/** @type {any} */ (MEANS)[one]}</div></dd></div>`)}</dl>
+    ${data && html`<dl class="figures">${KINDS.map((one) => html`<div><dt>${words(one)}</dt><dd class=${data.counts[one] ? /** @type {any} */ (TONES)[one] : "muted"}>${data.counts[one] ? html`<a href=${link("changes", { before, after, kind: kind === one ? "" : one })} aria-current=${kind === one ? "true" : null}>${number(data.counts[one])}</a>` : "0"}<div class="below">${/** @type {any} */ (MEANS)[one]}</div></dd></div>`)}</dl>
       ${data.cut && html`<p class="muted">The runs are larger than what was read of them, so that some pages are missing here.</p>`}
       ${url && html`<${TextChanges} before=${before} after=${after} url=${url} />`}
       ${data.pages.length === 0 && html`<div class="empty"><p>There are no such pages.</p></div>`}

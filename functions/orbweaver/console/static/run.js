@@ -120,6 +120,7 @@ function Steering({ shown, again }) {
       ${live && html`<button type="button" class="danger" onClick=${() => setOpen("cancel")}>Cancel…</button>`}
       ${may && shown.state === "finished" && shown.outcomes.failed > 0 && html`<${Act} label="Retry what failed" act=${() => ask(`${path}/retry`, { method: "POST" }).then(setBegun)} done=${done} />`}
       <a class="button" href=${`#/data/${encodeURIComponent(shown.crawl)}`}>Pages</a>
+      <a class="button" href=${`#/report/${encodeURIComponent(shown.crawl)}`}>Requests</a>
       ${!user() && html`<a class="button" href=${`#/map/${encodeURIComponent(shown.crawl)}`}>Map</a>
       <a class="button" href=${`#/rules/${encodeURIComponent(shown.crawl)}`}>Try rules</a>`}
     </div>
