@@ -7,6 +7,7 @@ import re
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from orbweaver.control.progress.spending import price
 from tests import browser
 
 if TYPE_CHECKING:
@@ -85,6 +86,38 @@ async def _compared(
         " [one.querySelector('dt').innerText, one.querySelector('dd').firstChild.textContent]))"
     )
     return said, wanted, found
+
+
+async def check_outcomes(tab: Tab, said: Mapping[str, Any]) -> None:
+    """Compare outcomes with their reasons, what is left, rate and dollars of a run's screen."""
+    rows = await tab.run(
+        "[...document.querySelectorAll('section[aria-labelledby=outcomes] tbody tr')].map((row) =>"
+        " [row.className, ...[...row.cells].map((cell) => cell.innerText)])"
+    )
+    wanted: list[list[str]] = []
+    for outcome, count in said["outcomes"].items():
+        if count:
+            reasons = said["reasons"][outcome]
+            alone = f" {next(iter(reasons)).replace('_', ' ')}" if len(reasons) == 1 else ""
+            wanted.append(["", f"{outcome}{alone}", shown_as(count)])
+            if not alone:
+                wanted += [
+                    ["inner", one.replace("_", " "), shown_as(n)] for one, n in reasons.items()
+                ]
+    assert [row[:3] for row in rows] == wanted
+    below = await tab.run(
+        "Object.fromEntries([...document.querySelectorAll('.figures > div')].map((one) =>"
+        " [one.querySelector('dt').innerText, one.querySelector('dd').innerText]))"
+    )
+    assert below["Found"].endswith(f"{shown_as(said['claimed'] - said['done'])} left")
+    if said["state"] == "finished":  # until then a rate is of the moment at which one looks
+        assert below["Pages a second"].startswith(f"{as_rate(said['pages_per_s'])}\n")
+    assert below["Cost"].startswith(price(said["units_dollars"] or said["cost_dollars"] or 0.0))
+
+
+def as_rate(value: float) -> str:
+    """Write a rate as the console does: with as many digits as matter."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
 async def check_explained(tab: Tab, said: Mapping[str, Any]) -> None:

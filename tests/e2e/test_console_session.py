@@ -1,0 +1,257 @@
+"""All of the console's work in one session, over a deployed stack: each number is a command's."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+
+from tests import browser
+from tests.consoles import check_explained, check_figures, check_outcomes, served, shown_as
+from tests.e2e.stand import PROGRAM
+from tests.sites import graph
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.browser import Tab
+    from tests.e2e.stand import Stand
+    from tests.sites.graph import Graph
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.long,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(browser.installed() is None, reason="no Chromium is installed"),
+]
+
+SESSION_S_MAX = 180
+PAGES = 24
+STATE = "document.querySelector('h1 ~ .state')?.innerText"
+TOML = "document.querySelector('textarea.toml')"
+ROWS = (
+    "[...document.querySelectorAll('{within} tbody tr')].map((row) =>"
+    " [...row.cells].slice(0, {cells}).map((cell) => cell.innerText))"
+)
+
+
+class Person:
+    """A person with a browser, and with a terminal beside it."""
+
+    def __init__(self, stand: Stand, tab: Tab, site: Graph, folder: Path) -> None:
+        self.stand = stand
+        self.tab = tab
+        self.site = site
+        self.folder = folder
+
+    def says(self, *words: str) -> Any:
+        """Run a command; the last line of what it says, as JSON."""
+        return self.stand.orbweaver(*words, "--json", folder=self.folder).result
+
+    async def says_later(self, *words: str) -> Any:
+        """Run a command, while the browser goes on."""
+        return await asyncio.to_thread(self.says, *words)
+
+    async def goes_to(self, screen: str) -> None:
+        """Come to a screen by its address."""
+        await self.tab.run(f"location.hash = '#/{screen}'")
+
+    async def types(self, toml: str) -> None:
+        """Type into the field of a text."""
+        await self.tab.until(f"Boolean({TOML})")
+        await self.tab.run(
+            f"{{const field = {TOML}; field.value = {json.dumps(toml)};"
+            " field.dispatchEvent(new Event('input', {bubbles: true}))}"
+        )
+
+    async def starts(self, toml: str, *, previews: bool = False) -> str:
+        """Define a crawl, look at its first page where that is wanted, and start it; its id."""
+        await self.goes_to("new")
+        await self.tab.see("there is no seed")
+        await self.types(toml)
+        await self.tab.see("by an estimate")
+        if previews:
+            await self.tab.click("Preview")
+            await self.tab.see("Page 0 <b>")
+            rows = await self.tab.run(ROWS.format(within="", cells=2))
+            wanted = [[f"{self.site.url}/{number}", "taken"] for number in (1, 2, 3)]
+            assert rows == wanted
+        await self.tab.click("Start")
+        await self.tab.until("location.hash.startsWith('#/run/')")
+        return str(await self.tab.run("decodeURIComponent(location.hash.split('/')[2])"))
+
+    async def checks(self, crawl: str) -> None:
+        """Compare all that is counted on a run's screen with what commands say."""
+        await check_figures(self.tab, lambda: self.says("status", crawl))
+        await check_outcomes(self.tab, await self.says_later("status", crawl))
+
+
+def site_of(price: str) -> dict[str, Any]:
+    """Make pages, of which each links to three further ones; one of them has a price."""
+    pages = {
+        f"/{number}": graph.page(
+            f"Page {number} <b>",
+            [f"/{link}" for link in range(3 * number + 1, 3 * number + 4)],
+            text=f"This is what page {number} has to say, and no other page says it.",
+        )
+        for number in range(PAGES)
+        if number % 11 != 5
+    }
+    return pages | {"/1": graph.page("Page 1 <b>", ["/4", "/5"], text=f"This book costs {price}.")}
+
+
+async def test_one_session(stand: Stand, tmp_path: Path) -> None:
+    """Define, preview, start, watch, pause, edit, resume, explain, try, compare, query, cancel."""
+    words = (str(PROGRAM), "console", "--no-open", "--listen", "127.0.0.1:0", "--from", "out")
+    with graph.serve_in_background(site_of("5 euro")) as site:
+        async with served(words, tmp_path, stand.environment) as url, browser.opened() as tab:
+            person = Person(stand, tab, site, tmp_path)
+            began_s = time.monotonic()
+            await tab.go(url)
+            await tab.see("Runs")
+            toml = (
+                f'name = "session"\nseeds = ["{site.url}/0"]\n[dedup]\nwindow = "0s"\n'
+                '[politeness]\ndelay = "400ms"\n[records]\nbodies = "html"\ntext = true\n'
+            )
+            first = await _watched(person, toml)
+            await _explained(person, first)
+            await _tried(person, first)
+            site.scripts.update(site_of("7 euro"))
+            second = await person.starts(toml.replace("400ms", "0s"))
+            await tab.until(f"{STATE}?.includes('finished')", 90)
+            await person.checks(second)
+            await _compared(person, first, second)
+            await _reported(person, second)
+            await _queried(person, second)
+            await _cancelled(person, toml.replace("400ms", "60s"))
+            assert tab.mistakes() == []
+            assert time.monotonic() - began_s < SESSION_S_MAX
+
+
+async def _watched(person: Person, toml: str) -> str:
+    """Define, preview, start, watch, pause, edit, resume, until the end."""
+    tab = person.tab
+    crawl = await person.starts(toml, previews=True)
+    await tab.see("Time left:")
+    await tab.click("Pause")
+    await tab.until(f"{STATE}?.includes('paused')")
+    assert (await person.says_later("status", crawl))["state"] == "paused"
+    await person.checks(crawl)
+    await tab.click("Edit…")
+    await tab.fill("politeness.delay", "0ms")
+    await tab.click("Preview")
+    await tab.until("Boolean(document.querySelector('dialog table'))")
+    await tab.click("Apply")
+    await tab.until("!document.querySelector('dialog')")
+    await tab.click("Resume")
+    await tab.until(f"{STATE}?.includes('finished')", 90)
+    await person.checks(crawl)
+    return crawl
+
+
+async def _explained(person: Person, crawl: str) -> None:
+    """Why a URL was crawled, and why another was not."""
+    for path in ("/1", "/5"):
+        asked = f"{person.site.url}{path}"
+        await person.goes_to(f"explain?url={quote(asked, safe='')}&crawl={crawl}")
+        await check_explained(
+            person.tab, await person.says_later("explain", asked, "--crawl", crawl)
+        )
+
+
+async def _tried(person: Person, crawl: str) -> None:
+    """Rules are tried on stored pages; what they find is what is there."""
+    tab = person.tab
+    await person.goes_to(f"rules/{crawl}")
+    await tab.see("Found on this page")
+    rules = '[[items]]\nname = "pages"\nmatch = "/"\n[items.fields]\n'
+    await person.types(f'{rules}heading = "title"\nnone = ".none"\n')
+    await tab.until(
+        "[...document.querySelectorAll('td')].some((one) => one.innerText.includes('Page 0 <b>'))"
+    )
+    await tab.click("Run on 50 pages")
+    shares = "[...document.querySelectorAll('[aria-labelledby=coverage] td:last-child')]"
+    await tab.until(f"{shares}.length === 2")
+    assert await tab.run(f"{shares}.map((one) => one.innerText)") == ["100 %", "0 %"]
+
+
+async def _compared(person: Person, first: str, second: str) -> None:
+    """What changed between two runs, as the records of both say."""
+    tab, stand = person.tab, person.stand
+    pages = []
+    for crawl in (first, second):
+        ran = await asyncio.to_thread(stand.orbweaver, "pages", crawl, "--json")
+        pages.append({row["url"]: row for row in map(json.loads, ran.out.splitlines())})
+    before, after = pages
+    changed = {
+        url
+        for url, row in after.items()
+        if row["outcome"] == "fetched" and before[url]["sha256"] != row["sha256"]
+    }
+    await person.goes_to(f"changes?before={first}&after={second}")
+    await tab.see("its body is the same")
+    counts = await tab.run(
+        "Object.fromEntries([...document.querySelectorAll('.figures > div')].map((one) =>"
+        " [one.querySelector('dt').innerText, one.querySelector('dd').firstChild.textContent]))"
+    )
+    fetched = sum(row["outcome"] == "fetched" for row in after.values())
+    assert changed == {f"{person.site.url}/1"}
+    assert counts["changed"] == shown_as(len(changed))
+    assert counts["unchanged"] == shown_as(fetched - len(changed))
+    await tab.click("Compare")
+    await tab.until("Boolean(document.querySelector('.diff ins'))")
+    marked = "[...document.querySelectorAll('.diff del, .diff ins')].map((one) => one.innerText)"
+    assert await tab.run(marked) == ["5", "7"]
+
+
+async def _reported(person: Person, crawl: str) -> None:
+    """Where the requests went, by kind of URL."""
+    said = (await person.says_later("report", crawl))["requests"]
+    await person.goes_to(f"report/{crawl}")
+    await person.tab.see("Kinds of URL")
+    within = '[aria-label="Requests by kind of URL"]'
+    rows = await person.tab.run(
+        f"[...document.querySelectorAll('{within} tbody tr')].map((row) =>"
+        " [row.querySelector('code').innerText, ...[...row.cells].slice(1).map((cell) =>"
+        " cell.innerText.trim())])"
+    )
+    names = ("requests", "noindex", "titles", "bodies", "led_to")
+    assert [[row[0], row[1], row[2], row[4], row[5], row[7]] for row in rows] == [
+        [kind["kind"], *(shown_as(kind[name]) for name in names)]
+        for kind in said["kinds"]
+        if kind["requests"]
+    ]
+
+
+async def _queried(person: Person, crawl: str) -> None:
+    """A saved query over exports; its rows are those of the command."""
+    tab = person.tab
+    await person.says_later("export", "--crawl", crawl)
+    await person.goes_to(f"query?crawl={crawl}")
+    await tab.until("document.querySelector('textarea.sql')?.value.includes('WHERE crawl =')", 60)
+    await tab.fill("Saved", "outcomes")
+    await tab.click("Run")
+    await tab.until("Boolean(document.querySelector('[aria-label=Rows] tbody tr'))", 60)
+    shown = await tab.run(ROWS.format(within="[aria-label=Rows]", cells=4))
+    words = ("query", "--saved", "outcomes", "--format", "json")
+    ran = await asyncio.to_thread(person.stand.orbweaver, *words, folder=person.folder)
+    names = ("crawl", "outcome", "reason", "pages")
+    said = [json.loads(line) for line in ran.out.splitlines()]
+    assert shown == [[str(row[name]) for name in names] for row in said]
+
+
+async def _cancelled(person: Person, toml: str) -> None:
+    """A run that would take long is ended; what it had found stays counted."""
+    tab = person.tab
+    crawl = await person.starts(toml)
+    await tab.see("Time left:")
+    await tab.click("Cancel…")
+    await tab.click("Cancel the run")
+    await tab.until(f"{STATE}?.includes('finished')", 60)
+    status = await person.says_later("status", crawl)
+    assert (status["state"], status["stop"]) == ("finished", "cancelled")
+    await person.checks(crawl)
