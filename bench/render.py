@@ -238,6 +238,7 @@ def _method(results: Mapping[str, Any]) -> str:
   was resident at once; *in all* is from its start to its end, ± % the span of the turns.
 - Clients take turns, in an order that changes: in each round once{often}.
 - Over HTTPS all verify the server's certificate.
+- All are compiled to bytecode before, ours too: pip does that with what it installs.
 - Versions: {listed}."""
 
 

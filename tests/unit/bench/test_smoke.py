@@ -8,14 +8,22 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
 
-from bench import measure
+from bench import contest, measure
 
 ROOT = Path(__file__).parents[3]
 BENCH = [sys.executable, "-m", "bench", "--quick"]
+
+
+def test_ours_is_compiled_as_an_installer_compiles_others() -> None:
+    """Clients keep no bytecode: without it each process of ours would compile what it imports."""
+    contest.compile_ours()
+    for name in ("functions/orbweaver/worker/batch.py", "bench/clients/floor.py"):
+        assert Path(cache_from_source(str(ROOT / name))).is_file()
 
 
 @pytest.mark.thorough
