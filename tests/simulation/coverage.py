@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from orbweaver.frontier.late import LANE
 from orbweaver.model.crawl import State
 from orbweaver.model.outcome import Reason, Refusal
 from tests.simulation.exports import day_asked
@@ -39,6 +40,8 @@ def kinds(
             "rules": any(crawl.rules for crawl in world.crawls.values()),
             "rules edited": any(edited(crawl) for crawl in plan.crawls),
             "not recorded": any(journal.unrecorded for journal in world.journals.values()),
+            "links waited": any(journal.late for journal in world.journals.values()),
+            "links spared": any(left for (_, host), left in world.backlog.items() if host == LANE),
             "retried": any(crawl.retry_of for crawl in world.crawls.values()),
             **_limits(plan, world),
             "seeds while running": any(crawl.extras for crawl in plan.crawls),

@@ -39,7 +39,7 @@ KINDS = {
     *("robots.txt changed", "robots.txt changed a day ago", "host comes and goes", "storm"),
     *("seeds while running", "dropped by hand", "exported meanwhile", "exported at night"),
     "retried",
-    *("rules", "rules edited", "not recorded"),
+    *("rules", "rules edited", "not recorded", "links waited", "links spared"),
 }
 
 
