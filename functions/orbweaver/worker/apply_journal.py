@@ -35,7 +35,7 @@ from orbweaver.frontier.journal import (
     outbox_past,
     surplus_of,
 )
-from orbweaver.frontier.kind_scores import DEAD, is_ordered
+from orbweaver.frontier.kind_scores import DEAD
 from orbweaver.frontier.messages import Close, Pack, SeedsMessage
 from orbweaver.model.crawl import Counters, Counts, Crawl, State, finished
 from orbweaver.model.errors import PortError
@@ -260,8 +260,8 @@ class JournalApplier:
     async def mourn(self, crawl_id: str, urls: int) -> bool:
         """Note that URLs went to the dead letters, if the crawl has links that wait for them."""
         crawl = await self._crawls.get(crawl_id)
-        if crawl is None or not is_ordered(crawl):
-            return False
+        if crawl is None or crawl.shards > 1:
+            return False  # it never was ordered
         if urls:
             await self._crawls.learn(crawl, {DEAD: urls})
         return True

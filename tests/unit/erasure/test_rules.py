@@ -270,3 +270,19 @@ def test_a_pack_ends() -> None:
     }
     whole = ended(pack(target(URL)), crawl, WHOLE, 7)
     assert (whole.unasked, whole.again) == ((URL,), ())
+
+
+def test_a_late_pack_loses_what_is_meant_and_waits_on() -> None:
+    """Its URLs were never claimed: it counts as taken, and the others wait in its band."""
+    crawl = Crawl(id="c-1", name="c", started_at_ms=1)
+    waiting = pack(target(URL), target(OTHER, URL), target(THERE))
+    late = replace(waiting, late=True, place="4.000001.00000000000001.p")
+    found = ended(late, crawl, WHOLE, 7)
+    assert [(band, one.url, one.referrer) for band, one in found.late] == [
+        (4, OTHER, None),
+        (4, THERE, None),
+    ]
+    assert (found.unasked, found.again, found.candidates, found.records) == ((), (), (), ())
+    assert found.counts == {"late_packs_taken": 1, "late_links_taken": 3}
+    assert in_journal(Journal(at_ms=1, late=((4, target(URL)),)), WHOLE)
+    assert not in_journal(found, WHOLE)
