@@ -145,6 +145,11 @@ def told_of(url: str, total: Mapping[str, int]) -> tuple[int, int] | None:
     return (asked, min(asked, fruitful)) if asked else None
 
 
+def asked_in(total: Mapping[str, int]) -> int:
+    """Count the URLs that all have asked for: each is counted in its folder, and in all folders."""
+    return sum(count for key, count in total.items() if key.startswith(ASKED)) // 2
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindScore:
     """What is known of the kind of a URL: its name, its counts, and its score."""

@@ -188,9 +188,9 @@ class JournalApplier:
                 await self.succession.leave(one)
         await self.succession.tend(crawl, pack.id, standing_of(pack))
 
-    async def share(self, crawl: Crawl, kinds: KindLearning) -> None:
+    async def share(self, crawl: Crawl, kinds: KindLearning, *, now: bool = False) -> None:
         """Have all containers know what this one has learned."""
-        await kinds.share(crawl, self._crawls)
+        await kinds.share(crawl, self._crawls, now=now)
 
     async def close(self, close: Close) -> None:
         """End a cancelled crawl: what has no outcome by now never gets another than that.

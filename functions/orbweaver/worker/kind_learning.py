@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from orbweaver.frontier.kind_scores import WAITING, KindLearner, is_ordered
+from orbweaver.frontier.kind_scores import WAITING, KindLearner, asked_in, is_ordered
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import PortError
 from orbweaver.model.page_record import PageRecord
@@ -18,8 +18,8 @@ _log = logging.getLogger(__name__)
 
 # Then those of the crawls that were met first begin anew.
 CRAWLS_MAX = 50
-# Counts are shared after so many answers, and then after so many more in a hundred.
-SHARED_FIRST, SHARED_MORE_PERCENT = 16, 25
+# Counts are shared after so many answers; then after so many in a hundred of those that all have.
+SHARED_FIRST, SHARED_MORE_PERCENT = 4, 10
 
 
 class KindLearning:
@@ -27,8 +27,9 @@ class KindLearning:
 
     def __init__(self) -> None:
         self._learners: dict[str, KindLearner] = {}
-        # How many answers there were when counts were last shared.
+        # How many answers there were when counts were last shared, here and of all.
         self._shared: dict[str, int] = {}
+        self._counted: dict[str, int] = {}
         # Links that wait: those that were told of by all, and those that were not told of yet.
         self._waiting_of_all: dict[str, int] = {}
         self._waiting: Counter[str] = Counter()
@@ -41,6 +42,7 @@ class KindLearning:
                 oldest = next(iter(self._learners))
                 del self._learners[oldest]
                 self._shared.pop(oldest, None)
+                self._counted.pop(oldest, None)
                 self._waiting_of_all.pop(oldest, None)
                 self._waiting.pop(oldest, None)
             found = self._learners[crawl.id] = KindLearner()
@@ -63,24 +65,28 @@ class KindLearning:
         """Count links that wait from now on, or that do no longer."""
         self._waiting[crawl.id] += links
 
-    async def share(self, crawl: Crawl, crawls: Crawls) -> None:
+    async def share(self, crawl: Crawl, crawls: Crawls, *, now: bool = False) -> None:
         """Add what was counted here to what all have counted, if there is enough of it by now.
 
-        A failure is made up for later. What is added twice, as an answer was lost, weighs twice.
+        `now`: what all have counted matters, however little there is to add. A failure is made up
+        for later. What is added twice, as an answer was lost, weighs twice.
         """
-        known = self._learners.get(crawl.id)
-        if known is None or not is_ordered(crawl):
+        if not is_ordered(crawl):
             return
-        shared = self._shared.get(crawl.id, 0)
-        if known.asked - shared < max(SHARED_FIRST, shared * SHARED_MORE_PERCENT // 100):
+        known, counted = self.of(crawl), self._counted.get(crawl.id, 0)
+        new = known.asked - self._shared.get(crawl.id, 0)
+        if not now and new < max(SHARED_FIRST, counted * SHARED_MORE_PERCENT // 100):
             return
         self._shared[crawl.id] = known.asked
         told, waiting = known.scores.unshared(), self._waiting[crawl.id]
+        if waiting:
+            told[WAITING] = waiting
         try:
-            total = await crawls.learn(crawl, {**told, WAITING: waiting} if waiting else told)
+            total = await (crawls.learn(crawl, told) if told else crawls.learned(crawl.id))
         except PortError as error:
             _log.warning("kinds.not_shared", extra={"crawl": crawl.id, "error": str(error)})
             return
         known.scores.share(told, total)
+        self._counted[crawl.id] = asked_in(total)
         self._waiting[crawl.id] -= waiting
         self._waiting_of_all[crawl.id] = total.get(WAITING, 0)
