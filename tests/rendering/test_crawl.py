@@ -89,7 +89,8 @@ def test_pages_are_rendered_where_they_need_it(
     site: Graph, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """All are found; scripts are asked for once, robots.txt is obeyed, nothing is posted."""
-    done = crawled(site, capsys, "--render", "auto", "--delay", "0", "--workers", "1")
+    asked = ("--render", "auto", "--screenshot")
+    done = crawled(site, capsys, *asked, "--delay", "0", "--workers", "1")
     assert done["outcomes"]["fetched"] == PAGES + 1
     assert (done["rendered"], done["needs_rendering"]) == (PAGES, 0)
     paths = site.log.paths()
@@ -102,7 +103,13 @@ def test_pages_are_rendered_where_they_need_it(
     assert titles == {"Plain", *(f"Page {place}" for place in range(PAGES))}
     assert sum(bool(one.get("rendered")) for one in records(folder)) == PAGES
     assert main.main(["explain", f"{site.url}/page/3"]) == 0
-    assert "its scripts made" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "its scripts made" in told
+    assert "it is empty without them" in told
+    picture = folder / "page.webp"
+    assert main.main(["page", f"{site.url}/page/3", "--screenshot", str(picture)]) == 0
+    assert picture.read_bytes()[8:12] == b"WEBP"
+    assert main.main(["page", f"{site.url}/plain", "--screenshot", str(picture)]) == 1
 
 
 def test_a_crawl_that_does_not_render_says_how(

@@ -20,6 +20,7 @@ from orbweaver.exporting.chunk import page_row
 from orbweaver.exporting.formats.csv import CsvWriter
 from orbweaver.frontier.dead_letters import EVERYTHING, Case, DeadLetterSelection, grouped, outline
 from orbweaver.frontier.retrying import closing
+from orbweaver.frontier.stored_record import PagePart
 from orbweaver.model.columns import PAGES
 from orbweaver.model.errors import PortError
 from orbweaver.model.url import redacted
@@ -150,6 +151,13 @@ class Actions:
 
     async def frame(self, url: str, crawl: str) -> dict[str, Any]:
         """Give out a ticket for a page as it is stored; or say why there is none."""
+        return await self._ticket(url, crawl, PagePart.BODY)
+
+    async def picture(self, url: str, crawl: str) -> dict[str, Any]:
+        """Give out a ticket for the picture of a page; or say why there is none."""
+        return await self._ticket(url, crawl, PagePart.SCREENSHOT)
+
+    async def _ticket(self, url: str, crawl: str, part: PagePart) -> dict[str, Any]:
         owner = await self.control.find(crawl)
         try:
             records = await self.control.page(url, owner)
@@ -157,7 +165,7 @@ class Actions:
             raise Refused(400, f"{redacted(url)!a} is no URL: {error}") from error
         if not records:
             return {"ticket": None, "why": f"there is no record of it in {owner.id}"}
-        page = await stored_page(self.ports.files, records[0])
+        page = await stored_page(self.ports.files, records[0], part)
         if not isinstance(page, StoredPage):
             return {"ticket": None, "why": page}
         return {"ticket": self.tickets.give(page), "why": None}

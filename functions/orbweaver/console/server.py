@@ -153,6 +153,7 @@ class ConsoleServer:
             "/console/schedules/remove": (standing.stop_recurring, {"name": _is_text}, ("name",)),
             "/console/stack/workers": (standing.switch, {"on": _is_switch}, ("on",)),
             "/console/frame": (actions.frame, page, tuple(page)),
+            "/console/picture": (actions.picture, page, tuple(page)),
             "/console/table": (actions.table, {"crawl": _is_text}, ("crawl",)),
             "/console/query": (actions.tables.ask, {"sql": _is_sql}, ("sql",)),
             "/console/query/file": (actions.query_file, {"sql": _is_sql}, ("sql",)),

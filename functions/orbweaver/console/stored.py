@@ -7,6 +7,7 @@ for by a ticket, which the console gives out.
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,15 +38,26 @@ class StoredPage:
     content_type: str
 
 
-async def stored_page(files: Files, record: PageRecord) -> StoredPage | str:
+async def stored_page(
+    files: Files, record: PageRecord, part: PagePart = PagePart.BODY
+) -> StoredPage | str:
     """Read what is stored of a page; or say why there is nothing to show."""
-    found = await read_stored(files, record, PagePart.BODY)
+    found = await read_stored(files, record, part)
+    if part is PagePart.SCREENSHOT:
+        return f"its picture {found}" if isinstance(found, Missing) else _picture(found.payload)
     if found is Missing.NOT_KEPT:
         return NOT_KEPT
     if isinstance(found, Missing):
         return f"its body {found}"
     kind = shown_as(record)
     return NO_TEXT if kind is None else StoredPage(body=found.body(), content_type=kind)
+
+
+def _picture(image: bytes) -> StoredPage:
+    data = base64.b64encode(image).decode()
+    source = f'src="data:image/webp;base64,{data}"'
+    page = f'<!doctype html><title>Picture</title><img alt="" style="width:100%" {source}>'
+    return StoredPage(body=page.encode(), content_type="text/html; charset=utf-8")
 
 
 def shown_as(record: PageRecord) -> str | None:

@@ -27,7 +27,7 @@ from orbweaver.frontier.messages import SEEDS_REFERENCES_MAX
 from orbweaver.model.amounts import NANO, size_text
 from orbweaver.model.crawl import DEFAULT_CRAWL, Crawl, first_hosts, run_id
 from orbweaver.model.crawl_codec import digest_of
-from orbweaver.model.crawl_settings import CrawlSettings
+from orbweaver.model.crawl_settings import Bodies, CrawlSettings
 from orbweaver.model.durations import duration_text
 from orbweaver.model.http_exchange import HostHeaders
 from orbweaver.model.render_rules import problems_of as problems_of_rendering
@@ -134,6 +134,10 @@ def _problems(plan: CrawlSpec, now_ms: int | None = None) -> Iterator[PlanError]
     rules = (*problems_of_rules(plan.rules), *problems_of_items(plan.items))
     for part, text in (*rules, *problems_of_rendering(plan.render_rules)):
         yield PlanError(part, text)
+    if plan.screenshots and (plan.redacted or plan.bodies is Bodies.OFF):
+        why = "pictures cannot be redacted" if plan.redacted else "they are stored beside bodies"
+        fix = "leave out records.redact" if plan.redacted else "store bodies"
+        yield PlanError("screenshots", f"true does not fit: {why}: {fix}, or leave it out")
     references = tuple(PlanError(part, text) for part, text in problems_of_references(plan))
     yield from references
     if not (patterns or references):

@@ -75,6 +75,8 @@ def still(record: PageRecord, before: PageRecord) -> PageRecord:
         cut=before.cut,
         needs_rendering=before.needs_rendering,
         rendered=before.rendered,
+        screenshot_offset=before.screenshot_offset,
+        screenshot_length=before.screenshot_length,
         render_why=before.render_why,
     )
 

@@ -26,11 +26,12 @@ Span: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """The answer and the text of a page, each as a record to store."""
+    """The answer and the text of a page, and a picture of it, each as a record to store."""
 
     url: str
     response: bytes | None = None
     conversion: bytes | None = None
+    picture: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,7 @@ class BodyPlace:
     key: str
     body: Span | None = None
     text: Span | None = None
+    picture: Span | None = None
 
 
 def folder_of(crawl_id: str) -> str:
@@ -75,6 +77,13 @@ def kept_of(
     return Kept(url=url, response=response, conversion=conversion)
 
 
+def pictured(kept: Kept | None, url: str, at_ms: int, image: bytes | None) -> Kept | None:
+    """Add a picture to what is stored of a page, if its body is."""
+    if kept is None or kept.response is None or image is None:
+        return kept
+    return replace(kept, picture=warc.picture(url, at_ms, image))
+
+
 class Segment:
     """A file that is being filled."""
 
@@ -88,7 +97,8 @@ class Segment:
     def add(self, kept: Kept) -> BodyPlace:
         """Append what is stored of a page."""
         body, text = self._append(kept.response), self._append(kept.conversion)
-        return BodyPlace(key=self.key, body=body, text=text)
+        picture = self._append(kept.picture)
+        return BodyPlace(key=self.key, body=body, text=text, picture=picture)
 
     def _append(self, member: bytes | None) -> Span | None:
         if member is None:
@@ -106,6 +116,7 @@ class Segment:
 def located(record: PageRecord, place: BodyPlace) -> PageRecord:
     """Write into a record where what is stored of its page lies."""
     body, text = place.body or (None, None), place.text or (None, None)
+    picture = place.picture or (None, None)
     return replace(
         record,
         body_key=place.key,
@@ -113,4 +124,6 @@ def located(record: PageRecord, place: BodyPlace) -> PageRecord:
         body_length=body[1],
         text_offset=text[0],
         text_length=text[1],
+        screenshot_offset=picture[0],
+        screenshot_length=picture[1],
     )

@@ -1,4 +1,4 @@
-"""A stored record of a page: its body or its main text, or why there is none to read."""
+"""A stored record of a page: its body, main text or picture, or why there is none to read."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ class PagePart(StrEnum):
 
     BODY = "body"
     TEXT = "text"
+    SCREENSHOT = "screenshot"
 
 
 class Missing(StrEnum):
@@ -29,9 +30,11 @@ class Missing(StrEnum):
 
 async def read_stored(files: Files, page: PageRecord, part: PagePart) -> warc.Record | Missing:
     """Read what is stored of a page; raises WarcError where that is no record."""
-    body = part is PagePart.BODY
-    offset = page.body_offset if body else page.text_offset
-    length = page.body_length if body else page.text_length
+    offset, length = {
+        PagePart.BODY: (page.body_offset, page.body_length),
+        PagePart.TEXT: (page.text_offset, page.text_length),
+        PagePart.SCREENSHOT: (page.screenshot_offset, page.screenshot_length),
+    }[part]
     if page.body_key is None or offset is None or length is None:
         return Missing.NOT_KEPT
     member = await files.cut(page.body_key, offset, length)

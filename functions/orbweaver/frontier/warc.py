@@ -34,14 +34,14 @@ from isal import isal_zlib
 if TYPE_CHECKING:
     from orbweaver.model.http_exchange import Headers
 
-Kind = Literal["warcinfo", "request", "response", "conversion", "metadata"]
+Kind = Literal["warcinfo", "request", "response", "conversion", "resource", "metadata"]
 VERSION = "WARC/1.1"
 # Deflates a page in a tenth of the time of zlib's default; the file is a sixth larger.
 LEVEL = 2
 GZIP_WBITS = 31
 # What is named otherwise, since it is not true of the body as it is stored.
 RENAMED = ("content-encoding", "transfer-encoding", "content-length")
-JSON_TYPE = "application/json"
+JSON_TYPE, PICTURE_TYPE = "application/json", "image/webp"
 CR_LF = b"\r\n"
 REQUEST_FIELD = "X-Crawler-Request"
 # A member's header (RFC 1952): the flag that says a comment follows, and what comes before that.
@@ -177,6 +177,17 @@ def conversion(url: str, at_ms: int, document: Mapping[str, Any], *, stored: boo
     if stored:
         named["WARC-Refers-To"] = record_id("response", url, str(at_ms))
     return _member("conversion", at_ms, named, body.encode("utf-8", "replace"))
+
+
+def picture(url: str, at_ms: int, image: bytes) -> bytes:
+    """Store a picture of a page, whose response is in the same file before it."""
+    named = {
+        "WARC-Record-ID": record_id("resource", url, str(at_ms)),
+        "WARC-Target-URI": url,
+        "WARC-Concurrent-To": record_id("response", url, str(at_ms)),
+        "Content-Type": PICTURE_TYPE,
+    }
+    return _member("resource", at_ms, named, image)
 
 
 def digest_of(body: bytes) -> str:

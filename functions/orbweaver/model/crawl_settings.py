@@ -290,6 +290,10 @@ class CrawlSettings:
         "--render  whose scripts are run, in a browser without a network: of no page (default), of"
         " those that are empty without them, of all; on one machine, with a Chromium",
     )
+    screenshots: bool = Setting(False, "render.screenshot", editable=True).said(
+        "Whether a picture of each page whose scripts are run is stored beside its body.",
+        "--screenshot  store a picture of pages whose scripts are run, beside their bodies",
+    )
     # Of pages by their URL, before the mode.
     render_rules: tuple[RenderRule, ...] = Setting(
         (), "render.rules", "render_rules", editable=True

@@ -69,6 +69,8 @@ class Response:
     # Whether the body is what its scripts made of the page, and whether they were stopped.
     rendered: bool = False
     render_cut: bool = False
+    # A picture of it, as WebP.
+    screenshot: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

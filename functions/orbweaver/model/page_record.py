@@ -88,6 +88,11 @@ class PageRecord:
         "true: body, text and links are those that its scripts made; empty: they were not run"
         " (rendering)",
     ] = None
+    screenshot_offset: Annotated[
+        int | None,
+        "where the record of a picture of it begins in body_key; empty: there is none (rendering)",
+    ] = None
+    screenshot_length: Annotated[int | None, "how many bytes it takes there, compressed"] = None
     render_why: Annotated[
         str | None, "why its scripts were run, or not; empty: its crawl does not render (rendering)"
     ] = None

@@ -57,6 +57,9 @@ from orbweaver.worker.rendering_gain import PageContent, gain_of, text_chars
 _log = logging.getLogger(__name__)
 # How long a request may wait for its slot: a page is cut before that.
 SLOT_MS_MAX = 60_000
+# Of a picture; a larger one is left out, and counted.
+SCREENSHOT_BYTES_MAX = 1_000_000
+SCREENSHOTS_LARGE = "render.screenshots_large"
 _DAY_MS = 86_400_000
 _HTML = "text/html; charset=utf-8"
 
@@ -122,6 +125,7 @@ class PageRendering:
             # Pages that say what day it is are right; within a day two renderings are equal.
             now_ms=self.clock.now_ms() // _DAY_MS * _DAY_MS,
             user_agent=agent,
+            screenshot=context.crawl.screenshots,
         )
         result = await self._renderer.render(task, PageLoader(self, context, target))
         counts = _counts_of(result.counts.refused)
@@ -130,6 +134,8 @@ class PageRendering:
             told = {"url": target.url, "reason": str(result.reason), "error": result.detail}
             _log.warning("page.not_rendered", extra=told)
             return answer, {**counts, f"render.failed.{result.reason}": 1}
+        if result.screenshot is not None and len(result.screenshot) > SCREENSHOT_BYTES_MAX:
+            result, counts = replace(result, screenshot=None), {**counts, SCREENSHOTS_LARGE: 1}
         return _as_answer(answer, result, target.url), counts
 
 
@@ -174,7 +180,12 @@ def _as_answer(answer: Response, result: Rendered, url: str) -> Response:
     # Behind the end of its HTML, as links that no reader sees.
     body += b"".join(b'<a href="%b"></a>' % html.escape(one).encode() for one in leads)
     return replace(
-        answer, headers=headers, body=body, rendered=True, render_cut=result.cut is not None
+        answer,
+        headers=headers,
+        body=body,
+        rendered=True,
+        render_cut=result.cut is not None,
+        screenshot=result.screenshot,
     )
 
 

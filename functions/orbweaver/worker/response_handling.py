@@ -19,7 +19,7 @@ from orbweaver.fetching import response_verdict as answers
 from orbweaver.fetching.conditional_get import condition_of, still
 from orbweaver.fetching.response_verdict import Retry, Verdict
 from orbweaver.frontier.admission import LIFTABLE, admit_link, admit_redirect, in_scope, led, widens
-from orbweaver.frontier.body_file import Kept
+from orbweaver.frontier.body_file import Kept, pictured
 from orbweaver.frontier.journal import NOTHING
 from orbweaver.frontier.pack_result import FoundLinks, PageResult, Returning
 from orbweaver.frontier.stored_content import redacted
@@ -189,7 +189,8 @@ class ResponseHandler:
         if not answer.rendered:
             return None
         verdict = replace(verdict, body=answer.body or b"")
-        read = await self._make_reading(context, target, verdict, answer, at_ms)
+        read_of = replace(answer, screenshot=None)
+        read = await self._make_reading(context, target, verdict, read_of, at_ms)
         if not isinstance(read, PageReading):
             return None
         return _Given(answer, answers.unless_kept_out(verdict, answer, _links(read)), read)
@@ -354,7 +355,9 @@ def _recorded(
         record = redacted(record, crawl.redacted)
     kept: Kept | None = None
     if reading is not None and end.outcome is Outcome.FETCHED:
-        record, kept = with_items(record, reading.items), reading.kept
+        record = with_items(record, reading.items)
+        picture = answer.screenshot if isinstance(answer, Response) else None
+        kept = pictured(reading.kept, target.url, at_ms, picture)
     return record if before is None else still(record, before), kept
 
 

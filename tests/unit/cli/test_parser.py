@@ -37,6 +37,7 @@ def test_every_option_of_a_crawl_becomes_its_part_of_the_plan() -> None:
         *("--cookies", "--proxies", "no", "--window", "0s", "--strip-parameter", "ref"),
         *("--keep-parameters", "--canonical", "--noindex", "skip", "--bodies", "all", "--text"),
         *("--redact", "phone", "--redact", "email", "--render", "auto"),
+        "--screenshot",
     ]
     parts = crawl_options.given(parse(["crawl", URL, *line]))
     assert parts == {
@@ -71,6 +72,7 @@ def test_every_option_of_a_crawl_becomes_its_part_of_the_plan() -> None:
         "texts": True,
         "redacted": ("email", "phone"),
         "render": RenderMode.AUTO,
+        "screenshots": True,
     }
     assert parts.keys() - {"seeds"} == {one.name for one in SETTINGS if one.option}
 

@@ -1,4 +1,4 @@
-"""`page URL --body` and `--text`."""
+"""`page URL --body`, `--text` and `--screenshot`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from orbweaver.frontier import body_file, warc
 from orbweaver.model.http_exchange import Response
 from tests.unit.cli.fakes import NOW_MS, SITE, Stage
 
+PICTURE = b"RIFF" + bytes(300)
 BODY = "<p>läuft \x1b[31m\nzwei".encode()
 
 
@@ -27,6 +28,7 @@ def stage(tmp_path: Path) -> Stage:
     answer = Response(status=200, headers={}, body=BODY)
     document = {"text": "läuft", "markdown": "# läuft \x1b[31m\n\nzwei"}
     kept = body_file.kept_of(record.url, NOW_MS, answer=answer, body=BODY, document=document)
+    kept = body_file.pictured(kept, record.url, NOW_MS, PICTURE)
     assert kept is not None
     opened = body_file.Segment(record.crawl, NOW_MS, Random(1))
     stage.world.pages[key] = body_file.located(record, opened.add(kept))
@@ -89,3 +91,16 @@ def test_what_is_not_there_any_more_is_said(stage: Stage) -> None:
     stage.world.pages[place] = replace(record, body_key=None)
     assert stage.run(f"page {SITE}/ --body") == 1
     assert "no body of it is stored" in stage.noted
+
+
+def test_a_picture_is_written_to_a_file(stage: Stage, tmp_path: Path) -> None:
+    """Nothing is poured out; where there is none, it says what would store one."""
+    file = tmp_path / "page.webp"
+    assert stage.run(f"page {SITE}/ --screenshot {file}") == 0
+    assert file.read_bytes() == PICTURE
+    assert (stage.said, "304 bytes of WebP" in stage.noted) == ("", True)
+    (place,) = (k for k, record in stage.world.pages.items() if record.body_key)
+    record = stage.world.pages[place]
+    stage.world.pages[place] = replace(record, screenshot_offset=None, screenshot_length=None)
+    assert stage.run(f"page {SITE}/ --screenshot {file}") == 1
+    assert "`render.screenshot` of the definition asks for it" in stage.noted

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import itertools
+from base64 import b64encode
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -540,6 +541,23 @@ async def test_a_stored_page_is_shown_once_where_nothing_of_it_runs(tmp_path: Pa
         assert f"frame-ancestors http://127.0.0.1:{stage.url.port} " in policy
         assert reply.headers["X-Content-Type-Options"] == "nosniff"
         assert (await shown(stage, told["ticket"])).status == 404
+
+
+async def test_the_picture_of_a_page_is_shown_the_same_way(tmp_path: Path) -> None:
+    """Within a page of ours; one without says so."""
+    async with opened(tmp_path) as stage:
+        image = b"RIFF" + bytes(400)
+        member = warc.picture(f"{SITE}/", NOW_MS, image)
+        await stage.ports.files.put("bodies/two.warc.gz", member)
+        place = {"body_key": "bodies/two.warc.gz", "screenshot_length": len(member)}
+        await stage.begin("/", **place, screenshot_offset=0)
+        asked = {"url": f"{SITE}/", "crawl": RUN.id}
+        reply = await shown(stage, (await stage.post("/console/picture", asked))["ticket"])
+        assert reply.headers["Content-Type"] == "text/html; charset=utf-8"
+        assert "img-src data:" in reply.headers["Content-Security-Policy"]
+        assert f'"data:image/webp;base64,{b64encode(image).decode()}"' in await reply.text()
+        told = await kept(stage, b"<p>none")
+        assert told["ticket"]
 
 
 async def test_stored_pages_are_not_had_by_other_names_or_on_the_console_s_port(

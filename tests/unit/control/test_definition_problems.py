@@ -181,6 +181,19 @@ def test_rules_that_do_not_fit_are_named(rules: object, path: str, said: str) ->
     assert said in found[path]
 
 
+@pytest.mark.parametrize(
+    ("records", "said"),
+    [({"redact": ["email"]}, "cannot be redacted"), ({"bodies": "off"}, "stored beside bodies")],
+)
+def test_pictures_need_bodies_that_are_not_redacted(records: dict[str, Any], said: str) -> None:
+    """What is to be taken out of a page would stand in its picture."""
+    document = {"seeds": [SEED], "render": {"screenshot": True}}
+    assert parse(document).screenshots
+    found = problems({**document, "records": records})
+    assert list(found) == ["render.screenshot"]
+    assert said in found["render.screenshot"]
+
+
 SHOP = {"match": "/a", "mode": "auto"}
 
 

@@ -13,6 +13,7 @@ from orbweaver.model.cuts import PARTS
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.page_record import COLUMNS
 from orbweaver.rendering.task import RequestRefusal
+from orbweaver.worker.page_rendering import SCREENSHOTS_LARGE
 
 GUIDE = (Path(__file__).parents[3] / "docs" / "limits.md").read_text()
 ROWS = [
@@ -87,6 +88,7 @@ def test_no_row_is_silent() -> None:
         *(f"render.refused.{reason}" for reason in RequestRefusal),
         *(f"{outcome}: {reason}" for outcome in Outcome for reason in Reason),
         INVALID_ITEMS.name,
+        SCREENSHOTS_LARGE,
         "error",
     }
     assert len(ROWS) > 40

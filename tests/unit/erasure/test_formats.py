@@ -254,3 +254,20 @@ def test_an_index_loses_its_lines() -> None:
     ]
     found = erased("part.cdxj", "".join(lines).encode(), SCOPE["url"])
     assert (found.body, found.rows, found.gone) == (lines[1].encode(), 1, {"rows": 1, "cells": 0})
+
+
+@pytest.mark.parametrize(("name", "gone"), [("url", 0), ("mentions", 1)])
+def test_a_picture_goes_with_its_body(name: str, gone: int) -> None:
+    """With that of the URL, and with one that goes for what it mentions; others stay."""
+    pages = [(URL, b"<p>it"), (OTHER, f"<p>see {URL}".encode()), (f"{OTHER}b", b"<p>none")]
+    members = []
+    for url, body in pages:
+        members.append(warc.response(url, 0, status=200, headers={}, body=body, truncated=False))
+        members.append(warc.picture(url, 0, b"RIFF" + bytes(300)))
+    found = erased("one.warc.gz", b"".join(members), SCOPE[name])
+    assert found.gone == {"bodies": 1 + gone, "screenshots": 1 + gone}
+    assert found.body is not None
+    left = [one.record for one in warc.members(found.body) if not warc.is_tombstone(one.record)]
+    urls = [url for url, _ in pages[1 + gone :]]
+    assert [one.url for one in left if one.type == "resource"] == urls
+    assert [one.url for one in left if one.type == "response"] == urls

@@ -9,9 +9,11 @@ from itertools import pairwise
 
 import pytest
 
+from orbweaver.frontier import warc
 from orbweaver.frontier.journal import Journal
+from orbweaver.frontier.stored_record import Missing, PagePart, read_stored
 from orbweaver.model.crawl import Crawl
-from orbweaver.model.crawl_settings import RenderMode
+from orbweaver.model.crawl_settings import Bodies, RenderMode
 from orbweaver.model.errors import Transient
 from orbweaver.model.http_exchange import Failure, Request, Response
 from orbweaver.model.outcome import Outcome, Reason
@@ -29,6 +31,7 @@ from orbweaver.rendering.task import (
     ResourceRefused,
     ResourceRequest,
 )
+from tests.memory.outside import MemoryFiles
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, html
 from tests.unit.worker.test_fetch_pack import visit
 
@@ -310,3 +313,31 @@ async def test_no_slot_of_a_host_lapses_for_what_pages_ask() -> None:
     assert len(at) == 4 * (1 + 3)
     gaps = [later - sooner for sooner, later in pairwise(at)]
     assert all(1_000 <= gap <= 1_100 for gap in gaps), gaps
+
+
+@pytest.mark.parametrize(
+    ("given", "bytes_", "kept"),
+    [({}, 5, False), ({"screenshots": True}, 5, True), ({"screenshots": True}, 1_000_001, False)],
+)
+async def test_a_picture_is_stored_beside_the_body(
+    given: dict[str, bool], bytes_: int, *, kept: bool
+) -> None:
+    """If the crawl asks for it, and it is not too large, which is counted."""
+    crawl = replace(AUTO, bodies=Bodies.HTML, **given)  # type: ignore[arg-type]
+    picture = bytes(bytes_) if given else None
+    browser = Browser(result=Rendered(html=MADE, counts=RenderCounts(), screenshot=picture))
+    stage = stage_of(browser)
+    await stage.deliver(stage.begin(crawl, A.url))
+    (record,) = [one for one in stage.world.pages.values() if one.url == A.url]
+    assert browser.tasks[0].screenshot is crawl.screenshots
+    assert (record.screenshot_length is not None) is kept
+    stored = await read_stored(MemoryFiles(stage.world), record, PagePart.SCREENSHOT)
+    if kept:
+        assert isinstance(stored, warc.Record)
+        assert (stored.type, stored.url, stored.payload) == ("resource", A.url, bytes(bytes_))
+        body = await read_stored(MemoryFiles(stage.world), record, PagePart.BODY)
+        assert isinstance(body, warc.Record)
+        assert body.body() == MADE
+    else:
+        assert stored is Missing.NOT_KEPT
+    assert stage.counts(crawl).get("render.screenshots_large", 0) == (bytes_ > 5)

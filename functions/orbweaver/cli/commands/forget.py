@@ -38,6 +38,7 @@ WORDS = {
     "mentions_in_records": "records of other pages, changed",
     "bodies": "bodies",
     "texts": "texts",
+    "screenshots": "pictures",
     "segments": "files of stored pages, changed or removed",
     "export_files": "exported files, changed or removed",
     "rows": "rows of them",

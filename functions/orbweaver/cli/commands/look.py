@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shlex
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from orbweaver.cli import crawl_summary, export_files, text
 from orbweaver.cli.command import (
@@ -125,8 +127,9 @@ async def page(arguments: Namespace, around: Surroundings) -> int:
         crawl = await session.control.find(arguments.crawl) if arguments.crawl else None
         # Each crawl has parameters of its own that its URLs do without.
         records = await session.control.page(arguments.url, crawl)
-        if records and (arguments.body or arguments.text):
-            return await _pour(session.ports.files, records, around, texts=arguments.text)
+        if records and (part := _part_asked(arguments)) is not None:
+            file = arguments.screenshot
+            return await _pour(session.ports.files, records, around, part, file)
     if not records:
         where = f"in {crawl.id}" if crawl else "in any crawl"
         why = f"`orbweaver explain {shlex.quote(url)}` says why"
@@ -139,11 +142,29 @@ async def page(arguments: Namespace, around: Surroundings) -> int:
     return OK
 
 
+def _part_asked(arguments: Namespace) -> PagePart | None:
+    if arguments.screenshot:
+        return PagePart.SCREENSHOT
+    if arguments.text:
+        return PagePart.TEXT
+    return PagePart.BODY if arguments.body else None
+
+
+_WHY = {
+    PagePart.BODY: "see `records.bodies`",
+    PagePart.TEXT: "`records.text` of the definition asks for it",
+    PagePart.SCREENSHOT: "`render.screenshot` of the definition asks for it",
+}
+
+
 async def _pour(
-    files: Files, records: Sequence[PageRecord], around: Surroundings, *, texts: bool
+    files: Files,
+    records: Sequence[PageRecord],
+    around: Surroundings,
+    what: PagePart,
+    file: str | None,
 ) -> int:
-    """Write the body of the newest record that has one, or its main text as Markdown."""
-    what = PagePart.TEXT if texts else PagePart.BODY
+    """Write the body of the newest record that has one, its main text, or its picture to a file."""
     for record in records:
         stored = await read_stored(files, record, what)
         if stored is Missing.NOT_KEPT:
@@ -151,17 +172,20 @@ async def _pour(
         if isinstance(stored, Missing):
             around.note(f"the {what} of {record.crawl}, {iso(record.fetched_at)}, {stored}")
             continue
+        if file is not None:
+            await asyncio.to_thread(Path(file).write_bytes, stored.payload)
+            around.note(f"{file}: {len(stored.payload):,} bytes of WebP, {iso(record.fetched_at)}")
+            return OK
         lost = [(name, number) for name, number in parts_of(record.cut) if name in OF[what]]
         if lost:
             around.note(f"the {what} is cut: {told(written(tuple(lost)))}")
-        if texts:
+        if what is PagePart.TEXT:
             around.write(text.clean_lines(json.loads(stored.payload)["markdown"]))
         else:
             around.pour(stored.body())
         return OK
     crawls = ", ".join(dict.fromkeys(record.crawl for record in records))
-    why = "`records.text` of the definition asks for it" if texts else "see `records.bodies`"
-    around.note(f"no {what} of it is stored (in {crawls}): {why}")
+    around.note(f"no {what} of it is stored (in {crawls}): {_WHY[what]}")
     return FAILED
 
 
@@ -218,6 +242,7 @@ COMMANDS = (
         either(
             option("--body", "its body instead, as it came"),
             option("--text", "its main text instead, as Markdown"),
+            option("--screenshot FILE", "its picture instead, as WebP into a file"),
         ),
     ),
     command(

@@ -22,19 +22,19 @@ function decides(told, statement) {
   return statement.about === about;
 }
 
-/** The page as it is stored, in a frame that runs nothing. @param {{url: string, crawl: string}} given */
-export function Stored({ url, crawl }) {
+/** The page as it is stored, or its picture, in a frame that runs nothing. @param {{url: string, crawl: string, picture?: boolean}} given */
+export function Stored({ url, crawl, picture = false }) {
   const [frame, setFrame] = useState(/** @type {any} */ (null));
   const [trouble, setTrouble] = useState(null);
   const show = async () => {
-    const [found, about] = await Promise.all([ask("/console/frame", { body: { url, crawl } }), ask("/console/about")]);
+    const [found, about] = await Promise.all([ask(picture ? "/console/picture" : "/console/frame", { body: { url, crawl } }), ask("/console/about")]);
     setFrame({ ...found, src: found.ticket && `http://${location.hostname}:${about.stored_port}/${found.ticket}` });
   };
-  return html`<section class="panel" aria-labelledby="stored"><div class="heading"><h2 id="stored">The page as it is stored</h2>
+  return html`<section class="panel" aria-labelledby=${picture ? "picture" : "stored"}><div class="heading"><h2 id=${picture ? "picture" : "stored"}>${picture ? "A picture of it, by its scripts" : "The page as it is stored"}</h2>
       ${!frame && html`<${Act} label="Show it" act=${show} done=${setTrouble} />`}</div>
     <${Warning} trouble=${trouble} />
     ${frame?.why && html`<p class="muted">${frame.why}</p>`}
-    ${frame?.src && html`<p class="muted">Its scripts, forms, pictures and fonts from elsewhere are left out.</p><iframe class="stored" sandbox="" referrerpolicy="no-referrer" src=${frame.src} title="The stored page"></iframe>`}
+    ${frame?.src && html`${!picture && html`<p class="muted">Its scripts, forms, pictures and fonts from elsewhere are left out.</p>`}<iframe class="stored" sandbox="" referrerpolicy="no-referrer" src=${frame.src} title=${picture ? "The picture of the page" : "The stored page"}></iframe>`}
   </section>`;
 }
 
@@ -59,7 +59,8 @@ function Told({ told }) {
         const isLink = LINKS.includes(one.about) && /^https?:\/\//.test(one.words);
         return html`<li class=${state}><span class="about">${one.about}</span><span class="words">${isLink ? html`<${Address} url=${one.words} crawl=${told.crawl} />` : one.words}</span></li>`;
       })}</ol></section>
-    ${told.record && html`<div class="pair top"><${Record} record=${told.record} />${kept && !user() && html`<${Stored} key=${`${told.record.crawl} ${told.record.url}`} url=${told.record.url} crawl=${told.record.crawl} />`}</div>`}`;
+    ${told.record && html`<div class="pair top"><${Record} record=${told.record} />${kept && !user() && html`<${Stored} key=${`${told.record.crawl} ${told.record.url}`} url=${told.record.url} crawl=${told.record.crawl} />`}</div>`}
+    ${told.record?.screenshot_length && !user() && html`<${Stored} key=${`picture ${told.record.crawl} ${told.record.url}`} url=${told.record.url} crawl=${told.record.crawl} picture=${true} />`}`;
 }
 
 /** @param {{query: URLSearchParams}} given */

@@ -159,6 +159,9 @@ def _head(member: bytes) -> dict[str, str]:
 # --- without what is erased ----------------------------------------------------------------------
 
 
+_GONE = {"conversion": "texts", "resource": "screenshots"}
+
+
 def erased(body: bytes, scope: ErasureFilter) -> Erased:
     """Look through records: a tombstone of the same length takes the place of one that goes.
 
@@ -166,17 +169,21 @@ def erased(body: bytes, scope: ErasureFilter) -> Erased:
     """
     kept = bytearray(body)
     gone: Counter[str] = Counter()
+    # Pages that go since they mention something: their pictures cannot be looked through.
+    pages: set[str | None] = set()
     rows = mentions = 0
     for member in members(body):
         record = member.record
         if is_tombstone(record):
             continue
         mentioned = not scope.url(record.url) and scope.bytes(record.payload)
-        if scope.url(record.url) or (mentioned and scope.mentions):
+        pictured = record.type == "resource" and record.url in pages
+        if scope.url(record.url) or pictured or (mentioned and scope.mentions):
+            pages.add(record.url)
             end = member.offset + member.length
             kept[member.offset : end] = tombstone(member.length)
             if record.type != "request":  # which goes with its response
-                gone["texts" if record.type == "conversion" else "bodies"] += 1
+                gone[_GONE.get(record.type, "bodies")] += 1
             continue
         mentions += mentioned
         rows += record.type == "response"
