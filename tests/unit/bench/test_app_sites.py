@@ -1,0 +1,61 @@
+"""The sites of applications that rendering is measured with: what is to be found is served."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from bench.app_sites import APPLICATIONS, PARTS, PRODUCTS, AppSite, shop
+from bench.framework_shops import APPLICATIONS as PACKAGES
+from bench.framework_shops import FRAMEWORKS
+from tests.sites.server import Asked
+
+
+def told(site: AppSite, target: str) -> bytes:
+    """Ask for a path; what is answered."""
+    answer = site.answer(Asked(method="GET", target=target, host="", headers={}))
+    assert answer.status == 200, target
+    return answer.body
+
+
+def test_a_shop_serves_its_catalogue(tmp_path: Path) -> None:
+    """All links and words of its truth are in its data, and in no page of its own."""
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist/index.html").write_text("<div id=app></div>")
+    site = shop(tmp_path)
+    listed = [
+        one["id"]
+        for part in range(PARTS)
+        for one in json.loads(told(site, f"/api/products?part={part}"))
+    ]
+    assert listed == list(range(PRODUCTS))
+    for path, truth in site.truth.items():
+        assert told(site, path) == b"<div id=app></div>"
+        if path == "/":
+            assert truth.links == {f"/product/{one}" for one in listed}
+            continue
+        data = json.loads(told(site, f"/api/products/{path.rpartition('/')[2]}"))
+        assert truth.links == {f"/product/{one}" for one in data["related"]}
+        text = " ".join(map(str, data.values()))
+        assert all(word in text for word in truth.words)
+
+
+def test_applications_serve_what_they_are_to_show(tmp_path: Path) -> None:
+    """Descriptions and chapters are made from the same number of products."""
+    assert APPLICATIONS.keys() == PACKAGES.keys()
+    for make in APPLICATIONS.values():
+        site = make(tmp_path)
+        served = b"".join(answer.body for answer in site.extra.values()).decode()
+        words = [word for truth in site.truth.values() for word in truth.words]
+        assert len(words) == PRODUCTS
+        assert all(word in served for word in words)
+
+
+def test_every_framework_has_its_sources() -> None:
+    """Its first source begins the page; none knows the catalogue."""
+    assert len(FRAMEWORKS) == 8
+    for made in FRAMEWORKS.values():
+        assert made.packages
+        assert "load" in "".join(made.sources.values())
+        assert made.main in made.sources
+        assert not any("word1x" in source for source in made.sources.values())
