@@ -80,7 +80,8 @@ function App({ said }) {
   // Why nobody is known who asks.
   const [unknown, setUnknown] = useState(said || (token() ? "" : PRINTED));
   const hosted = Boolean(user());
-  const places = PLACES.filter(([name]) => !hosted || (!(name in ABSENT) && (name !== "new" || steers())));
+  const stranger = !token();
+  const places = stranger ? [] : PLACES.filter(([name]) => !hosted || (!(name in ABSENT) && (name !== "new" || steers())));
   useEffect(() => {
     const refused = (/** @type {any} */ event) => { if (event.detail) setUnknown(event.detail); };
     addEventListener("unknown", refused);
@@ -105,7 +106,7 @@ function App({ said }) {
     <main id="main" tabindex="-1">
       ${unknown && html`<${Door} why=${unknown} />`}
       ${about?.idle && html`<div class="notice" role="status"><p>${about.idle}</p></div>`}
-      ${hosted && at.screen in ABSENT ? html`<${NotHere} title=${/** @type {any} */ (ABSENT)[at.screen]} />` : at.screen === "" ? html`<${Runs} query=${at.query} />` : html`<${Later} key=${at.screen} name=${at.screen} of=${at.of} query=${at.query} />`}
+      ${stranger ? null : hosted && at.screen in ABSENT ? html`<${NotHere} title=${/** @type {any} */ (ABSENT)[at.screen]} />` : at.screen === "" ? html`<${Runs} query=${at.query} />` : html`<${Later} key=${at.screen} name=${at.screen} of=${at.of} query=${at.query} />`}
     </main>
     <footer>${about && `Orbweaver ${about.version}`} ${about && !about.billed && "· nothing is paid for here: dollars are what AWS would charge"}</footer>`;
 }

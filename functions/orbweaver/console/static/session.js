@@ -69,7 +69,7 @@ export function Door({ why }) {
   const [at, setAt] = useState(/** @type {any} */ (undefined));
   useEffect(() => { pages().then(setAt); }, []);
   if (at === undefined) return null;
-  return html`<div class="notice bad" role="alert"><p>${!at ? `${why}: its token is of one start alone.` : why === PRINTED ? "Sign in to see and steer crawls." : why}</p>
+  return html`<div class=${`notice ${at && why === PRINTED ? "" : "bad"}`} role="alert"><p>${!at ? `${why}: its token is of one start alone.` : why === PRINTED ? "Sign in to see and steer crawls." : why}</p>
     ${at && html`<div class="actions"><${Act} kind="main" label="Sign in" act=${() => signIn(at)} /></div>`}</div>`;
 }
 
