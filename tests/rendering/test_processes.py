@@ -37,7 +37,6 @@ from tests.rendering.stage import (
 
 pytestmark = NEEDS_BROWSER
 
-KILLS = 12
 SHOW = links_into()
 
 
@@ -71,7 +70,11 @@ async def test_a_browser_is_replaced_after_so_many_pages(tmp_path: Path) -> None
     assert not list(tmp_path.iterdir())
 
 
-async def test_a_browser_is_killed_at_random(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "kills",
+    [12, pytest.param(100, marks=[pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(600)])],
+)
+async def test_a_browser_is_killed_at_random(tmp_path: Path, kills: int) -> None:
     """Each page has one result, which is whole; between two kills some page is rendered."""
     chance = random.Random(7)
     limits = RenderLimits(tabs=3)
@@ -84,7 +87,7 @@ async def test_a_browser_is_killed_at_random(tmp_path: Path) -> None:
             whole.set()
 
     async def kill_now_and_then(renderer: Renderer) -> None:
-        for _ in range(KILLS):
+        for _ in range(kills):
             await whole.wait()
             whole.clear()
             while (browser := renderer.browser) is None or browser.worn:
