@@ -66,8 +66,9 @@ class RenderLimits:
     quiet_s_max: float = 2.0
     grants_max: int = 3
     grant_ms: int = 3_000
-    # Of all processes of a browser together.
-    memory_bytes_max: int = 1_200_000_000
+    # Of all processes of a browser together, looked at twice a second: what pages take in between
+    # comes on top.
+    memory_bytes_max: int = 700_000_000
     pages_max: int = 100
     tabs: int = 4
 
