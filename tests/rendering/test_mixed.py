@@ -36,6 +36,8 @@ def test_a_redesign_that_nothing_shows_is_noticed() -> None:
         found = measure(site, "auto")
     samples = [is_sample(site.url + path) for path in site.asked_new]
     first = samples.index(True) if any(samples) else len(samples)
-    assert (found["after_redesign"], found["missed_after_redesign"]) == (150, first)
+    assert found["after_redesign"] == 150
+    # Pages that were asked for before it, and waited for what it shows, are rendered, too.
+    assert int(found["missed_after_redesign"]) <= first
     why = json.loads(str(found["why"]))
     assert why.get("kind", 0) + why.get("sampled", 0) >= len(samples) - first - AT_ONCE
