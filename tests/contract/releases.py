@@ -173,7 +173,11 @@ class _Refusing:
 
 
 def _journal_fields(journal: Journal) -> dict[str, Any]:
-    return {"v": 3, "lumps": [MAGIC, journal_codec.encode(journal)], "blob": MAGIC}
+    return {
+        "v": journal_codec.VERSION + 1,
+        "lumps": [MAGIC, journal_codec.encode(journal)],
+        "blob": MAGIC,
+    }
 
 
 def _ledger_fields(ledger: Ledger) -> dict[str, Any]:
@@ -203,13 +207,13 @@ def successor() -> Iterator[None]:
     today_crawl = crawl_codec.from_fields
 
     async def write(
-        _dynamo: Dynamo, _table: str, _pack: str, blob: bytes, *, expires_s: int
+        _dynamo: Dynamo, _table: str, _pack: str, blob: bytes, *, version: int, expires_s: int
     ) -> dict[str, Any]:
-        del expires_s
+        del version, expires_s
         return _journal_fields(journal_codec.decode(blob))
 
     async def read(dynamo: Dynamo, table: str, head: Mapping[str, Any]) -> Journal:
-        if head.get("v") == 3:
+        if head.get("v") == journal_codec.VERSION + 1:
             return journal_codec.decode(bytes(head["lumps"][1]))
         return await today_reads(dynamo, table, head)
 
@@ -243,9 +247,9 @@ def predecessor(patch: pytest.MonkeyPatch) -> None:
     """Have journals written as they were before: rows of records, and no version beside them."""
 
     async def write(
-        _dynamo: Dynamo, _table: str, _pack: str, blob: bytes, *, expires_s: int
+        _dynamo: Dynamo, _table: str, _pack: str, blob: bytes, *, version: int, expires_s: int
     ) -> dict[str, Any]:
-        del expires_s
+        del version, expires_s
         plain, digests = decompress(blob)
         body = json.loads(plain)
         columns = body.pop("columns")
