@@ -50,7 +50,7 @@ def processes_of(folder: Path) -> dict[int, str]:
         except OSError:
             continue
         stat = rest.split()
-        own = int(stat[1]) == os.getpid() and b"(chrom" in name
+        own = int(stat[1]) == os.getpid() and b"(chromium-headle" in name
         zombie = stat[0] == b"Z" and own
         if os.fsencode(folder) in command or zombie:
             found[int(path.name)] = stat[0].decode()
