@@ -56,9 +56,9 @@ class Run:
 
     @property
     def over(self) -> bool:
-        """Whether there is more than its budget."""
+        """Whether there is more than its budget; what robots.txt forbids takes nothing of that."""
         pages_max = self.shape.pages_max
-        return pages_max is not None and len(self.expected.outcomes) > pages_max
+        return pages_max is not None and len(self.expected.asked) > pages_max
 
     def asked(self) -> list[tuple[int, Place]]:
         """List its requests: when, and for what."""
@@ -202,8 +202,9 @@ def _wrong_pages(run: Run, heard: dict[str, Heard]) -> list[str]:
         wrong.append(f"asked for twice: {twice}")
     if not asked.keys() <= expected.asked:
         wrong.append(f"asked for though it should not be: {asked.keys() - expected.asked}")
-    if run.over and counts["claimed"] != run.shape.pages_max:
-        wrong.append(f"{counts['claimed']} claimed, and not {run.shape.pages_max}")
+    taken = counts["claimed"] - counts["unspent"]
+    if run.over and taken != run.shape.pages_max:
+        wrong.append(f"{taken} of its budget taken, and not {run.shape.pages_max}")
     if run.stop is Stop.FINISHED:
         if asked.keys() != expected.asked:
             wrong.append(f"not asked for: {expected.asked - asked.keys()}")
