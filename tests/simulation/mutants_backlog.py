@@ -102,11 +102,6 @@ async def _not_sent_again(self: Any, crawl: Any, host: str, beginner: Any) -> No
         await _WHOLE_BEGINNING(self, crawl, host, beginner)
 
 
-async def _in_one_name(self: Any, crawl: Any, host: str, beginner: Any) -> None:
-    """Take what a copy of a pack began with for another one's."""
-    await _WHOLE_BEGINNING(self, crawl, host, replace(beginner, names=beginner.names[:1]))
-
-
 async def _unrecalled(self: Any, pack: Any, round_: Any) -> Any:
     """Take a pack on without looking whether it is committed."""
     delivery = Delivery(id=pack.id, body=encode(pack), receives=1, early=True)
@@ -131,7 +126,6 @@ MUTANTS = (
         ("depth left out of the order", values, "placed", _by_age),
         ("priority lost in the backlog", values, "placed", _without_priority),
         ("a place never left", MemoryBacklog, "leave", _nothing),
-        ("begun by a copy, and by nobody", SUCCESSION, "_begin", _in_one_name),
         ("what was begun not sent again", SUCCESSION, "_begin", _not_sent_again),
         ("what is out not read", MemoryBacklog, "get", _nothing),
         ("taken on without a message", SUCCESSION, "_send", _without_a_message),

@@ -25,8 +25,9 @@ def _surplus_alone(journal: Journal, ledger: Ledger) -> Any:
     return _WHOLE_LEFT_OUT(replace(journal, left=()), ledger)
 
 
-def _left_alone(journal: Journal, _ledger: Ledger) -> Any:
-    return journal.left
+async def _none_waited(*_: Any) -> list[str]:
+    """Look through no late packs: what the limit did not admit waits there."""
+    return []
 
 
 _WHOLE_LEFT_OUT = retracing._left_out
@@ -55,7 +56,7 @@ def _nothing_more(_pack: str, _crawl: str, _journal: Journal) -> tuple[()]:
 
 RETRACER = retracing.Retracer
 MUTANTS = mutants(
-    ("a sequel finds no links beyond the limit", retracing, "_left_out", _left_alone),
+    ("a sequel finds no links beyond the limit", RETRACER, "_late", _none_waited),
     ("a sequel finds no links left out", retracing, "_left_out", _surplus_alone),
     ("a sequel looks at the beginning alone", RETRACER, "_children", _roots_alone),
     ("a sequel has the limit for itself", going_on, "resumed", _nothing_carried),

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from orbweaver.frontier.kind_scores import ORDERED_PAGES_MAX
 from orbweaver.model.crawl import DAY_S, UNSPENT
 from orbweaver.model.crawl_settings import WEEK_S
 from tests.simulation.clock import ERROR_MS_MAX
 from tests.simulation.meaning import Meaning
 from tests.simulation.web import walk
+
+# Deeper than any site goes that has an end.
+DEPTH_MAX = 100
 
 if TYPE_CHECKING:
     from tests.memory import World
@@ -56,7 +60,14 @@ def _walk(
     most: int,
     held: frozenset[str] = frozenset(),
 ) -> Walk | None:
-    """Walk the web; None where it hangs on chance how deep a page is that a redirect leads to."""
+    """Walk the web; None where it hangs on chance how deep a page is.
+
+    That it is a redirect leads to, or any of a crawl that asks first for what is more fruitful.
+    """
+    depths = [rule.depth_max for rule in meaning.rules if rule.depth_max is not None]
+    ordered = crawl.shards == 1 and crawl.pages_max <= ORDERED_PAGES_MAX
+    if ordered and (depths or meaning.depth_max < DEPTH_MAX):
+        return None
     seeds = list(crawl.seeds)
     walks = [walk(web, seeds, most, meaning, held, late=late) for late in (False, True)]
     return walks[0] if walks[0].claimed == walks[1].claimed else None

@@ -197,6 +197,20 @@ async def test_a_dead_letter_sends_what_it_has_begun() -> None:
     assert host.ids == [one.id, other.id]
 
 
+async def test_what_a_copy_has_begun_is_sent_again() -> None:
+    """A copy that was given up wrote which one is out, and died before it sent that."""
+    host, (one, other) = Host(), packs(2)
+    await host.put(one)
+    backlog, copy = MemoryBacklog(host.world), f"copy/{one.id}"
+    await backlog.leave(POLITE.id, SITE, placed(one).place, copy)
+    await backlog.put(POLITE.id, SITE, [waiting_of(OutgoingPack(pack=other), 0)])
+    edits, place = (await backlog.look(POLITE.id, SITE)).edits, placed(other).place
+    begun = Beginning(crawl=POLITE.id, host=SITE, edits=edits, place=place, by=copy)
+    assert await backlog.begin(begun)
+    await host.end(one)
+    assert host.ids == [one.id, other.id]
+
+
 async def test_what_a_crawl_that_is_over_sends_knows_its_place() -> None:
     """A delivery before may have had it wait: whoever gets it leaves that."""
     host, (one, other) = Host(), packs(2)
