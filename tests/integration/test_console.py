@@ -105,6 +105,8 @@ async def test_a_crawl_is_watched_steered_and_explained(site: Graph, tmp_path: P
         assert len(first) <= REQUESTS_MAX, first
         await tab.click("shop")
         await tab.see("Time left:")
+        # What is put back before its first page waits for the end of a round, which is a minute.
+        await tab.until("/: [1-9][0-9]* of /.test(document.body.innerText)")
         await tab.click("Pause")
         await tab.until("document.querySelector('h1 ~ .state')?.innerText.includes('paused')")
         await check_figures(tab, status)
