@@ -13,7 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from orbweaver.rendering.process import FOLDER_PREFIX, kill, remove_left_folders
+from orbweaver.rendering.process import (
+    FOLDER_PREFIX,
+    BrowserProcess,
+    kill,
+    remove_left_folders,
+)
 from orbweaver.rendering.renderer import Renderer
 from orbweaver.rendering.task import (
     NotRendered,
@@ -132,6 +137,30 @@ async def test_cancelled_pages_leave_nothing(tmp_path: Path) -> None:
         contexts = await renderer.browser.connection.call("Target.getBrowserContexts")
         assert not contexts["browserContextIds"]
     assert len(asyncio.all_tasks()) == 1
+
+
+async def test_a_page_cancelled_as_it_is_opened_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does the first page of a browser, which is told what processes it has."""
+    async with Renderer(PROGRAM, parent=str(tmp_path)) as renderer:
+        looked, shared = asyncio.Event(), BrowserProcess.shared
+        loop = asyncio.get_running_loop()
+
+        def look(process: BrowserProcess) -> frozenset[int]:
+            loop.call_soon_threadsafe(looked.set)
+            return shared(process)
+
+        monkeypatch.setattr(BrowserProcess, "shared", look)
+        task = asyncio.create_task(renderer.render(task_of(page("x")), Site()))
+        await looked.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert renderer.browser is not None
+        assert not renderer.browser.worn
+        contexts = await renderer.browser.connection.call("Target.getBrowserContexts")
+        assert not contexts["browserContextIds"]
 
 
 PROGRAM_THAT_IS_KILLED = """

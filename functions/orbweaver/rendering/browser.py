@@ -114,11 +114,11 @@ class Browser:
             await self.connection.call(
                 "Target.createTarget", url="about:blank", browserContextId=context
             )
+            if not self._shared:
+                self._shared = await asyncio.to_thread(self._process.shared)
         except BaseException:
             await self.close(context)
             raise
-        if not self._shared:
-            self._shared = await asyncio.to_thread(self._process.shared)
         return context
 
     def is_whole(self) -> bool:
