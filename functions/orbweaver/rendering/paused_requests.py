@@ -79,6 +79,7 @@ class PausedRequests:
         self._tasks: set[asyncio.Task[None]] = set()
         self._document_given = False
         self._taken = 0  # by requests under way, of those that may be asked
+        self._closed = False
         self.trouble: BaseException | None = None
         self.paused = 0
         self.asked = 0
@@ -111,6 +112,8 @@ class PausedRequests:
 
     def take(self, session: str, event: dict[str, Any], *, main: bool, popup: bool) -> None:
         """Begin to answer a request; `main`: it is for a document of the page's main frame."""
+        if self._closed:
+            return
         self.paused += 1
         given = main and not self._document_given
         self._document_given = self._document_given or main
@@ -120,7 +123,8 @@ class PausedRequests:
         answering.add_done_callback(self._done)
 
     async def close(self) -> None:
-        """Leave what is open unanswered."""
+        """Leave what is open unanswered, and what the page asks for until it is gone."""
+        self._closed = True
         for one in self._tasks:
             one.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

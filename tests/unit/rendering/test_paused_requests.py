@@ -1,0 +1,31 @@
+"""The requests of a page, after it is over."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import Mock
+
+from orbweaver.rendering.paused_requests import PausedRequests, SharedAssets
+from orbweaver.rendering.protocol import Connection
+from orbweaver.rendering.task import RenderLimits
+from tests.rendering.stage import URL, Site, page, task_of
+
+
+def paused(url: str) -> dict[str, Any]:
+    """Make the event of a request that waits for its answer."""
+    request = {"url": url, "method": "GET", "headers": {}}
+    return {"requestId": url, "resourceType": "Fetch", "request": request}
+
+
+async def test_what_is_asked_for_as_a_page_closes_is_not_begun() -> None:
+    """It is not even counted: its page is gone before it could be answered."""
+    site = Site(delay_s=60)
+    requests = PausedRequests(
+        Mock(Connection), task_of(page("x")), site, SharedAssets(), RenderLimits(), lambda: None
+    )
+    requests.take("s", paused(URL + "before"), main=False, popup=False)
+    assert requests.open == 1
+    await requests.close()
+    requests.take("s", paused(URL + "after"), main=False, popup=False)
+    assert requests.open == 0
+    assert requests.paused == 1
