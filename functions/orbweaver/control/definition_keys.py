@@ -19,8 +19,8 @@ from orbweaver.control.definition_values import (
     word_of,
 )
 from orbweaver.model.crawl_settings import PRIORITIES, RenderMode, RenderRule
-from orbweaver.model.render_rules import RULES_MAX as RENDER_RULES_MAX
-from orbweaver.model.url_rules import RULES_MAX, UrlRule
+from orbweaver.model.url_patterns import RULES_MAX
+from orbweaver.model.url_rules import UrlRule
 
 # --- rules --------------------------------------------------------------------------------------
 
@@ -92,10 +92,10 @@ def _render_rules_written(rules: tuple[RenderRule, ...]) -> list[dict[str, Any]]
 
 
 RENDER_RULES = Codec(
-    read=rules_of("render.rules", _RENDER_RULE, RENDER_RULES_MAX, _render_rule),
+    read=rules_of("render.rules", _RENDER_RULE, RULES_MAX, _render_rule),
     schema={
         "type": "array",
-        "maxItems": RENDER_RULES_MAX,
+        "maxItems": RULES_MAX,
         "items": schema_of_keys(RENDER_RULE_KEYS, required=["match", "mode"]),
     },
     write=_render_rules_written,

@@ -13,9 +13,7 @@ from enum import StrEnum
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import CrawlSettings, RenderMode, RenderRule
 from orbweaver.model.url_kind import ANY, NUMBER, Shape, shape_of
-from orbweaver.model.url_patterns import places, problem_of_match, problems_together
-
-RULES_MAX = 50
+from orbweaver.model.url_patterns import places, problems_of_rules
 
 
 class RenderWhy(StrEnum):
@@ -102,17 +100,9 @@ def slots_of(crawl: Crawl, urls: int) -> int:
 
 def problems_of(rules: tuple[RenderRule, ...]) -> Iterator[tuple[str, str]]:
     """Find all that does not fit in the rules of a crawl: path of the key, and words."""
-    if len(rules) > RULES_MAX:
-        yield "render.rules", f"{len(rules):,} rules are too many: at most {RULES_MAX}"
-        return
-    whole = True
-    for place, rule in enumerate(rules):
-        path = f"render.rules[{place}]"
-        words = problem_of_match(rule.match)
-        if words is not None:
-            yield f"{path}.match", words
-        whole = whole and words is None
-        if rule.mode is None:
-            yield f"{path}.mode", 'there is none: give "never", "auto" or "always"'
-    for error in problems_together(tuple([rule.match for rule in rules])) if whole else ():
-        yield "render.rules", str(error)
+    return problems_of_rules("render.rules", rules, _problems_of_rule)
+
+
+def _problems_of_rule(path: str, rule: RenderRule) -> Iterator[tuple[str, str]]:
+    if rule.mode is None:
+        yield f"{path}.mode", 'there is none: give "never", "auto" or "always"'

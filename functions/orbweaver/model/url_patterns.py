@@ -18,11 +18,13 @@ Source: https://github.com/google/re2/wiki/Syntax.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 PATTERNS_MAX = 100
+# Rules of a kind, each with a pattern that says which URLs it is about.
+RULES_MAX = 50
 PATTERN_CHARS_MAX = 1_000
 # Of one kind; the definition of a crawl is one item of at most 400 KB.
 PATTERNS_CHARS_MAX = 25_000
@@ -34,6 +36,17 @@ APART_MEMORY_BYTES = 256 * 1024
 # What makes a pattern more than a text, and what ties one to a place in the URL.
 _OPERATORS = re.compile(r"[\\^$.|?*+()\[\]{}]")
 _ANCHORS = re.compile(r"[\\^$]")
+
+
+class MatchingRule(Protocol):
+    """A rule about the URLs that its pattern is found in."""
+
+    @property
+    def match(self) -> str:
+        """The pattern."""
+
+
+R = TypeVar("R", bound=MatchingRule)
 
 
 class PatternError(ValueError):
@@ -127,6 +140,28 @@ def problem_of_match(pattern: str) -> str | None:
         return "'' is found in every URL: give what some have, or \".\" for all"
     error = problem_of(pattern, apart=True)
     return None if error is None else str(error)
+
+
+def problems_of_rules(
+    key: str, rules: Sequence[R], of_rule: Callable[[str, R], Iterator[tuple[str, str]]]
+) -> Iterator[tuple[str, str]]:
+    """Find all that does not fit in rules that go by patterns: path of the key, and words.
+
+    `of_rule` finds what else does not fit in one, by its path.
+    """
+    if len(rules) > RULES_MAX:
+        yield key, f"{len(rules):,} rules are too many: at most {RULES_MAX}"
+        return
+    whole = True
+    for place, rule in enumerate(rules):
+        path = f"{key}[{place}]"
+        words = problem_of_match(rule.match)
+        if words is not None:
+            yield f"{path}.match", words
+        whole = whole and words is None
+        yield from of_rule(path, rule)
+    for error in problems_together(tuple([rule.match for rule in rules])) if whole else ():
+        yield key, str(error)
 
 
 @lru_cache(maxsize=256)

@@ -29,9 +29,7 @@ from dataclasses import dataclass, fields
 
 from orbweaver.model.durations import duration_text
 from orbweaver.model.target import Target
-from orbweaver.model.url_patterns import places, problem_of_match, problems_together
-
-RULES_MAX = 50
+from orbweaver.model.url_patterns import places, problems_of_rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,23 +97,15 @@ def _patterns(rules: tuple[UrlRule, ...]) -> tuple[str, ...]:
 
 def problems_of(rules: tuple[UrlRule, ...]) -> Iterator[tuple[str, str]]:
     """Find all that does not fit in the rules of a crawl: path of the key, and words."""
-    if len(rules) > RULES_MAX:
-        yield "rules", f"{len(rules):,} rules are too many: at most {RULES_MAX}"
-        return
-    whole = True
-    for place, rule in enumerate(rules):
-        path = f"rules[{place}]"
-        words = problem_of_match(rule.match)
-        if words is not None:
-            yield f"{path}.match", words
-        whole = whole and words is None
-        if all(getattr(rule, thing) is None for thing in THINGS):
-            fix = "give one of depth, priority, delay, window, follow and record"
-            yield path, f"it says nothing of its URLs: {fix}"
-        for part, key, low, high, written in BOUNDS:
-            value = getattr(rule, part)
-            if value is not None and not low <= value <= high:
-                fix = f"give {written(low)} to {written(high)}"
-                yield f"{path}.{key}", f"{written(value).replace(',', '')} does not fit: {fix}"
-    for error in problems_together(_patterns(rules)) if whole else ():
-        yield "rules", str(error)
+    return problems_of_rules("rules", rules, _problems_of_rule)
+
+
+def _problems_of_rule(path: str, rule: UrlRule) -> Iterator[tuple[str, str]]:
+    if all(getattr(rule, thing) is None for thing in THINGS):
+        fix = "give one of depth, priority, delay, window, follow and record"
+        yield path, f"it says nothing of its URLs: {fix}"
+    for part, key, low, high, written in BOUNDS:
+        value = getattr(rule, part)
+        if value is not None and not low <= value <= high:
+            fix = f"give {written(low)} to {written(high)}"
+            yield f"{path}.{key}", f"{written(value).replace(',', '')} does not fit: {fix}"

@@ -21,9 +21,9 @@ from orbweaver.model.crawl_rules import by_delay, depth_limits, said_of_target
 from orbweaver.model.crawl_settings import WEEK_S
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.target import Prior, Target, TargetKind, extras_of, with_extras
+from orbweaver.model.url_patterns import RULES_MAX
 from orbweaver.model.url_rules import (
     NOTHING,
-    RULES_MAX,
     THINGS,
     UrlRule,
     by_window,
