@@ -166,8 +166,9 @@ async def test_a_page_cancelled_as_it_is_opened_leaves_nothing(
 PROGRAM_THAT_IS_KILLED = """
 import asyncio, sys
 from orbweaver.rendering.browser import Browser
+from orbweaver.rendering.launch import BrowserProgram
 async def main():
-    browser = await Browser.start(sys.argv[1], 10**9, parent=sys.argv[2])
+    browser = await Browser.start(BrowserProgram(path=sys.argv[1]), 10**9, parent=sys.argv[2])
     print("started", flush=True)
     await asyncio.sleep(600)
 asyncio.run(main())

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from orbweaver.rendering import browser as browsers
-from orbweaver.rendering.launch import FENCE
+from orbweaver.rendering.launch import FENCE, BrowserProgram
 from orbweaver.rendering.renderer import Renderer
 from orbweaver.rendering.task import (
     Rendered,
@@ -47,13 +47,16 @@ class Fetched:
         return ResourceAnswer(status=200, headers=headers, body=body)
 
 
-async def tried(folder: Path, without: str = "") -> tuple[Listeners, RenderResult]:
+async def tried(
+    folder: Path, without: str = "", program: BrowserProgram | None = None
+) -> tuple[Listeners, RenderResult]:
     """Render the page that tries all ways, without some parts of the fence."""
+    given = program or BrowserProgram(path=PROGRAM)
     fence = {name: flags for name, flags in FENCE.items() if name not in without.split()}
     limits = RenderLimits(total_s=30, requests_max=200)
     async with (
         listening() as listeners,
-        Renderer(PROGRAM, limits, parent=str(folder), fence=fence) as renderer,
+        Renderer(lambda: given, limits, parent=str(folder), fence=fence) as renderer,
     ):
         task = RenderTask(
             url=f"http://127.0.0.1:{listeners.port}/",

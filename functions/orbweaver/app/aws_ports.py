@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from orbweaver.adapters.local.reader import BudgetReader
     from orbweaver.model.metrics import Service
     from orbweaver.model.ports import Fetcher, Metrics
+    from orbweaver.rendering.renderer import Renderer
 
 
 class Ports:
@@ -58,6 +59,13 @@ class Ports:
         self.random = Random()  # noqa: S311 - jitter, not secrets
         # Callbacks for when the ports are closed.
         self.ending = ExitStack()
+        self._renderer: Renderer | None = None
+
+    async def aclose(self) -> None:
+        """Close what is open beside the clients."""
+        with self.ending:
+            if self._renderer is not None:
+                await self._renderer.close()
 
     @cached_property
     def queue(self) -> SqsQueue:
@@ -247,10 +255,16 @@ class Ports:
         self.ending.callback(reader.close)
         return reader
 
-    @property
-    def renderer(self) -> None:
-        """None: no function has a browser."""
-        return
+    @cached_property
+    def renderer(self) -> Renderer | None:
+        """A browser for pages that need one, started with the first of them; None without one."""
+        if not self.settings.browser:
+            return None
+        from orbweaver.rendering.packed_browser import find_program
+        from orbweaver.rendering.renderer import Renderer
+
+        self._renderer = Renderer(find_program(self.settings.browser))
+        return self._renderer
 
     @cached_property
     def schedules(self) -> GroupSchedules:

@@ -69,8 +69,10 @@ async def connect(settings: Settings, meter: UsageMeter | None = None) -> AsyncI
         watchers.append(Recorder(settings.permissions_file, function_name()))
     async with Aws(None, *watchers, validates=tested) as aws:
         ports = Ports(settings, aws, meter)
-        with ports.ending:
+        try:
             yield ports
+        finally:
+            await ports.aclose()
 
 
 class Container:

@@ -34,7 +34,7 @@ def compress(plain: bytes) -> bytes:
     """Compress a text; what is appended to it later is left alone by `decompress`."""
     if len(plain) <= SMALL_BYTES_MAX:
         return zlib.compress(plain, ZLIB_LEVEL)
-    packed: bytes = _zstd().compress(plain, ZSTD_LEVEL)
+    packed: bytes = zstd_module().compress(plain, ZSTD_LEVEL)
     return packed
 
 
@@ -43,7 +43,7 @@ def decompress(blob: bytes) -> tuple[bytes, bytes]:
     decoder: Any = zlib.decompressobj()
     errors: tuple[type[Exception], ...] = (zlib.error,)
     if blob.startswith(_ZSTD):
-        decoder, errors = _zstd().ZstdDecompressor(), (_zstd().ZstdError,)
+        decoder, errors = zstd_module().ZstdDecompressor(), (zstd_module().ZstdError,)
     try:
         plain: bytes = decoder.decompress(blob)
     except errors as error:
@@ -54,7 +54,7 @@ def decompress(blob: bytes) -> tuple[bytes, bytes]:
 
 
 @cache
-def _zstd() -> Any:
+def zstd_module() -> Any:
     """Import zstd when it is needed first; Python has it from 3.14 on."""
     try:
         from compression import zstd  # type: ignore[import-not-found, unused-ignore]

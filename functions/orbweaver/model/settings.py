@@ -30,6 +30,8 @@ STACK = "Orbweaver"
 EXPORT_FORMATS, EXPORT_SPAN = "jsonl,parquet", "day"
 NEWER_WAIT_D = 7
 STRIKES_MAX = 3
+# In place of a browser's path: the one of this machine, by its usual names.
+INSTALLED = "installed"
 # The folder of crawls on one machine, where none is named.
 STORE = Path(".orbweaver")
 
@@ -107,6 +109,9 @@ class Settings:
     # What the function has, to know what its time costs.
     memory_mb: int = 1024
     links_per_page_max: int = 5_000
+    # The browser that runs scripts of pages: a folder with a packed one, the path of a program, or
+    # `installed`; empty: there is none.
+    browser: str = ""
     # What the waits before further attempts grow from.
     retry_base_s: float = BASE_S
     # What URLs of traps go beyond (frontier/crawler_traps.py); the last two are each container's

@@ -9,6 +9,7 @@ hold for everything that makes a page.
     asset_cache       scripts and styles that pages share
     page_scripts      scripts that are run in pages
     launch            which browser, and the flags of the fence
+    packed_browser    one that a function's code brings along, unpacked
     process           its processes: started, watched, killed, reaped
     protocol          commands and events over its pipe
     browser           targets attached to and fenced, pages by their contexts

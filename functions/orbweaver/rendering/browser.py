@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from orbweaver.rendering.launch import FENCE
+from orbweaver.rendering.launch import FENCE, BrowserProgram
 from orbweaver.rendering.process import BrowserProcess, ProcessMemory, is_there, kill
 from orbweaver.rendering.protocol import BrowserGone, CommandFailed, Connection
 
@@ -60,7 +60,7 @@ class Browser:
     @classmethod
     async def start(
         cls,
-        program: str,
+        program: BrowserProgram,
         memory_bytes_max: int,
         *,
         parent: str | None = None,

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 # The headless shell starts in half the time, and has less to switch off.
 BROWSERS = (
@@ -82,6 +84,14 @@ _OTHER = (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrowserProgram:
+    """The program of a browser; `environment` is what it needs besides what all are given."""
+
+    path: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
 def find_browser() -> str | None:
     """Find the program of a browser that can render pages, by the usual names."""
     return next(filter(None, map(shutil.which, BROWSERS)), None)
@@ -96,9 +106,12 @@ def arguments_of(
     return [*words, *(flag for flags in fence.values() for flag in flags), "about:blank"]
 
 
-def environment_of(profile: str) -> dict[str, str]:
+def environment_of(
+    profile: str, needed: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, str]:
     """Make the whole environment of a browser: nothing of this process's own is in it."""
     return {
+        **needed,
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "HOME": profile,
         "TMPDIR": profile,

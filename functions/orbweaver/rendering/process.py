@@ -26,7 +26,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from orbweaver.rendering.launch import FENCE, arguments_of, environment_of
+from orbweaver.rendering.launch import FENCE, BrowserProgram, arguments_of, environment_of
 
 FOLDER_PREFIX = "orbweaver-browser-"
 # The lowest descriptor that is free in both processes while 3 and 4 are made.
@@ -58,7 +58,10 @@ class BrowserProcess:
 
     @classmethod
     def start(
-        cls, program: str, parent: str | None = None, fence: Mapping[str, tuple[str, ...]] = FENCE
+        cls,
+        program: BrowserProgram,
+        parent: str | None = None,
+        fence: Mapping[str, tuple[str, ...]] = FENCE,
     ) -> BrowserProcess:
         """Start a browser in a fresh folder below `parent`; raises OSError where it cannot be."""
         _become_reaper()
@@ -69,9 +72,9 @@ class BrowserProcess:
                 high = fcntl.fcntl(theirs, fcntl.F_DUPFD_CLOEXEC, _DESCRIPTOR_MIN)
             try:
                 pid = os.posix_spawn(
-                    program,
-                    arguments_of(program, folder, fence),
-                    environment_of(folder),
+                    program.path,
+                    arguments_of(program.path, folder, fence),
+                    environment_of(folder, program.environment),
                     file_actions=[
                         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                         (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),

@@ -8,13 +8,13 @@ A page whose browser was gone is rendered once more: it may have been another pa
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from orbweaver.rendering.browser import Browser
-from orbweaver.rendering.launch import FENCE
+from orbweaver.rendering.launch import FENCE, BrowserProgram
 from orbweaver.rendering.page_rendering import render_page
 from orbweaver.rendering.paused_requests import SharedAssets
 from orbweaver.rendering.process import remove_left_folders
@@ -33,11 +33,14 @@ _STARTS_MAX = 3
 
 
 class Renderer:
-    """Renders pages with a browser that is started when it is first needed."""
+    """Renders pages with a browser that is started when it is first needed.
+
+    `program` is its path, or what finds it: called in a thread, for each browser that is started.
+    """
 
     def __init__(
         self,
-        program: str,
+        program: str | Callable[[], BrowserProgram],
         limits: RenderLimits | None = None,
         *,
         parent: str | None = None,
@@ -126,7 +129,7 @@ class Renderer:
                 if not self.browsers_started:
                     await asyncio.to_thread(remove_left_folders, self._parent)
                 browser = self._browser = await Browser.start(
-                    self._program,
+                    await self._found(),
                     self._limits.memory_bytes_max,
                     parent=self._parent,
                     fence=self._fence,
@@ -136,6 +139,12 @@ class Renderer:
             browser.pages_open += 1
             browser.pages_taken += 1
             return browser
+
+    async def _found(self) -> BrowserProgram:
+        program = self._program
+        if isinstance(program, str):
+            return BrowserProgram(path=program)
+        return await asyncio.to_thread(program)
 
     async def _end(self, browser: Browser) -> None:
         high = max(self.memory_bytes_highest, browser.memory_bytes_highest)

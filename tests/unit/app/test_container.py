@@ -27,6 +27,7 @@ from orbweaver.model.errors import Permanent
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord, page_key
 from orbweaver.model.settings import Settings, SettingsError
+from orbweaver.rendering.renderer import Renderer
 from orbweaver.worker.batch import Worker
 from orbweaver.worker.pack import Delivery
 from tests.memory import ManualClock, World
@@ -72,6 +73,27 @@ async def test_a_connection_opens_every_port() -> None:
         for name in [name for name, kind in vars(Ports).items() if type(kind) is cached_property]:
             assert getattr(ports, name) is getattr(ports, name), name
         assert isinstance(wiring.worker_of(ports), Worker)
+
+
+async def test_a_browser_is_there_where_a_setting_names_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is started with the first page alone, and ends with the ports; others have none."""
+    closed: list[Renderer] = []
+
+    async def close(renderer: Renderer) -> None:
+        closed.append(renderer)
+
+    monkeypatch.setattr(Renderer, "close", close)
+    async with container.connect(Settings()) as ports:
+        assert ports.renderer is None
+    assert not closed
+    async with container.connect(Settings(browser=str(tmp_path))) as ports:
+        renderer = ports.renderer
+        assert renderer is not None
+        assert renderer.browser is None
+        assert not closed
+    assert closed == [renderer]
 
 
 @pytest.mark.parametrize(("secret", "kind"), [("", HttpFetcher), ("pool", ProxyingFetcher)])

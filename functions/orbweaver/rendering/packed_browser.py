@@ -1,0 +1,141 @@
+"""A browser that lies packed beside the code of a function, unpacked when it is first needed.
+
+A function's code has no room for it as it is (209 MB of 250), its temporary folder has.
+
+- `browser.json` says what it is and how large each of its files, `browser.tar.zst` holds them.
+- It is unpacked into a folder of the temporary one, whose name follows from what it is. That folder
+  appears whole, by a rename. One that has lost something since is made anew.
+- One process at a time unpacks. What it finds unfinished is of one that was ended, and goes.
+- It brings libraries and fonts of its own. They are named in the browser's environment alone. Its
+  fonts have to be found: without any it hangs at the first page with certain text, and dies.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import html
+import json
+import os
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from orbweaver.model.compression import zstd_module
+from orbweaver.model.settings import INSTALLED, PREFIX, SettingsError
+from orbweaver.rendering.launch import INSTALL, BrowserProgram, find_browser
+
+ARCHIVE, MANIFEST = "browser.tar.zst", "browser.json"
+PROGRAM, LIBRARIES, FONTS = "headless_shell", "lib", "fonts"
+FOLDER_PREFIX = "orbweaver-unpacked-"
+_FONTS_FILE = "fonts.conf"
+_PIECE_BYTES = 1024 * 1024
+_FONTS = """\
+<?xml version="1.0"?>
+<!DOCTYPE fontconfig SYSTEM "urn:fontconfig:fonts.dtd">
+<fontconfig><dir>{folder}</dir><cachedir prefix="xdg">fontconfig</cachedir></fontconfig>
+"""
+
+
+class BrowserUnusable(OSError):
+    """A packed browser is not what its manifest says; the text names the file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedBrowser:
+    """The folder with a packed browser; `parent` is where it is unpacked, below."""
+
+    folder: Path
+    parent: Path | None = None
+
+    def unpacked(self) -> BrowserProgram:
+        """Unpack it, unless that was done before; raises OSError."""
+        manifest = (self.folder / MANIFEST).read_bytes()
+        sizes: dict[str, int] = json.loads(manifest)["files"]
+        parent = self.parent or Path(tempfile.gettempdir())
+        target = parent / f"{FOLDER_PREFIX}{hashlib.sha256(manifest).hexdigest()[:16]}"
+        if not _is_whole(target, sizes):
+            with _alone(target.with_suffix(".lock")):
+                if not _is_whole(target, sizes):
+                    self._unpack(target, sizes)
+        return BrowserProgram(
+            path=str(target / PROGRAM),
+            environment={
+                "LD_LIBRARY_PATH": str(target / LIBRARIES),
+                "FONTCONFIG_PATH": str(target),
+            },
+        )
+
+    def _unpack(self, target: Path, sizes: Mapping[str, int]) -> None:
+        unfinished = target.with_suffix(".new")
+        for left in (unfinished, target):
+            shutil.rmtree(left, ignore_errors=True)
+        try:
+            self._extract(unfinished, sizes)
+            text = _FONTS.format(folder=html.escape(str(target / FONTS)))
+            (unfinished / _FONTS_FILE).write_text(text)
+            unfinished.rename(target)
+        except BaseException:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise
+
+    def _extract(self, unfinished: Path, sizes: Mapping[str, int]) -> None:
+        zstd, archive = zstd_module(), self.folder / ARCHIVE
+        try:
+            with zstd.open(archive, "rb") as packed, tarfile.open(fileobj=packed, mode="r|") as tar:
+                for member in tar:
+                    self._write(tar, member, unfinished / self._named(member.name, sizes))
+        except (EOFError, tarfile.TarError, zstd.ZstdError) as error:
+            raise BrowserUnusable(f"{archive} cannot be unpacked: {error}") from error
+        if not _is_whole(unfinished, sizes):
+            raise BrowserUnusable(f"{archive} lacks files that {MANIFEST} names")
+
+    def _named(self, name: str, sizes: Mapping[str, int]) -> str:
+        """Return a name that the manifest has, and no other."""
+        if name not in sizes:
+            raise BrowserUnusable(f"{self.folder / ARCHIVE} holds {name!r}: {MANIFEST} has not")
+        return name
+
+    @staticmethod
+    def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, file: Path) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        content = tar.extractfile(member)
+        if content is None:
+            raise BrowserUnusable(f"{member.name!r} is no file")
+        with content, file.open("wb") as out:
+            shutil.copyfileobj(content, out, _PIECE_BYTES)
+        file.chmod(0o755 if member.mode & 0o100 else 0o644)
+
+
+def find_program(browser: str) -> str | Callable[[], BrowserProgram]:
+    """Find what `Settings.browser` names, for a renderer; raises SettingsError."""
+    if browser != INSTALLED:
+        folder = Path(browser)
+        return PackedBrowser(folder=folder).unpacked if folder.is_dir() else browser
+    found = find_browser()
+    if found is None:
+        raise SettingsError(f"{PREFIX}BROWSER is {INSTALLED!r}, and none is: {INSTALL}")
+    return found
+
+
+def _is_whole(folder: Path, sizes: Mapping[str, int]) -> bool:
+    """Whether all of its files are there, as large as they are to be."""
+    try:
+        return all((folder / name).stat().st_size == size for name, size in sizes.items())
+    except OSError:
+        return False
+
+
+@contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    """Wait for other processes that unpack; one that ends gives way, however it ends."""
+    place = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(place, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(place)

@@ -1,0 +1,87 @@
+"""The browser that functions have on AWS, run here: it renders, and reaches nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from infra import browser
+from infra.asset import ROOT, STORE
+from orbweaver.rendering.launch import BrowserProgram
+from orbweaver.rendering.packed_browser import PackedBrowser
+from orbweaver.rendering.renderer import Renderer
+from orbweaver.rendering.task import RenderLimits
+from tests.rendering.stage import LINKS, Site, file, links_into, links_of, page, rendered, scripted
+from tests.rendering.test_ways_out import ATTEMPTS_MIN, tried
+
+# It is fetched by npm.
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        (sys.platform, platform.machine()) != ("linux", browser.ARCHITECTURE),
+        reason="it is built for Linux on x86_64",
+    ),
+]
+CERTAIN_TEXT = "Grüße, 漢字, العربية, हिन्दी, 🕸 <b>bold</b> <i>italic</i> <code>code</code>"
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> PackedBrowser:
+    """Return it as it is deployed."""
+    parent = tmp_path_factory.mktemp("unpacked")
+    return PackedBrowser(folder=browser.obtain(ROOT, STORE), parent=parent)
+
+
+@pytest.fixture(scope="module")
+def program(packed: PackedBrowser) -> BrowserProgram:
+    """Return it unpacked."""
+    return packed.unpacked()
+
+
+@pytest.fixture
+async def packed_renderer(packed: PackedBrowser, tmp_path: Path) -> AsyncIterator[Renderer]:
+    """Render with it."""
+    limits = RenderLimits(total_s=30, reading_s=20)
+    async with Renderer(packed.unpacked, limits, parent=str(tmp_path)) as made:
+        yield made
+
+
+async def test_pages_are_rendered(packed_renderer: Renderer) -> None:
+    """Many at once: by timers, by what they fetch, and with text that needs fonts."""
+    late = scripted(f"setTimeout(() => {{ {links_into()} }}, 2000)")
+    fetched = page(
+        "<main></main><script>fetch('/links.js').then((one) => one.text()).then((text) =>"
+        " new Function(text)())</script>"
+    )
+    site = Site({"/links.js": file(links_into("document.querySelector('main')"))})
+    pages = [rendered(packed_renderer, html, site) for html in (late, fetched) * 10]
+    assert [links_of(result) for result in await asyncio.gather(*pages)] == [LINKS] * 20
+    measured = scripted(
+        "document.body.innerHTML += `<p id=p>" + CERTAIN_TEXT + "</p>`;"
+        "const wide = document.getElementById('p').getBoundingClientRect().height;"
+        f"if (wide > 5) {{ {links_into()} }}"
+    )
+    assert links_of(await rendered(packed_renderer, measured)) == LINKS
+    assert packed_renderer.browsers_started == 1
+    assert packed_renderer.browser is not None
+    assert packed_renderer.browser.version.partition("/")[2].startswith("153.")
+
+
+async def test_a_picture_is_taken(packed_renderer: Renderer) -> None:
+    """Without its graphics library, which is left out."""
+    result = await rendered(packed_renderer, page(f"<p>{CERTAIN_TEXT}</p>"), screenshot=True)
+    assert result.screenshot is not None
+    assert result.screenshot[8:12] == b"WEBP"
+
+
+async def test_no_attempt_reaches_a_network(program: BrowserProgram, tmp_path: Path) -> None:
+    """Not a connection and not a datagram."""
+    listeners, result = await tried(tmp_path, program=program)
+    assert (listeners.connections, listeners.datagrams) == (0, 0), listeners.paths
+    counts = result.counts
+    assert counts.asked + counts.emptied + sum(counts.refused.values()) >= ATTEMPTS_MIN, counts
