@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import get_args
 
-from infra.asset import ROOT, Libraries, build
+from infra.asset import ROOT, STORE, Asset, Libraries, build
+from infra.browser import obtain
 from infra.config import Config
 from infra.custom import source_of
 from infra.kept import metadata
@@ -36,6 +38,7 @@ def main() -> int:
             )
             for name in get_args(Libraries)
         )
+        rendering = _of_renderer(config, custom)
     except (AssetError, ConfigError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
@@ -44,12 +47,25 @@ def main() -> int:
         path=str(asset.archive),
         hash=asset.hash,
         files=Code(path=str(files.archive), hash=files.hash),
+        renderer=None
+        if rendering is None
+        else Code(path=str(rendering.archive), hash=rendering.hash),
     )
     stack = OrbweaverStack(app, config.stack_name, config=config, code=code)
     file = json.loads((ROOT / "cdk.json").read_text()).get("context", {})
     stack.template_options.metadata = metadata(app.node.get_all_context(), file)
     app.synth()
     return 0
+
+
+def _of_renderer(config: Config, extractor: Path | None) -> Asset | None:
+    """Build the code with a browser; an emulator's functions have that of this machine."""
+    if not config.renders or config.local:
+        return None
+    browser = obtain(ROOT, STORE)
+    built = build(config.renderer_runs_on, extractor=extractor, browser=browser)
+    sys.stderr.write(f"of the renderer, {built}\n")
+    return built
 
 
 if __name__ == "__main__":

@@ -134,7 +134,7 @@ def answering(site: Site) -> list[iam.PolicyStatement]:
     """Name what a function may do that answers the operations of the API."""
     frontier, storage = site.frontier, site.storage
     return [
-        allow(sending(site.config), frontier.crawl.queue_arn, frontier.express.queue_arn),
+        allow(sending(site.config), *(queue.queue_arn for queue in frontier.packs)),
         # Crawls are looked up, listed, begun (the crawl `default` with its first seeds), steered
         # and edited; BatchGetItem reads their counters.
         allow(

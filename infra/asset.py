@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from infra import pruning, wheels
+from infra.browser import FOLDER as BROWSER
 from infra.custom import MODULE as EXTRACTOR
 from infra.wheels import AssetError
 
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 STORE = ROOT / ".local" / "asset"
-KEPT_MAX = 8  # four pairs
+KEPT_MAX = 8  # four pairs, without a renderer
+PACKED = ".zst"
 UNPACKED_BYTES_MAX = 250 * 1024 * 1024
 
 # Which of requirements/ holds the libraries: of most functions, and of those that write and deliver
@@ -82,8 +84,12 @@ def build(
     store: Path = STORE,
     extractor: Path | None = None,
     console: bool = False,
+    browser: Path | None = None,
 ) -> Asset:
-    """Return an asset for a runtime, built now where it is not kept; with the hosted `console`."""
+    """Return an asset for a runtime, built now where it is not kept.
+
+    With the hosted `console`, and with the folder of a packed `browser`.
+    """
     compiler = wheels.find_compiler(runtime)
     requirements = root / "requirements" / f"{libraries}.txt"
     recipe = [Path(file).read_bytes() for file in (__file__, pruning.__file__, wheels.__file__)]
@@ -92,6 +98,7 @@ def build(
     paths = own_files(root / "functions", libraries, console=console)
     own = {path.as_posix(): root / "functions" / path for path in paths}
     own |= {f"{EXTRACTOR}/__init__.py": extractor} if extractor else {}
+    own |= {f"{BROWSER}/{file.name}": file for file in sorted(browser.iterdir())} if browser else {}
     parts = [part for name, file in own.items() for part in (name.encode(), file.read_bytes())]
     key = _digest([libraries_key.encode(), *parts])
 
@@ -193,7 +200,9 @@ def _archived(
                 for package in packages:
                     for path in sorted((folder / package).rglob("*")):
                         if path.is_file():
-                            archive.write(path, path.relative_to(folder))
+                            # What is packed already is not packed again.
+                            packing = zipfile.ZIP_STORED if path.suffix == PACKED else None
+                            archive.write(path, path.relative_to(folder), packing)
             target.rename(kept)
     return kept
 

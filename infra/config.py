@@ -14,12 +14,13 @@ Rules
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from infra.console_keys import ConsoleKeys
+from infra.browser import ARCHITECTURE
 from infra.keys import choice, convert, number, secret, text, unfit, unknown
 from infra.memory import unfit_memory
+from infra.rendering_keys import RenderingKeys
 from infra.runtime import PATTERN, TAKES, Runtime, host_runtime
 from orbweaver.exporting.formats import FORMATS
 from orbweaver.exporting.requests import SPANS
@@ -54,7 +55,7 @@ LOG_RETENTIONS_D = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 73
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(ConsoleKeys):
+class Config(RenderingKeys):
     """One deployment: each field but `limits` is a context key."""
 
     target: str = choice("aws", ("aws", "local"), "an AWS account, or an emulator on this machine")
@@ -232,6 +233,7 @@ class Config(ConsoleKeys):
             raise unfit("worker_timeout_s", self.worker_timeout_s, fix)
         if (why := unfit_memory(self.worker_memory_mb, settings)) is not None:
             raise unfit("worker_memory_mb", self.worker_memory_mb, why)
+        self.check_rendering(settings, local=self.local)
 
     @property
     def local(self) -> bool:
@@ -252,6 +254,12 @@ class Config(ConsoleKeys):
     def functions_run_on(self) -> Runtime:
         """The runtime in its parts."""
         return Runtime.of(self.runtime, native=self.local)
+
+    @property
+    def renderer_runs_on(self) -> Runtime:
+        """The runtime of the renderer: the browser for functions is built for one processor."""
+        runtime = self.functions_run_on
+        return runtime if self.local else replace(runtime, architecture=ARCHITECTURE)
 
     def environment(self) -> dict[str, str]:
         """Return the variables by which the functions learn what was set here."""

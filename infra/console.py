@@ -56,7 +56,7 @@ class HostedConsole(Construct):
         self.url = f"{self.gateway.attr_api_endpoint}/"
         self.sign_in = SignInPages(self, "SignIn", config, self.url)
         frontier = site.frontier
-        queues = (frontier.seeds, frontier.crawl, frontier.express, frontier.dead_letters)
+        queues = (frontier.seeds, *frontier.packs, frontier.dead_letters)
         counted = dict.fromkeys(queue.queue_arn for queue in queues)
         needs = Needs(
             handler=HANDLER,

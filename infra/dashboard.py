@@ -30,9 +30,13 @@ from orbweaver.model.metrics import Metric, Service, field_of
 from orbweaver.model.outcome import FAILURES, Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from aws_cdk import aws_sqs as sqs
+
+    from infra.renderer import Renderer
     from infra.watch import Parts
+    from infra.worker import Worker
 
 METRICS_FREE_MAX = 50
 MINUTE = Duration.minutes(1)
@@ -143,6 +147,7 @@ def _backlog(parts: Parts) -> cloudwatch.GraphWidget:
             label="later", period=MINUTE, statistic="Maximum"
         ),
         visible(express, "express, waiting"),
+        *_of_render(parts, visible),
         unit="messages of up to 25 URLs",
     )
 
@@ -150,7 +155,15 @@ def _backlog(parts: Parts) -> cloudwatch.GraphWidget:
 def _age(parts: Parts) -> cloudwatch.GraphWidget:
     frontier = parts.frontier
     ages = (age(frontier.crawl, "crawl"), age(frontier.express, "express"))
-    return _graph("Oldest message", *ages, age(frontier.seeds, "seeds"), unit="seconds")
+    others = (age(frontier.seeds, "seeds"), *_of_render(parts, age))
+    return _graph("Oldest message", *ages, *others, unit="seconds")
+
+
+def _of_render(
+    parts: Parts, measure: Callable[[sqs.Queue, str], cloudwatch.Metric]
+) -> list[cloudwatch.Metric]:
+    queue = parts.frontier.render
+    return [] if queue is None else [measure(queue, "render")]
 
 
 def _latency(parts: Parts) -> cloudwatch.GraphWidget:
@@ -166,12 +179,18 @@ def _failures(parts: Parts) -> cloudwatch.LogQueryWidget:
     sums = ", ".join(f"sum({field_of(reason)}) as {reason}" for reason in FAILURES)
     return cloudwatch.LogQueryWidget(
         title="Failed URLs by reason",
-        log_group_names=[parts.worker.logs.log_group_name],
+        log_group_names=[one.logs.log_group_name for one in _crawling(parts).values()],
         query_lines=[f"filter ispresent({Metric.FAILED})", f"stats {sums} by bin(5m)"],
         view=cloudwatch.LogQueryVisualizationType.STACKEDAREA,
         width=WIDTH,
         height=HEIGHT,
     )
+
+
+def _crawling(parts: Parts) -> dict[str, Worker | Renderer]:
+    """Name the functions that ask sites."""
+    renderer = {} if parts.renderer is None else {"renderers": parts.renderer}
+    return {"workers": parts.worker, **renderer}
 
 
 def _manners(parts: Parts) -> cloudwatch.GraphWidget:
@@ -218,7 +237,7 @@ def _concurrency(parts: Parts) -> cloudwatch.GraphWidget:
         program.function.metric(
             "ConcurrentExecutions", statistic="Maximum", period=MINUTE, label=name
         )
-        for name, program in (("workers", parts.worker), ("exporters", parts.exporter))
+        for name, program in {**_crawling(parts), "exporters": parts.exporter}.items()
     ]
     throttled = parts.worker.function.metric_throttles(label="throttled", period=MINUTE)
     invoked = parts.worker.function.metric_invocations(label="worker runs", period=MINUTE)

@@ -1,11 +1,12 @@
-"""The queues: one for seeds, two for packs (crawl and express), and one for dead letters.
+"""The queues: for seeds, for packs (crawl, express, and render), and for dead letters.
 
 Rules
 - People and programs drop seeds on the queue for seeds, and what comes from there is read as seeds
   alone. Packs say what is to be crawled, so only the stack's own functions send those.
-- Visibility is at least 6 times the worker's timeout, plus the time a batch collects: a batch that
-  Lambda takes again after throttling must still be its own.
+- Visibility is at least 6 times the timeout of the function that takes from it, plus the time a
+  batch collects: a batch that Lambda takes again after throttling must still be its own.
 - A dead letter's age counts from when it was first sent, so it is kept longer than a message.
+- The render queue is there with `rendering=yes` alone: packs with pages that take a browser.
 - With `frugal` there is no express queue, which would be polled day and night: the crawl queue is
   both.
 - Names are made here rather than by CloudFormation: the dead-letter queue names those that may
@@ -39,7 +40,9 @@ class Frontier(Construct):
         super().__init__(scope, construct_id)
         prefix = config.stack_name
         lanes = ["Crawl"] if config.thrifty else ["Crawl", "Express"]
-        sources = [f"{prefix}-{lane.lower()}" for lane in (*lanes, "Seeds")]
+        rendering = ["Render"] if config.renders else []
+        named = (*lanes, "Seeds", *rendering)
+        sources = [f"{prefix}-{lane.lower()}" for lane in named]
         stack = Stack.of(self)
         arns = [
             stack.format_arn(service="sqs", resource=name, arn_format=ArnFormat.NO_RESOURCE_NAME)
@@ -64,14 +67,23 @@ class Frontier(Construct):
         accept(
             self.dead_letters, "Serverless-SQSRedrivePolicy", "It is the dead-letter queue itself."
         )
-        *packs, self.seeds = [
-            self._queue(lane, name, config)
-            for lane, name in zip((*lanes, "Seeds"), sources, strict=True)
-        ]
-        self.crawl, self.express = packs[0], packs[-1]
+        queues = {
+            lane: self._queue(lane, name, config) for lane, name in zip(named, sources, strict=True)
+        }
+        self.seeds, self.render = queues["Seeds"], queues.get("Render")
+        self.crawl, self.express = queues[lanes[0]], queues[lanes[-1]]
+
+    @property
+    def packs(self) -> tuple[sqs.Queue, ...]:
+        """The queues that functions send packs to."""
+        rendering = () if self.render is None else (self.render,)
+        return (self.crawl, self.express, *rendering)
 
     def _queue(self, construct_id: str, name: str, config: Config) -> sqs.Queue:
-        visibility_s = VISIBILITY_TIMEOUTS * config.worker_timeout_s + config.batch_window_s
+        timeout_s = config.worker_timeout_s
+        if construct_id == "Render":
+            timeout_s = config.renderer_timeout_s
+        visibility_s = VISIBILITY_TIMEOUTS * timeout_s + config.batch_window_s
         return sqs.Queue(
             self,
             construct_id,

@@ -1,4 +1,4 @@
-"""How much memory a worker needs, by its settings: all that may lie in it at once.
+"""How much memory a worker or a renderer needs, by its settings: all that may lie in it at once.
 
 Measured: a prepared container is 74 MB resident, and the process beside it that reads pages 27 MB.
 What that one adds for a page, what waits for it, and what is gathered for a file are bounded where
@@ -11,6 +11,9 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from orbweaver.adapters.local.reader import WAITING_BYTES_MAX
+from orbweaver.rendering.asset_cache import BYTES_MAX as ASSETS_BYTES_MAX
+from orbweaver.rendering.browser import BEYOND
+from orbweaver.rendering.task import RenderLimits
 from orbweaver.worker.page_reading import MEMORY_BYTES
 from orbweaver.worker.sitemap_handling import SITEMAPS_AT_ONCE
 
@@ -23,7 +26,21 @@ PROGRAMS_MB = 101
 
 def unfit_memory(memory_mb: int, settings: Settings) -> str | None:
     """Say why so much memory does not do, with the sum and what to give; None if it does."""
-    parts = _parts(settings)
+    return _unfit(memory_mb, _parts(settings), settings)
+
+
+def unfit_renderer_memory(memory_mb: int, settings: Settings) -> str | None:
+    """Say the same of a renderer, which has a browser besides."""
+    limits = RenderLimits()
+    parts = _parts(settings) | {
+        "of a browser before it is ended": ceil(BEYOND * limits.memory_bytes_max / MB),
+        f"of what {limits.tabs} pages load": ceil(limits.tabs * limits.bytes_max / MB),
+        "of scripts and styles that pages share": ceil(ASSETS_BYTES_MAX / MB),
+    }
+    return _unfit(memory_mb, parts, settings)
+
+
+def _unfit(memory_mb: int, parts: dict[str, int], settings: Settings) -> str | None:
     needed_mb = sum(parts.values())
     if needed_mb <= memory_mb:
         return None

@@ -24,19 +24,22 @@ from constructs import Construct
 
 from infra.dashboard import rows_of
 from infra.findings import accept
-from infra.watch import Parts, Watch, watches, watches_of_deliveries, watches_of_items, watches_paid
+from infra.watch import (
+    Watch,
+    watches,
+    watches_of_deliveries,
+    watches_of_items,
+    watches_of_renderer,
+    watches_paid,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from aws_cdk import aws_sqs as sqs
 
-    from infra.api import Api
     from infra.config import Config
-    from infra.exporter import Exporter
-    from infra.failures import FailedCalls
-    from infra.frontier import Frontier
-    from infra.worker import Worker
+    from infra.watch import Parts
 
 
 SHOWN = Duration.hours(3)
@@ -48,27 +51,11 @@ class Monitoring(Construct):
     """Alarms, their topic and the dashboard."""
 
     def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        config: Config,
-        frontier: Frontier,
-        worker: Worker,
-        exporter: Exporter,
-        api: Api,
-        failed_calls: FailedCalls,
+        self, scope: Construct, construct_id: str, *, config: Config, parts: Parts
     ) -> None:
         super().__init__(scope, construct_id)
         self._name, self._thrifty = config.stack_name, config.thrifty
-        self._parts = Parts(
-            stack=config.stack_name,
-            frontier=frontier,
-            worker=worker,
-            exporter=exporter,
-            api=api,
-            failed_calls=failed_calls,
-        )
+        self._parts = parts
         self.topic = self._topic(config)
         self.alarms: list[cloudwatch.Alarm] = []
         watched = watches(config, self._parts)
@@ -76,6 +63,7 @@ class Monitoring(Construct):
         if not config.local:  # emulators have no metric math
             if config.alarms == "all":
                 self._raise(watches_paid(config))
+                self._raise(watches_of_renderer(config, self._parts))
             if config.invalid_items_percent:
                 self._raise(watches_of_items(config))
 

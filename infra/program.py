@@ -47,16 +47,19 @@ RETENTIONS = dict(zip(LOG_RETENTIONS_D, logs.RetentionDays, strict=False))
 class Code:
     """The archive of a code asset, or a folder; without a hash, CDK hashes its contents.
 
-    `files` is that of the functions which need the libraries of that name: this one where None.
+    `files` is that of the functions which need the libraries of that name, `renderer` that of the
+    one with a browser: this one where None.
     """
 
     path: str
     hash: str | None = None
     files: Code | None = None
+    renderer: Code | None = None
 
-    def of(self, libraries: Libraries) -> Code:
-        """Return the code that has these libraries."""
-        return self.files if libraries == "files" and self.files else self
+    def of(self, needs: Needs) -> Code:
+        """Return the code that has what a function needs."""
+        found = self.renderer if needs.renders else None
+        return found or (self.files if needs.libraries == "files" and self.files else self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +87,10 @@ class Site:
             "PACKS_TABLE": tables.packs.table_name,
             "BUCKET": tables.bucket.bucket_name,
         }
-        return {setting: names[setting] for setting in settings}
+        named = {setting: names[setting] for setting in settings}
+        if "CRAWL_QUEUE_URL" in named and queues.render is not None:
+            named["RENDER_QUEUE_URL"] = queues.render.queue_url  # who sends packs, sends those, too
+        return named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +99,8 @@ class Needs:
 
     `uses` are settings that name parts of the site, `settings` are others, by their values.
     With `files` its code can write and deliver files (infra/asset.py): 0.2 s more of a cold start.
-    `storage_mb` is its room for temporary files; None: what Lambda gives to all, 512 MB.
+    `storage_mb` is its room for temporary files; None: what Lambda gives to all, 512 MB. With
+    `renders` it has a browser in its code, and runs where that does.
     """
 
     handler: str
@@ -106,6 +113,7 @@ class Needs:
     environment: Mapping[str, str] = field(default_factory=dict)
     libraries: Libraries = "runtime"
     storage_mb: int | None = None
+    renders: bool = False
     recursive_loop: lambda_.RecursiveLoop | None = None
 
 
@@ -173,8 +181,8 @@ class Program(Construct):
             assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
             inline_policies={"Needs": iam.PolicyDocument(statements=statements)},
         )
-        runtime = config.functions_run_on
-        own, room_mb = site.code.of(needs.libraries), needs.storage_mb
+        runtime = config.renderer_runs_on if needs.renders else config.functions_run_on
+        own, room_mb = site.code.of(needs), needs.storage_mb
         self.function = lambda_.Function(
             self,
             "Function",

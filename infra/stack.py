@@ -26,8 +26,10 @@ from infra.frontier import Frontier
 from infra.monitoring import Monitoring
 from infra.notifier import Notifier
 from infra.program import Site
+from infra.renderer import Renderer
 from infra.schedules import Starter
 from infra.storage import Storage
+from infra.watch import Parts
 from infra.worker import Worker
 
 if TYPE_CHECKING:
@@ -62,21 +64,23 @@ class OrbweaverStack(Stack):
             failed_calls=self.failed_calls,
         )
         self.worker = Worker(self, "Worker", site)
+        render = self.frontier.render
+        self.renderer = None if render is None else Renderer(self, "Renderer", site, render)
         self.exporter = Exporter(self, "Exporter", site)
         self.api = Api(self, "Api", site)
         self.starter = Starter(self, "Starter", site)
         self.console = HostedConsole(self, "Console", site) if config.hosts_console else None
         self.notifier = Notifier(self, "Notifier", site) if config.webhook_secret else None
-        self.monitoring = Monitoring(
-            self,
-            "Monitoring",
-            config=config,
+        parts = Parts(
+            stack=config.stack_name,
             frontier=self.frontier,
             worker=self.worker,
+            renderer=self.renderer,
             exporter=self.exporter,
             api=self.api,
             failed_calls=self.failed_calls,
         )
+        self.monitoring = Monitoring(self, "Monitoring", config=config, parts=parts)
         self.delivery = self._delivery(site) if config.delivers else None
         self.monitoring.show()
         self.catalogue = Catalogue(self, "Catalogue", config=config, storage=self.storage)
@@ -141,6 +145,13 @@ class OrbweaverStack(Stack):
             names |= {
                 "ConsoleUrl": self.console.url,
                 "ConsoleUserPool": self.console.sign_in.pool.ref,
+            }
+        if self.renderer is not None and frontier.render is not None:
+            names |= {
+                "RenderQueueUrl": frontier.render.queue_url,
+                "RenderEventSource": self.renderer.source.event_source_mapping_id,
+                "RendererFunction": self.renderer.function.function_name,
+                "RendererLogGroup": self.renderer.logs.log_group_name,
             }
         if self.delivery is not None:
             names |= {

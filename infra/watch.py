@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from infra.exporter import Exporter
     from infra.failures import FailedCalls
     from infra.frontier import Frontier
+    from infra.renderer import Renderer
     from infra.worker import Worker
 
 PERIOD = Duration.minutes(5)
@@ -53,6 +54,7 @@ class Parts:
     stack: str
     frontier: Frontier
     worker: Worker
+    renderer: Renderer | None
     exporter: Exporter
     api: Api
     failed_calls: FailedCalls
@@ -268,6 +270,32 @@ def watches_paid(config: Config) -> list[Watch]:
             meaning=f"More than {NEEDS_RENDERING_PERCENT_MAX} % of the pages of an hour are empty"
             " until their scripts have run: a crawl sees next to nothing of them",
             command="orbweaver report",
+        ),
+    ]
+
+
+def watches_of_renderer(config: Config, parts: Parts) -> list[Watch]:
+    """List the alarms of a stack that renders, $0.20 a month."""
+    renderer, queue = parts.renderer, parts.frontier.render
+    if renderer is None or queue is None:
+        return []
+    return [
+        Watch(
+            name="RenderAge",
+            metric=age(queue),
+            above=config.queue_retention_d * DAY_S // 4,
+            periods=3,
+            meaning="Pages wait for a browser for a quarter of their retention: more renderers, or"
+            " fewer pages that are rendered",
+            command=_more("renderer_concurrency_max", config.renderer_concurrency_max, 1_000),
+        ),
+        Watch(
+            name="RendererErrors",
+            metric=renderer.function.metric_errors(period=PERIOD),
+            above=0,
+            periods=3,
+            meaning="Renderers fail or are cut off, over and over: see their log",
+            command=_errors_of(config, "renderer"),
         ),
     ]
 

@@ -34,7 +34,10 @@ from infra.program import (
 from infra.retention import BODIES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from aws_cdk import aws_iam as iam
+    from aws_cdk import aws_sqs as sqs
 
     from infra.config import Config
     from infra.storage import Storage
@@ -45,8 +48,11 @@ LOOPS = {
     "Allow": lambda_.RecursiveLoop.ALLOW,
     "Terminate": lambda_.RecursiveLoop.TERMINATE,
 }
-
-
+USES = (
+    *("SEED_QUEUE_URL", "CRAWL_QUEUE_URL", "EXPRESS_QUEUE_URL"),
+    *("DEAD_LETTER_QUEUE_URL", "URLS_TABLE", "PAGES_TABLE", "HOSTS_TABLE"),
+    *("CRAWLS_TABLE", "PACKS_TABLE", "BUCKET"),
+)
 # As few as SQS takes: a body of seeds is only cut into messages, even in a flood.
 SEED_WORKERS, SEED_BODIES = 2, 10
 
@@ -61,18 +67,19 @@ class Worker(Construct):
             handler="worker",
             memory_mb=config.worker_memory_mb,
             timeout_s=config.worker_timeout_s,
-            uses=(
-                *("SEED_QUEUE_URL", "CRAWL_QUEUE_URL", "EXPRESS_QUEUE_URL"),
-                *("DEAD_LETTER_QUEUE_URL", "URLS_TABLE", "PAGES_TABLE", "HOSTS_TABLE"),
-                *("CRAWLS_TABLE", "PACKS_TABLE", "BUCKET"),
-            ),
-            settings={"EVENT_BUS": EVENT_BUS, **_of_config(config)},
-            permissions=self._permissions(site),
+            uses=USES,
+            settings=settings_of(config),
+            permissions=crawling(self, site, (*frontier.packs[:2], frontier.seeds)),
             recursive_loop=LOOPS[config.recursive_loop],
         )
         program = Program(self, site, needs)
         self.function, self.logs = program.function, program.logs
-        batches = _batches(config)
+        batches = Batches(
+            at_once=config.worker_concurrency_max,
+            size=config.batch_size,
+            window_s=config.batch_window_s,
+            enabled=config.worker_enabled == "yes",
+        )
         express = replace(batches, at_once=config.express_concurrency_max)
         seeds = replace(batches, at_once=SEED_WORKERS, size=SEED_BODIES)
         self.crawl_source = feed(self, "Crawl", program, frontier.crawl, batches)
@@ -80,71 +87,63 @@ class Worker(Construct):
         if frontier.express is not frontier.crawl:
             self.express_source = feed(self, "Express", program, frontier.express, express)
         self.seed_source = feed(self, "Seeds", program, frontier.seeds, seeds)
-        _accept(program, site.storage)
-
-    def _permissions(self, site: Site) -> list[iam.PolicyStatement]:
-        config, frontier, storage = site.config, site.frontier, site.storage
-        crawl, express, dead = (
-            queue.queue_arn for queue in (frontier.crawl, frontier.express, frontier.dead_letters)
-        )
-        receive = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"]
-        # A transaction is authorised by what is in it: PutItem, UpdateItem, ConditionCheckItem.
-        tables = {
-            storage.urls: ("BatchGetItem", "PartiQLInsert", "PutItem", "UpdateItem", "DeleteItem"),
-            # A later run reads what an earlier one has recorded of a page.
-            storage.pages: ("BatchGetItem", "BatchWriteItem"),
-            storage.hosts: ("BatchGetItem", "PutItem", "UpdateItem"),
-            storage.crawls: (
-                "GetItem",
-                "BatchGetItem",
-                "PutItem",
-                "UpdateItem",
-                "ConditionCheckItem",
-            ),
-            # Packs wait there for their hosts, too: put by PartiQL, looked at, and left.
-            storage.packs: (
-                *("GetItem", "BatchGetItem", "Query", "PartiQLInsert"),
-                *("PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem"),
-            ),
-        }
-        return [
-            allow(receive, crawl, express, frontier.seeds.queue_arn),
-            allow(sending(config), crawl, express, dead),
-            *(
-                allow([f"dynamodb:{operation}" for operation in operations], table.table_arn)
-                for table, operations in tables.items()
-            ),
-            allow(["events:PutEvents"], event_bus_arn(self)),
-            # Without reading or listing: a segment's name never repeats.
-            allow(["s3:PutObject"], f"{storage.bucket.bucket_arn}/{BODIES}*"),
-            *(
-                allow(["secretsmanager:GetSecretValue"], secret_arn(self, secret))
-                for secret in filter(None, [config.proxy_secret])
-            ),
-        ]
+        accept_crawling(program, site.storage)
 
 
-def _batches(config: Config) -> Batches:
-    return Batches(
-        at_once=config.worker_concurrency_max,
-        size=config.batch_size,
-        window_s=config.batch_window_s,
-        enabled=config.worker_enabled == "yes",
-    )
+def crawling(scope: Construct, site: Site, taken: Sequence[sqs.Queue]) -> list[iam.PolicyStatement]:
+    """Name what a function may do that takes packs from some queues, and crawls."""
+    config, frontier, storage = site.config, site.frontier, site.storage
+    sent = (*frontier.packs, frontier.dead_letters)
+    receive = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"]
+    # A transaction is authorised by what is in it: PutItem, UpdateItem, ConditionCheckItem.
+    tables = {
+        storage.urls: ("BatchGetItem", "PartiQLInsert", "PutItem", "UpdateItem", "DeleteItem"),
+        # A later run reads what an earlier one has recorded of a page.
+        storage.pages: ("BatchGetItem", "BatchWriteItem"),
+        storage.hosts: ("BatchGetItem", "PutItem", "UpdateItem"),
+        storage.crawls: (
+            "GetItem",
+            "BatchGetItem",
+            "PutItem",
+            "UpdateItem",
+            "ConditionCheckItem",
+        ),
+        # Packs wait there for their hosts, too: put by PartiQL, looked at, and left.
+        storage.packs: (
+            *("GetItem", "BatchGetItem", "Query", "PartiQLInsert"),
+            *("PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem"),
+        ),
+    }
+    return [
+        allow(receive, *(queue.queue_arn for queue in taken)),
+        allow(sending(config), *(queue.queue_arn for queue in sent)),
+        *(
+            allow([f"dynamodb:{operation}" for operation in operations], table.table_arn)
+            for table, operations in tables.items()
+        ),
+        allow(["events:PutEvents"], event_bus_arn(scope)),
+        # Without reading or listing: a segment's name never repeats.
+        allow(["s3:PutObject"], f"{storage.bucket.bucket_arn}/{BODIES}*"),
+        *(
+            allow(["secretsmanager:GetSecretValue"], secret_arn(scope, secret))
+            for secret in filter(None, [config.proxy_secret])
+        ),
+    ]
 
 
-def _of_config(config: Config) -> dict[str, str]:
+def settings_of(config: Config) -> dict[str, str]:
     """Settings that are the deployment's: where proxies are listed, whether waiting is paid for.
 
     Where it is not, rounds are short: trips cost nothing either, and others get their turn sooner.
     """
+    found = {"EVENT_BUS": EVENT_BUS}
     secret = {"PROXY_SECRET": config.proxy_secret} if config.proxy_secret else {}
     if config.local:
-        return {"WAITS_BILLED": "no", "ROUND_S": LOCAL_ROUND_S} | secret
-    return {"WAITS_BILLED": "yes"} | secret
+        return found | {"WAITS_BILLED": "no", "ROUND_S": LOCAL_ROUND_S} | secret
+    return found | {"WAITS_BILLED": "yes"} | secret
 
 
-def _accept(program: Program, storage: Storage) -> None:
+def accept_crawling(program: Program, storage: Storage) -> None:
     """Say why what remains of findings is as it should be."""
     accept_files(program.role, f"<{storage.bucket_id}.Arn>/{BODIES}")
     accept(

@@ -73,6 +73,21 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"proxy_secret": "arn:aws:secretsmanager:eu-west-1:1:secret:x"}, ["proxy_secret", "ARN"]),
     ({"webhook_secret": "a key of mine"}, ["webhook_secret", "generate, or the name"]),
     ({"user_agent": "mine/1", "contact": "me@example.org"}, ["contact", "either"]),
+    ({"rendering": "auto"}, ["rendering", "auto", "no or yes"]),
+    ({"renderer_memory_mb": "4096"}, ["renderer_memory_mb", "4096", "rendering=yes"]),
+    ({"target": "local", "renderer_concurrency_max": "3"}, ["renderer_concurrency_max", "3"]),
+    (
+        {"rendering": "yes", "renderer_memory_mb": "1536"},
+        [
+            *("renderer_memory_mb", "1536", "give 1891", "fetch_concurrency"),
+            *("1002 of a browser before it is ended", "48 of what 4 pages load"),
+            "64 of scripts and styles that pages share",
+        ],
+    ),
+    (
+        {"rendering": "yes", "renderer_timeout_s": "120"},
+        ["renderer_timeout_s", "120", "at least 152: 20 of fetch_total_s + 124 for a page + 8 of"],
+    ),
     ({"body_bytes_max": "0"}, ["body_bytes_max", "0", "greater than 0"]),
     ({"fetch_total_s": "soon"}, ["fetch_total_s", "soon", "number"]),
     ({"worker_timeout_s": "30", "fetch_total_s": "25"}, ["worker_timeout_s", "30", "at least 33"]),

@@ -90,10 +90,9 @@ class Ports:
     def lanes(self) -> tuple[SqsDeadLetters, ...]:
         """The queues that workers take from, for a search through them."""
         settings = self.settings
-        packs = dict.fromkeys((settings.crawl_queue_url, settings.express_queue_url))
         return (
             self._letters(settings.seed_queue_url, MessageSource.SEEDS),
-            *(self._letters(url, MessageSource.PACKS) for url in packs),  # one may be both
+            *(self._letters(url, MessageSource.PACKS) for url in settings.pack_queue_urls),
         )
 
     def _letters(self, url: str, source: MessageSource | None = None) -> SqsDeadLetters:
@@ -140,7 +139,7 @@ class Ports:
         named = self.settings
         return QueueDepths(
             self.aws.later("sqs"),
-            lanes=(named.seed_queue_url, named.crawl_queue_url, named.express_queue_url),
+            lanes=(named.seed_queue_url, *named.pack_queue_urls),
             dead_letters=named.dead_letter_queue_url,
         )
 

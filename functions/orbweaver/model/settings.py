@@ -52,6 +52,8 @@ class Settings:
     # What the functions send each other: packs, planned seeds, word of an end.
     crawl_queue_url: str = ""
     express_queue_url: str = ""
+    # Of packs with pages that take a browser; empty: there is none, and they stay as fetched.
+    render_queue_url: str = ""
     dead_letter_queue_url: str = ""
     urls_table: str = ""
     pages_table: str = ""
@@ -172,8 +174,13 @@ class Settings:
     @property
     def pack_queues(self) -> frozenset[str]:
         """Names of the queues that hold packs: only the stack's functions may send there."""
-        urls = (self.crawl_queue_url, self.express_queue_url)
-        return frozenset(url.rpartition("/")[2] for url in urls)
+        return frozenset(url.rpartition("/")[2] for url in self.pack_queue_urls)
+
+    @property
+    def pack_queue_urls(self) -> tuple[str, ...]:
+        """Those queues, each once: a frugal stack has one for crawl and express."""
+        rendering = (self.render_queue_url,) if self.render_queue_url else ()
+        return tuple(dict.fromkeys((self.crawl_queue_url, self.express_queue_url, *rendering)))
 
     def is_express(self, queue: str) -> bool:
         """Whether a queue of this name is the express lane."""

@@ -16,12 +16,12 @@ from typing import Any, Protocol
 from orbweaver.rendering.launch import FENCE, BrowserProgram
 from orbweaver.rendering.process import BrowserProcess, ProcessMemory, is_there, kill
 from orbweaver.rendering.protocol import BrowserGone, CommandFailed, Connection
+from orbweaver.rendering.task import START_S
 
-START_S = 20.0
 _WATCH_S = 0.5
 _CLOSE_S = 5.0
 # A browser that holds this much more than it may is ended whole.
-_BEYOND = 1.5
+BEYOND = 1.5
 _ALL = [{"urlPattern": "*"}]
 
 
@@ -208,7 +208,7 @@ class Browser:
                 continue
             self.worn = True
             pages = [one for one in found if one.renders]
-            if held > _BEYOND * self._memory_bytes_max or not pages:
+            if held > BEYOND * self._memory_bytes_max or not pages:
                 self._process.kill()
             else:
                 kill(max(pages, key=lambda one: one.pss_bytes).pid)

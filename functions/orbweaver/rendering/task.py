@@ -13,6 +13,9 @@ from typing import Protocol, TypeAlias
 
 from orbweaver.model.http_exchange import Headers
 
+# Until a browser that is started answers, at most.
+START_S = 20.0
+
 
 class RequestRefusal(StrEnum):
     """Why a request of a page is not answered."""
@@ -71,6 +74,11 @@ class RenderLimits:
     memory_bytes_max: int = 700_000_000
     pages_max: int = 100
     tabs: int = 4
+
+    @property
+    def page_s_max(self) -> float:
+        """How long a page may take in all: a browser is started, and it opened, shown and read."""
+        return START_S + self.total_s + self.total_s + self.waiting_s + self.reading_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,78 @@
+"""The renderer: the worker's program with a browser, for packs with pages that take one.
+
+Rules
+- It is there with `rendering=yes` alone, and takes from the render queue.
+- It fetches such a page and runs its scripts in the same invocation. So its role is the worker's,
+  but for the queues that it takes from.
+- The browser lies packed in its code and is unpacked into the temporary folder, whose room is for
+  that and for what Chromium keeps in files, as there is no shared memory.
+- It runs on x86_64, as the browser for functions does. A second there costs 1.25 of arm64's, in
+  which crawls are metered; the memory that its time is priced by says so.
+- Its last page is begun so early that it comes to its end.
+
+Source: aws.amazon.com/lambda/pricing.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TYPE_CHECKING
+
+from constructs import Construct
+
+from infra.browser import PLACE
+from infra.program import Batches, Needs, Program, Site, feed
+from infra.rendering_keys import STORAGE_MB
+from infra.worker import LOOPS, USES, accept_crawling, crawling, settings_of
+from orbweaver.model.settings import INSTALLED, Settings
+from orbweaver.rendering.task import RenderLimits
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_sqs as sqs
+
+    from infra.config import Config
+
+HANDLER = "renderer"
+# $0.0000166667 a GB-second to $0.0000133334.
+X86_PRICE_RATIO = 1.25
+
+
+class Renderer(Construct):
+    """The function that renders, and its event source."""
+
+    def __init__(self, scope: Construct, construct_id: str, site: Site, queue: sqs.Queue) -> None:
+        super().__init__(scope, construct_id)
+        config = site.config
+        needs = Needs(
+            handler=HANDLER,
+            memory_mb=config.renderer_memory_mb,
+            timeout_s=config.renderer_timeout_s,
+            storage_mb=None if config.local else STORAGE_MB,
+            uses=USES,
+            settings=settings_of(config) | _settings(config),
+            permissions=crawling(self, site, (queue,)),
+            recursive_loop=LOOPS[config.recursive_loop],
+            renders=True,
+        )
+        program = Program(self, site, needs)
+        self.function, self.logs = program.function, program.logs
+        batches = Batches(
+            at_once=config.renderer_concurrency_max,
+            size=config.renderer_batch_size,
+            window_s=config.batch_window_s,
+            enabled=config.worker_enabled == "yes",
+        )
+        self.source = feed(self, "Render", program, queue, batches)
+        accept_crawling(program, site.storage)
+
+
+def _settings(config: Config) -> dict[str, str]:
+    settings = Settings.from_environment(config.environment())
+    reserve_s = settings.apply_reserve_s + RenderLimits().page_s_max
+    found = {
+        "BROWSER": INSTALLED if config.local else PLACE,
+        "APPLY_RESERVE_S": f"{reserve_s:g}",
+    }
+    if not config.local:
+        found["MEMORY_MB"] = str(ceil(X86_PRICE_RATIO * config.renderer_memory_mb))
+    return found

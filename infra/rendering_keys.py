@@ -1,0 +1,62 @@
+"""Context keys of rendering: docs/rendering.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+from infra.console_keys import ConsoleKeys
+from infra.keys import choice, number, unfit
+from infra.memory import unfit_renderer_memory
+from orbweaver.rendering.launch import INSTALL, find_browser
+from orbweaver.rendering.task import RenderLimits
+
+if TYPE_CHECKING:
+    from orbweaver.model.settings import Settings
+
+
+# Room for the browser, 214 MB unpacked, and for files that pages take: Lambda gives 512 MB to all.
+STORAGE_MB = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenderingKeys(ConsoleKeys):
+    """What a deployment may say of the renderer."""
+
+    rendering: str = choice(
+        "no",
+        ("no", "yes"),
+        "yes: crawls may have scripts of pages run, by functions with a browser: docs/rendering.md",
+    )
+    # 1,769 MB are one CPU, which four pages at a time use up.
+    renderer_memory_mb: int = number(2048, 512, 10_240, "memory of the renderer; CPU comes with it")
+    # A round of a minute, a last request, a last page, and what comes after it.
+    renderer_timeout_s: int = number(240, 60, 900, "longest run of the renderer")
+    renderer_concurrency_max: int = number(10, 2, 1_000, "renderers at once", local=2)
+    # A renderer has four pages at a time, of several hosts if it can.
+    renderer_batch_size: int = number(5, 1, 10, "messages a renderer takes at once")
+
+    @property
+    def renders(self) -> bool:
+        """Whether the renderer is part of the stack."""
+        return self.rendering == "yes"
+
+    def check_rendering(self, settings: Settings, *, local: bool) -> None:
+        """Refuse what would be killed or cut off at work, and keys of what is not there."""
+        if not self.renders:
+            for one in fields(RenderingKeys):
+                given = getattr(self, one.name)
+                usual = one.metadata.get("local") if local else None
+                if one.name.startswith("renderer_") and given not in (one.default, usual):
+                    raise unfit(one.name, given, "add -c rendering=yes, or leave it out")
+            return
+        if local and find_browser() is None:
+            raise unfit("rendering", self.rendering, INSTALL)
+        least_s = settings.fetch_total_s + RenderLimits().page_s_max + settings.apply_reserve_s
+        if least_s > self.renderer_timeout_s:
+            fix = f"give at least {least_s:.0f}: {settings.fetch_total_s:.0f} of fetch_total_s +"
+            fix += f" {RenderLimits().page_s_max:.0f} for a page +"
+            fix += f" {settings.apply_reserve_s:.0f} of apply_reserve_s must fit into it"
+            raise unfit("renderer_timeout_s", self.renderer_timeout_s, fix)
+        if (why := unfit_renderer_memory(self.renderer_memory_mb, settings)) is not None:
+            raise unfit("renderer_memory_mb", self.renderer_memory_mb, why)

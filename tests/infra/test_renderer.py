@@ -1,0 +1,206 @@
+"""The renderer: what it adds to a stack, what it may do, and who knows of its queue."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from infra import rendering_keys
+from infra.config import Config
+from infra.keys import ConfigError
+from infra.runtime import host_runtime
+from orbweaver.model.settings import PREFIX, Settings
+from orbweaver.rendering.launch import INSTALL
+from orbweaver.rendering.task import RenderLimits
+from tests.infra.roles import ALLOWED, HOSTING, KIND, LOGS, WORKER
+from tests.infra.template import denies_plain_http, text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.infra.template import Synthesized
+
+pytestmark = pytest.mark.infra
+
+RENDERER, ROLE, QUEUE = "RendererProgramFunction", "RendererProgramRole", "FrontierRender"
+SENDS = {"<FrontierRender.Arn>": {"sqs:SendMessage"}}
+RECEIVES = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
+# What is billed while nobody asks: docs/cost.md.
+BILLED_IDLE = ("AWS::KMS::", "AWS::CloudWatch::Alarm", "AWS::SecretsManager::", "AWS::EC2::")
+
+
+@pytest.fixture(scope="module")
+def rendering(synthesize: Callable[..., Synthesized]) -> Synthesized:
+    """Return a stack that renders."""
+    return synthesize(rendering="yes")
+
+
+@pytest.fixture
+def here(synthesize: Callable[..., Synthesized], monkeypatch: pytest.MonkeyPatch) -> Synthesized:
+    """Return one for an emulator on a machine with a browser."""
+    monkeypatch.setattr(rendering_keys, "find_browser", lambda: "/usr/bin/chromium")
+    return synthesize(rendering="yes", target="local")
+
+
+def settings_of(made: Synthesized, function: str) -> Settings:
+    """Read the settings of a function."""
+    variables = made.properties(KIND)[function]["Environment"]["Variables"]
+    return Settings.from_environment(
+        {key: text(value) for key, value in variables.items() if key.startswith(PREFIX)}
+    )
+
+
+def test_nothing_of_it_is_there_by_default(aws: Synthesized, rendering: Synthesized) -> None:
+    """With the key there is a queue and a function; nothing of it costs while idle."""
+    before, after = aws.template["Resources"], rendering.template["Resources"]
+    assert "ender" not in json.dumps([*before, aws.template["Outputs"]])
+    assert f"{PREFIX}RENDER_QUEUE_URL" not in json.dumps(before)
+    added = {name: after[name]["Type"] for name in after.keys() - before.keys()}
+    assert all(name.startswith(("Renderer", QUEUE)) for name in added)
+    assert not [kind for kind in added.values() if kind.startswith(BILLED_IDLE)]
+    outputs = rendering.template["Outputs"]
+    found = {key: text(outputs[key]["Value"]) for key in outputs.keys() - aws.template["Outputs"]}
+    assert found == {
+        "RenderQueueUrl": "<FrontierRender>",
+        "RenderEventSource": "<RendererRender>",
+        "RendererFunction": "<RendererProgramFunction>",
+        "RendererLogGroup": "<RendererProgramLogs>",
+    }
+
+
+def test_it_may_what_a_worker_may(rendering: Synthesized) -> None:
+    """But for the queues that it takes from; and no other role takes from its queue."""
+    worker = {name: set(actions) for name, actions in ALLOWED["WorkerProgramRole"].items()}
+    expected = {**worker, "<FrontierRender.Arn>": RECEIVES | {"sqs:SendMessage"}}
+    for lane in ("Crawl", "Express"):
+        expected[f"<Frontier{lane}.Arn>"] = {"sqs:SendMessage"}
+    del expected["<FrontierSeeds.Arn>"], expected["<WorkerProgramLogs.Arn>"]
+    assert rendering.allowed(ROLE) == {**expected, "<RendererProgramLogs.Arn>": LOGS}
+
+
+def test_who_sends_packs_sends_them_there_too(
+    rendering: Synthesized, synthesize: Callable[..., Synthesized]
+) -> None:
+    """Those functions have its address and the right; nothing else changes for them."""
+    senders = {
+        role: allowed
+        for role, allowed in ALLOWED.items()
+        if "sqs:SendMessage" in allowed.get("<FrontierCrawl.Arn>", ())
+    }
+    assert senders.keys() == {"WorkerProgramRole", "ApiProgramRole", "StarterProgramRole"}
+    for role, allowed in ALLOWED.items():
+        assert rendering.allowed(role) == allowed | (SENDS if role in senders else {})
+    for name, function in rendering.properties(KIND).items():
+        variables = function["Environment"]["Variables"]
+        knows = f"{PREFIX}RENDER_QUEUE_URL" in variables
+        assert knows is (f"{PREFIX}CRAWL_QUEUE_URL" in variables), name
+    hosting = synthesize(rendering="yes", console="yes").allowed("ConsoleProgramRole")
+    counts = {"<FrontierRender.Arn>": {"sqs:SendMessage", "sqs:GetQueueAttributes"}}
+    assert hosting == HOSTING | counts
+
+
+def test_its_queue(rendering: Synthesized) -> None:
+    """Packs wait there as on the others: encrypted, six timeouts long, and not for ever."""
+    queues = rendering.properties("AWS::SQS::Queue")
+    queue, crawl = queues[QUEUE], queues["FrontierCrawl"]
+    assert queue["QueueName"] == "Orbweaver-render"
+    assert {**crawl, "QueueName": 0, "VisibilityTimeout": 0} == {
+        **queue,
+        "QueueName": 0,
+        "VisibilityTimeout": 0,
+    }
+    function = rendering.properties(KIND)[RENDERER]
+    source = rendering.properties("AWS::Lambda::EventSourceMapping")["RendererRender"]
+    window_s = source["MaximumBatchingWindowInSeconds"]
+    assert queue["VisibilityTimeout"] >= 6 * function["Timeout"] + window_s
+    allowed = queues["FrontierDeadLetters"]["RedriveAllowPolicy"]["sourceQueueArns"]
+    names = {text(arn).rsplit(":", maxsplit=1)[-1] for arn in allowed}
+    assert names == {f"Orbweaver-{lane}" for lane in ("crawl", "express", "seeds", "render")}
+    (policy,) = (
+        policy
+        for policy in rendering.properties("AWS::SQS::QueuePolicy").values()
+        if [text(one) for one in policy["Queues"]] == [f"<{QUEUE}>"]
+    )
+    assert denies_plain_http(policy["PolicyDocument"]["Statement"], "sqs:*")
+
+
+def test_its_event_source(rendering: Synthesized, synthesize: Callable[..., Synthesized]) -> None:
+    """Few messages at a time, to so many renderers at most; switched off with the workers."""
+    source = rendering.properties("AWS::Lambda::EventSourceMapping")["RendererRender"]
+    assert text(source["EventSourceArn"]) == "<FrontierRender.Arn>"
+    assert text(source["FunctionName"]) == f"<{RENDERER}>"
+    assert source["ScalingConfig"] == {"MaximumConcurrency": 10}
+    assert source["BatchSize"] == 5
+    assert source["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert source["Enabled"] is True
+    given = {"renderer_concurrency_max": "7", "renderer_batch_size": "3", "worker_enabled": "no"}
+    other = synthesize(rendering="yes", **given).properties("AWS::Lambda::EventSourceMapping")
+    assert other["RendererRender"]["ScalingConfig"] == {"MaximumConcurrency": 7}
+    assert other["RendererRender"]["BatchSize"] == 3
+    assert other["RendererRender"]["Enabled"] is False
+
+
+def test_its_function(rendering: Synthesized) -> None:
+    """It runs where the browser does, has room for it, and ends its last page in time."""
+    function = rendering.properties(KIND)[RENDERER]
+    assert (function["MemorySize"], function["Timeout"]) == (2048, 240)
+    assert function["Architectures"] == ["x86_64"]
+    assert function["Runtime"] == "python3.13"
+    assert function["EphemeralStorage"] == {"Size": 1024}
+    assert function["RecursiveLoop"] == "Allow"
+    settings, worker = settings_of(rendering, RENDERER), settings_of(rendering, WORKER)
+    assert settings.browser == "/var/task/browser"
+    assert worker.browser == ""
+    assert settings.render_queue_url == worker.render_queue_url == "<FrontierRender>"
+    reserve_s = settings.apply_reserve_s - worker.apply_reserve_s
+    assert reserve_s == RenderLimits().page_s_max
+    assert settings.fetch_total_s + settings.apply_reserve_s < function["Timeout"]
+
+
+def test_its_time_is_metered_at_its_price(rendering: Synthesized, here: Synthesized) -> None:
+    """$0.0000166667 a GB-second, in units of arm64's $0.0000133334."""
+    assert settings_of(rendering, RENDERER).memory_mb == 2560
+    assert settings_of(here, RENDERER).memory_mb == 2048
+
+
+def test_on_an_emulator_the_browser_is_this_machines(here: Synthesized) -> None:
+    """And so are processor and Python; it is refused where there is none."""
+    function = here.properties(KIND)[RENDERER]
+    assert f"{function['Architectures'][0]}/{function['Runtime']}" == host_runtime()
+    assert "EphemeralStorage" not in function
+    assert settings_of(here, RENDERER).browser == "installed"
+
+
+def test_without_a_browser_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what to do; on AWS it comes along."""
+    monkeypatch.setattr(rendering_keys, "find_browser", lambda: None)
+    with pytest.raises(ConfigError, match=INSTALL):
+        Config.from_context({"target": "local", "rendering": "yes"})
+    assert Config.from_context({"rendering": "yes"}).renderer_runs_on.architecture == "x86_64"
+
+
+def test_a_frugal_stack_may_render(synthesize: Callable[..., Synthesized]) -> None:
+    """Its one queue for packs stays one."""
+    made = synthesize(rendering="yes", frugal="yes")
+    queues = made.properties("AWS::SQS::Queue")
+    assert {QUEUE, "FrontierCrawl"} <= queues.keys()
+    assert "FrontierExpress" not in queues
+    sent = {name for name, actions in made.allowed(ROLE).items() if "sqs:SendMessage" in actions}
+    assert sent == {f"<Frontier{one}.Arn>" for one in ("Crawl", "Render", "DeadLetters")}
+
+
+def test_it_is_watched(rendering: Synthesized, synthesize: Callable[..., Synthesized]) -> None:
+    """On the dashboard, and by alarms where all are asked for."""
+    body = rendering.only("AWS::CloudWatch::Dashboard")["DashboardBody"]
+    shown = text(body)
+    for part in ("<FrontierRender.QueueName>", f"<{RENDERER}>", "<RendererProgramLogs>"):
+        assert part in shown, part
+    alarms = synthesize(rendering="yes", alarms="all").properties("AWS::CloudWatch::Alarm")
+    without = synthesize(alarms="all").properties("AWS::CloudWatch::Alarm")
+    added = {name: alarms[name] for name in alarms.keys() - without.keys()}
+    assert added.keys() == {"MonitoringRenderAge", "MonitoringRendererErrors"}
+    for alarm in added.values():
+        assert alarm["TreatMissingData"] == "notBreaching"
+        assert "Run: " in alarm["AlarmDescription"]
