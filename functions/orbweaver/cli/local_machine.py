@@ -158,10 +158,7 @@ class ThisMachine:
         from localstack import cdk
         from orbweaver.adapters.aws.queue_depths import depths_of
 
-        # A frugal stack has one queue for packs of both lanes.
-        urls = dict.fromkeys(
-            (settings.seed_queue_url, settings.crawl_queue_url, settings.express_queue_url)
-        )
+        urls = (settings.seed_queue_url, *settings.pack_queue_urls)
         try:
             endpoint = environment.get(ENDPOINT)
             if endpoint not in self._queues:

@@ -16,12 +16,13 @@ from orbweaver.app.wiring import control_of
 from orbweaver.cli.live.display import Display, JsonDisplay, Lines, Panel
 from orbweaver.cli.stack import (
     ENDPOINT,
-    WORKER,
     Machine,
     StackUnreachable,
     environment_of,
     outputs_of,
     settings_from,
+    sources_of,
+    workers_of,
 )
 from orbweaver.cli.store import StorePlace, opened_store, store_of
 from orbweaver.cli.text import clean_lines, visible
@@ -147,12 +148,12 @@ class Place(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackPlace:
-    """A stack; `worker` is the name of its worker, where it says that."""
+    """A stack; `workers` are the names of its worker and its renderer, where it says them."""
 
     machine: Machine
     settings: Settings
     environment: Mapping[str, str]
-    worker: str | None = None
+    workers: tuple[str, ...] = ()
     billed: bool = True
 
     @property
@@ -175,10 +176,12 @@ class StackPlace:
 
     async def idle_workers(self) -> str | None:
         """See the protocol."""
-        if self.worker is None:
+        if not self.workers:
             return None
         try:
-            found = await asyncio.to_thread(self.machine.sources, self.worker, self.environment)
+            found = await asyncio.to_thread(
+                sources_of, self.workers, self.machine, self.environment
+            )
         except StackUnreachable:
             return None
         if not found or not all(source.off for source in found):
@@ -259,12 +262,12 @@ async def opened(
     around: Surroundings,
     settings: Settings,
     environment: Mapping[str, str],
-    worker: str | None = None,
+    workers: tuple[str, ...] = (),
 ) -> AsyncIterator[Session]:
     """Connect to a stack."""
     async with around.connect(settings, environment) as ports:
         place = StackPlace(
-            machine=around.machine, settings=settings, environment=environment, worker=worker
+            machine=around.machine, settings=settings, environment=environment, workers=workers
         )
         yield stack_session(ports, place)
 
@@ -312,5 +315,5 @@ async def chosen(
     environment = environment_in(arguments, around)
     outputs = outputs_of(arguments.stack, around.machine, environment, around.note)
     settings = settings_from(outputs, around.machine, environment)
-    async with opened(around, settings, environment, outputs.get(WORKER)) as session:
+    async with opened(around, settings, environment, workers_of(outputs)) as session:
         yield session

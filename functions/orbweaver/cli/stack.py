@@ -15,7 +15,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -54,12 +54,13 @@ NAMES = {
 }
 # What not every stack has.
 EXTRA = {
+    "RenderQueueUrl": "render_queue_url",
     "Database": "database",
     "WebhookSecret": "webhook_secret",
     "DeliveryQueueUrl": "delivery_queue_url",
     "DeliveryDeadLetterQueueUrl": "delivery_dead_letter_url",
 }
-WORKER = "WorkerFunction"
+WORKER, RENDERER = "WorkerFunction", "RendererFunction"
 
 
 class StackUnreachable(Exception):
@@ -248,6 +249,18 @@ def outputs_of(
             f" {up_again(machine)} for one on this machine"
         )
     return outputs
+
+
+def workers_of(outputs: Mapping[str, str]) -> tuple[str, ...]:
+    """Name the functions that take packs, as far as a stack says: worker and renderer."""
+    return tuple(outputs[name] for name in (WORKER, RENDERER) if name in outputs)
+
+
+def sources_of(
+    functions: Iterable[str], machine: Machine, environment: Mapping[str, str]
+) -> tuple[Source, ...]:
+    """List the event sources of functions; raises Unreachable."""
+    return tuple(source for one in functions for source in machine.sources(one, environment))
 
 
 def settings_of(

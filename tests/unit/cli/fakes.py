@@ -64,6 +64,7 @@ if TYPE_CHECKING:
 NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
 SITE = "https://example.com"
 LOCAL = {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566"}
+RENDERER_FUNCTION = "Orbweaver-renderer"
 OUTPUTS = {**{name: f"the-{name}" for name in NAMES}, WORKER: "the-worker"}
 
 
@@ -172,9 +173,10 @@ class Machine:
         return self.names
 
     def sources(self, function: str, environment: Mapping[str, str]) -> tuple[Source, ...]:
-        assert function == OUTPUTS[WORKER]
-        shown = tuple(self.switches)
-        self.switches = [self._further(source) for source in self.switches]
+        rendering = function == RENDERER_FUNCTION
+        assert rendering or function == OUTPUTS[WORKER]
+        shown = tuple(one for one in self.switches if (one.queue == "render") is rendering)
+        self.switches = [self._further(one) if one in shown else one for one in self.switches]
         return shown
 
     def alarms(self, stack: str, environment: Mapping[str, str]) -> tuple[Alarm, ...] | None:

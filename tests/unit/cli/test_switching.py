@@ -8,7 +8,8 @@ import pytest
 
 from localstack.sources import Source
 from orbweaver.cli.commands.workers import STEPS_MAX
-from tests.unit.cli.fakes import Machine, Stage
+from orbweaver.cli.stack import RENDERER
+from tests.unit.cli.fakes import OUTPUTS, RENDERER_FUNCTION, Machine, Stage
 
 QUEUES = ("crawl", "express", "seeds")
 
@@ -36,6 +37,22 @@ def test_all_sources_are_switched_off_and_on(stage: Stage) -> None:
     assert stage.run("workers on") == 0
     assert states(stage) == ["Enabled"] * 3
     assert "Off again: `orbweaver workers off`" in stage.noted
+
+
+def test_the_renderer_is_switched_along(stage: Stage) -> None:
+    """It is a worker, too: off means that nothing is asked for."""
+    stage.machine.switches.append(Source(id="render", queue="render", state="Enabled"))
+    assert stage.run("workers off") == 0
+    assert states(stage) == ["Disabled"] * 3 + ["Enabled"], "a stack that has none"
+    stage.machine.deployed = {**OUTPUTS, RENDERER: RENDERER_FUNCTION}
+    assert stage.run("workers off") == 0
+    assert states(stage) == ["Disabled"] * 4
+    assert "render" in stage.said.split()
+    off = "the stack's workers are off, so nothing is asked for: `orbweaver workers on`"
+    assert stage.run("start https://example.com/ --name x") == 0
+    assert off in stage.noted
+    assert stage.run("workers on") == 0
+    assert states(stage) == ["Enabled"] * 4
 
 
 def test_what_is_switched_already_is_left(stage: Stage) -> None:

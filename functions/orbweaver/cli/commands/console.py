@@ -25,7 +25,7 @@ from orbweaver.cli.commands.workers import ask_to_switch
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.cli.export_files import OUT
 from orbweaver.cli.session import Session, StackPlace, Surroundings, chosen, store_session
-from orbweaver.cli.stack import ENDPOINT, REGIONS, StackUnreachable
+from orbweaver.cli.stack import ENDPOINT, REGIONS, StackUnreachable, sources_of
 from orbweaver.cli.store import StorePlace, opened_store, store_of
 from orbweaver.model.errors import Transient
 
@@ -169,9 +169,9 @@ class Whereabouts:
     async def workers(self) -> dict[str, str] | None:
         """Say how the workers of a stack are switched; a store has no switch."""
         match self.session.place:
-            case StackPlace(machine=machine, environment=environment, worker=str(worker)):
+            case StackPlace(machine=machine, environment=environment, workers=named) if named:
                 with _passing():
-                    found = await asyncio.to_thread(machine.sources, worker, environment)
+                    found = await asyncio.to_thread(sources_of, named, machine, environment)
                 return {source.queue: source.state for source in found}
             case _:
                 return None
@@ -189,8 +189,8 @@ class Whereabouts:
     async def switch(self, *, on: bool) -> dict[str, str] | None:
         """Ask for the workers of a stack to be switched, which takes a while."""
         match self.session.place:
-            case StackPlace(machine=machine, environment=environment, worker=str(worker)):
-                act = partial(ask_to_switch, machine, worker, environment, on=on)
+            case StackPlace(machine=machine, environment=environment, workers=named):
+                act = partial(ask_to_switch, machine, named, environment, on=on)
                 with _passing():
                     await asyncio.to_thread(act)
         return await self.workers()

@@ -1,8 +1,8 @@
 """`workers off | on | status`: the kill switch of a stack, without a deployment.
 
 Rules
-- All event sources of the worker are switched, whatever queues it has; what is in work comes to its
-  end, and messages wait on their queues.
+- All event sources of the worker are switched, whatever queues it has, and those of the renderer,
+  where there is one. What is in work comes to its end, and messages wait on their queues.
 - The command ends when every source says that it is switched, or says which does not.
 - A deployment leaves the switch as it is.
 """
@@ -10,14 +10,21 @@ Rules
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from orbweaver.cli import text
 from orbweaver.cli.command import answer, command, option
 from orbweaver.cli.exit_codes import FAILED, OK
 from orbweaver.cli.session import Surroundings, environment_in
-from orbweaver.cli.stack import WORKER, Machine, StackUnreachable, outputs_of
+from orbweaver.cli.stack import (
+    WORKER,
+    Machine,
+    StackUnreachable,
+    outputs_of,
+    sources_of,
+    workers_of,
+)
 
 if TYPE_CHECKING:
     from localstack.sources import Source
@@ -38,12 +45,13 @@ async def workers(arguments: Namespace, around: Surroundings) -> int:
     outputs = outputs_of(arguments.stack, around.machine, environment, around.note)
     if WORKER not in outputs:
         raise StackUnreachable("the stack does not name its worker: bring it up to date")
-    found = around.machine.sources(outputs[WORKER], environment)
+    functions = workers_of(outputs)
+    found = sources_of(functions, around.machine, environment)
     if not found:
         raise StackUnreachable(f"{outputs[WORKER]} has no event source: run `orbweaver deploy`")
     wanted = WANTED.get(arguments.action)
     if wanted is not None:
-        found = await _switched(wanted, outputs[WORKER], environment, around)
+        found = await _switched(wanted, functions, environment, around)
     states = {source.queue: source.state for source in found}
     rows = [(source.queue, source.state.lower()) for source in found]
     answer(arguments, around, {"type": "workers", "sources": states}, *text.table(rows))
@@ -59,22 +67,23 @@ async def workers(arguments: Namespace, around: Surroundings) -> int:
 
 
 async def _switched(
-    wanted: str, function: str, environment: Mapping[str, str], around: Surroundings
+    wanted: str, functions: Sequence[str], environment: Mapping[str, str], around: Surroundings
 ) -> tuple[Source, ...]:
     """Switch every source, and wait until each has taken it, for a bounded time."""
+    machine = around.machine
     for _ in range(STEPS_MAX):
-        found = ask_to_switch(around.machine, function, environment, on=wanted == WANTED["on"])
+        found = ask_to_switch(machine, functions, environment, on=wanted == WANTED["on"])
         if all(source.state == wanted for source in found):
             break
         await around.clock.sleep(STEP_S)
-    return around.machine.sources(function, environment)
+    return sources_of(functions, machine, environment)
 
 
 def ask_to_switch(
-    machine: Machine, function: str, environment: Mapping[str, str], *, on: bool
+    machine: Machine, functions: Sequence[str], environment: Mapping[str, str], *, on: bool
 ) -> tuple[Source, ...]:
     """Ask those event sources to switch that are not so; their states before that."""
-    found = machine.sources(function, environment)
+    found = sources_of(functions, machine, environment)
     for source in found:
         if source.off == on:
             machine.switch(source, environment, on=on)
