@@ -26,7 +26,7 @@ RETRIES = 2
 RUNTIMES = ("python3.11", "python3.12", "python3.13", "python3.14")
 STATES = ("Active", "Pending", "Inactive", "Failed")
 REPORT = re.compile(r"Billed Duration: (\d+) ms.*Init Duration: ([\d.]+) ms", re.DOTALL)
-HANDLERS = ("worker", "exporter", "api", "starter", "notifier", "delivery")
+HANDLERS = ("worker", "renderer", "exporter", "api", "starter", "notifier", "delivery")
 
 
 def configurations(ground: Ground) -> dict[str, dict[str, Any]]:
@@ -42,7 +42,6 @@ def configurations(ground: Ground) -> dict[str, dict[str, Any]]:
 
 def runtime(ground: Ground) -> Finding:
     """Look at Python, processor and state."""
-    wanted = ground.config.functions_run_on
     problems: list[str] = []
     seen: dict[str, Any] = {}
     for name, one in configurations(ground).items():
@@ -51,6 +50,9 @@ def runtime(ground: Ground) -> Finding:
         state = word(one.get("State", "Active"), *STATES)
         seen[name] = f"{processor}/{python} {state}"
         # An emulator runs functions on its own machine, whatever it says of them.
+        wanted = ground.config.functions_run_on
+        if name == "renderer":
+            wanted = ground.config.renderer_runs_on
         if python != f"python{wanted.python}" or (
             processor != wanted.architecture and not ground.emulator
         ):
@@ -66,13 +68,19 @@ def memory(ground: Ground) -> Finding:
     seen: dict[str, Any] = {}
     wanted = {
         "worker": ground.config.worker_memory_mb,
+        "renderer": ground.config.renderer_memory_mb,
         "exporter": ground.config.exporter_memory_mb,
     }
     limits = {
         "worker": ground.config.worker_timeout_s,
+        "renderer": ground.config.renderer_timeout_s,
         "exporter": ground.config.exporter_timeout_s,
     }
     rooms = {"exporter": ground.config.exporter_storage_mb}
+    if not ground.config.local:
+        from infra.rendering_keys import STORAGE_MB
+
+        rooms["renderer"] = STORAGE_MB
     for name, one in configurations(ground).items():
         mb, limit_s = number(one.get("MemorySize")), number(one.get("Timeout"))
         room = number(one.get("EphemeralStorage", {}).get("Size", ROOM_MB))

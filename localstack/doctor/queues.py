@@ -7,8 +7,8 @@ from typing import Any
 
 from localstack.doctor.ground import Check, Finding, Ground, judged, number, passed, skipped, word
 
-FED = ("CrawlQueueUrl", "PackQueueUrl", "ExpressQueueUrl", "ExportQueueUrl")
 WORKERS = ("CrawlQueueUrl", "PackQueueUrl", "ExpressQueueUrl")
+RENDER, EXPORT = "RenderQueueUrl", "ExportQueueUrl"
 FACTOR, DAY_S, BYTES_MAX = 6, 86_400, 1_048_576
 CONCURRENCY = (2, 1_000)
 BATCH_FREE, WINDOW_S_MAX = 10, 300
@@ -25,21 +25,29 @@ def attributes(ground: Ground, *keys: str) -> dict[str, dict[str, str]]:
     }
 
 
+def lanes(ground: Ground) -> tuple[str, ...]:
+    """Name the queues that crawls go by."""
+    return (*WORKERS, *([RENDER] if ground.config.renders else []))
+
+
 def visibility(ground: Ground) -> Finding:
     """Hidden for six times as long as a function may run."""
-    least = FACTOR * ground.config.worker_timeout_s
+    least = dict.fromkeys(WORKERS, FACTOR * ground.config.worker_timeout_s)
+    least[RENDER] = FACTOR * ground.config.renderer_timeout_s
     found = {
         key: number(one.get("VisibilityTimeout"))
-        for key, one in attributes(ground, *WORKERS).items()
+        for key, one in attributes(ground, *lanes(ground)).items()
     }
-    short = [f"{key} hides for less than {least} s" for key, s in found.items() if s < least]
+    short = [
+        f"{key} hides for less than {least[key]} s" for key, s in found.items() if s < least[key]
+    ]
     return judged(short, **found)
 
 
 def redrive(ground: Ground) -> Finding:
     """What fails too often goes to the dead-letter queue."""
     problems, seen = [], {}
-    for key, one in attributes(ground, *FED).items():
+    for key, one in attributes(ground, *lanes(ground), EXPORT).items():
         policy = json.loads(one.get("RedrivePolicy") or "{}")
         seen[key] = number(policy.get("maxReceiveCount", -1))
         if seen[key] != ground.config.receive_max:
@@ -49,7 +57,7 @@ def redrive(ground: Ground) -> Finding:
 
 def retention(ground: Ground) -> Finding:
     """Messages wait as long as is configured, dead letters longer."""
-    wanted = dict.fromkeys(WORKERS, ground.config.queue_retention_d)
+    wanted = dict.fromkeys(lanes(ground), ground.config.queue_retention_d)
     wanted["DeadLetterQueueUrl"] = ground.config.dead_letter_retention_d
     found = {
         key: number(one.get("MessageRetentionPeriod")) // DAY_S
@@ -63,7 +71,7 @@ def size(ground: Ground) -> Finding:
     """A message may have 1 MiB."""
     found = {
         key: number(one.get("MaximumMessageSize"))
-        for key, one in attributes(ground, *WORKERS, "DeadLetterQueueUrl").items()
+        for key, one in attributes(ground, *lanes(ground), "DeadLetterQueueUrl").items()
     }
     short = [f"{key} takes less than 1 MiB" for key, taken in found.items() if taken < BYTES_MAX]
     return judged(short, **found)
@@ -71,12 +79,14 @@ def size(ground: Ground) -> Finding:
 
 def sources(ground: Ground) -> Finding:
     """Batches, windows, limits and states of the event sources."""
-    lanes = {"CrawlEventSource": "worker_concurrency_max"}
+    limits = {"CrawlEventSource": "worker_concurrency_max"}
     if not ground.config.thrifty:
-        lanes["ExpressEventSource"] = "express_concurrency_max"
+        limits["ExpressEventSource"] = "express_concurrency_max"
+    if ground.config.renders:
+        limits["RenderEventSource"] = "renderer_concurrency_max"
     problems: list[str] = []
     seen: dict[str, Any] = {}
-    for key, uuid in ground.named(*lanes, "SeedEventSource").items():
+    for key, uuid in ground.named(*limits, "SeedEventSource").items():
         found = ground.client("lambda").get_event_source_mapping(UUID=uuid)
         at_once = number(found.get("ScalingConfig", {}).get("MaximumConcurrency", -1))
         batch, window = (
@@ -87,7 +97,7 @@ def sources(ground: Ground) -> Finding:
         state = word(found.get("State"), *STATES)
         seen[key] = {"at_once": at_once, "batch": batch, "window_s": window, "state": state}
         # A limit that was not given is chosen by each deployment for the account.
-        lane = lanes.get(key, "")
+        lane = limits.get(key, "")
         wanted = getattr(ground.config, lane) if lane in ground.given else at_once
         if at_once != wanted or not CONCURRENCY[0] <= at_once <= CONCURRENCY[1]:
             problems.append(f"{key} has another limit of concurrency")
