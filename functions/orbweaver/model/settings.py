@@ -50,6 +50,10 @@ class Settings:
     # What the functions send each other: packs, planned seeds, word of an end.
     crawl_queue_url: str = ""
     express_queue_url: str = ""
+    # That of packs for workers with a browser; empty: there are none of these apart from others.
+    render_queue_url: str = ""
+    # The browser that a worker has there; empty: this one has none.
+    browser: str = ""
     dead_letter_queue_url: str = ""
     urls_table: str = ""
     pages_table: str = ""
@@ -167,8 +171,14 @@ class Settings:
     @property
     def pack_queues(self) -> frozenset[str]:
         """Names of the queues that hold packs: only the stack's functions may send there."""
-        urls = (self.crawl_queue_url, self.express_queue_url)
+        others = filter(None, [self.render_queue_url])
+        urls = (self.crawl_queue_url, self.express_queue_url, *others)
         return frozenset(url.rpartition("/")[2] for url in urls)
+
+    @property
+    def renders_elsewhere(self) -> bool:
+        """Whether scripts of pages are run by other workers than this one."""
+        return bool(self.render_queue_url) and not self.browser
 
     def is_express(self, queue: str) -> bool:
         """Whether a queue of this name is the express lane."""

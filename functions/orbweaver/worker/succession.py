@@ -104,7 +104,7 @@ class Succession:
         if line.first is None or (line.out not in ("", pack.place) and not round_.has_taken(pack)):
             return
         following = self._outgoing(line.first)
-        if following.delay_s <= SOON_S:
+        if following.delay_s <= SOON_S and round_.takes(following.pack):
             round_.take_on(following.pack, after=pack.id)
 
     async def send(
@@ -262,7 +262,7 @@ class Succession:
         delay_s = max(outgoing.delay_s, least_s)
         taken = False
         if round_ is not None:
-            soon = delay_s <= SOON_S and round_.goes_on(crawl.id)
+            soon = delay_s <= SOON_S and round_.goes_on(crawl.id) and round_.takes(outgoing.pack)
             taken = soon or round_.has_taken(outgoing.pack)
             held_s = round_.copy_delay_s(crawl.id) if taken else round_.rest_s(crawl.id)
             delay_s = max(delay_s, held_s)

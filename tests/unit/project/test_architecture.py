@@ -43,7 +43,7 @@ ACTORS = frozenset(
         "budget": "reservation",
         "worker": (
             "apply_journal batch body_writer call_batching cookies crawl_cache ending "
-            "fetch_pack group_commit kind_learning link_dedup pack page_rendering rendering_choice "
+            "fetch_pack group_commit kind_learning link_dedup pack page_rendering render_lane rendering_choice "
             "response_handling retracing rounds seeding sitemap_handling succession"
         ),
         "exporting": (
