@@ -210,11 +210,11 @@ def walk(  # noqa: C901 - the oracle is to be read in one piece
     meaning: Meaning,
     held: frozenset[str] = frozenset(),
     *,
-    late: bool = False,
+    redirects_last: bool = False,
 ) -> Walk:
     """Walk the web as a crawl of scope `host` and these rules should: the oracle.
 
-    What a redirect leads to has its depth, unless a link one deeper was first: `late` says that.
+    What a redirect leads to has its depth, unless a link one deeper was first: `redirects_last`.
 
     Poison pages are claimed and never end; pages that robots.txt forbids for a time are leaves.
     What is `held` by an earlier run is not claimed.
@@ -236,7 +236,7 @@ def walk(  # noqa: C901 - the oracle is to be read in one piece
         onward = [url for url in level if leads(url)]
         pages = [url for url in level if not leads(url)]
         while onward or pages:
-            url = ((pages or onward) if late else (onward or pages)).pop()
+            url = ((pages or onward) if redirects_last else (onward or pages)).pop()
             origin, path = split(url)
             site = web.sites.get(origin)
             page = site.page(path) if site is not None else None
