@@ -21,6 +21,7 @@ from orbweaver.model.settings import Settings
 from orbweaver.model.target import PACK_TARGETS_MAX
 from tests.simulation.check_web import ROBOTS, Violation
 from tests.simulation.faults import Faults
+from tests.simulation.rendering import DATA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -100,7 +101,8 @@ def _hosts(
         return
     asked: defaultdict[str, set[str]] = defaultdict(set)
     for ask in web.asks:
-        if ask.agent == crawl.user_agent and ask.path != ROBOTS:
+        page = ask.path != ROBOTS and not ask.path.startswith(DATA)
+        if ask.agent == crawl.user_agent and page:
             asked[ask.origin].add(ask.path)
     for origin, paths in asked.items():
         if len(paths) > limit:

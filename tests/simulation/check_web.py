@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.model.outcome import Reason
 from tests.simulation.meaning import meanings
+from tests.simulation.rendering import DATA
 from tests.simulation.sites import EARLY, LATE
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def _sparing(world: World, web: SimWeb, cloud: Cloud) -> Iterator[Violation]:
     asked: Counter[tuple[str, str]] = Counter()
     for ask in web.asks:
         crawl = crawls.get(ask.agent)
-        if crawl is None or ask.path == ROBOTS:
+        if crawl is None or ask.path == ROBOTS or ask.path.startswith(DATA):
             continue
         key = (crawl, f"{ask.origin}{ask.path}")
         asked[key] += 1

@@ -14,9 +14,11 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from orbweaver.frontier.messages import Loose, Pack, SeedsMessage, encode
+from orbweaver.model.crawl_settings import RenderMode
 from orbweaver.worker.pack import Delivery
 from tests.simulation.exporting import ExportFunction
 from tests.simulation.process import WorkerProcess
+from tests.simulation.rendering import QUEUE
 from tests.simulation.sqs import Message, Sqs, decoded
 from tests.simulation.trace import Endless
 
@@ -68,7 +70,10 @@ class Cloud:
         # Who is told to end; chance of its own, so that all else of a seed is as it was.
         self._tellings = Random(f"{self.seed}/told")
         self._concurrency = self.random.randint(1, 4)
-        self._warm: list[WorkerProcess] = []
+        # Whether some workers have a browser, and packs of their own.
+        self.renders = any(crawl.render is not RenderMode.NEVER for crawl in scenario.crawls)
+        # By whether they have one.
+        self._warm: dict[bool, list[WorkerProcess]] = {True: [], False: []}
         self._names = 0
         self._running = 0
         self._changed = asyncio.Event()
@@ -166,7 +171,7 @@ class Cloud:
 
     async def _invoke(self, batch: list[Message]) -> None:
         faults = self.faults  # of now: those of its end may be none
-        process = self._process()
+        process = self._process(renders=batch[0].queue == QUEUE)
         if self.random.random() < faults.killed:
             process.kill_in = self.random.randint(1, self.random.choice((8, 30, 120)))
         self._plan_end(process)
@@ -196,7 +201,7 @@ class Cloud:
                 self._check_requeued(process, faults, failed or ())
                 self._acknowledge(batch, failed or ())
                 process.kill_in = process.told_in = 0
-                self._warm.append(process)
+                self._warm[process.renders].append(process)
         except Exception as error:  # noqa: BLE001 - a worker deals with its own failures
             self.raised.append(repr(error))
         finally:
@@ -240,7 +245,8 @@ class Cloud:
         self.trace.note(f"{self.now_s:.6f} done but for {sorted(failed)}")
         self.sqs.delete([message for message in batch if message.id not in failed])
 
-    def _process(self) -> WorkerProcess:
-        if self._warm and self.random.random() < 0.8:
-            return self._warm.pop(self.random.randrange(len(self._warm)))
-        return WorkerProcess(self, self.name("c"))
+    def _process(self, *, renders: bool) -> WorkerProcess:
+        warm = self._warm[renders]
+        if warm and self.random.random() < 0.8:
+            return warm.pop(self.random.randrange(len(warm)))
+        return WorkerProcess(self, self.name("r" if renders else "c"), renders=renders)

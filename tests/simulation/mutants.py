@@ -12,6 +12,7 @@ from tests.simulation import (
     mutants_budgets,
     mutants_export,
     mutants_late,
+    mutants_rendering,
     mutants_retry,
     mutants_rules,
     mutants_sequel,
@@ -34,4 +35,5 @@ MUTANTS = (
     *mutants_together.MUTANTS,
     *mutants_backlog.MUTANTS,
     *mutants_late.MUTANTS,
+    *mutants_rendering.MUTANTS,
 )

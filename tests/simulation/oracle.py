@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from orbweaver.frontier.kind_scores import ORDERED_PAGES_MAX
-from orbweaver.model.crawl import DAY_S, UNSPENT
+from orbweaver.frontier.kind_scores import is_ordered
+from orbweaver.model.crawl import DAY_S, UNSPENT, Crawl
 from orbweaver.model.crawl_settings import WEEK_S
 from tests.simulation.clock import ERROR_MS_MAX
 from tests.simulation.meaning import Meaning
@@ -30,17 +30,18 @@ def expected(
     plan, first_id = first
     meaning = Meaning(crawl.rules, crawl.depth_max)
     most = limit(world, crawl, crawl_id)
-    whole = _walk(web, crawl, meaning, most)
+    run = world.crawls[crawl_id]
+    whole = _walk(web, run, meaning, most)
     if crawl_id == first_id:
         return whole
     before_most = limit(world, plan, first_id)
-    before = _walk(web, plan, Meaning(plan.rules, plan.depth_max), before_most)
+    before = _walk(web, world.crawls[first_id], Meaning(plan.rules, plan.depth_max), before_most)
     if whole is None or before is None:
         return None
     if min(before_most, most) < len(whole.claimed):
         return None
     end_ms = world.crawls[first_id].finished_at_ms or 0
-    start_ms = world.crawls[crawl_id].started_at_ms
+    start_ms = run.started_at_ms
     # Since the last claim of the first run, at least.
     quiet_s = (start_ms - end_ms - 2 * ERROR_MS_MAX) / 1000
     held: set[str] = set()
@@ -50,12 +51,12 @@ def expected(
                 return None
             case True:
                 held.add(url)
-    return _walk(web, crawl, meaning, most, frozenset(held))
+    return _walk(web, run, meaning, most, frozenset(held))
 
 
 def _walk(
     web: SimWeb,
-    crawl: CrawlPlan,
+    crawl: Crawl,
     meaning: Meaning,
     most: int,
     held: frozenset[str] = frozenset(),
@@ -65,11 +66,10 @@ def _walk(
     That it is a redirect leads to, or any of a crawl that asks first for what is more fruitful.
     """
     depths = [rule.depth_max for rule in meaning.rules if rule.depth_max is not None]
-    ordered = crawl.shards == 1 and crawl.pages_max <= ORDERED_PAGES_MAX
-    if ordered and (depths or meaning.depth_max < DEPTH_MAX):
+    if is_ordered(crawl) and (depths or meaning.depth_max < DEPTH_MAX):
         return None
     seeds = list(crawl.seeds)
-    walks = [walk(web, seeds, most, meaning, held, late=late) for late in (False, True)]
+    walks = [walk(web, seeds, most, meaning, held, redirects_last=last) for last in (False, True)]
     return walks[0] if walks[0].claimed == walks[1].claimed else None
 
 

@@ -36,6 +36,7 @@ from tests.memory import (
 )
 from tests.simulation.budgets import BODY_BYTES_MAX
 from tests.simulation.clock import ERROR_MS_MAX, SimClock
+from tests.simulation.rendering import BROWSER, QUEUE, SimRenderer
 from tests.simulation.sqs import RECEIVE_MAX, SimQueue
 from tests.simulation.tables import SimFiles, SimOrders, SimPages, SimWorkspace, fault_of
 
@@ -215,13 +216,18 @@ class _Worker(Worker):
 class WorkerProcess(Process):
     """A worker and its ports; people's commands go through the ports of one, too."""
 
-    def __init__(self, cloud: Cloud, name: str, *, calm: bool = False) -> None:
+    def __init__(
+        self, cloud: Cloud, name: str, *, calm: bool = False, renders: bool = False
+    ) -> None:
         super().__init__(cloud, name, calm=calm)
+        self.renders = renders
         settings = Settings(
             receive_max=RECEIVE_MAX,
             body_bytes_max=BODY_BYTES_MAX,
             wait_s_max=cloud.wait_s_max,
             newer_wait_s=NEWER_WAIT_S,
+            render_queue_url=QUEUE if cloud.renders else "",
+            browser=BROWSER if renders else "",
         )
         world = cloud.world
         packs = self.packs = MemoryPacks(world, self.gate)
@@ -244,6 +250,7 @@ class WorkerProcess(Process):
         pack_fetcher = PackFetcher(
             fetcher=self,
             reader=InPlaceReader(),
+            renderer=SimRenderer(self) if renders else None,
             hosts=MemoryHosts(world, self.gate),
             history=pages,
             crawls=recent,

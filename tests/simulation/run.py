@@ -145,6 +145,7 @@ async def _person(cloud: Cloud, plan: CrawlPlan, runs: list[tuple[CrawlPlan, str
         shards=plan.shards,
         **plan.limits,
         rules=plan.rules,
+        render=plan.render,
         user_agent=f"sim/1.0 (+{crawl_id})",
     )
     if plan.goes_on:

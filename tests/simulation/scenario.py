@@ -7,13 +7,14 @@ from datetime import UTC, datetime
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.model.crawl_settings import WEEK_S
+from orbweaver.model.crawl_settings import WEEK_S, RenderMode
 from orbweaver.model.settings import Settings
 from tests.simulation.budgets import limited
 from tests.simulation.cloud import MIDNIGHT_MS
 from tests.simulation.exports import day_asked
 from tests.simulation.faults import Faults
 from tests.simulation.going_on import with_sequels
+from tests.simulation.rendering import scripted
 from tests.simulation.retrying import retried
 from tests.simulation.ruling import ruled
 from tests.simulation.sites import Site, build
@@ -66,6 +67,7 @@ class CrawlPlan:
     # Its messages of seeds are named as those that people start, so that a run can go on from it.
     resumable: bool = False
     goes_on: bool = False
+    render: RenderMode = RenderMode.NEVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +119,7 @@ def scenario(seed: int) -> Scenario:
     if endless:
         crawls = [_bounded(random, plan) for plan in crawls]
     crawls = ruled(seed, limited(seed, retried(seed, renewed(seed, crawls))))
-    crawls = with_sequels(seed, crawls)
+    crawls = scripted(seed, sites, with_sequels(seed, crawls))
     before_midnight_s = random.choice((5, 60, 6 * HOUR_S, 12 * HOUR_S))
     faults = told(seed, _faults(random))
     if faults != Faults() and seed % 3 == 0:

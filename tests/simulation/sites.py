@@ -40,6 +40,8 @@ class SimPage:
     poison: bool = False
     # What it is known by, so that it can be asked for on condition that it changed.
     etag: str | None = None
+    # Links that it has once its scripts have run.
+    scripted: tuple[str, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
-from orbweaver.frontier.messages import Loose, Malformed, decode
+from orbweaver.frontier.messages import Loose, Malformed, Pack, decode
 from tests.memory import MemoryQueue
+from tests.simulation.rendering import QUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -66,15 +67,20 @@ class Sqs:
         delay_s: float = 0,
         hops: int = 0,
         since_ms: int | None = None,
+        back: bool = False,
     ) -> None:
-        """Put a message on the queue that it belongs to: packs, or what people drop."""
+        """Put a message on the queue that it belongs to; one that comes `back` knows no lane."""
         self._ids += 1
         if self.faults.aged and self._random.random() < self.faults.aged:
             body = self._aged(body)
         dropped = isinstance(decoded(body), Loose | Malformed) and '"v":' not in body
         queue = SEEDS if dropped else ""
-        message = Message(f"m{self._ids}", body, now_s + delay_s, hops, queue, since_ms=since_ms)
-        self.messages.append(message)
+        message = decoded(body)
+        if isinstance(message, Pack) and message.render and not back:
+            queue = QUEUE
+        self.messages.append(
+            Message(f"m{self._ids}", body, now_s + delay_s, hops, queue, since_ms=since_ms)
+        )
         self._trace.note(f"{now_s:.6f} m{self._ids} in {delay_s}: {body}")
 
     def _aged(self, body: str) -> str:
@@ -133,7 +139,7 @@ class Sqs:
         for body, reason in letters:
             if reason is None or reason.startswith(("failed", "crashed")):
                 self._trace.counts["redriven"] += 1
-                self.drop(body, now_s)
+                self.drop(body, now_s, back=True)
             else:
                 self.dead_letters.append((body, reason))
         return len(letters) - len(self.dead_letters)

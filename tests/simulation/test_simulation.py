@@ -32,6 +32,7 @@ FAULTS = {
     *("slow answer", "storm of 429", "redirect", "304", "S3 throttle", "S3 unknown outcome"),
     *("export completed", "export continued", "export overlapped", "export repeated"),
     *("event doubled", "told to end", "ended as told", "killed after being told", "gone on"),
+    "rendered",
 }
 KINDS = {
     *("pause", "resume", "cancel", "long pause", "budget", "host shared by crawls", "finished"),

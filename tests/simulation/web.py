@@ -185,7 +185,7 @@ class SimWeb:
         if page.kind != "text/html":
             return _response(page.status, None, kind=page.kind)
         headers = {} if page.etag is None else {"etag": page.etag}
-        return _response(page.status, _html(page), headers=headers)
+        return _response(page.status, html_of(page), headers=headers)
 
     def _storm(self, site: Site, ask: Ask, asker: Asker) -> Response:
         self._counts["storm of 429"] += 1
@@ -210,11 +210,11 @@ def walk(  # noqa: C901 - the oracle is to be read in one piece
     meaning: Meaning,
     held: frozenset[str] = frozenset(),
     *,
-    late: bool = False,
+    redirects_last: bool = False,
 ) -> Walk:
     """Walk the web as a crawl of scope `host` and these rules should: the oracle.
 
-    What a redirect leads to has its depth, unless a link one deeper was first: `late` says that.
+    What a redirect leads to has its depth, unless a link one deeper was first: `redirects_last`.
 
     Poison pages are claimed and never end; pages that robots.txt forbids for a time are leaves.
     What is `held` by an earlier run is not claimed.
@@ -236,7 +236,7 @@ def walk(  # noqa: C901 - the oracle is to be read in one piece
         onward = [url for url in level if leads(url)]
         pages = [url for url in level if not leads(url)]
         while onward or pages:
-            url = ((pages or onward) if late else (onward or pages)).pop()
+            url = ((pages or onward) if redirects_last else (onward or pages)).pop()
             origin, path = split(url)
             site = web.sites.get(origin)
             page = site.page(path) if site is not None else None
@@ -251,7 +251,7 @@ def walk(  # noqa: C901 - the oracle is to be read in one piece
             if page.status != 200 or page.kind != "text/html":
                 continue
             found.fetched.add(url)
-            for link in page.links if meaning.follows(url) else ():
+            for link in (*page.links, *page.scripted) if meaning.follows(url) else ():
                 target = link if "://" in link else origin + link
                 if new(target, origin, depth + 1):
                     found.claimed.add(target)
@@ -283,9 +283,14 @@ def _unchanged(request: Request, page: SimPage, answer: Response | Failure) -> b
     return answer.status == 200 and request.condition.etag == page.etag
 
 
-def _html(page: SimPage) -> bytes:
-    links = "".join(f'<a href="{link}">x</a>' for link in page.links)
-    return f"<title>t</title>{links}".encode()
+def html_of(page: SimPage, *, shown: bool = False) -> bytes:
+    """Write a page as it is fetched, or as its scripts show it."""
+    links = [*page.links, *(page.scripted if shown else ())]
+    text = "".join(f'<a href="{link}">x</a>' for link in links)
+    if page.scripted:
+        text += '<script src="/app.js"></script>'
+        text += f"<p>{'shown by scripts ' * 4}</p>" if shown else '<div id="root"></div>'
+    return f"<title>t</title>{text}".encode()
 
 
 def _response(

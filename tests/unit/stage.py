@@ -15,6 +15,7 @@ from orbweaver.adapters.local.reader import InPlaceReader
 from orbweaver.budget.budget_rules import COUNTED
 from orbweaver.budget.reservation import BudgetKeeper
 from orbweaver.control.crawl_control import Control
+from orbweaver.diagnostics.explainer import Explainer
 from orbweaver.frontier.messages import Pack, SeedsMessage, child_id, decode, encode
 from orbweaver.model.crawl import Counts, Crawl
 from orbweaver.model.errors import Transient
@@ -335,6 +336,21 @@ def control_of(stage: Stage) -> Control:
         crawls=stage.crawls,
         packs=stage.packs,
         pages=stage.pages,
+        hosts=stage.hosts,
+        clock=stage.clock,
+        settings=stage.settings,
+    )
+
+
+def explainer_of(stage: Stage) -> Explainer:
+    """Put together who explains URLs."""
+    return Explainer(
+        finder=control_of(stage),
+        crawls=stage.crawls,
+        frontier=stage.frontier,
+        packs=stage.packs,
+        backlog=MemoryBacklog(stage.world),
+        history=stage.pages,
         hosts=stage.hosts,
         clock=stage.clock,
         settings=stage.settings,

@@ -79,6 +79,7 @@ class Ports:
             crawl_url=self.settings.crawl_queue_url,
             express_url=self.settings.express_queue_url,
             dead_letter_url=self.settings.dead_letter_queue_url,
+            render_url=self.settings.render_queue_url,
         )
 
     @cached_property

@@ -336,6 +336,8 @@ def _waiting(facts: Facts, url_status: UrlStatus) -> Iterator[tuple[str, str]]:
     # At least: a pack that is requeued whole leaves no journal.
     requeued = f", requeued at least {times}" if journey.deferrals else ""
     yield "attempt", f"{target.attempt} of at most {ATTEMPTS_MAX}{requeued}"
+    if target.render:
+        yield "rendering", "its scripts may have to be run: it is for the workers with a browser"
     if url_status is UrlStatus.PARKED:
         yield "queue", f"in pack {journey.pack}, which is set aside until the crawl goes on"
     elif journey.backlogged:

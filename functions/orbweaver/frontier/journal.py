@@ -106,16 +106,25 @@ class OutgoingPack:
         """Whether it goes past others: URLs that do travel apart from those that do not."""
         return any(target.express for target in self.pack.targets)
 
+    @property
+    def render(self) -> bool:
+        """Whether it is for workers with a browser: such URLs travel apart, too."""
+        return self.pack.render
+
+
+# Whether URLs go past others, and whether they are for workers with a browser.
+_LANES = ((True, False), (False, False), (True, True), (False, True))
+
 
 def outbox(pack_id: str, crawl: str, journal: Journal, ledger: Ledger) -> tuple[OutgoingPack, ...]:
     """List the packs that a committed pack gives rise to; the same list every time."""
     children = [journal.candidates[place] for place in ledger.children]
     groups: list[tuple[list[Target], int]] = []
-    for express in (True, False):
-        lane = [target for target in children if target.express is express]
-        groups += [(group, 0) for group in _by_host(lane)]
-    for express in (True, False):
-        coming = [item for item in journal.again if item.target.express is express]
+    for lane in _LANES:
+        going = [target for target in children if (target.express, target.render) == lane]
+        groups += [(group, 0) for group in _by_host(going)]
+    for lane in _LANES:
+        coming = [it for it in journal.again if (it.target.express, it.target.render) == lane]
         groups += _by_due(coming, 1 if journal.alone else PACK_TARGETS_MAX)
     return tuple(
         OutgoingPack(

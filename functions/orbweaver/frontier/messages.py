@@ -85,6 +85,11 @@ class Pack:
     place: str = ""
     late: bool = False
 
+    @property
+    def render(self) -> bool:
+        """Whether it is for workers with a browser."""
+        return any(target.render for target in self.targets)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:

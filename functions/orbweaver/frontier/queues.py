@@ -32,12 +32,13 @@ class Depths:
 
 
 class Queue(Protocol):
-    """The queue of packs, its express lane and the dead-letter queue."""
+    """The queue of packs, its express and its render lane, and the dead-letter queue."""
 
     async def send(self, outgoing_packs: Sequence[OutgoingPack], *, express: bool) -> None:
         """Send packs; returns once every one of them is accepted.
 
-        Packs that go past others (`OutgoingPack.express`) take the express lane in any case.
+        Packs that go past others (`OutgoingPack.express`) take the express lane in any case. Those
+        for workers with a browser (`OutgoingPack.render`) take the render lane, if there is one.
         """
 
     async def send_seeds(self, seeds: Sequence[SeedsMessage], *, express: bool) -> None:

@@ -52,8 +52,11 @@ class Settings:
     # What the functions send each other: packs, planned seeds, word of an end.
     crawl_queue_url: str = ""
     express_queue_url: str = ""
-    # Of packs with pages that take a browser; empty: there is none, and they stay as fetched.
+    # That of packs for workers with a browser; empty: there are none of these apart from others.
     render_queue_url: str = ""
+    # The browser that a worker has there: a folder with a packed one, the path of a program, or
+    # `installed`; empty: this one has none.
+    browser: str = ""
     dead_letter_queue_url: str = ""
     urls_table: str = ""
     pages_table: str = ""
@@ -111,9 +114,6 @@ class Settings:
     # What the function has, to know what its time costs.
     memory_mb: int = 1024
     links_per_page_max: int = 5_000
-    # The browser that runs scripts of pages: a folder with a packed one, the path of a program, or
-    # `installed`; empty: there is none.
-    browser: str = ""
     # What the waits before further attempts grow from.
     retry_base_s: float = BASE_S
     # What URLs of traps go beyond (frontier/crawler_traps.py); the last two are each container's
@@ -179,8 +179,13 @@ class Settings:
     @property
     def pack_queue_urls(self) -> tuple[str, ...]:
         """Those queues, each once: a frugal stack has one for crawl and express."""
-        rendering = (self.render_queue_url,) if self.render_queue_url else ()
-        return tuple(dict.fromkeys((self.crawl_queue_url, self.express_queue_url, *rendering)))
+        others = filter(None, [self.render_queue_url])
+        return tuple(dict.fromkeys((self.crawl_queue_url, self.express_queue_url, *others)))
+
+    @property
+    def renders_elsewhere(self) -> bool:
+        """Whether scripts of pages are run by other workers than this one."""
+        return bool(self.render_queue_url) and not self.browser
 
     def is_express(self, queue: str) -> bool:
         """Whether a queue of this name is the express lane."""

@@ -60,6 +60,8 @@ class Target:
     counted: bool = False
     # It was dropped on the seed queue, so no redirect of it widens the scope.
     bound: bool = False
+    # Its scripts may have to be run: it is for the workers that have a browser.
+    render: bool = False
 
 
 # What few targets have, in the order of writing: name in a row, field, and what fits.
@@ -74,6 +76,7 @@ _EXTRAS = (
     ("express", "express", "true or false"),
     ("counted", "counted", "true or false"),
     ("bound", "bound", "true or false"),
+    ("render", "render", "true or false"),
 )
 _FITS: Mapping[str, Callable[[Any], bool]] = {
     "a URL": lambda value: value is None or isinstance(value, str),

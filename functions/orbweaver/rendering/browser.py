@@ -19,6 +19,8 @@ from orbweaver.rendering.protocol import BrowserGone, CommandFailed, Connection
 from orbweaver.rendering.task import START_S
 
 _WATCH_S = 0.5
+# Where it has grown by this much since the last look, the next one is soon.
+_GROWN_BYTES, _WATCH_SOON_S = 64 * 1024 * 1024, 0.1
 _CLOSE_S = 5.0
 # A browser that holds this much more than it may is ended whole.
 BEYOND = 1.5
@@ -199,10 +201,12 @@ class Browser:
 
     async def _watch(self) -> None:
         """Look at its memory, and end the process of the page that takes the most of it."""
+        held = before = 0
         while True:
-            await asyncio.sleep(_WATCH_S)
+            grows = before and held - before >= _GROWN_BYTES
+            await asyncio.sleep(_WATCH_SOON_S if grows else _WATCH_S)
             found = await asyncio.to_thread(self.memory)
-            held = sum(one.pss_bytes for one in found)
+            before, held = held, sum(one.pss_bytes for one in found)
             self.memory_bytes_highest = max(self.memory_bytes_highest, held)
             if held <= self._memory_bytes_max:
                 continue

@@ -7,10 +7,12 @@ below it, and returns to the one that called it; none calls one above.
     pack               one pack, from where it was left
     seeding            references become candidates
     retracing          what earlier runs left out
-    fetch_pack         robots, slots, requests, and URLs that end without one
+    fetch_pack         robots, slots, requests
+    unvisited          URLs that end without one
     cookies            of crawls that keep them
     response_handling  an answer's outcome; its links, admitted
     sitemap_handling   sitemaps, found and read
+    render_lane        pages that are for workers with a browser, where this one has none
     page_rendering     its scripts, run where a crawl wants that
     rendering_choice   of which pages it does
     rendering_gain     what scripts added, and what that says of others

@@ -25,21 +25,18 @@ from orbweaver.budget.budget_rules import Later, Refused
 from orbweaver.budget.prices import wait_ms_most
 from orbweaver.budget.reservation import Room
 from orbweaver.fetching.conditional_get import condition_of
-from orbweaver.fetching.response_verdict import End
-from orbweaver.frontier.journal import NOTHING
 from orbweaver.frontier.pack_result import PackResult, PageResult, Returning, Unasked
-from orbweaver.model.backoff import backoff_s
 from orbweaver.model.crawl import State
 from orbweaver.model.crawl_rules import by_delay
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.errors import Transient
 from orbweaver.model.http_exchange import Failure, Request, Response, received_of
-from orbweaver.model.outcome import ANSWERED, Outcome, Reason, robots_attempts_max
+from orbweaver.model.outcome import Reason
 from orbweaver.model.ports import Clock, Fetcher
 from orbweaver.model.redacted_names import named_for
 from orbweaver.model.render_rules import places_of, slots_of
 from orbweaver.model.settings import Settings
-from orbweaver.model.target import Target, TargetKind, next_attempt
+from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url import host_of
 from orbweaver.model.user_agent import Identity, identity_of
 from orbweaver.parsing.sniffing import ANY_TYPE, HTML_TYPES
@@ -47,14 +44,14 @@ from orbweaver.politeness.host_health import HostHealth, Places
 from orbweaver.politeness.host_schedule import delay_of, is_down
 from orbweaver.politeness.pacer import Pacer, Turn
 from orbweaver.politeness.robots_cache import Deferred, RobotsKeeper, RobotsUnreachable
-from orbweaver.politeness.robots_rules import UNDECIDED, RobotsRule
 from orbweaver.politeness.robots_txt import Robots
 from orbweaver.worker.crawl_cache import RecentCrawls
 from orbweaver.worker.ending import Ending
-from orbweaver.worker.pack_context import PackContext, page_record
+from orbweaver.worker.pack_context import PackContext
 from orbweaver.worker.page_reading import PageReader
 from orbweaver.worker.response_handling import ResponseHandler
 from orbweaver.worker.sitemap_handling import SITEMAP_TYPES, SITEMAPS_AT_ONCE, Sitemaps
+from orbweaver.worker.unvisited import Unvisited
 
 if TYPE_CHECKING:
     from random import Random
@@ -64,6 +61,7 @@ if TYPE_CHECKING:
     from orbweaver.rendering.task import PageRenderer
     from orbweaver.worker.cookies import Cookies
     from orbweaver.worker.page_rendering import PageRendering
+    from orbweaver.worker.render_lane import RenderLane
 
 _log = logging.getLogger(__name__)
 _ALL_TYPES = HTML_TYPES | {ANY_TYPE}
@@ -150,10 +148,16 @@ class PackFetcher:
 
             given = (fetcher, hosts, self._robots, self._health, clock, settings, crawls)
             rendering = PageRendering(renderer, *given)
+        self._render_lane: RenderLane | None = None
+        if settings.renders_elsewhere:
+            from orbweaver.worker.render_lane import RenderLane
+
+            self._render_lane = RenderLane(crawls, clock)
         self._handler = ResponseHandler(
             health=self._health,
             reader=reader,
             rendering=rendering,
+            render_lane=self._render_lane,
             sitemaps=self._sitemaps,
             clock=clock,
             random=random,
@@ -174,6 +178,8 @@ class PackFetcher:
         self, context: PackContext, result: PackResult, targets: Sequence[Target]
     ) -> None:
         """Bring every target to an outcome, or to coming back; all hosts at once."""
+        if self._render_lane is not None:
+            targets = await self._render_lane.before(context.crawl, result, targets)
         waiting_s = max(0, context.until_ms - self._clock.now_ms()) / 1000
         visit_s = waiting_s + self._settings.fetch_total_s
         refused = await context.reservations.admit(targets, visit_s)
@@ -448,53 +454,3 @@ def _unended(visit: _HostVisit, targets: Sequence[Target]) -> list[Target]:
     """List the targets that neither ended nor return yet."""
     left = [target for target in targets if not visit.result.knows(target.url)]
     return [visit.context.reservations.mark(target) for target in left]
-
-
-class Unvisited:
-    """Ends URLs without a request, or lets them return for another attempt."""
-
-    def __init__(self, *, clock: Clock, random: Random, settings: Settings) -> None:
-        self._clock = clock
-        self._random = random
-        self._settings = settings
-
-    def forbidden(self, context: PackContext, target: Target, rule: RobotsRule) -> PageResult:
-        """End a URL that robots.txt forbids, by the rule or because it was not decided."""
-        error, counts = None, {}
-        if rule is UNDECIDED:
-            error = f"robots.txt: {UNDECIDED.pattern}"
-            counts = {"robots.undecided": 1}
-        end = End(outcome=Outcome.SKIPPED, reason=Reason.ROBOTS, error=error)
-        record = page_record(context.crawl.id, target, end, self._clock.now_ms())
-        return context.forbidden(target, record, counts)
-
-    def retried(
-        self, context: PackContext, target: Target, unreachable: RobotsUnreachable
-    ) -> PageResult:
-        """Let a URL return whose robots.txt could not be read; the last attempt ends it."""
-        if target.attempt >= robots_attempts_max(unreachable.reason):
-            end = End(
-                outcome=Outcome.SKIPPED,
-                reason=Reason.ROBOTS_UNREACHABLE,
-                error=f"robots.txt could not be had: {unreachable.detail}",
-            )
-            key = f"{Reason.ROBOTS_UNREACHABLE}.{unreachable.reason or ANSWERED}"
-            return self._ended(context, target, end, {key: 1})
-        wait_s = (unreachable.return_at_ms - self._clock.now_ms()) / 1000
-        pause_s = backoff_s(target.attempt, self._random, self._settings.retry_base_s)
-        delay_s = max(wait_s, 0) + pause_s
-        return PageResult(
-            end=Returning(target=next_attempt(target), delay_s=delay_s, why="retries")
-        )
-
-    def given_up(self, context: PackContext, target: Target, failures: int) -> PageResult:
-        """End a URL of a host that is down."""
-        error = f"the host did not answer {failures} times in a row"
-        end = End(outcome=Outcome.FAILED, reason=Reason.HOST_DOWN, error=error)
-        return self._ended(context, target, end)
-
-    def _ended(
-        self, context: PackContext, target: Target, end: End, counts: Mapping[str, int] = NOTHING
-    ) -> PageResult:
-        record = page_record(context.crawl.id, target, end, self._clock.now_ms())
-        return context.ended(target, record, counts=counts)

@@ -30,7 +30,6 @@ from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target
 from orbweaver.model.url import canonicalize, host_of
 from orbweaver.model.user_agent import identity_of
-from orbweaver.parsing.client_rendering import has_scripts
 from orbweaver.parsing.page import Page
 from orbweaver.parsing.sniffing import ANY_TYPE
 from orbweaver.politeness.host_health import HostHealth
@@ -51,7 +50,7 @@ from orbweaver.worker.crawl_cache import RecentCrawls
 from orbweaver.worker.ending import to_its_end
 from orbweaver.worker.pack_context import PackContext
 from orbweaver.worker.page_reading import PageReading
-from orbweaver.worker.rendering_choice import RenderChoice, RenderingChooser
+from orbweaver.worker.rendering_choice import RenderChoice, RenderingChooser, marks_of
 from orbweaver.worker.rendering_gain import PageContent, gain_of, text_chars
 
 _log = logging.getLogger(__name__)
@@ -100,8 +99,7 @@ class PageRendering:
         self, crawl: Crawl, target: Target, page: Page, answer: Response
     ) -> AbstractAsyncContextManager[RenderChoice]:
         """Choose whether a page is rendered; what it shows is to be learned within."""
-        marked = page.needs_rendering
-        scripts = marked or has_scripts(answer.body or b"")
+        marked, scripts = marks_of(page, answer)
         return self._chooser.chosen(crawl, target.url, marked=marked, scripts=scripts)
 
     def has_gained(

@@ -6,6 +6,9 @@ first of its pages has been compared. While a sample is rendered, `PASSED_MAX` p
 on without it, and the others wait: a second has hundreds of pages.
 
 What other workers have learned is read with the crawl's counters, at most once in `FRESH_MS`.
+
+A worker that has no browser, of a stack where others have one, leaves the choice to these: it
+nominates what may be to be rendered (`nominate`), and waits for nothing.
 """
 
 from __future__ import annotations
@@ -22,8 +25,11 @@ from weakref import WeakValueDictionary
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import RenderMode
 from orbweaver.model.errors import PortError
+from orbweaver.model.http_exchange import Response
 from orbweaver.model.ports import Clock
 from orbweaver.model.render_rules import RenderWhy, deciding, mode_of
+from orbweaver.parsing.client_rendering import has_scripts
+from orbweaver.parsing.page import Page
 from orbweaver.worker.rendering_gain import KindsLearned, is_sample
 
 if TYPE_CHECKING:
@@ -92,17 +98,30 @@ class RenderingChooser:
         self, crawl: Crawl, url: str, *, marked: bool, scripts: bool
     ) -> AsyncIterator[RenderChoice]:
         """Choose whether a page is rendered; what it shows is to be learned within."""
+        ruled = _by_mode(crawl, url, scripts=marked or scripts)
+        if ruled is not None:
+            yield ruled
+            return
+        async with AsyncExitStack() as held:
+            yield await self._by_kind(held, crawl, url, marked=marked)
+
+    async def nominate(
+        self, crawl: Crawl, url: str, *, marked: bool, scripts: bool
+    ) -> RenderChoice:
+        """Choose whether a page that was fetched is for workers with a browser."""
+        ruled = _by_mode(crawl, url, scripts=marked or scripts)
+        if ruled is not None:
+            return ruled
+        kinds = await self._kinds(crawl)
+        return _by_credit(kinds, kinds.learned.key(url, marked=marked), url, marked=marked)
+
+    async def expects(self, crawl: Crawl, url: str) -> bool:
+        """Whether a page is for them before it was fetched: no request is needed to tell."""
         match mode_of(crawl, url):
-            case RenderMode.ALWAYS:
-                yield RenderChoice(render=True, why=RenderWhy.ALWAYS)
-            case RenderMode.NEVER:
-                ruled = deciding(crawl, url) is not None
-                yield RenderChoice(render=False, why=RenderWhy.NEVER if ruled else None)
-            case _ if not (marked or scripts):
-                yield RenderChoice(render=False, why=RenderWhy.NO_SCRIPTS)
-            case _:
-                async with AsyncExitStack() as held:
-                    yield await self._by_kind(held, crawl, url, marked=marked)
+            case RenderMode.AUTO:
+                return (await self._kinds(crawl)).learned.expects(url)
+            case mode:
+                return mode is RenderMode.ALWAYS
 
     async def _by_kind(
         self, held: AsyncExitStack, crawl: Crawl, url: str, *, marked: bool
@@ -116,15 +135,7 @@ class RenderingChooser:
             kinds.passed[kind] = 0
             if not compared or not self._is_compared(kinds, kind, url, marked=marked):
                 await held.aclose()
-        why = RenderWhy.MARKED if marked else RenderWhy.KIND
-        credit = kinds.learned.credit(kind, marked=marked)
-        if not credit and not is_sample(url):
-            return RenderChoice(render=False, why=RenderWhy.KIND_GAINS_NOTHING)
-        if not credit:
-            why = RenderWhy.SAMPLED
-        elif not marked and not kinds.learned.has_gained(kind):
-            why = RenderWhy.FIRST
-        return RenderChoice(render=True, why=why, kind=kind, marked=marked, kinds=kinds)
+        return _by_credit(kinds, kind, url, marked=marked)
 
     @staticmethod
     def _is_compared(kinds: _CrawlKinds, kind: str, url: str, *, marked: bool) -> bool:
@@ -157,3 +168,33 @@ class RenderingChooser:
                 told = {"crawl": crawl.id, "error": str(error)}
                 _log.warning("rendering.kinds_not_read", extra=told)
         return kinds
+
+
+def marks_of(page: Page, answer: Response) -> tuple[bool, bool]:
+    """Say whether a page is marked as empty without its scripts, and whether it has any."""
+    marked = page.needs_rendering
+    return marked, marked or has_scripts(answer.body or b"")
+
+
+def _by_mode(crawl: Crawl, url: str, *, scripts: bool) -> RenderChoice | None:
+    """Choose by the mode of a page; None where what is known of its kind decides."""
+    match mode_of(crawl, url):
+        case RenderMode.ALWAYS:
+            return RenderChoice(render=True, why=RenderWhy.ALWAYS)
+        case RenderMode.NEVER:
+            ruled = deciding(crawl, url) is not None
+            return RenderChoice(render=False, why=RenderWhy.NEVER if ruled else None)
+    return None if scripts else RenderChoice(render=False, why=RenderWhy.NO_SCRIPTS)
+
+
+def _by_credit(kinds: _CrawlKinds, kind: str, url: str, *, marked: bool) -> RenderChoice:
+    """Choose by the credit of a page's kind."""
+    why = RenderWhy.MARKED if marked else RenderWhy.KIND
+    credit = kinds.learned.credit(kind, marked=marked)
+    if not credit and not is_sample(url):
+        return RenderChoice(render=False, why=RenderWhy.KIND_GAINS_NOTHING)
+    if not credit:
+        why = RenderWhy.SAMPLED
+    elif not marked and not kinds.learned.has_gained(kind):
+        why = RenderWhy.FIRST
+    return RenderChoice(render=True, why=why, kind=kind, marked=marked, kinds=kinds)

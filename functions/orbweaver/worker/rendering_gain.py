@@ -114,6 +114,14 @@ class KindsLearned:
         """Whether any of its pages has."""
         return self._value(_UP + kind) > 0
 
+    def expects(self, url: str) -> bool:
+        """Whether a page that was not fetched yet will be rendered, as far as is known of it."""
+        kinds = ((self.key(url, marked=marked), marked) for marked in (True, False))
+        known = [(kind, marked) for kind, marked in kinds if kind in self._known()]
+        return bool(known) and all(
+            self.has_gained(kind) and self.credit(kind, marked=marked) for kind, marked in known
+        )
+
     def learn(self, kind: str, *, marked: bool, gained: bool) -> Mapping[str, int]:
         """Note whether a page has gained; what is to be counted."""
         credit = self.credit(kind, marked=marked)

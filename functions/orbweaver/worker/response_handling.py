@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from orbweaver.worker.page_rendering import PageRendering
+    from orbweaver.worker.render_lane import RenderLane
 
 # How a page ended, and the links that it led to.
 _Outcome: TypeAlias = tuple[answers.End, tuple[FoundLinks, ...]]
@@ -80,9 +81,11 @@ class ResponseHandler:
         random: Random,
         settings: Settings,
         rendering: PageRendering | None = None,
+        render_lane: RenderLane | None = None,
     ) -> None:
         self._reader = reader
         self._rendering = rendering
+        self._render_lane = render_lane
         self.kinds = KindLearning()
         self._sitemaps = sitemaps
         self._clock = clock
@@ -118,12 +121,10 @@ class ResponseHandler:
         reading: PageReading | None = None
         counts, why = NOTHING, None
         if isinstance(answer, Response) and _is_to_be_read(verdict, target):
-            read = await self._make_reading(context, target, verdict, answer, at_ms)
-            if isinstance(read, ReaderBusy):
+            given = await self._given(context, target, verdict, answer, at_ms)
+            if isinstance(given, PageResult):
                 await self._note(host, answer, verdict, turn)
-                return PageResult(end=Returning(target=target, delay_s=READER_BUSY_S))
-            given = _Given(answer, *_as_read(verdict, answer, read))
-            given = await self._as_rendered(context, target, given, at_ms)
+                return given
             answer, verdict, reading, counts, why = given
         await self._note(host, answer, verdict, turn)
         if isinstance(verdict, answers.Retry):
@@ -147,6 +148,23 @@ class ResponseHandler:
         self.kinds.learn(context.crawl, record, None if reading is None else reading.digest)
         return replace(context.ended(target, record, kept, found), counts=counts)
 
+    async def _given(
+        self, context: PackContext, target: Target, verdict: Verdict, answer: Response, at_ms: int
+    ) -> _Given | PageResult:
+        """Read an answer, and have its scripts run; a result, if that is for later or elsewhere."""
+        read = await self._make_reading(context, target, verdict, answer, at_ms)
+        if isinstance(read, ReaderBusy):
+            return PageResult(end=Returning(target=target, delay_s=READER_BUSY_S))
+        verdict, reading = _as_read(verdict, answer, read)
+        given = _Given(answer, verdict, reading)
+        page = None if reading is None else reading.page
+        if page is None or page.refresh is not None or not isinstance(verdict, answers.Read):
+            return given
+        if self._render_lane is not None and renders(context.crawl):
+            sent = await self._render_lane.after(context.crawl, target, page, answer)
+            return sent if isinstance(sent, PageResult) else given._replace(why=sent.why)
+        return await self._as_rendered(context, target, given, at_ms)
+
     async def _as_rendered(
         self, context: PackContext, target: Target, given: _Given, at_ms: int
     ) -> _Given:
@@ -154,17 +172,16 @@ class ResponseHandler:
 
         What marks nominate is kept as rendered in any case, as there was nothing before.
         """
-        rendering, reading = self._rendering, given.reading
+        rendering, reading, verdict = self._rendering, given.reading, given.verdict
         page = None if reading is None else reading.page
-        if rendering is None or reading is None or page is None or page.refresh is not None:
+        if rendering is None or reading is None or page is None or not renders(context.crawl):
             return given
-        if not isinstance(given.verdict, answers.Read) or not renders(context.crawl):
-            return given
+        assert isinstance(verdict, answers.Read)  # noqa: S101 - else there is no page
         async with rendering.chosen(context.crawl, target, page, given.answer) as choice:
             if not choice.render:
                 return given._replace(why=choice.why)
             answer, counts = await rendering.render(context, target, given.answer)
-            made = await self._read_again(context, target, given.verdict, answer, at_ms)
+            made = await self._read_again(context, target, verdict, answer, at_ms)
             if made is None or made.reading is None:
                 return given._replace(counts={**counts, **choice.fail()}, why=RenderWhy.FAILED)
             gained = True

@@ -91,6 +91,11 @@ class Round:
         """Whether packs are taken on."""
         return self._take is not None and not self._ending.resting
 
+    def takes(self, pack: Pack) -> bool:
+        """Whether this worker is one for a pack: those with a browser have packs of their own."""
+        apart = bool(self._settings.render_queue_url)
+        return not apart or pack.render is bool(self._settings.browser)
+
     def goes_on(self, crawl_id: str) -> bool:
         """Whether a pack of a crawl would be taken on now."""
         left_ms = self.until_ms(crawl_id, long=True) - self._clock.now_ms()

@@ -19,6 +19,7 @@ from math import ceil
 from orbweaver.frontier.backlog import (
     Backlog,
     Beginning,
+    Line,
     WaitingPack,
     host_to_wait_for,
     placed,
@@ -104,7 +105,7 @@ class Succession:
         if line.first is None or (line.out not in ("", pack.place) and not round_.has_taken(pack)):
             return
         following = self._outgoing(line.first)
-        if following.delay_s <= SOON_S:
+        if following.delay_s <= SOON_S and round_.takes(following.pack):
             round_.take_on(following.pack, after=pack.id)
 
     async def send(
@@ -177,14 +178,7 @@ class Succession:
         name = beginner.names[0]
         line = await self._backlog.look(crawl.id, own.host, own.place)
         if line.out == own.place and line.first is not None:
-            beginning = Beginning(
-                crawl=crawl.id,
-                host=own.host,
-                edits=line.edits,
-                place=line.first.place,
-                by=name,
-                unsent=beginner.unsent,
-            )
+            beginning = _beginning(crawl, own.host, line, line.first, beginner)
             if await self._backlog.begin(beginning):
                 await self._backlog.forget(crawl.id, own.host, own.place)
                 await self._send(crawl, line.first, beginner.round_, beginner.least_s)
@@ -217,7 +211,7 @@ class Succession:
 
     async def _begin(self, crawl: Crawl, host: str, beginner: _Beginner) -> None:
         """Have the first pack of a host out, if none is; what it began with before, send again."""
-        name, refused = beginner.names[0], -1
+        refused = -1
         for _ in range(TRIES):
             line = await self._backlog.look(crawl.id, host)
             mine = line.by in beginner.names or bool(line.left and line.left == beginner.place)
@@ -230,14 +224,7 @@ class Succession:
                 found = line.first
                 if found is None and beginner.unsent:
                     return
-                beginning = Beginning(
-                    crawl=crawl.id,
-                    host=host,
-                    edits=line.edits,
-                    place="" if found is None else found.place,
-                    by="" if found is None else name,
-                    unsent=beginner.unsent,
-                )
+                beginning = _beginning(crawl, host, line, found, beginner)
                 if not await self._backlog.begin(beginning):
                     found, refused = None, line.edits
             if found is not None:
@@ -262,7 +249,7 @@ class Succession:
         delay_s = max(outgoing.delay_s, least_s)
         taken = False
         if round_ is not None:
-            soon = delay_s <= SOON_S and round_.goes_on(crawl.id)
+            soon = delay_s <= SOON_S and round_.goes_on(crawl.id) and round_.takes(outgoing.pack)
             taken = soon or round_.has_taken(outgoing.pack)
             held_s = round_.copy_delay_s(crawl.id) if taken else round_.rest_s(crawl.id)
             delay_s = max(delay_s, held_s)
@@ -278,6 +265,20 @@ class Succession:
             raise TypeError(f"no pack waits at {found.place}")
         wait_s = max(0, found.due_ms - self._clock.now_ms()) / 1000
         return OutgoingPack(pack=pack, delay_s=min(ceil(wait_s), DELAY_S_MAX))
+
+
+def _beginning(
+    crawl: Crawl, host: str, line: Line, first: WaitingPack | None, beginner: _Beginner
+) -> Beginning:
+    """Have a pack be out of a host whose line was read; None: none is."""
+    return Beginning(
+        crawl=crawl.id,
+        host=host,
+        edits=line.edits,
+        place="" if first is None else first.place,
+        by="" if first is None else beginner.names[0],
+        unsent=beginner.unsent,
+    )
 
 
 def _waits(crawl: Crawl, outgoing: OutgoingPack) -> str | None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.control.crawl_control import UnknownCrawl
-from orbweaver.diagnostics.explainer import Explainer
 from orbweaver.diagnostics.url_status import UrlStatus
 from orbweaver.frontier.backlog import WaitingPack
 from orbweaver.frontier.messages import encode, seeds_of
@@ -18,8 +17,18 @@ from orbweaver.model.outcome import Reason
 from orbweaver.model.page_record import DAY_MS
 from orbweaver.model.url_rules import UrlRule
 from orbweaver.politeness.host_schedule import RobotsEntry
-from tests.memory import MemoryBacklog, MemoryFiles
-from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, control_of, html, pack_of
+from tests.memory import MemoryFiles
+from tests.unit.stage import (
+    CRAWL,
+    NOW_MS,
+    SITE,
+    Stage,
+    answer,
+    control_of,
+    explainer_of,
+    html,
+    pack_of,
+)
 
 if TYPE_CHECKING:
     from orbweaver.diagnostics.explainer import AskRobots
@@ -61,19 +70,7 @@ async def told(
     stage: Stage, reference: str, which: str | None = None, ask: AskRobots | None = None
 ) -> Explanation:
     """Explain a reference."""
-    control = control_of(stage)
-    explainer = Explainer(
-        finder=control,
-        crawls=stage.crawls,
-        frontier=stage.frontier,
-        packs=stage.packs,
-        backlog=MemoryBacklog(stage.world),
-        history=stage.pages,
-        hosts=stage.hosts,
-        clock=stage.clock,
-        settings=stage.settings,
-    )
-    _, explanation = await explainer.explain(reference, which, ask)
+    _, explanation = await explainer_of(stage).explain(reference, which, ask)
     return explanation
 
 

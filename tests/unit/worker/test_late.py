@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.control.crawl_spec import CrawlSpec
-from orbweaver.diagnostics.explainer import Explainer
 from orbweaver.frontier.messages import Pack, child_id, decode
 from orbweaver.model.crawl import Crawl, State, Stop
-from tests.memory.backlog import MemoryBacklog
-from tests.unit.stage import CRAWL, SITE, Stage, answer, control_of, html, pack_of
+from tests.unit.stage import CRAWL, SITE, Stage, answer, control_of, explainer_of, html, pack_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -188,25 +186,10 @@ async def test_explain_says_that_a_link_waits_and_what_its_kind_has_brought() ->
         if isinstance(pack := decode(one.body), Pack)
         for target in pack.targets
     ]
-    _, told = await explainer(stage).explain(waits[-1])
+    _, told = await explainer_of(stage).explain(waits[-1])
     assert told.verdict.startswith("it waits, unclaimed, to be asked for when little else is out")
     await stage.drain()
     spared = set(waits) - {f"{SITE}{one}" for one in asked(stage)}
-    _, told = await explainer(stage).explain(max(spared))
+    _, told = await explainer_of(stage).explain(max(spared))
     assert told.verdict.startswith(f"never asked for: it waited when {crawl.id} reached its limit")
     assert "URLs of its kind" in told.verdict
-
-
-def explainer(stage: Stage) -> Explainer:
-    """Put together who explains URLs."""
-    return Explainer(
-        finder=control_of(stage),
-        crawls=stage.crawls,
-        frontier=stage.frontier,
-        packs=stage.packs,
-        backlog=MemoryBacklog(stage.world),
-        history=stage.pages,
-        hosts=stage.hosts,
-        clock=stage.clock,
-        settings=stage.settings,
-    )

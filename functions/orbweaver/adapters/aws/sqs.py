@@ -1,4 +1,4 @@
-"""The queue of packs, its express lane and the dead-letter queue, as SQS queues.
+"""The queue of packs, its express and its render lane, and the dead-letter queue, as SQS queues.
 
 Rules
 - A batch holds at most 10 messages and 1 MiB, counted in encoded bytes.
@@ -67,7 +67,7 @@ class Mail:
 
 
 class SqsQueue:
-    """The queue of packs, its express lane and the dead-letter queue."""
+    """The queue of packs, its lanes and the dead-letter queue; `render_url` may be empty."""
 
     def __init__(
         self,
@@ -78,6 +78,7 @@ class SqsQueue:
         crawl_url: str,
         express_url: str,
         dead_letter_url: str,
+        render_url: str = "",
     ) -> None:
         self._client = client
         self._clock = clock
@@ -85,19 +86,22 @@ class SqsQueue:
         self._crawl_url = crawl_url
         self._express_url = express_url
         self._dead_letter_url = dead_letter_url
+        self._render_url = render_url
 
     async def send(self, outgoing_packs: Sequence[OutgoingPack], *, express: bool) -> None:
-        for lane in (True, False):
-            mails = (
-                Mail(
-                    body=encode(outgoing.pack),
-                    group=group_of(outgoing.pack.crawl),
-                    delay_s=outgoing.delay_s,
-                )
-                for outgoing in outgoing_packs
-                if (express or outgoing.express) is lane
+        lanes: dict[str, list[Mail]] = {}
+        for outgoing in outgoing_packs:
+            url = self._express_url if express or outgoing.express else self._crawl_url
+            if outgoing.render and self._render_url:
+                url = self._render_url
+            mail = Mail(
+                body=encode(outgoing.pack),
+                group=group_of(outgoing.pack.crawl),
+                delay_s=outgoing.delay_s,
             )
-            await self._send(mails, express=lane)
+            lanes.setdefault(url, []).append(mail)
+        for url, mails in lanes.items():
+            await self._send_to(url, mails)
 
     async def send_seeds(self, seeds: Sequence[SeedsMessage], *, express: bool) -> None:
         mails = (Mail(body=encode(item), group=group_of(item.crawl)) for item in seeds)
@@ -125,7 +129,9 @@ class SqsQueue:
         await bury(self._client, self._dead_letter_url, body, reason, source)
 
     async def _send(self, mails: Iterable[Mail], *, express: bool) -> None:
-        url = self._express_url if express else self._crawl_url
+        await self._send_to(self._express_url if express else self._crawl_url, mails)
+
+    async def _send_to(self, url: str, mails: Iterable[Mail]) -> None:
         await send_all(self._client, url, mails, clock=self._clock, random=self._random)
 
 

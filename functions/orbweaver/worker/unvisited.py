@@ -1,0 +1,71 @@
+"""URLs that are not asked for: robots.txt forbids them or cannot be read, or their host is down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from orbweaver.fetching.response_verdict import End
+from orbweaver.frontier.journal import NOTHING
+from orbweaver.frontier.pack_result import PageResult, Returning
+from orbweaver.model.backoff import backoff_s
+from orbweaver.model.outcome import ANSWERED, Outcome, Reason, robots_attempts_max
+from orbweaver.model.ports import Clock
+from orbweaver.model.settings import Settings
+from orbweaver.model.target import Target, next_attempt
+from orbweaver.politeness.robots_cache import RobotsUnreachable
+from orbweaver.politeness.robots_rules import UNDECIDED, RobotsRule
+from orbweaver.worker.pack_context import PackContext, page_record
+
+if TYPE_CHECKING:
+    from random import Random
+
+
+class Unvisited:
+    """Ends URLs without a request, or lets them return for another attempt."""
+
+    def __init__(self, *, clock: Clock, random: Random, settings: Settings) -> None:
+        self._clock = clock
+        self._random = random
+        self._settings = settings
+
+    def forbidden(self, context: PackContext, target: Target, rule: RobotsRule) -> PageResult:
+        """End a URL that robots.txt forbids, by the rule or because it was not decided."""
+        error, counts = None, {}
+        if rule is UNDECIDED:
+            error = f"robots.txt: {UNDECIDED.pattern}"
+            counts = {"robots.undecided": 1}
+        end = End(outcome=Outcome.SKIPPED, reason=Reason.ROBOTS, error=error)
+        record = page_record(context.crawl.id, target, end, self._clock.now_ms())
+        return context.forbidden(target, record, counts)
+
+    def retried(
+        self, context: PackContext, target: Target, unreachable: RobotsUnreachable
+    ) -> PageResult:
+        """Let a URL return whose robots.txt could not be read; the last attempt ends it."""
+        if target.attempt >= robots_attempts_max(unreachable.reason):
+            end = End(
+                outcome=Outcome.SKIPPED,
+                reason=Reason.ROBOTS_UNREACHABLE,
+                error=f"robots.txt could not be had: {unreachable.detail}",
+            )
+            key = f"{Reason.ROBOTS_UNREACHABLE}.{unreachable.reason or ANSWERED}"
+            return self._ended(context, target, end, {key: 1})
+        wait_s = (unreachable.return_at_ms - self._clock.now_ms()) / 1000
+        pause_s = backoff_s(target.attempt, self._random, self._settings.retry_base_s)
+        delay_s = max(wait_s, 0) + pause_s
+        return PageResult(
+            end=Returning(target=next_attempt(target), delay_s=delay_s, why="retries")
+        )
+
+    def given_up(self, context: PackContext, target: Target, failures: int) -> PageResult:
+        """End a URL of a host that is down."""
+        error = f"the host did not answer {failures} times in a row"
+        end = End(outcome=Outcome.FAILED, reason=Reason.HOST_DOWN, error=error)
+        return self._ended(context, target, end)
+
+    def _ended(
+        self, context: PackContext, target: Target, end: End, counts: Mapping[str, int] = NOTHING
+    ) -> PageResult:
+        record = page_record(context.crawl.id, target, end, self._clock.now_ms())
+        return context.ended(target, record, counts=counts)
