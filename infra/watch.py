@@ -287,7 +287,12 @@ def watches_of_renderer(config: Config, parts: Parts) -> list[Watch]:
             periods=3,
             meaning="Pages wait for a browser for a quarter of their retention: more renderers, or"
             " fewer pages that are rendered",
-            command=_more("renderer_concurrency_max", config.renderer_concurrency_max, 1_000),
+            command=_more(
+                "renderer_concurrency_max",
+                config.renderer_concurrency_max,
+                1_000,
+                "-c rendering=yes ",
+            ),
         ),
         Watch(
             name="RendererErrors",
@@ -340,5 +345,5 @@ def _errors_of(config: Config, program: str) -> str:
     return f"aws logs filter-log-events --log-group-name {group} --filter-pattern ERROR"
 
 
-def _more(key: str, value: int, most: int) -> str:
-    return f"orbweaver deploy -c {key}={min(2 * value, most)}"
+def _more(key: str, value: int, most: int, needed: str = "") -> str:
+    return f"orbweaver deploy {needed}-c {key}={min(2 * value, most)}"

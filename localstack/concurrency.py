@@ -19,20 +19,21 @@ from localstack import cdk
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SUFFIX = "_concurrency_max"
+SUFFIX, RENDERER, RENDERING = "_concurrency_max", "renderer_", "rendering"
 LEAST = 2
 ROOM_MIN, ROOM_MAX = 3, 50
 QUOTA = "Service Quotas, AWS Lambda, Concurrent executions"
 
 
-def usual() -> dict[str, int]:
-    """Return the limits of a deployment that is told nothing, by context key."""
+def usual(*, renders: bool) -> dict[str, int]:
+    """Return the limits that a deployment has which is told none, by context key."""
     from infra.config import Config
 
     return {
         item.name: int(str(item.default))
         for item in fields(Config)
         if item.metadata and item.name.endswith(SUFFIX)
+        if renders or not item.name.startswith(RENDERER)
     }
 
 
@@ -46,7 +47,8 @@ def look(
     except (BotoCoreError, ClientError) as error:
         return {}, [f"Lambda's quota cannot be read ({error}): the usual limits stay"]
     quota = int(found["UnreservedConcurrentExecutions"])
-    return choose(quota, usual(), {key: value for key, value in given.items() if key in usual()})
+    limits = usual(renders=given.get(RENDERING) == "yes")
+    return choose(quota, limits, {key: value for key, value in given.items() if key in limits})
 
 
 def choose(

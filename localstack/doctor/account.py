@@ -76,7 +76,9 @@ def quota(ground: Ground) -> Finding:
     """Look whether what Lambda runs at once is enough for the stack's limits."""
     limits = ground.client("lambda").get_account_settings()["AccountLimit"]
     free = number(limits["UnreservedConcurrentExecutions"])
-    wanted = {key: getattr(ground.config, key) for key in concurrency.usual()}
+    wanted = {
+        key: getattr(ground.config, key) for key in concurrency.usual(renders=ground.config.renders)
+    }
     given = {key: str(value) for key, value in wanted.items() if key in ground.given}
     # What is not given each deployment chooses for the account.
     chosen, _ = concurrency.choose(free, wanted, given)

@@ -66,7 +66,10 @@ class Own:
         ground.resources = tuple(removal.resources_of(STACK, ground.lend))
         # An emulator's CloudFormation has sources enabled, whatever the template says.
         quiet = switch(ground, on=False)
-        limits: dict[str, Seen] = {key: getattr(ground.config, key) for key in concurrency.usual()}
+        limits: dict[str, Seen] = {
+            key: getattr(ground.config, key)
+            for key in concurrency.usual(renders=ground.config.renders)
+        }
         seen: dict[str, Seen] = {"resources": len(ground.resources), **limits}
         return expect(quiet, "its workers cannot be switched off", **seen)
 

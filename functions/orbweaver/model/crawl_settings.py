@@ -286,7 +286,7 @@ class CrawlSettings:
     )
     render: RenderMode = Setting(RenderMode.NEVER, "render.mode", editable=True).said(
         'Whose scripts are run, in a browser without a network: "never", "auto" (of pages that are'
-        ' empty\nwithout them), "always". On one machine, with a Chromium.',
+        ' empty\nwithout them), "always". Where there is a browser.',
         "--render  whose scripts are run, in a browser without a network: of no page (default), of"
         " those that are empty without them, of all; on one machine, with a Chromium",
     )

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable
 from functools import cache, partial
 
-import brotli  # type: ignore[import-untyped] # ships no types
+import brotli
 import pytest
 from backports import zstd
 from hypothesis import given

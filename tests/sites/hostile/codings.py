@@ -8,7 +8,7 @@ import zlib
 from functools import cache
 from typing import TYPE_CHECKING
 
-import brotli  # type: ignore[import-untyped]
+import brotli
 
 from tests.sites.hostile.model import Asked, Row, answer, link
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # A prepared container's; measured, and little more. Who needs more says so here.
 MODULES_MAX = {
     "worker": 752,
+    "renderer": 780,
     "api": 809,
     "exporter": 700,
     "starter": 711,
@@ -81,7 +82,9 @@ def ready(handler: str, **variables: str) -> tuple[list[str], list[int], bool, b
 @pytest.mark.parametrize("handler", MODULES_MAX)
 def test_a_container_imports_what_it_needs(handler: str) -> None:
     """A prepared container has nothing heavy, no authorities read for nobody, and is frozen."""
-    modules, known, collecting, frozen = ready(handler, AWS_LAMBDA_FUNCTION_NAME=handler)
+    browser = {"ORBWEAVER_BROWSER": "/nowhere"} if handler == "renderer" else {}
+    modules, known, collecting, frozen = ready(handler, AWS_LAMBDA_FUNCTION_NAME=handler, **browser)
+    assert ("orbweaver.rendering.renderer" in modules) is (handler == "renderer")
     assert not set(HEAVY) & set(modules)
     if handler == "worker":
         assert not set(HEAVY_TO_WORKERS) & set(modules)
