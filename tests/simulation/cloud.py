@@ -208,6 +208,9 @@ class Cloud:
             self.scarred |= {
                 pack for pack, message in packs if failed is None or message.id in failed
             }
+            if failed is None:
+                self.scarred |= process.worker.taken
+            process.worker.taken = set()
             self._running -= 1
             self._changed.set()
 

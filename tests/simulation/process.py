@@ -205,10 +205,13 @@ class _Worker(Worker):
     def __init__(self, cloud: Cloud, **parts: Any) -> None:
         super().__init__(**parts)
         self._cloud = cloud
+        # In this invocation.
+        self.taken: set[str] = set()
 
     async def take_on(self, pack: Pack, round_: Round) -> Result:
         """See the base."""
         self._cloud.trace.counts["taken on"] += 1
+        self.taken.add(pack.id)
         self._cloud.handed.update((pack.crawl, target.url) for target in pack.targets)
         return await super().take_on(pack, round_)
 
