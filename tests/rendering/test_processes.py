@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -206,3 +207,38 @@ async def test_a_browser_that_does_not_start(tmp_path: Path, program: str) -> No
             assert result.reason is RenderFailure.START
             assert "does not start" in result.detail
     assert not list(tmp_path.iterdir())
+
+
+async def test_a_page_waits_for_others_so_long(tmp_path: Path) -> None:
+    """What is not begun with by then is not begun with at all; its place is the next one's."""
+    slow, limits = Site(delay_s=3.0), RenderLimits(tabs=1)
+    held = page("<script src=/held.js></script>")
+    async with Renderer(PROGRAM, limits, parent=str(tmp_path)) as renderer:
+        first = asyncio.create_task(renderer.render(task_of(held), slow))
+        while not slow.asked:
+            await asyncio.sleep(0.01)
+        late = await renderer.render(task_of(page("x"), wait_s=0.1), Site())
+        assert isinstance(late, NotRendered)
+        assert late.reason is RenderFailure.BUSY
+        assert not first.done()
+        assert isinstance(await first, Rendered)
+        assert isinstance(await renderer.render(task_of(page("x"), wait_s=0.1), Site()), Rendered)
+
+
+@pytest.mark.parametrize("wait_s", [None, 0.0])
+async def test_a_browser_that_was_gone_is_tried_anew_in_time(
+    tmp_path: Path, wait_s: float | None
+) -> None:
+    """A page is rendered once more only where it could be begun with still."""
+    async with Renderer(PROGRAM, parent=str(tmp_path)) as renderer:
+        await renderer.render(task_of(page("x")), Site())
+        site = Site(delay_s=0.5)
+        loading = page("<script src=/held.js></script>")
+        rendering = asyncio.create_task(renderer.render(task_of(loading, wait_s=wait_s), site))
+        while not site.asked:
+            await asyncio.sleep(0.01)
+        browser = renderer.browser
+        assert browser is not None
+        os.killpg(browser._process.pid, signal.SIGKILL)
+        result = await rendering
+        assert isinstance(result, Rendered if wait_s is None else NotRendered)

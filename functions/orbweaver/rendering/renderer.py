@@ -88,10 +88,19 @@ class Renderer:
 
     async def render(self, task: RenderTask, loader: ResourceLoader) -> RenderResult:
         """Render a page; raises what the loader raises."""
-        async with self._tabs:
+        waiting = asyncio.timeout(task.wait_s)
+        try:
+            async with waiting:
+                await self._tabs.acquire()
+        except TimeoutError:
+            return NotRendered(reason=RenderFailure.BUSY, detail="others are being rendered")
+        try:
             result = await self._render(task, loader)
-            if isinstance(result, NotRendered) and result.reason is RenderFailure.BROWSER_GONE:
+            gone = isinstance(result, NotRendered) and result.reason is RenderFailure.BROWSER_GONE
+            if gone and not _is_over(waiting):
                 result = await self._render(task, loader)
+        finally:
+            self._tabs.release()
         return result
 
     async def _render(self, task: RenderTask, loader: ResourceLoader) -> RenderResult:
@@ -150,3 +159,8 @@ class Renderer:
         high = max(self.memory_bytes_highest, browser.memory_bytes_highest)
         self.memory_bytes_highest = high
         await browser.end()
+
+
+def _is_over(waiting: asyncio.Timeout) -> bool:
+    until_s = waiting.when()
+    return until_s is not None and asyncio.get_running_loop().time() >= until_s

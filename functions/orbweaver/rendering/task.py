@@ -43,6 +43,7 @@ class RenderCut(StrEnum):
 class RenderFailure(StrEnum):
     """Why a page could not be rendered."""
 
+    BUSY = "busy"
     START = "start"
     CRASHED = "crashed"
     BROWSER_GONE = "browser_gone"
@@ -143,6 +144,8 @@ class RenderTask:
     now_ms: int = 1_767_225_600_000
     user_agent: str | None = None
     screenshot: bool = False
+    # How long it may wait until it is begun with, or begun with once more; None: however long.
+    wait_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,6 +41,8 @@ from orbweaver.rendering.task import (
     NotRendered,
     PageRenderer,
     Rendered,
+    RenderFailure,
+    RenderLimits,
     RenderTask,
     ResourceAnswer,
     ResourceRefused,
@@ -60,6 +62,8 @@ SLOT_MS_MAX = 60_000
 SCREENSHOT_BYTES_MAX = 1_000_000
 SCREENSHOTS_LARGE = "render.screenshots_large"
 _DAY_MS = 86_400_000
+# What a page takes at most once it is begun with.
+PAGE_S_MAX = RenderLimits().page_s_max
 _HTML = "text/html; charset=utf-8"
 
 
@@ -78,6 +82,7 @@ class PageRendering:
         crawls: RecentCrawls,
     ) -> None:
         self._renderer = renderer
+        self.page_s_max = PAGE_S_MAX
         self._chooser = RenderingChooser(crawls, clock)
         # As long as a host is being asked, and no longer.
         self._asking: WeakValueDictionary[tuple[str, int], asyncio.Semaphore] = (
@@ -112,10 +117,18 @@ class PageRendering:
         """Whether a page has more by its scripts than without them."""
         return gain_of(*(_content_of(context, target, *one) for one in (fetched, rendered)))
 
+    def wait_s(self, context: PackContext) -> float:
+        """How long a page may wait until it is begun with; what it takes then, is left for it."""
+        until_ms = context.until_ms + round(self.settings.fetch_total_s * 1000)
+        return max(0, until_ms - self.clock.now_ms()) / 1000
+
     async def render(
         self, context: PackContext, target: Target, answer: Response
-    ) -> tuple[Response, Mapping[str, int]]:
-        """Run the scripts of a page; the answer with the page as they left it, and its counts."""
+    ) -> tuple[Response, Mapping[str, int]] | None:
+        """Run the scripts of a page; the answer with the page as they left it, and its counts.
+
+        None where there is no time left for it.
+        """
         agent = identity_of(context.crawl, host_of(target.url), self.settings.user_agent).agent
         task = RenderTask(
             url=target.url,
@@ -124,8 +137,11 @@ class PageRendering:
             now_ms=self.clock.now_ms() // _DAY_MS * _DAY_MS,
             user_agent=agent,
             screenshot=context.crawl.screenshots,
+            wait_s=self.wait_s(context),
         )
         result = await self._renderer.render(task, PageLoader(self, context, target))
+        if isinstance(result, NotRendered) and result.reason is RenderFailure.BUSY:
+            return None
         counts = _counts_of(result.counts.refused)
         counts |= {"render.asked": result.counts.asked, "render.cached": result.counts.cached}
         if isinstance(result, NotRendered):

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 # How a page ended, and the links that it led to.
 _Outcome: TypeAlias = tuple[answers.End, tuple[FoundLinks, ...]]
 # How long a page is left for while the reader has too many.
-READER_BUSY_S = 5.0
+READER_BUSY_S = RENDERER_BUSY_S = 5.0
 
 
 class _Given(NamedTuple):
@@ -163,24 +163,43 @@ class ResponseHandler:
         if self._render_lane is not None and renders(context.crawl):
             sent = await self._render_lane.after(context.crawl, target, page, answer)
             return sent if isinstance(sent, PageResult) else given._replace(why=sent.why)
-        return await self._as_rendered(context, target, given, at_ms)
+        if self._rendering is None or not renders(context.crawl):
+            return given
+        waiting = asyncio.timeout(self._rendering.wait_s(context))
+        try:
+            async with waiting:
+                return await self._as_rendered(context, target, given, at_ms, waiting)
+        except TimeoutError:
+            if not waiting.expired():
+                raise
+        return _busy(target)
 
     async def _as_rendered(
-        self, context: PackContext, target: Target, given: _Given, at_ms: int
-    ) -> _Given:
+        self,
+        context: PackContext,
+        target: Target,
+        given: _Given,
+        at_ms: int,
+        waiting: asyncio.Timeout,
+    ) -> _Given | PageResult:
         """Have the scripts of a page run where that is chosen; keep what they made if it is more.
 
-        What marks nominate is kept as rendered in any case, as there was nothing before.
+        What marks nominate is kept as rendered in any case, as there was nothing before. It returns
+        where others have taken the time that there is.
         """
         rendering, reading, verdict = self._rendering, given.reading, given.verdict
         page = None if reading is None else reading.page
-        if rendering is None or reading is None or page is None or not renders(context.crawl):
+        if rendering is None or reading is None or page is None:
             return given
         assert isinstance(verdict, answers.Read)  # noqa: S101 - else there is no page
         async with rendering.chosen(context.crawl, target, page, given.answer) as choice:
+            waiting.reschedule(None)
             if not choice.render:
                 return given._replace(why=choice.why)
-            answer, counts = await rendering.render(context, target, given.answer)
+            shown = await rendering.render(context, target, given.answer)
+            if shown is None:
+                return _busy(target)
+            answer, counts = shown
             made = await self._read_again(context, target, verdict, answer, at_ms)
             if made is None or made.reading is None:
                 return given._replace(counts={**counts, **choice.fail()}, why=RenderWhy.FAILED)
@@ -207,13 +226,20 @@ class ResponseHandler:
             return None
         verdict = replace(verdict, body=answer.body or b"")
         read_of = replace(answer, screenshot=None)
-        read = await self._make_reading(context, target, verdict, read_of, at_ms)
+        shown_s = 0.0 if self._rendering is None else self._rendering.page_s_max
+        read = await self._make_reading(context, target, verdict, read_of, at_ms, shown_s)
         if not isinstance(read, PageReading):
             return None
         return _Given(answer, answers.unless_kept_out(verdict, answer, _links(read)), read)
 
     async def _make_reading(
-        self, context: PackContext, target: Target, verdict: Verdict, answer: Response, at_ms: int
+        self,
+        context: PackContext,
+        target: Target,
+        verdict: Verdict,
+        answer: Response,
+        at_ms: int,
+        later_s: float = 0.0,
     ) -> Read:
         """Have an answer read, as long as there is time left for what comes after that."""
         host, settings = host_of(target.url), self._settings
@@ -227,7 +253,7 @@ class ResponseHandler:
             links_max=settings.links_per_page_max,
             digested=self.kinds.wants_digest(context.crawl, target.url),
         )
-        until_ms = context.until_ms + round(settings.fetch_total_s * 1000)
+        until_ms = context.until_ms + round((settings.fetch_total_s + later_s) * 1000)
         return await self._reader.read(job, host, until_ms)
 
     async def _read(
@@ -337,6 +363,12 @@ def _is_to_be_read(verdict: Verdict, target: Target) -> bool:
     if isinstance(verdict, answers.Read):
         return target.kind is TargetKind.PAGE
     return isinstance(verdict, answers.End) and verdict.outcome is Outcome.FETCHED
+
+
+def _busy(target: Target) -> PageResult:
+    """Let a page return for which the renderer had no time."""
+    end = Returning(target=target, delay_s=RENDERER_BUSY_S)
+    return PageResult(end=end, counts={"render.busy": 1})
 
 
 def _as_read(

@@ -31,6 +31,7 @@ from orbweaver.rendering.task import (
     ResourceRefused,
     ResourceRequest,
 )
+from orbweaver.worker.page_rendering import PageRendering
 from tests.memory.outside import MemoryFiles
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, html
 from tests.unit.worker.test_fetch_pack import visit
@@ -63,6 +64,16 @@ class Browser:
         self.tasks.append(task)
         self.answers += await asyncio.gather(*(loader.load(one) for one in self.asks))
         return self.result
+
+
+class Lingering(Browser):
+    """One that takes its time."""
+
+    async def render(self, task: RenderTask, loader: ResourceLoader) -> RenderResult:
+        """See the port."""
+        result = await super().render(task, loader)
+        await asyncio.sleep(0.3)
+        return result
 
 
 def asked(*urls: str) -> list[ResourceRequest]:
@@ -133,6 +144,37 @@ async def test_a_page_that_could_not_be_rendered_stays() -> None:
     (record,) = journal.records
     assert (record.outcome, record.rendered, record.title) == (Outcome.FETCHED, None, "Shop")
     assert journal.counts["render.failed.crashed"] == 1
+
+
+async def test_a_page_for_which_there_is_no_time_returns() -> None:
+    """It is fetched anew, neither recorded as it is nor counted as one that failed."""
+    busy = NotRendered(reason=RenderFailure.BUSY, detail="x")
+    browser = Browser(result=busy)
+    journal = await rendered(browser)
+    assert not journal.records
+    assert [(again.target, again.delay_s) for again in journal.again] == [(A, 5.0)]
+    assert journal.counts["render.busy"] == 1
+    assert not [key for key in journal.counts if key.startswith(("render.failed", "render.kinds"))]
+    (task,) = browser.tasks
+    assert task.wait_s is not None
+    assert task.wait_s > 0
+
+
+async def test_a_page_that_waits_for_another_of_its_kind_returns_in_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It waits while there is time to begin with it; what was begun comes to its end."""
+    monkeypatch.setattr(PageRendering, "wait_s", lambda _self, _context: 0.05)
+    stage = stage_of(browser := Lingering())
+    others = [Target(url=f"{SITE}/kind/{name}", depth=1) for name in ("one", "two")]
+    for other in others:
+        stage.web.put(other.url, SHELL)
+    journal = await visit(stage, others, replace(AUTO, delay_ms=0, concurrency=4))
+    assert len(browser.tasks) == len(journal.records) == 1
+    assert journal.records[0].rendered
+    (again,) = journal.again
+    assert again.target.url != journal.records[0].url
+    assert journal.counts["render.busy"] == 1
 
 
 async def test_a_page_that_was_cut_says_so() -> None:
