@@ -16,47 +16,17 @@ from orbweaver.cli import main
 from tests.rendering.stage import NEEDS_BROWSER
 from tests.sites import graph
 from tests.sites.graph import Graph
-from tests.sites.server import Answer
+from tests.sites.scripted import application
 
 pytestmark = NEEDS_BROWSER
 
 PAGES = 12
-SHELL = b"<title>Shop</title><div id=root></div><script type=module src=/app.js></script>"
-APP = b"""
-const data = await (await fetch('/data' + location.pathname)).json();
-document.title = data.title;
-const root = document.getElementById('root');
-for (const place of data.links) {
-  const link = document.createElement('a');
-  link.href = '/page/' + place;
-  link.textContent = 'Page ' + place;
-  root.append(link);
-}
-root.append('What this page has to say is long enough to be found. '.repeat(10));
-fetch('/private/secret').catch(() => 0);
-fetch('/buy', {method: 'POST'}).catch(() => 0);
-"""
-
-
-def typed(kind: str, body: bytes) -> Answer:
-    """Make a file."""
-    return Answer(headers=(("Content-Type", kind),), body=body)
 
 
 @pytest.fixture
 def site() -> Iterator[Graph]:
     """Serve an application whose pages are shells, and one page that is none."""
-    pages = {
-        "/app.js": typed("text/javascript", APP),
-        "/plain": graph.page("Plain", ["/page/0"], text="It has its text. " * 40),
-        "/robots.txt": typed("text/plain", b"User-agent: *\nDisallow: /private/\n"),
-    }
-    for place in range(PAGES):
-        links = [one for one in (2 * place + 1, 2 * place + 2) if one < PAGES]
-        data = json.dumps({"title": f"Page {place}", "links": links}).encode()
-        pages[f"/page/{place}"] = typed("text/html", SHELL)
-        pages[f"/data/page/{place}"] = typed("application/json", data)
-    with graph.serve_in_background(pages) as served:
+    with graph.serve_in_background(application(PAGES)) as served:
         yield served
 
 

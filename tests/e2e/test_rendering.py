@@ -1,0 +1,78 @@
+"""A stack with a browser: pages that only it can read go to the renderer, and are found whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from localstack import stack
+from orbweaver.cli.stack import LOCAL_CONTEXT
+from orbweaver.rendering.launch import find_browser
+from tests.e2e.stand import Stand
+from tests.sites import graph
+from tests.sites.scripted import application
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.timeout(400),
+    pytest.mark.skipif(find_browser() is None, reason="no Chromium is installed"),
+]
+PAGES = 12
+
+
+@pytest.fixture(scope="module")
+def rendering(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
+    """Deploy a stack that renders."""
+    with stack.temporary(context={**LOCAL_CONTEXT, "rendering": "yes"}) as stood:
+        yield Stand(stood, tmp_path_factory.mktemp("rendering"))
+
+
+@pytest.fixture
+def site() -> Iterator[graph.Graph]:
+    """Serve an application."""
+    with graph.serve_in_background(application(PAGES)) as served:
+        yield served
+
+
+def lines_of(stand: Stand, group: str) -> list[str]:
+    """Read a function's log."""
+    with stand.client("logs") as logs:
+        events = logs.filter_log_events(logGroupName=stand.outputs[group])["events"]
+    return [str(event["message"]) for event in events]
+
+
+def test_pages_behind_scripts_are_found(rendering: Stand, site: graph.Graph) -> None:
+    """By the renderer, each once; plain ones are the worker's, and its switch is of both."""
+    crawled = rendering.start(
+        f"{site.url}/page/0", f"{site.url}/plain", "--render", "auto", "--delay", "0"
+    )
+    fetched = crawled.urls("fetched")
+    assert fetched == sorted(
+        [f"{site.url}/plain", *(f"{site.url}/page/{place}" for place in range(PAGES))]
+    )
+    titles = {row["url"].removeprefix(site.url): row["title"] for row in crawled.rows}
+    assert titles["/page/11"] == "Page 11"
+    rendered = [row for row in crawled.rows if row["rendered"]]
+    assert len(rendered) == crawled.result["rendered"] == PAGES
+    assert crawled.result["needs_rendering"] == 0
+    paths = Counter(site.log.paths())
+    assert all(paths[f"/data/page/{place}"] == 1 for place in range(PAGES))
+    assert not [path for path in paths if path.startswith(("/private", "/buy"))]
+    assert any('"UrlsEnded"' in line for line in lines_of(rendering, "RendererLogGroup"))
+    ran = rendering.orbweaver("workers", "status", "--json")
+    assert set(ran.result["sources"].values()) == {"Enabled"}
+    assert {name.rpartition("-")[2] for name in ran.result["sources"]} == {
+        *("crawl", "express", "render", "seeds")
+    }
+
+
+def test_a_crawl_that_does_not_render_leaves_it_alone(rendering: Stand, site: graph.Graph) -> None:
+    """Its shells are marked, as on any stack."""
+    crawled = rendering.start(f"{site.url}/page/0", f"{site.url}/plain", "--delay", "0")
+    assert len(crawled.urls("fetched")) == 2
+    assert crawled.result["needs_rendering"] == 1
