@@ -74,7 +74,9 @@ def _polite(plan: Scenario, world: World, web: SimWeb) -> Iterator[Violation]:
         delay_s = delays.get(ask.agent, 1.0)
         if ask.agent in ruled and ask.path != ROBOTS:
             known, own_ms = ruled[ask.agent]
-            delay_s = min(one.delay_ms(ask.origin + ask.path, own_ms) for one in known) / 1000
+            # What a page asks for goes by the rules of the page.
+            url = ask.origin + ask.path.replace(DATA, "/", 1)
+            delay_s = min(one.delay_ms(url, own_ms) for one in known) / 1000
         site = web.sites.get(ask.origin)
         if site is not None and site.rules is not None and ask.path != ROBOTS:
             delay_s = max(delay_s, site.crawl_delay_s)
