@@ -36,7 +36,7 @@ HANDLER = "api"
 READ = (SEEDS_FOLDER, BODIES, EXPORTS)
 # What names the parts of the stack to it.
 SETTINGS = (
-    *("CRAWL_QUEUE_URL", "EXPRESS_QUEUE_URL", "URLS_TABLE", "PAGES_TABLE"),
+    *("CRAWL_QUEUE_URL", "EXPRESS_QUEUE_URL", "RENDER_QUEUE_URL", "URLS_TABLE", "PAGES_TABLE"),
     *("HOSTS_TABLE", "CRAWLS_TABLE", "PACKS_TABLE", "BUCKET"),
 )
 MEMORY_MB = 1024  # a cold start is all CPU, and CPU comes with it

@@ -38,6 +38,8 @@ ARCHITECTURES = {
     "x86_64": lambda_.Architecture.X86_64,
 }
 EVENT_BUS = "default"
+# Settings that name parts which not every stack has.
+EXTRA = ("RENDER_QUEUE_URL",)
 TRACES = ("xray:PutTraceSegments", "xray:PutTelemetryRecords")
 # CDK names what CloudWatch Logs takes, in the same order.
 RETENTIONS = dict(zip(LOG_RETENTIONS_D, logs.RetentionDays, strict=False))
@@ -87,10 +89,9 @@ class Site:
             "PACKS_TABLE": tables.packs.table_name,
             "BUCKET": tables.bucket.bucket_name,
         }
-        named = {setting: names[setting] for setting in settings}
-        if "CRAWL_QUEUE_URL" in named and queues.render is not None:
-            named["RENDER_QUEUE_URL"] = queues.render.queue_url  # who sends packs, sends those, too
-        return named
+        if queues.render is not None:
+            names["RENDER_QUEUE_URL"] = queues.render.queue_url
+        return {name: names[name] for name in settings if name in names or name not in EXTRA}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,7 +39,8 @@ class Starter(Construct):
     def __init__(self, scope: Construct, construct_id: str, site: Site) -> None:
         super().__init__(scope, construct_id)
         config, failed_calls = site.config, site.failed_calls
-        packs = [queue.queue_arn for queue in site.frontier.packs]
+        # It begins crawls: none of their pages takes a browser yet.
+        crawl, express = site.frontier.crawl.queue_arn, site.frontier.express.queue_arn
         # Which runs there are, whether one of them is ours and how far it came, ours.
         crawls = ("Scan", "GetItem", "BatchGetItem", "PutItem")
         needs = Needs(
@@ -48,7 +49,7 @@ class Starter(Construct):
             timeout_s=TIMEOUT_S,
             uses=("CRAWL_QUEUE_URL", "EXPRESS_QUEUE_URL", "CRAWLS_TABLE"),
             permissions=[
-                allow(sending(config), *packs),
+                allow(sending(config), crawl, express),
                 allow([f"dynamodb:{one}" for one in crawls], site.storage.crawls.table_arn),
                 allow(["sqs:SendMessage"], failed_calls.queue.queue_arn),
             ],

@@ -16,7 +16,7 @@ from typing import Any
 from tests.e2e.stand import Stand
 
 ROLE = re.compile(
-    r"(Worker|Exporter|Api|Starter|Notifier|Delivery)(Program|Schedule|Firing)Role[0-9A-F]{8}"
+    r"(Worker|Renderer|Exporter|Api|Starter|Notifier|Delivery)(Program|Schedule|Firing)Role[0-9A-F]{8}"
 )
 POLICY = "Needs"
 # What an output names, and the word for it.
@@ -24,6 +24,7 @@ WORDS = {
     "CrawlQueueUrl": "seeds",
     "PackQueueUrl": "crawl",
     "ExpressQueueUrl": "express",
+    "RenderQueueUrl": "render",
     "DeadLetterQueueUrl": "dead-letters",
     "ExporterFailuresQueueUrl": "failures",
     "ExportQueueUrl": "exports",

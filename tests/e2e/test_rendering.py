@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from localstack import stack
-from orbweaver.cli.stack import LOCAL_CONTEXT
 from orbweaver.rendering.launch import find_browser
-from tests.e2e.stand import Stand
+from tests.e2e import enforced
 from tests.sites import graph
 from tests.sites.scripted import application
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.e2e.stand import Stand
 
 pytestmark = [
     pytest.mark.e2e,
@@ -27,9 +27,10 @@ PAGES = 12
 
 @pytest.fixture(scope="module")
 def rendering(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    """Deploy a stack that renders."""
-    with stack.temporary(context={**LOCAL_CONTEXT, "rendering": "yes"}) as stood:
-        yield Stand(stood, tmp_path_factory.mktemp("rendering"))
+    """Deploy a stack that renders, whose functions run under their roles."""
+    folder = tmp_path_factory.mktemp("rendering")
+    with enforced.standing(folder, context={"rendering": "yes"}) as stood:
+        yield stood
 
 
 @pytest.fixture

@@ -83,19 +83,20 @@ def test_it_may_what_a_worker_may(rendering: Synthesized) -> None:
 def test_who_sends_packs_sends_them_there_too(
     rendering: Synthesized, synthesize: Callable[..., Synthesized]
 ) -> None:
-    """Those functions have its address and the right; nothing else changes for them."""
+    """The worker, and who resumes what waited; the starter sends what begins a crawl alone."""
     senders = {
         role: allowed
         for role, allowed in ALLOWED.items()
         if "sqs:SendMessage" in allowed.get("<FrontierCrawl.Arn>", ())
     }
-    assert senders.keys() == {"WorkerProgramRole", "ApiProgramRole", "StarterProgramRole"}
+    del senders["StarterProgramRole"]
+    assert senders.keys() == {"WorkerProgramRole", "ApiProgramRole"}
     for role, allowed in ALLOWED.items():
         assert rendering.allowed(role) == allowed | (SENDS if role in senders else {})
     for name, function in rendering.properties(KIND).items():
         variables = function["Environment"]["Variables"]
         knows = f"{PREFIX}RENDER_QUEUE_URL" in variables
-        assert knows is (f"{PREFIX}CRAWL_QUEUE_URL" in variables), name
+        assert knows is (f"{PREFIX}PACKS_TABLE" in variables), name
     hosting = synthesize(rendering="yes", console="yes").allowed("ConsoleProgramRole")
     counts = {"<FrontierRender.Arn>": {"sqs:SendMessage", "sqs:GetQueueAttributes"}}
     assert hosting == HOSTING | counts
