@@ -1,10 +1,11 @@
 """What rendering a page costs: pages a second, CPU, memory, of an application without a network.
 
-    python -m bench.rendering [--pages 60] [--tabs 4]
+    python -m bench.rendering [--pages 60] [--tabs 4] [--packed]
 
 Each page is a shell whose script fetches a list, shows 60 links, waits for a timer of 700 ms, and
 fetches and shows 60 more. Answers take 20 ms. The CPU is that of all processes of the browser, its
-start and end included, and of this program by itself.
+start and end included, and of this program by itself. `--packed` is the browser that functions have
+on AWS, which npm fetches; unpacking it counts neither as time nor as CPU.
 """
 
 from __future__ import annotations
@@ -14,9 +15,13 @@ import asyncio
 import json
 import resource
 import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from orbweaver.parsing.page import parse
-from orbweaver.rendering.launch import INSTALL, find_browser
+from orbweaver.rendering.launch import INSTALL, BrowserProgram, find_browser
+from orbweaver.rendering.packed_browser import PackedBrowser
 from orbweaver.rendering.renderer import Renderer
 from orbweaver.rendering.task import (
     Rendered,
@@ -64,7 +69,9 @@ class Site:
         )
 
 
-async def measure(program: str, pages: int, tabs: int) -> dict[str, float]:
+async def measure(
+    program: str | Callable[[], BrowserProgram], pages: int, tabs: int
+) -> dict[str, float]:
     """Render so many pages, so many at once."""
     html = (("Content-Type", "text/html"),)
     document = ResourceAnswer(status=200, headers=html, body=SHELL)
@@ -102,11 +109,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.rendering")
     parser.add_argument("--pages", type=int, default=60)
     parser.add_argument("--tabs", type=int, default=4)
+    parser.add_argument("--packed", action="store_true", help="the browser of functions on AWS")
     given = parser.parse_args()
-    program = find_browser()
-    if program is None:
-        raise SystemExit(INSTALL)
-    print(json.dumps(asyncio.run(measure(program, given.pages, given.tabs))))
+    with TemporaryDirectory() as folder:
+        program = _packed(Path(folder)) if given.packed else find_browser()
+        if program is None:
+            raise SystemExit(INSTALL)
+        print(json.dumps(asyncio.run(measure(program, given.pages, given.tabs))))
+
+
+def _packed(folder: Path) -> Callable[[], BrowserProgram]:
+    from infra.asset import ROOT, STORE
+    from infra.browser import obtain
+
+    packed = PackedBrowser(folder=obtain(ROOT, STORE), parent=folder)
+    packed.unpacked()
+    return packed.unpacked
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from infra.browser import PLACE
 from infra.program import Batches, Needs, Program, Site, feed
 from infra.rendering_keys import STORAGE_MB
 from infra.worker import LOOPS, USES, accept_crawling, crawling, settings_of
+from orbweaver.budget.prices import X86_RATIO
 from orbweaver.model.settings import INSTALLED, Settings
 from orbweaver.rendering.task import RenderLimits
 
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from infra.config import Config
 
 HANDLER = "renderer"
-# $0.0000166667 a GB-second to $0.0000133334.
-X86_PRICE_RATIO = 1.25
 
 
 class Renderer(Construct):
@@ -74,5 +73,5 @@ def _settings(config: Config) -> dict[str, str]:
         "APPLY_RESERVE_S": f"{reserve_s:g}",
     }
     if not config.local:
-        found["MEMORY_MB"] = str(ceil(X86_PRICE_RATIO * config.renderer_memory_mb))
+        found["MEMORY_MB"] = str(ceil(X86_RATIO * config.renderer_memory_mb))
     return found

@@ -156,8 +156,7 @@ NOT_ENFORCED = {
     ),
 }
 
-# What AWS itself uses in the name of a role, so that no client asks for it; of deliveries and of the
-# renderer, too.
+# What AWS itself uses in the name of a role, so that no client asks for it; of deliveries, too.
 USED_BY_AWS = frozenset(
     grant
     for why in ("event sources", "logs", "on-failure destination", "schedule")
@@ -167,21 +166,25 @@ USED_BY_AWS = frozenset(
         f"delivery sqs:{action} delivery"
         for action in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
     ),
-    *(
-        f"renderer sqs:{action} render"
-        for action in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
-    ),
-    *(f"renderer {action} log-group:/aws/lambda/Orbweaver-renderer:*" for action in LOGS),
     # The queue is called as the function is, hence the word.
     *(f"delivery {action} log-group:/aws/lambda/delivery:*" for action in LOGS),
 }
 # What no end-to-end test comes to, but tests/contract/test_roles.py: an export that is gone before
-# it is delivered, and a delivery that is put off. And what that does not come to either: the API
-# resumes a crawl of which pages wait for a browser (tests/unit/adapters/test_sqs_lanes.py sends
-# such a pack).
+# it is delivered, and a delivery that is put off.
 ONLY_IN_CONTRACT = frozenset(
     {"delivery s3:ListBucket bucket", "delivery sqs:ChangeMessageVisibility delivery"}
-    | {"api sqs:SendMessage render"}
+)
+# Of a stack that renders: what AWS uses, and what no test comes to. The API resumes a crawl whose
+# pages wait for a browser (tests/unit/adapters/test_sqs_lanes.py sends such a pack).
+ONLY_RENDERING = frozenset(
+    {
+        *(
+            f"renderer sqs:{action} render"
+            for action in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
+        ),
+        *(f"renderer {action} log-group:/aws/lambda/Orbweaver-renderer:*" for action in LOGS),
+        "api sqs:SendMessage render",
+    }
 )
 
 # What the emulator does not ask for, though it is a function that uses it: which piece of work

@@ -93,6 +93,8 @@ SQS_REQUEST = each(Term.SQS)
 # A KB written, twice that in transactions; 4 KB read, half of that where it may be stale.
 WRITE, WRITE_TRANSACTED = each(Term.WRITE), each(Term.WRITE, 2)
 READ, READ_STALE = each(Term.READ_HALVES, 2), each(Term.READ_HALVES)
+# A GB-second of x86_64 ($0.0000166667) to one of arm64.
+X86_RATIO = 1.25
 GB_SECOND, INVOCATION = each(Term.MB_MS, 1024 * 1000), each(Term.INVOCATIONS)
 # What a record's rows come to, and a file that bodies are stored in.
 LOG_KB, EXPORTED_ROW, FILE = each(Term.LOG_BYTES, 1024), 20, each(Term.S3_PUT)
