@@ -15,7 +15,7 @@ const Figure = ({ title, value, below, tone = "" }) => html`<div><dt>${title}</d
 
 /** Say what a run costs. @param {any} shown */
 function costOf(shown) {
-  const counted = shown.units_dollars ?? shown.cost_dollars ?? 0;
+  const counted = shown.spent_dollars ?? 0;
   const pages = shown.outcomes.fetched;
   return { value: dollars(counted), below: pages ? `${dollars((1e6 * counted) / pages)} per million pages` : "no page yet" };
 }
@@ -24,13 +24,14 @@ function costOf(shown) {
 function Figures({ shown }) {
   const { outcomes } = shown;
   const cost = costOf(shown);
-  const ended = shown.state === "finished";
+  // What does not work has no rate of late; and the best is what was seen of it while it did.
+  const works = shown.state === "running" || shown.state === "stopping";
   return html`<dl class="figures">
     <${Figure} title="Found" value=${number(shown.claimed)} below=${`${number(shown.claimed - shown.done)} left`} />
     <${Figure} title="Done" value=${number(shown.done)} below=${percent(shown.done, shown.claimed)} />
     <${Figure} title="Pages" value=${number(outcomes.fetched + outcomes.unchanged)} below=${size(shown.bytes)} />
     <${Figure} title="Failed" value=${number(outcomes.failed)} below=${percent(outcomes.failed, shown.done)} tone=${outcomes.failed ? "warn" : ""} />
-    <${Figure} title=${ended ? "Pages a second" : "A second, now"} value=${rate(shown.pages_per_s)} below=${`mean ${rate(shown.rate.mean)}, best ${rate(shown.rate.peak)}`} />
+    <${Figure} title=${works ? "URLs a second" : "Pages a second"} value=${rate(shown.pages_per_s)} below=${works ? `mean ${rate(shown.rate.mean)}, best ${rate(shown.rate.peak)}` : `${rate(shown.rate.mean)} URLs`} />
     <${Figure} title="Cost" value=${cost.value} below=${cost.below} />
     <${Figure} title="Ran for" value=${clock(shown.elapsed_s)} below=${shown.items ? plural(shown.items, "item") : null} />
   </dl>`;
