@@ -69,9 +69,9 @@ function Schedule({ schedule, atMs, done }) {
   const remove = () => ask("/console/schedules/remove", { body: { name: schedule.name } });
   const pause = () => ask("/console/schedules/pause", { body: { name: schedule.name, paused: !schedule.paused } });
   const [first, ...later] = schedule.next_ms;
-  return html`<tr><th scope="row"><a href=${`#/?begins=${encodeURIComponent(schedule.name)}`}>${schedule.name}</a></th><td><code>${schedule.expression}</code><div class="muted">${schedule.timezone}</div></td>
-    <td>${schedule.paused ? html`<span class="warn">paused</span>` : first ? html`${moment(first)} <span class="muted">in ${clock((first - atMs) / 1000)}</span>` : "never again, or not told"}${later.length > 0 && html`<div class="muted">then ${later.map(moment).join(", ")}</div>`}</td>
-    <td class="n"><${Act} label=${schedule.paused ? "Resume" : "Pause"} said=${`${schedule.paused ? "Resume" : "Pause"} ${schedule.name}`} act=${pause} done=${done} /> <button type="button" class="danger" aria-label=${`Remove ${schedule.name}`} onClick=${() => setAsked(true)}>Remove…</button>
+  return html`<tr role="row"><th scope="row" role="rowheader"><a href=${`#/?begins=${encodeURIComponent(schedule.name)}`}>${schedule.name}</a></th><td role="cell"><code>${schedule.expression}</code><div class="muted">${schedule.timezone}</div></td>
+    <td role="cell">${schedule.paused ? html`<span class="warn">paused</span>` : first ? html`${moment(first)} <span class="muted">in ${clock((first - atMs) / 1000)}</span>` : "never again, or not told"}${later.length > 0 && html`<div class="muted">then ${later.map(moment).join(", ")}</div>`}</td>
+    <td role="cell" class="n"><${Act} label=${schedule.paused ? "Resume" : "Pause"} said=${`${schedule.paused ? "Resume" : "Pause"} ${schedule.name}`} act=${pause} done=${done} /> <button type="button" class="danger" aria-label=${`Remove ${schedule.name}`} onClick=${() => setAsked(true)}>Remove…</button>
     ${asked && html`<${Dialog} title="Remove this schedule?" close=${() => setAsked(false)}><p>${schedule.name} is not started again. Runs that were started go on.</p>
       <div class="actions"><${Act} kind="danger" label="Remove" act=${remove} done=${(/** @type {any} */ trouble) => { setAsked(false); done(trouble); }} /></div></${Dialog}>`}</td></tr>`;
 }
@@ -84,6 +84,6 @@ export function Schedules() {
     <${Warning} trouble=${trouble ?? unable} atMs=${atMs} />
     ${!data && !trouble && html`<${Loading} />`}
     ${data?.schedules.length === 0 && html`<div class="empty"><p>Nothing recurs.</p><p class="muted">A new crawl with a table [schedule] does.</p></div>`}
-    ${data?.schedules.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Schedules"><table><thead><tr><th scope="col">Name</th><th scope="col">When</th><th scope="col">Next, local time</th><th scope="col"><span class="hidden">Actions</span></th></tr></thead>
-      <tbody>${data.schedules.map((/** @type {any} */ one) => html`<${Schedule} key=${one.name} schedule=${one} atMs=${atMs} done=${done} />`)}</tbody></table></div>`}`;
+    ${data?.schedules.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Schedules"><table class="cards" role="table"><thead><tr><th scope="col">Name</th><th scope="col">When</th><th scope="col">Next, local time</th><th scope="col"><span class="hidden">Actions</span></th></tr></thead>
+      <tbody role="rowgroup">${data.schedules.map((/** @type {any} */ one) => html`<${Schedule} key=${one.name} schedule=${one} atMs=${atMs} done=${done} />`)}</tbody></table></div>`}`;
 }
