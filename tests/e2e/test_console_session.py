@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from tests import browser, console_numbers, console_said
-from tests.consoles import STATE, check_explained, check_run, goes_on_without_delay, served
+from tests.consoles import BEGUN, STATE, check_explained, check_run, goes_on_without_delay, served
 from tests.e2e.stand import PROGRAM
 from tests.sites import graph
 
@@ -134,6 +134,8 @@ async def _watched(person: Person, toml: str) -> str:
     tab = person.tab
     crawl = await person.starts(toml, previews=True)
     await tab.see("Time left:")
+    # What is put back before its first page waits for the end of a round, which is a minute.
+    await tab.until(BEGUN)
     await tab.click("Pause")
     await tab.until(f"{STATE}?.includes('paused')")
     assert (await person.says_later("status", crawl))["state"] == "paused"
