@@ -122,6 +122,29 @@ async def test_a_body_may_come_as_base64(tmp_path: Path) -> None:
             assert reply["statusCode"] == status
 
 
+async def test_a_site_is_mapped_and_two_runs_compared(tmp_path: Path) -> None:
+    """By who may look, of runs that a request has time to read; of no part of a larger one."""
+    async with hosted(tmp_path) as hosting:
+        await hosting.begin("/", "/a", "/a/b")
+        section = {"crawl": RUN.id, "at": SITE}
+        status, shown = await hosting.ask("GET", "/console/sections", claims=LOOKING, query=section)
+        assert (status, shown["urls"], shown["cut"]) == (200, 3, False)
+        pair = {"before": RUN.id, "after": RUN.id}
+        status, shown = await hosting.ask("GET", "/console/changes", claims=LOOKING, query=pair)
+        assert (status, shown["counts"]["unchanged"]) == (200, 3)
+        status, told = await hosting.ask(
+            "GET", "/console/text-changes", claims=LOOKING, query=pair | {"url": f"{SITE}/a"}
+        )
+        assert (status, told["why"]) == (200, f"{RUN.id}: its body is not stored")
+        for path, query in (("changes", {"before": RUN.id}), ("sections", section | {"x": "1"})):
+            status, _ = await hosting.ask("GET", f"/console/{path}", claims=LOOKING, query=query)
+            assert status == 400
+        hosting.console.comparing().urls_max = -1
+        for path, query in (("changes", pair), ("sections", section)):
+            status, told = await hosting.ask("GET", f"/console/{path}", claims=LOOKING, query=query)
+            assert (status, "reads more" in told["detail"]) == (400, True)
+
+
 @pytest.mark.parametrize("path", ELSEWHERE)
 async def test_what_it_has_not_it_says(path: str, tmp_path: Path) -> None:
     """And who has."""

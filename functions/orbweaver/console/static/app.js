@@ -22,7 +22,7 @@ const SCREENS = {
 };
 const PLACES = [["", "Runs"], ["new", "New crawl"], ["explain", "Explain"], ["host", "Hosts"], ["letters", "Dead letters"], ["schedules", "Schedules"], ["stack", "Workers"], ["query", "Query"]];
 /** What the hosted form has not, by its title. */
-const ABSENT = { letters: "Dead letters", map: "Map", rules: "Try rules", changes: "Changes", schedules: "Schedules", query: "Query" };
+const ABSENT = { letters: "Dead letters", rules: "Try rules", schedules: "Schedules", query: "Query" };
 const THEMES = ["auto", "light", "dark"];
 const THEME = "orbweaver-console-theme";
 

@@ -122,8 +122,8 @@ function Steering({ shown, again }) {
       ${may && shown.state === "finished" && shown.outcomes.failed > 0 && html`<${Act} label="Retry what failed" act=${() => ask(`${path}/retry`, { method: "POST" }).then(setBegun)} done=${done} />`}
       <a class="button" href=${`#/data/${encodeURIComponent(shown.crawl)}`}>Pages</a>
       <a class="button" href=${`#/report/${encodeURIComponent(shown.crawl)}`}>Requests</a>
-      ${!user() && html`<a class="button" href=${`#/map/${encodeURIComponent(shown.crawl)}`}>Map</a>
-      <a class="button" href=${`#/rules/${encodeURIComponent(shown.crawl)}`}>Try rules</a>`}
+      <a class="button" href=${`#/map/${encodeURIComponent(shown.crawl)}`}>Map</a>
+      ${!user() && html`<a class="button" href=${`#/rules/${encodeURIComponent(shown.crawl)}`}>Try rules</a>`}
     </div>
     ${begun && html`<div class="notice good" role="status">${begun.crawls.length ? begun.crawls.map((/** @type {any} */ crawl) => html`<p>It goes on as <a href=${`#/run/${crawl.id}`}>${crawl.id}</a>.</p>`) : "There is nothing to ask for again."}</div>`}
     <${Warning} trouble=${trouble} />
@@ -152,7 +152,7 @@ export function Run({ of }) {
   const place = data.runs.indexOf(shown.crawl);
   const before = data.runs[place + 1];
   return html`
-    <p class="crumb"><a href="#/">Runs</a> / ${shown.name}${before && html` · <a href=${`#/run/${encodeURIComponent(before)}`}>the run before</a>${!user() && html` · <a href=${link("changes", { before, after: shown.crawl })}>changes since</a>`}`}</p>
+    <p class="crumb"><a href="#/">Runs</a> / ${shown.name}${before && html` · <a href=${`#/run/${encodeURIComponent(before)}`}>the run before</a> · <a href=${link("changes", { before, after: shown.crawl })}>changes since</a>`}</p>
     <${Heading} title=${shown.crawl}><${State} state=${shown.state} stop=${shown.stop} /><span class="muted">began ${moment(data.started_ms)}</span><${Steering} shown=${shown} again=${again} /></${Heading}>
     <${Warning} trouble=${trouble} atMs=${atMs} />
     ${data.idle && html`<div class="notice"><p>${data.idle}</p></div>`}
