@@ -154,13 +154,14 @@ async def _screens(tab: Tab, crawl: str) -> None:
         (f"data/{crawl}", f"{PAGES} rows"),
         (f"report/{crawl}", "Kinds of URL"),
         ("host", "Hosts"),
+        ("letters", "Look again"),
         ("stack", "switches nothing off"),
         ("new", "A preview of its first page is shown by the console on a machine of your own."),
         (f"map/{crawl}", "Depth"),
         (f"changes?before={crawl}&after={crawl}", "its body is the same"),
         *(
             (screen, "The hosted console does not show this.")
-            for screen in ("letters", "schedules", "query", f"rules/{crawl}")
+            for screen in ("schedules", "query", f"rules/{crawl}")
         ),
     ):
         await tab.run(f"location.hash = '#/{screen}'")

@@ -29,7 +29,7 @@ from urllib.parse import parse_qsl
 
 import orbweaver
 from orbweaver.api.problems import CONTENT_TYPE, PROBLEMS, Refused, headers_of, problem_of
-from orbweaver.app.wiring import api_of, control_of
+from orbweaver.app.wiring import api_of, control_of, undertaker_of
 from orbweaver.console import fence
 from orbweaver.console.bodies import (
     PAIR,
@@ -78,6 +78,8 @@ TLS_ALONE = {"Strict-Transport-Security": "max-age=15768000"}
 ELSEWHERE = (*("preview", "trial", "frame", "picture", "table", "query", "tables", "schedules"),)
 # Two such runs are what a report reads of one, in some 10 s (api/crawls.py).
 URLS_READ_MAX = 10_000
+# A look at them is a receive for every ten.
+LETTERS_MAX = 1_000
 NOT_HERE = "the hosted console has not this: `orbweaver console` on a machine of your own has"
 NO_OPERATION = "there is no such operation"
 
@@ -130,8 +132,14 @@ def hosted_console(ports: CountedPorts) -> HostedConsole:
 
         return Comparing(ports=ports, control=control, urls_max=URLS_READ_MAX)
 
+    async def letters() -> dict[str, Any]:
+        from orbweaver.console.letters import letters_by_cause
+
+        return await letters_by_cause(undertaker_of(ports), limit=LETTERS_MAX, bodies=False)
+
     return HostedConsole(
         comparing=comparing,
+        letters=letters,
         api=api_of(ports),
         runs=WatchedRuns(
             control=control,
@@ -155,6 +163,7 @@ class HostedConsole:
 
     api: Api
     comparing: Callable[[], Comparing]
+    letters: Callable[[], Awaitable[dict[str, Any]]]
     runs: WatchedRuns
     standing: Standing
     sign_in: SignIn
@@ -231,6 +240,11 @@ class HostedConsole:
                 found = await self.runs.pulse(crawl)
             case ["stack"]:
                 found = await self.standing.read()
+            case ["dead-letters"]:
+                if not user.steers:
+                    why = "a look hides dead letters from who deals with them meanwhile"
+                    raise Refused(403, f"{why}: it takes the group `steer`")
+                found = await self.letters()
             case ["sections"]:
                 found = await self.comparing().sections(**_query(event, SECTION))
             case ["changes"]:

@@ -30,6 +30,7 @@ from tests.unit.stage import SITE
 if TYPE_CHECKING:
     from pathlib import Path
 
+LETTERS = "/console/dead-letters"
 PULSE = f"/console/crawls/{RUN.id}"
 OWN = ("about", "live", f"crawls/{RUN.id}", "stack", "definition", *ELSEWHERE, "nowhere")
 ROUTES = [
@@ -143,6 +144,30 @@ async def test_a_site_is_mapped_and_two_runs_compared(tmp_path: Path) -> None:
         for path, query in (("changes", pair), ("sections", section)):
             status, told = await hosting.ask("GET", f"/console/{path}", claims=LOOKING, query=query)
             assert (status, "reads more" in told["detail"]) == (400, True)
+
+
+async def test_dead_letters_are_listed_without_their_bodies(tmp_path: Path) -> None:
+    """For who may steer, as a look hides them meanwhile; what is no URL is not quoted."""
+    async with hosted(tmp_path) as hosting:
+        bury = hosting.ports.queue.bury
+        await bury(json.dumps({"url": f"{SITE}/1"}), "failed 5 times")
+        await bury("a secret that somebody sent", "it is no message")
+        await bury('{"x": "a secret"}', "it is no message")
+        status, told = await hosting.ask("GET", LETTERS, claims=LOOKING)
+        assert (status, "takes the group `steer`" in told["detail"]) == (403, True)
+        for _ in range(2):  # what is looked at is put back
+            status, told = await hosting.ask("GET", LETTERS, claims=CLAIMS)
+            assert (status, told["letters"], told["cut"]) == (200, 3, False)
+        assert {group["cause"]: group["hosts"] for group in told["groups"]} == {
+            "failed too often": [[SITE, 1]],
+            "it is no message": [],
+        }
+        assert "secret" not in json.dumps(told)
+        for deed in ("redrive", "purge"):
+            status, _ = await hosting.ask("POST", f"{LETTERS}/{deed}", claims=CLAIMS, body={})
+            assert status == 404
+        status, told = await hosting.ask("GET", LETTERS, claims=CLAIMS)
+        assert told["letters"] == 3
 
 
 @pytest.mark.parametrize("path", ELSEWHERE)

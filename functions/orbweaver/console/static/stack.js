@@ -1,7 +1,7 @@
 // The store or stack as a whole: its queues, its workers and their switch, dollars by day; and what
 // recurs.
 import { html, useState } from "/vendor/preact-htm.js";
-import { ask, usePoll, user, number, plural, dollars, clock, moment, Heading, Warning, Loading } from "/lib.js";
+import { ask, usePoll, user, steers, number, plural, dollars, clock, moment, Heading, Warning, Loading } from "/lib.js";
 import { Act, Dialog } from "/parts.js";
 
 const EVERY_MS = 4_000, SCHEDULES_MS = 30_000;
@@ -9,7 +9,7 @@ const QUEUES = [["waiting", "Waiting"], ["in_work", "In work"], ["delayed", "Del
 
 /** @param {{queues: any}} given */
 const Queues = ({ queues }) => html`<dl class="figures">${QUEUES.map(([key, title]) => html`<div><dt>${title}</dt>
-  <dd class=${key === "dead" && queues[key] ? "warn" : ""}>${number(queues[key])}<div class="below">${key === "dead" && queues[key] && !user() ? html`<a href="#/letters">by cause</a>` : "messages, about"}</div></dd></div>`)}</dl>`;
+  <dd class=${key === "dead" && queues[key] ? "warn" : ""}>${number(queues[key])}<div class="below">${key === "dead" && queues[key] && steers() ? html`<a href="#/letters">by cause</a>` : "messages, about"}</div></dd></div>`)}</dl>`;
 
 /** @param {{workers: Record<string, string>, again: () => void}} given */
 function Workers({ workers, again }) {
@@ -58,7 +58,7 @@ export function Stack() {
   return html`<${Heading} title="Queues and workers"><span class="muted">${data.where}</span></${Heading}>
     <${Warning} trouble=${trouble} atMs=${atMs} />
     ${data.queues ? html`<${Queues} queues=${data.queues} />` : html`<p class="muted">These credentials may not read the queues.</p>`}
-    ${user() ? html`<section class="panel" aria-labelledby="workers"><h2 id="workers">Workers and alarms</h2><p>The hosted console shows neither, nor dead letters by their cause, and switches nothing off. With credentials of the account: <code>orbweaver workers status</code>, <code>orbweaver dlq list</code>, <code>orbweaver console --target aws</code>.</p></section>` : data.workers ? html`<${Workers} workers=${data.workers} again=${again} />` : html`<section class="panel" aria-labelledby="workers"><h2 id="workers">Workers</h2><p>${data.idle ?? "A store's workers are processes of this machine: they end with the command that serves it."}</p></section>`}
+    ${user() ? html`<section class="panel" aria-labelledby="workers"><h2 id="workers">Workers and alarms</h2><p>The hosted console shows neither, and switches nothing off. With credentials of the account: <code>orbweaver workers status</code>, <code>orbweaver console --target aws</code>.</p></section>` : data.workers ? html`<${Workers} workers=${data.workers} again=${again} />` : html`<section class="panel" aria-labelledby="workers"><h2 id="workers">Workers</h2><p>${data.idle ?? "A store's workers are processes of this machine: they end with the command that serves it."}</p></section>`}
     ${!user() && html`<${Alarms} alarms=${data.alarms} isStack=${data.workers !== null} />`}
     <${Spending} spending=${data.spending} />`;
 }
