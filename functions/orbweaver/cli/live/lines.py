@@ -84,7 +84,7 @@ def line(view: View) -> str:
 def pages(view: View) -> str:
     """Say how many pages there are, of how many known URLs, and how fast they come."""
     counters = view.reading.status.counters
-    per_s = status.mean_per_s(view) if view.ended else view.rates.now
+    per_s = status.pages_per_s(view)
     return (
         f"{view.of(Outcome.FETCHED):,} fetched, {counters.done:,} of {counters.claimed:,}"
         f" known URLs  {text.rate(per_s)} a second"
