@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from orbweaver.frontier.kind_scores import ORDERED_PAGES_MAX
 from orbweaver.model.crawl import DAY_S, UNSPENT
-from orbweaver.model.crawl_settings import WEEK_S
+from orbweaver.model.crawl_settings import ORDERED_PAGES_MAX, WEEK_S
 from tests.simulation.clock import ERROR_MS_MAX
 from tests.simulation.meaning import Meaning
 from tests.simulation.web import walk
@@ -71,6 +70,11 @@ def _walk(
     seeds = list(crawl.seeds)
     walks = [walk(web, seeds, most, meaning, held, late=late) for late in (False, True)]
     return walks[0] if walks[0].claimed == walks[1].claimed else None
+
+
+def walked(web: SimWeb, crawl: CrawlPlan, most: int, left: frozenset[str]) -> Walk | None:
+    """Walk the web for a run that is the only one of its name, but for what it left open."""
+    return _walk(web, crawl, Meaning(crawl.rules, crawl.depth_max), most, left)
 
 
 def limit(world: World, plan: CrawlPlan, crawl_id: str) -> int:

@@ -38,6 +38,7 @@ from typing import Self
 
 from orbweaver.frontier.late import UNKNOWN, UNKNOWN_STILL, Banded, band_of
 from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl_settings import ORDERED_PAGES_MAX
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target, TargetKind
@@ -54,8 +55,6 @@ from orbweaver.model.url_kind import (
 )
 from orbweaver.parsing.text_digest import distance
 
-# Of a crawl with more pages than that, the order hardly matters for what it finds.
-ORDERED_PAGES_MAX = 100_000
 PRIOR, PRIOR_WEIGHT = 2 / 3, 1.5
 # A kind of at least this score is asked for at once.
 FRUITFUL = 0.5
