@@ -156,8 +156,8 @@ NOT_ENFORCED = {
     ),
 }
 
-# What AWS itself uses in the name of a role, so that no client asks for it; of deliveries and of the
-# renderer, too.
+# What AWS itself uses in the name of a role, so that no client asks for it; of deliveries and of
+# the renderer, too.
 USED_BY_AWS = frozenset(
     grant
     for why in ("event sources", "logs", "on-failure destination", "schedule")

@@ -21,6 +21,7 @@ STOPS: Mapping[str, str] = {
     Stop.BYTES: "its bytes are used up",
     Stop.DOLLARS: "its dollars are spent",
     Stop.CANCELLED: "it was cancelled",
+    Stop.NOTHING_NEW: "what is left brings next to nothing new",
 }
 # Queues are counted about right, so a moment of silence means nothing.
 IDLE_MS_MIN = 10_000
