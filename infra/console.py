@@ -6,8 +6,8 @@ Rules
   files stay as they are.
 - The files of the application are open; every other route takes a token that the gateway verifies
   (infra/sign_in.py). What a token allows is the function's to decide (console/users.py).
-- The function may do what the API's may, and count messages. It is none of the API's own function,
-  which IAM alone opens.
+- The function may do what the API's may, count messages, and look at dead letters. It is not the
+  API's own function, which IAM alone opens.
 - Nothing is always on: no web application firewall, no custom domain.
 
 Source: docs.aws.amazon.com/apigateway/latest/developerguide/, pages http-api-jwt-authorizer,
@@ -68,7 +68,15 @@ class HostedConsole(Construct):
                 "CONSOLE_CLIENT": self.sign_in.client.ref,
                 "CONSOLE_PAGES": self.sign_in.pages,
             },
-            permissions=[*answering(site), allow(["sqs:GetQueueAttributes"], *counted)],
+            permissions=[
+                *answering(site),
+                allow(["sqs:GetQueueAttributes"], *counted),
+                # Dead letters are looked at, and put back.
+                allow(
+                    ["sqs:ReceiveMessage", "sqs:ChangeMessageVisibility"],
+                    frontier.dead_letters.queue_arn,
+                ),
+            ],
         )
         program = Program(self, site, needs)
         self.function, self.logs = program.function, program.logs

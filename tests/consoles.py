@@ -7,8 +7,9 @@ import re
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.control.progress.spending import price
 from tests import browser
+from tests.console_numbers import differences
+from tests.console_said import run_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from tests.browser import Tab
 
 READINGS_MAX = 30
+ENDED_S_MAX = 120.0
+# Of a run that goes on, once a page of it is done.
+BEGUN = "/: [1-9][0-9]* of /.test(document.body.innerText)"
+STATE = "document.querySelector('h1 ~ .state')?.innerText"
 ENDED = 130
 ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/#token=[\w-]{43}")
 
@@ -46,78 +51,32 @@ async def served(
     assert ended == ENDED
 
 
-def shown_as(number: int) -> str:
-    """Write a number as the console does."""
-    return f"{number:,}"
+async def check_run(tab: Tab, status: Callable[[], Any]) -> None:
+    """Compare the screen of a run with what `orbweaver status --json` says, once neither changes.
 
-
-async def check_figures(tab: Tab, status: Callable[[], Any]) -> None:
-    """Compare a run's screen with what `orbweaver status --json` says, once neither changes."""
-    said, wanted, found = await _compared(tab, status)
+    All numbers of it: tests/console_numbers.py.
+    """
+    await tab.click("As a table")
+    wrong = await differences(tab, "run", run_of(await asyncio.to_thread(status)))
     for _ in range(READINGS_MAX):
-        if wanted.items() <= found.items():
+        if not wrong:
             break
         await asyncio.sleep(1)
-        said, wanted, found = await _compared(tab, status)
-    assert wanted.items() <= found.items()
-    rows = await tab.run(
-        "[...document.querySelectorAll('section[aria-labelledby=hosts] tbody tr')].map((row) =>"
-        " [...row.cells].slice(0, 5).map((cell) => cell.innerText))"
-    )
-    counts = ("claimed", "done", "queued", "failed")
-    hosts = [[host["host"], *(shown_as(host[name]) for name in counts)] for host in said["hosts"]]
-    assert rows == hosts
+        wrong = await differences(tab, "run", run_of(await asyncio.to_thread(status)))
+    assert not wrong, "\n".join(wrong)
+    await tab.click("As a chart")
 
 
-async def _compared(
-    tab: Tab, status: Callable[[], Any]
-) -> tuple[Any, dict[str, str], dict[str, str]]:
-    """Read what the command line says, how the screen should have it, and how it has it."""
-    said = await asyncio.to_thread(status)
-    outcomes = said["outcomes"]
-    wanted = {
-        "Found": shown_as(said["claimed"]),
-        "Done": shown_as(said["done"]),
-        "Pages": shown_as(outcomes["fetched"] + outcomes["unchanged"]),
-        "Failed": shown_as(outcomes["failed"]),
-    }
-    found: dict[str, str] = await tab.run(
-        "Object.fromEntries([...document.querySelectorAll('.figures > div')].map((one) =>"
-        " [one.querySelector('dt').innerText, one.querySelector('dd').firstChild.textContent]))"
-    )
-    return said, wanted, found
-
-
-async def check_outcomes(tab: Tab, said: Mapping[str, Any]) -> None:
-    """Compare outcomes with their reasons, what is left, rate and dollars of a run's screen."""
-    rows = await tab.run(
-        "[...document.querySelectorAll('section[aria-labelledby=outcomes] tbody tr')].map((row) =>"
-        " [row.className, ...[...row.cells].map((cell) => cell.innerText)])"
-    )
-    wanted: list[list[str]] = []
-    for outcome, count in said["outcomes"].items():
-        if count:
-            reasons = said["reasons"][outcome]
-            alone = f" {next(iter(reasons)).replace('_', ' ')}" if len(reasons) == 1 else ""
-            wanted.append(["", f"{outcome}{alone}", shown_as(count)])
-            if not alone:
-                wanted += [
-                    ["inner", one.replace("_", " "), shown_as(n)] for one, n in reasons.items()
-                ]
-    assert [row[:3] for row in rows] == wanted
-    below = await tab.run(
-        "Object.fromEntries([...document.querySelectorAll('.figures > div')].map((one) =>"
-        " [one.querySelector('dt').innerText, one.querySelector('dd').innerText]))"
-    )
-    assert below["Found"].endswith(f"{shown_as(said['claimed'] - said['done'])} left")
-    if said["state"] == "finished":  # until then a rate is of the moment at which one looks
-        assert below["Pages a second"].startswith(f"{as_rate(said['pages_per_s'])}\n")
-    assert below["Cost"].startswith(price(said["units_dollars"] or said["cost_dollars"] or 0.0))
-
-
-def as_rate(value: float) -> str:
-    """Write a rate as the console does: with as many digits as matter."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+async def goes_on_without_delay(tab: Tab) -> None:
+    """Take the delay of a paused run away, after a preview, and resume it; wait for its end."""
+    await tab.click("Edit…")
+    await tab.fill("politeness.delay", "0ms")
+    await tab.click("Preview")
+    await tab.until("Boolean(document.querySelector('dialog table'))")
+    await tab.click("Apply")
+    await tab.until("!document.querySelector('dialog')")
+    await tab.click("Resume")
+    await tab.until(f"{STATE}?.includes('finished')", ENDED_S_MAX)
 
 
 async def check_explained(tab: Tab, said: Mapping[str, Any]) -> None:

@@ -165,7 +165,9 @@ class FrontDoor:
             links.append(f'<a href="{self.url}/?{back.replace("&", "&amp;")}">{name}</a>')
         nobody = urlencode({"error": "access_denied", "state": asked["state"]})
         links.append(f'<a href="{self.url}/?{nobody.replace("&", "&amp;")}">Nobody</a>')
-        page = f"<!doctype html><title>Sign in</title>{' '.join(links)}"
+        # Without it a browser asks for an icon, at times, and logs that there is none.
+        icon = '<link rel="icon" href="data:,">'
+        page = f"<!doctype html><title>Sign in</title>{icon}{' '.join(links)}"
         return web.Response(text=page, content_type="text/html")
 
     async def _token(self, request: web.Request) -> web.Response:

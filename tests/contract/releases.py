@@ -204,7 +204,7 @@ def _decode(body: str, source: MessageSource) -> Message:
 def successor() -> Iterator[None]:
     """Have the next release deployed."""
     today_reads, today_ledger = dynamodb_journal.read, dynamodb_ledger.read
-    today_crawl = crawl_codec.from_fields
+    today_crawl, crawl_versions = crawl_codec.from_fields, crawl_codec.VERSION
 
     async def write(
         _dynamo: Dynamo, _table: str, _pack: str, blob: bytes, *, version: int, expires_s: int
@@ -226,14 +226,14 @@ def successor() -> Iterator[None]:
         return Ledger(pack=fields["k"], children=won, surplus=fields["over"], sent=sent)
 
     def read_crawl(raw: dict[str, Any]) -> Any:
-        return today_crawl({**raw, "v": 1})
+        return today_crawl({**raw, "v": min(raw.get("v", 1), crawl_versions)})
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dynamodb_journal, "write_blob", write)
         patch.setattr(dynamodb_journal, "read", read)
         patch.setattr(dynamodb_ledger, "fields_of", _ledger_fields)
         patch.setattr(dynamodb_ledger, "read", read_ledger)
-        patch.setattr(crawl_codec, "VERSION", 2)
+        patch.setattr(crawl_codec, "version_of", lambda _crawl: crawl_versions + 1)
         patch.setattr(crawl_codec, "from_fields", read_crawl)
         patch.setattr(outside, "encode", _encode)
         patch.setattr(workers, "decode", _decode)

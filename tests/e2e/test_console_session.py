@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 import pytest
 
-from tests import browser
-from tests.consoles import check_explained, check_figures, check_outcomes, served, shown_as
+from tests import browser, console_numbers, console_said
+from tests.consoles import BEGUN, STATE, check_explained, check_run, goes_on_without_delay, served
 from tests.e2e.stand import PROGRAM
 from tests.sites import graph
 
@@ -30,7 +30,6 @@ pytestmark = [
 
 SESSION_S_MAX = 180
 PAGES = 24
-STATE = "document.querySelector('h1 ~ .state')?.innerText"
 TOML = "document.querySelector('textarea.toml')"
 ROWS = (
     "[...document.querySelectorAll('{within} tbody tr')].map((row) =>"
@@ -84,9 +83,8 @@ class Person:
         return str(await self.tab.run("decodeURIComponent(location.hash.split('/')[2])"))
 
     async def checks(self, crawl: str) -> None:
-        """Compare all that is counted on a run's screen with what commands say."""
-        await check_figures(self.tab, lambda: self.says("status", crawl))
-        await check_outcomes(self.tab, await self.says_later("status", crawl))
+        """Compare all numbers of a run's screen with what commands say."""
+        await check_run(self.tab, lambda: self.says("status", crawl))
 
 
 def site_of(price: str) -> dict[str, Any]:
@@ -136,18 +134,13 @@ async def _watched(person: Person, toml: str) -> str:
     tab = person.tab
     crawl = await person.starts(toml, previews=True)
     await tab.see("Time left:")
+    # What is put back before its first page waits for the end of a round, which is a minute.
+    await tab.until(BEGUN)
     await tab.click("Pause")
     await tab.until(f"{STATE}?.includes('paused')")
     assert (await person.says_later("status", crawl))["state"] == "paused"
     await person.checks(crawl)
-    await tab.click("Edit…")
-    await tab.fill("politeness.delay", "0ms")
-    await tab.click("Preview")
-    await tab.until("Boolean(document.querySelector('dialog table'))")
-    await tab.click("Apply")
-    await tab.until("!document.querySelector('dialog')")
-    await tab.click("Resume")
-    await tab.until(f"{STATE}?.includes('finished')", 90)
+    await goes_on_without_delay(tab)
     await person.checks(crawl)
     return crawl
 
@@ -193,14 +186,9 @@ async def _compared(person: Person, first: str, second: str) -> None:
     }
     await person.goes_to(f"changes?before={first}&after={second}")
     await tab.see("its body is the same")
-    counts = await tab.run(
-        "Object.fromEntries([...document.querySelectorAll('.figures > div')].map((one) =>"
-        " [one.querySelector('dt').innerText, one.querySelector('dd').firstChild.textContent]))"
-    )
-    fetched = sum(row["outcome"] == "fetched" for row in after.values())
     assert changed == {f"{person.site.url}/1"}
-    assert counts["changed"] == shown_as(len(changed))
-    assert counts["unchanged"] == shown_as(fetched - len(changed))
+    said = console_said.differences_of([*before.values()], [*after.values()])
+    await console_numbers.check(tab, "changes", said)
     await tab.click("Compare")
     await tab.until("Boolean(document.querySelector('.diff ins'))")
     marked = "[...document.querySelectorAll('.diff del, .diff ins')].map((one) => one.innerText)"
@@ -209,21 +197,10 @@ async def _compared(person: Person, first: str, second: str) -> None:
 
 async def _reported(person: Person, crawl: str) -> None:
     """Where the requests went, by kind of URL."""
-    said = (await person.says_later("report", crawl))["requests"]
+    said = await person.says_later("report", crawl)
     await person.goes_to(f"report/{crawl}")
     await person.tab.see("Kinds of URL")
-    within = '[aria-label="Requests by kind of URL"]'
-    rows = await person.tab.run(
-        f"[...document.querySelectorAll('{within} tbody tr')].map((row) =>"
-        " [row.querySelector('code').innerText, ...[...row.cells].slice(1).map((cell) =>"
-        " cell.innerText.trim())])"
-    )
-    names = ("requests", "noindex", "titles", "bodies", "led_to")
-    assert [[row[0], row[1], row[2], row[4], row[5], row[7]] for row in rows] == [
-        [kind["kind"], *(shown_as(kind[name]) for name in names)]
-        for kind in said["kinds"]
-        if kind["requests"]
-    ]
+    await console_numbers.check(person.tab, "report", console_said.report_of(said))
 
 
 async def _queried(person: Person, crawl: str) -> None:

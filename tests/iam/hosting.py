@@ -1,4 +1,4 @@
-"""Pieces of work of the hosted console: those of the API by way of it, and counting messages."""
+"""Pieces of work of the hosted console: those of the API by way of it, counting, dead letters."""
 
 from __future__ import annotations
 
@@ -78,7 +78,26 @@ def messages_counted(bench: Here) -> Act:
     return act
 
 
+def letters_looked_at(bench: Here) -> Act:
+    """A dead letter is looked at, and put back; one that was not is hidden for a while."""
+    event = event_of("GET", "/console/dead-letters")
+
+    def act() -> Answer:
+        with bench.stand.client("sqs") as sqs:
+            url = bench.stand.outputs["DeadLetterQueueUrl"]
+            sqs.send_message(QueueUrl=url, MessageBody='{"url": "https://example.com/"}')
+        reply, answer = bench.functions.invoke(ROLE, event)
+        done = reply is not None and json.loads(reply["body"]).get("letters", 0) > 0
+        return replace(answer, failed=answer.failed or not done)
+
+    return act
+
+
 HOSTED = {
+    letters_looked_at: (
+        f"{ROLE} sqs:ReceiveMessage dead-letters",
+        f"{ROLE} sqs:ChangeMessageVisibility dead-letters",
+    ),
     messages_counted: tuple(
         f"{ROLE} sqs:GetQueueAttributes {queue}"
         for queue in ("seeds", "crawl", "express", "dead-letters")

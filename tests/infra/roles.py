@@ -143,7 +143,7 @@ HOSTING = {
     "<FrontierCrawl.Arn>": {"sqs:SendMessage"} | COUNTED,
     "<FrontierExpress.Arn>": {"sqs:SendMessage"} | COUNTED,
     "<FrontierSeeds.Arn>": COUNTED,
-    "<FrontierDeadLetters.Arn>": COUNTED,
+    "<FrontierDeadLetters.Arn>": {"sqs:ReceiveMessage", "sqs:ChangeMessageVisibility"} | COUNTED,
     "<ConsoleProgramLogs.Arn>": LOGS,
 }
 # Where webhooks are signed.

@@ -134,7 +134,7 @@ def test_users_stay_where_what_is_stored_does(
         )
 
 
-def test_its_function_may_what_the_api_may_and_count(hosting: Synthesized) -> None:
+def test_its_function_may_what_the_api_may_count_and_look_at_letters(hosting: Synthesized) -> None:
     """Nothing else; and no other role may more for it."""
     assert hosting.allowed("ConsoleProgramRole") == HOSTING
     for role, allowed in ALLOWED.items():

@@ -15,7 +15,7 @@ import pytest
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from tests import browser
-from tests.consoles import check_explained, check_figures, served
+from tests.consoles import BEGUN, check_explained, check_run, served
 from tests.sites import graph
 from tests.sites.server import Answer
 from tests.unit.console.stage import RUN, TOKEN, opened
@@ -106,10 +106,10 @@ async def test_a_crawl_is_watched_steered_and_explained(site: Graph, tmp_path: P
         await tab.click("shop")
         await tab.see("Time left:")
         # What is put back before its first page waits for the end of a round, which is a minute.
-        await tab.until("/: [1-9][0-9]* of /.test(document.body.innerText)")
+        await tab.until(BEGUN)
         await tab.click("Pause")
         await tab.until("document.querySelector('h1 ~ .state')?.innerText.includes('paused')")
-        await check_figures(tab, status)
+        await check_run(tab, status)
         await tab.click("Edit…")
         await tab.fill("politeness.delay", "0ms")
         await tab.fill("limits.pages", "40")
@@ -121,7 +121,7 @@ async def test_a_crawl_is_watched_steered_and_explained(site: Graph, tmp_path: P
         await tab.until("!document.querySelector('dialog')")
         await tab.click("Resume")
         await tab.until("document.querySelector('h1 ~ .state')?.innerText.includes('finished')")
-        await check_figures(tab, status)
+        await check_run(tab, status)
         assert cli(tmp_path, "status", crawl, "--json")["stop"] == "max_pages"
         await _look_around(tab, site, crawl, tmp_path)
         assert tab.mistakes() == []

@@ -26,7 +26,7 @@ from orbweaver.frontier.journal import (
     surplus_of,
 )
 from orbweaver.frontier.journal_codec import VERSION, decode, encode, version_of
-from orbweaver.frontier.late import BANDS_MAX, band_at
+from orbweaver.frontier.late import BANDS_MAX, NOTHING_NEW, band_at
 from orbweaver.frontier.messages import PLACE_CHARS_MAX
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.compression import compress
@@ -237,6 +237,7 @@ def test_a_commit_loses_no_count(both: tuple[Journal, Ledger], beyond: int) -> N
         "nanodollars": cost,
         "late_packs": len(late),
         "late_links": sum(len(targets) for _, targets in late),
+        "late_barren": sum(band >= NOTHING_NEW for band, _ in late),
     }
     assert {key: count for key, count in counts.items() if count} == {
         key: count for key, count in expected.items() if count

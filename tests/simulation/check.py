@@ -6,12 +6,13 @@ import itertools
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
+from orbweaver.frontier.late import LANE, NOTHING_NEW, band_at
 from orbweaver.frontier.messages import Loose, Malformed, Pack
 from orbweaver.model.crawl import DEFAULT_CRAWL, UNSPENT, State, Stop
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.settings import STRIKES_MAX
 from tests.simulation.budgets import check_budgets, cut
-from tests.simulation.check_backlog import check_backlog
+from tests.simulation.check_backlog import check_backlog, targets_of
 from tests.simulation.check_bodies import check_bodies
 from tests.simulation.check_hosts import check_hosts
 from tests.simulation.check_steering import check_steering
@@ -20,7 +21,7 @@ from tests.simulation.clock import ERROR_MS_MAX
 from tests.simulation.going_on import check_sequels
 from tests.simulation.meaning import EDIT, Meaning
 from tests.simulation.oracle import expected as expected_walk
-from tests.simulation.oracle import limit
+from tests.simulation.oracle import limit, walked
 from tests.simulation.retrying import check_retries, disturbed
 from tests.simulation.ruling import check_rules, count_unrecorded
 from tests.simulation.scenario import NEWER
@@ -233,6 +234,24 @@ def _budget(world: World, plan: CrawlPlan, crawl_id: str) -> Iterator[Violation]
         yield Violation("I5 given back", f"{crawl_id}: {total[UNSPENT]} of {forbidden}")
 
 
+def _nothing_new(crawl: CrawlPlan, crawl_id: str, world: World, web: SimWeb) -> Iterator[Violation]:
+    """What such a crawl has not claimed waits, or is found by what waits alone; all is barren."""
+    places = {
+        place: one
+        for place, one in world.backlog.get((crawl_id, LANE), {}).items()
+        if place.rpartition(".")[2] not in world.ledgers
+    }
+    if promising := [place for place in places if band_at(place) < NOTHING_NEW]:
+        yield Violation("nothing new: left", f"{crawl_id}: {promising[:3]}")
+    claimed = {url for url, _ in _claims(world, crawl_id)}
+    left = {target.url for one in places.values() for target in targets_of(one.body)} - claimed
+    run = world.crawls[crawl_id]
+    oracle = walked(web, run, limit(world, crawl, crawl_id), frozenset(left))
+    if oracle is not None and oracle.claimed != claimed:
+        differ = sorted(oracle.claimed ^ claimed)
+        yield Violation("nothing new: forgotten", f"{crawl_id}: {differ[:3]}")
+
+
 def _complete(
     plan: Scenario,
     runs: list[tuple[CrawlPlan, str]],
@@ -245,6 +264,11 @@ def _complete(
     namesakes = [(other, run) for other, run in runs if other.name == crawl.name]
     if plan.poison or crawl.goes_on or _untold(namesakes, crawl_id, world):
         return  # what lies behind a poisoned page is found in parts
+    if any(world.crawls[run].stop is Stop.NOTHING_NEW for _, run in namesakes):
+        # What it left open is another one's, maybe: told of those that are alone.
+        if len(namesakes) == 1 and not (crawl.extras or plan.faults.late_seeds):
+            yield from _nothing_new(crawl, crawl_id, world, web)
+        return
     oracle = expected_walk(web, world, crawl, crawl_id, namesakes[0])
     if oracle is None:
         return

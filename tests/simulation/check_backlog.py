@@ -53,12 +53,13 @@ def _check_late(world: World, crawl: Crawl, left: list[str]) -> Iterator[Violati
     spared = total["late_packs"] - total["late_packs_taken"]
     if crawl.stop is not Stop.CANCELLED and spared != len(left):
         yield Violation("late lost", f"{crawl.id}: {spared} wait, {len(left)} are there")
-    links = sum(len(_targets(world.backlog[crawl.id, LANE][place].body)) for place in left)
+    links = sum(len(targets_of(world.backlog[crawl.id, LANE][place].body)) for place in left)
     if spared == len(left) and total["late_links"] - total["late_links_taken"] != links:
         yield Violation("late counted", f"{crawl.id}: {links}")
 
 
-def _targets(body: str) -> tuple[Target, ...]:
+def targets_of(body: str) -> tuple[Target, ...]:
+    """List the URLs of a pack."""
     pack = decoded(body)
     return pack.targets if isinstance(pack, Pack) else ()
 

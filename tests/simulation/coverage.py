@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from orbweaver.frontier.late import LANE
-from orbweaver.model.crawl import State
+from orbweaver.model.crawl import State, Stop
 from orbweaver.model.outcome import Reason, Refusal
 from tests.simulation.exports import day_asked
 from tests.simulation.meaning import edited
@@ -42,6 +42,7 @@ def kinds(
             "not recorded": any(journal.unrecorded for journal in world.journals.values()),
             "links waited": any(journal.late for journal in world.journals.values()),
             "links spared": any(left for (_, host), left in world.backlog.items() if host == LANE),
+            "nothing new": any(crawl.stop is Stop.NOTHING_NEW for crawl in world.crawls.values()),
             "retried": any(crawl.retry_of for crawl in world.crawls.values()),
             **_limits(plan, world),
             "seeds while running": any(crawl.extras for crawl in plan.crawls),

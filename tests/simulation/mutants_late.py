@@ -8,7 +8,7 @@ from orbweaver.frontier import journal as values
 from orbweaver.frontier.kind_scores import KindLearner
 from orbweaver.frontier.late import grouped
 from orbweaver.frontier.pack_result import PackResult
-from orbweaver.model.crawl import UNSPENT
+from orbweaver.model.crawl import UNSPENT, Counters
 from orbweaver.worker import pack_context
 from orbweaver.worker.apply_journal import JournalApplier
 from orbweaver.worker.succession import Succession
@@ -28,6 +28,11 @@ def ordered_with_robots(plan: Scenario) -> bool:
     return any(crawl.shards == 1 and crawl.pages_max <= 60 for crawl in plan.crawls)
 
 
+def stopping(plan: Scenario) -> bool:
+    """Take those with a crawl that stops when nothing new comes."""
+    return any(crawl.stops for crawl in plan.crawls)
+
+
 def _refused(self: Any, links: Any, taken: int | None = None) -> Any:
     """Refuse links of barren kinds, without a word."""
     prompt, _ = _WHOLE_SORTING(self, links, taken)
@@ -43,7 +48,7 @@ async def _nothing(*_: Any, **__: Any) -> None:
     return None
 
 
-def _uncounted(_self: Any, _links: int) -> None:
+def _uncounted(_self: Any, _links: int, _band: int) -> None:
     """Take a late pack, and do not count that."""
 
 
@@ -51,6 +56,11 @@ async def _unsent(self: Any, crawl: Any, counters: Any) -> bool:
     """Take what waits for what is spared."""
     await _WHOLE_GOING_ON(self, crawl, counters)
     return False
+
+
+def _promising(_self: Any) -> int:
+    """Take all that waits for what brings nothing new."""
+    return 0
 
 
 def _without_surplus(journal: Any, _ledger: Any) -> Any:
@@ -70,15 +80,22 @@ _WHOLE_PUT = Succession.__dict__["put_late"]
 _WHOLE_GOING_ON = JournalApplier.__dict__["_go_on_late"]
 _WHOLE_FORBIDDING = pack_context.PackContext.__dict__["forbidden"]
 
-MUTANTS = mutants(
-    ("barren kinds are refused", KindLearner, "sorted_out", _refused),
-    ("a late pack lost", Succession, "put_late", _last_lost),
-    ("late packs are never sent", Succession, "send_late", _nothing),
-    ("a late pack not counted as taken", PackResult, "take_late", _uncounted),
-    ("a crawl ends while links wait", JournalApplier, "_go_on_late", _unsent),
-    where=ordered,
-) + mutants(
-    ("beyond the limit means gone", values, "late_groups", _without_surplus),
-    ("a share given back twice", pack_context.PackContext, "forbidden", _twice),
-    where=ordered_with_robots,
+MUTANTS = (
+    mutants(
+        ("barren kinds are refused", KindLearner, "sorted_out", _refused),
+        ("a late pack lost", Succession, "put_late", _last_lost),
+        ("late packs are never sent", Succession, "send_late", _nothing),
+        ("a late pack not counted as taken", PackResult, "take_late", _uncounted),
+        ("a crawl ends while links wait", JournalApplier, "_go_on_late", _unsent),
+        where=ordered,
+    )
+    + mutants(
+        ("beyond the limit means gone", values, "late_groups", _without_surplus),
+        ("a share given back twice", pack_context.PackContext, "forbidden", _twice),
+        where=ordered_with_robots,
+    )
+    + mutants(
+        ("promising links are left", Counters, "late_promising", property(_promising)),
+        where=stopping,
+    )
 )

@@ -73,6 +73,11 @@ def _walk(
     return walks[0] if walks[0].claimed == walks[1].claimed else None
 
 
+def walked(web: SimWeb, crawl: Crawl, most: int, left: frozenset[str]) -> Walk | None:
+    """Walk the web for a run that is the only one of its name, but for what it left open."""
+    return _walk(web, crawl, Meaning(crawl.rules, crawl.depth_max), most, left)
+
+
 def limit(world: World, plan: CrawlPlan, crawl_id: str) -> int:
     """How many URLs a run may claim: what robots.txt forbids gives its share back."""
     shards = [shard for (owner, _), shard in world.shards.items() if owner == crawl_id]

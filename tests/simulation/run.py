@@ -143,6 +143,7 @@ async def _person(cloud: Cloud, plan: CrawlPlan, runs: list[tuple[CrawlPlan, str
         concurrency=plan.concurrency,
         window_s=plan.window_s,
         shards=plan.shards,
+        stop_when_nothing_new=plan.stops,
         **plan.limits,
         rules=plan.rules,
         render=plan.render,

@@ -68,6 +68,7 @@ class CrawlPlan:
     resumable: bool = False
     goes_on: bool = False
     render: RenderMode = RenderMode.NEVER
+    stops: bool = False  # when nothing new comes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +120,7 @@ def scenario(seed: int) -> Scenario:
     if endless:
         crawls = [_bounded(random, plan) for plan in crawls]
     crawls = ruled(seed, limited(seed, retried(seed, renewed(seed, crawls))))
-    crawls = scripted(seed, sites, with_sequels(seed, crawls))
+    crawls = stopped(seed, scripted(seed, sites, with_sequels(seed, crawls)))
     before_midnight_s = random.choice((5, 60, 6 * HOUR_S, 12 * HOUR_S))
     faults = told(seed, _faults(random))
     if faults != Faults() and seed % 3 == 0:
@@ -285,6 +286,16 @@ def renewed(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
     forced = replace(last, pages_max=random.choice((1, 3, 5)), shards=1)
     third = replace(last, at_s=last.at_s + 4 * HOUR_S, window_s=WEEK_S)
     return [*plans[:-1], forced, third]
+
+
+def stopped(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
+    """Have some ordered crawls stop when nothing new comes; chance of its own."""
+    random = Random(f"nothing new/{seed}")
+    kept = {plan.name for plan in plans if plan.resumable or plan.goes_on}
+    return [
+        replace(plan, stops=random.random() < 0.4 and plan.shards == 1 and plan.name not in kept)
+        for plan in plans
+    ]
 
 
 def _bounded(random: Random, plan: CrawlPlan) -> CrawlPlan:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Self
 
 from orbweaver.api.problems import Part
 from orbweaver.budget.billing_units import units_of
-from orbweaver.budget.prices import charged, metered
+from orbweaver.budget.prices import charged, metered, spent
 from orbweaver.control.crawl_control import Status
 from orbweaver.control.json_schema import Fits, schema_of_fields
 from orbweaver.diagnostics.explanation import Explanation
@@ -82,6 +82,8 @@ class Progress:
     cost_usd: Annotated[float, Fits(says="an estimate, at list prices")]
     units: Annotated[Counts, Fits(says="what AWS bills, by term, as far as it was counted")]
     units_usd: Annotated[float, Fits(says="what that comes to, at list prices")]
+    spent_usd: Annotated[float, Fits(says="`units_usd`; `cost_usd` where no units were counted")]
+    pages_per_s: Annotated[float, Fits(says="pages fetched a second, over the whole run")]
 
     @classmethod
     def of(cls, status: "Status") -> Self:
@@ -104,6 +106,8 @@ class Progress:
             cost_usd=round(charged(total) or 0.0, 6),
             units={str(term): number for term, number in units.items()},
             units_usd=round(metered(total) or 0.0, 6),
+            spent_usd=round(spent(total) or 0.0, 9),
+            pages_per_s=round(status.pages_per_s, 2),
         )
 
 

@@ -23,7 +23,14 @@ DEFINITION = Path("crawl.toml")
 # The order of a help; a setting that is not named here comes last.
 _ORDER = (
     *("sitemap_urls", "sitemaps", "canonical_only", "noindex_skipped", "name", "scope"),
-    *("depth_max", "pages_max", "host_pages_max", "bytes_max", "nanodollars_max"),
+    *(
+        "depth_max",
+        "pages_max",
+        "stop_when_nothing_new",
+        "host_pages_max",
+        "bytes_max",
+        "nanodollars_max",
+    ),
     *("duration_max_s", "delay_ms", "concurrency", "include", "exclude", "bodies", "texts"),
     *("render", "redacted", "strip_parameters", "keep_parameters", "window_s", "obey_robots"),
     "obey_nofollow",

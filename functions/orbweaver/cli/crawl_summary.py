@@ -31,7 +31,8 @@ def lines(view: View, written: Written | None = None, before: str = "") -> list[
     ended = f"{crawl.id} finished in {text.clock(status.elapsed_ms / 1000)}"
     ended += f" ({why}): " if why else ": "
     fetched = text.plural(view.of(Outcome.FETCHED), "page")
-    fetched += f", {text.rate(progress.mean_per_s(view))} a second, {text.size(view.of('bytes'))}"
+    per_s = text.rate(view.reading.status.pages_per_s)
+    fetched += f", {per_s} a second, {text.size(view.of('bytes'))}"
     blocks = [[ended + fetched], outcomes(view), hosts(view)]
     said = {
         "nofollow": withdrawn(view),

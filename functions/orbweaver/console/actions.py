@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from orbweaver.api.problems import Refused
 from orbweaver.app.wiring import undertaker_of
 from orbweaver.console.definitions import forms_of, preview_of, trial_of
+from orbweaver.console.letters import letters_by_cause
 from orbweaver.console.stored import StoredPage, stored_page
 from orbweaver.console.tickets import Tickets
 from orbweaver.exporting.chunk import page_row
 from orbweaver.exporting.formats.csv import CsvWriter
-from orbweaver.frontier.dead_letters import EVERYTHING, Case, DeadLetterSelection, grouped, outline
+from orbweaver.frontier.dead_letters import DeadLetterSelection
 from orbweaver.frontier.retrying import closing
 from orbweaver.frontier.stored_record import PagePart
 from orbweaver.model.columns import PAGES
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from orbweaver.model.crawl import Crawl
 
 LETTERS_MAX, LETTERS_A_SECOND = 10_000, 50
-URLS_SHOWN = 3
 CSV_BYTES = 64 * 1024
 
 
@@ -104,27 +104,7 @@ class Actions:
 
     async def dead_letters(self) -> dict[str, Any]:
         """Group dead letters by cause, with examples and their hosts."""
-        found = await self._undertaker.find(EVERYTHING, limit=LETTERS_MAX)
-        groups = [
-            {
-                "cause": group.cause,
-                "count": group.count,
-                "kinds": group.kinds,
-                "oldest_ms": group.oldest_ms,
-                "newest_ms": group.newest_ms,
-                "hopeless": group.sample.hopeless,
-                "hosts": _hosts([case for case in found.cases if case.cause == group.cause]),
-                "sample": letter_of(group.sample),
-            }
-            for group in grouped(found.cases)
-        ]
-        now_ms = self.ports.clock.now_ms()
-        return {
-            "letters": len(found.cases),
-            "cut": found.cut,
-            "looked_ms": now_ms,
-            "groups": groups,
-        }
+        return await letters_by_cause(self._undertaker, limit=LETTERS_MAX)
 
     async def redrive(self, cause: str | None = None, host: str | None = None) -> dict[str, Any]:
         """Send dead letters back to the queue: of a cause, of a host, or all of them."""
@@ -195,28 +175,3 @@ def _drained(sink: io.BytesIO) -> bytes:
     sink.seek(0)
     sink.truncate()
     return found
-
-
-def letter_of(case: Case) -> dict[str, Any]:
-    """Show a dead letter: why it is one, and of its URLs the first."""
-    return {
-        "id": case.letter.id,
-        "kind": case.kind,
-        "crawl": case.crawl,
-        "reason": case.letter.reason,
-        "receives": case.letter.receives,
-        "failures": case.failures,
-        "urls": [redacted(url) for url in case.references[:URLS_SHOWN]],
-        "urls_more": max(0, len(case.references) - URLS_SHOWN),
-        "body": None if case.references else outline(case),
-    }
-
-
-def _hosts(cases: list[Case]) -> list[list[Any]]:
-    """Count letters by the hosts of their URLs, the most frequent first."""
-    counts: dict[str, int] = {}
-    for case in cases:
-        for name in case.hosts():
-            if "://" in name:
-                counts[name] = counts.get(name, 0) + 1
-    return [[name, number] for name, number in sorted(counts.items(), key=lambda one: -one[1])][:10]

@@ -1,4 +1,4 @@
-"""Bodies of requests: JSON objects with just the keys that are named where they are read.
+"""Bodies and queries of requests: just the keys that are named where they are read.
 
 A problem is one of the API's.
 """
@@ -12,6 +12,23 @@ from typing import Any, TypeAlias
 from orbweaver.api.problems import Refused
 
 Fits: TypeAlias = Callable[[Any], bool]
+TEXT_CHARS_MAX = 10_000
+# What queries have, and whether they must.
+NO_NAMES: Mapping[str, bool] = {}
+SECTION = {"crawl": True, "at": False}
+PAIR = {"before": True, "after": True, "kind": False}
+TEXTS = {"before": True, "after": True, "url": True}
+
+
+def query_of(given: Mapping[str, str], names: Mapping[str, bool]) -> dict[str, str]:
+    """Read the query of a request, of just these names; raises Refused."""
+    for name, value in given.items():
+        if name not in names or len(value) > TEXT_CHARS_MAX:
+            raise Refused(400, f"{name[:40]!a} does not fit here")
+    for name, needed in names.items():
+        if needed and name not in given:
+            raise Refused(400, f"{name} is missing")
+    return dict(given)
 
 
 def document_of(body: bytes, names: Mapping[str, Fits]) -> dict[str, Any]:

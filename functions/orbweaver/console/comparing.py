@@ -37,6 +37,7 @@ T = TypeVar("T")
 # Some 40 MB of states; a cent to read on AWS.
 RECORDS_MAX = 100_000
 KEPT_MAX, KEPT_MS = 4, 60_000
+ELSEWHERE = "`orbweaver console --target aws` reads more"
 PAGES_SHOWN = 200
 
 
@@ -46,6 +47,8 @@ class Comparing:
 
     ports: PortSet
     control: Control
+    # Of a run with more URLs nothing is said; None: it is read as far as `RECORDS_MAX`.
+    urls_max: int | None = None
     _kept: OrderedDict[tuple[str, ...], tuple[int, Any]] = field(default_factory=OrderedDict)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -53,7 +56,7 @@ class Comparing:
 
     async def sections(self, crawl: str, at: str = "") -> dict[str, Any]:
         """Show a section of a run's site, and the largest of those within."""
-        owner = await self.control.find(crawl)
+        owner = await self._run(crawl)
         made, read = await self._once(("sections", owner.id), lambda: self._sections(owner))
         found = made.shown(at.rstrip("/"))
         if found is None:
@@ -74,7 +77,7 @@ class Comparing:
         """Say what became of pages from one run to another: counts, and the first of a kind."""
         if kind is not None and kind not in set(PageDifference):
             raise Refused(400, f"{kind[:40]!a} is none of {', '.join(PageDifference)}")
-        first, second = await self.control.find(before), await self.control.find(after)
+        first, second = await self._run(before), await self._run(after)
         pages, cut = await self._once(
             ("changes", first.id, second.id), lambda: self._compared(first, second)
         )
@@ -114,6 +117,15 @@ class Comparing:
             texts.append(str(found.get("markdown") or found.get("text") or ""))
         diff = await asyncio.to_thread(text_diff, *texts)
         return {"why": None, "diff": asdict(diff)}
+
+    async def _run(self, which: str) -> Crawl:
+        """Find a run, if it is small enough to be read whole here; raises Refused."""
+        status = await self.control.status(which)
+        done = status.counters.done
+        if self.urls_max is not None and done > self.urls_max:
+            most = f"{self.urls_max:,} at most are read here"
+            raise Refused(400, f"{status.crawl.id} has {done:,} URLs, and {most}: {ELSEWHERE}")
+        return status.crawl
 
     async def _record(self, crawl: Crawl, url: str) -> PageRecord | None:
         try:

@@ -6,8 +6,10 @@ Rules
   verified, and each request is held against the user's groups.
 - No cookie and no other standing right goes with a request: a page of another site can have none
   of it answered, as it has no token.
-- What takes a process of its own, all of a run in memory, or rights that steer more than crawls is
-  not here (`ELSEWHERE`). The same application on a person's own machine has it.
+- What takes a process of its own, another origin, or rights that steer more than crawls is not
+  here (`ELSEWHERE`). The same application on a person's own machine has it.
+- What is made of a whole run is made of one that a request has time to read, and of no part of a
+  larger one: what was not read would be shown as gone.
 - What a function remembers is gone with its container. So the page keeps what it has seen.
 
 Source: docs.aws.amazon.com/apigateway/latest/developerguide/, pages
@@ -21,14 +23,23 @@ import binascii
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from urllib.parse import parse_qsl
 
 import orbweaver
 from orbweaver.api.problems import CONTENT_TYPE, PROBLEMS, Refused, headers_of, problem_of
-from orbweaver.app.wiring import api_of, control_of
+from orbweaver.app.wiring import api_of, control_of, undertaker_of
 from orbweaver.console import fence
-from orbweaver.console.bodies import document_of, is_document, is_source
+from orbweaver.console.bodies import (
+    PAIR,
+    SECTION,
+    TEXTS,
+    document_of,
+    is_document,
+    is_source,
+    query_of,
+)
 from orbweaver.console.files import static_files
 from orbweaver.console.runs import WatchedRuns
 from orbweaver.console.standing import Standing
@@ -39,6 +50,7 @@ from orbweaver.control.progress.reader import StatusReader
 if TYPE_CHECKING:
     from orbweaver.api.app import Api
     from orbweaver.app.ports import PortSet
+    from orbweaver.console.comparing import Comparing
     from orbweaver.frontier.queues import Depths
     from orbweaver.model.ports import Clock
 
@@ -63,11 +75,13 @@ API, OWN, SIGN_IN = "/api/", "/console/", "/sign-in.json"
 # Half a year, as the gateway speaks nothing but TLS.
 TLS_ALONE = {"Strict-Transport-Security": "max-age=15768000"}
 # What this form has not.
-ELSEWHERE = (
-    *("preview", "trial", "frame", "table", "query", "tables", "sections", "changes"),
-    *("text-changes", "dead-letters", "schedules"),
-)
+ELSEWHERE = (*("preview", "trial", "frame", "picture", "table", "query", "tables", "schedules"),)
+# Two such runs are what a report reads of one, in some 10 s (api/crawls.py).
+URLS_READ_MAX = 10_000
+# A look at them is a receive for every ten.
+LETTERS_MAX = 1_000
 NOT_HERE = "the hosted console has not this: `orbweaver console` on a machine of your own has"
+NO_OPERATION = "there is no such operation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +124,22 @@ def hosted_console(ports: CountedPorts) -> HostedConsole:
     depths = ports.depths.read
     place = HostedPlace(stack=settings.stack, read_depths=depths)
     reader = StatusReader(control=control, hosts=ports.hosts, depths=depths, billed=place.billed)
+
+    @cache
+    def comparing() -> Comparing:
+        # For those alone that ask: other requests do not wait for its import.
+        from orbweaver.console.comparing import Comparing
+
+        return Comparing(ports=ports, control=control, urls_max=URLS_READ_MAX)
+
+    async def letters() -> dict[str, Any]:
+        from orbweaver.console.letters import letters_by_cause
+
+        return await letters_by_cause(undertaker_of(ports), limit=LETTERS_MAX, bodies=False)
+
     return HostedConsole(
+        comparing=comparing,
+        letters=letters,
         api=api_of(ports),
         runs=WatchedRuns(
             control=control,
@@ -133,6 +162,8 @@ class HostedConsole:
     """Answers what the gateway hands on."""
 
     api: Api
+    comparing: Callable[[], Comparing]
+    letters: Callable[[], Awaitable[dict[str, Any]]]
     runs: WatchedRuns
     standing: Standing
     sign_in: SignIn
@@ -183,28 +214,48 @@ class HostedConsole:
     async def _own(
         self, event: Mapping[str, Any], method: str, path: str, user: ConsoleUser
     ) -> Mapping[str, Any]:
-        match method, path.split("/"):
-            case "GET", ["about"]:
-                return self._about(user)
-            case "GET", ["live"]:
+        parts = path.split("/")
+        if parts[0] in ELSEWHERE:
+            raise Refused(404, NOT_HERE)
+        if method == "GET":
+            return await self._read(event, parts, user)
+        if (method, path) != ("POST", "definition"):
+            raise Refused(404, NO_OPERATION)
+        # For those alone that define crawls: other requests do not wait for its import.
+        from orbweaver.console.definitions import forms_of
+
+        given = document_of(_body(event), {"toml": is_source, "document": is_document})
+        return forms_of(given.get("toml"), given.get("document"))
+
+    async def _read(
+        self, event: Mapping[str, Any], parts: list[str], user: ConsoleUser
+    ) -> Mapping[str, Any]:
+        match parts:
+            case ["about"]:
+                found = self._about(user)
+            case ["live"]:
                 query = parse_qsl(event.get("rawQueryString", ""))
-                return await self.runs.live([value for name, value in query if name == "id"])
-            case "GET", ["crawls", crawl]:
-                return await self.runs.pulse(crawl)
-            case "GET", ["stack"]:
-                return await self.standing.read()
-            case "POST", ["definition"]:
-                # For those alone that define crawls: other requests do not wait for its import.
-                from orbweaver.console.definitions import forms_of
+                found = await self.runs.live([value for name, value in query if name == "id"])
+            case ["crawls", crawl]:
+                found = await self.runs.pulse(crawl)
+            case ["stack"]:
+                found = await self.standing.read()
+            case ["dead-letters"]:
+                if not user.steers:
+                    why = "a look hides dead letters from who deals with them meanwhile"
+                    raise Refused(403, f"{why}: it takes the group `steer`")
+                found = await self.letters()
+            case ["sections"]:
+                found = await self.comparing().sections(**_query(event, SECTION))
+            case ["changes"]:
+                found = await self.comparing().changes(**_query(event, PAIR))
+            case ["text-changes"]:
+                found = await self.comparing().text_changes(**_query(event, TEXTS))
+            case _:
+                raise Refused(404, NO_OPERATION)
+        return found
 
-                names = {"toml": is_source, "document": is_document}
-                given = document_of(_body(event), names)
-                return forms_of(given.get("toml"), given.get("document"))
-            case _, [first, *_] if first in ELSEWHERE:
-                raise Refused(404, NOT_HERE)
-        raise Refused(404, "there is no such operation")
-
-    def _about(self, user: ConsoleUser) -> Mapping[str, Any]:
+    def _about(self, user: ConsoleUser) -> dict[str, Any]:
         return {
             "where": self.runs.where.title,
             "billed": self.runs.where.billed,
@@ -235,6 +286,11 @@ def _as_rest(event: Mapping[str, Any], path: str) -> dict[str, Any]:
         "isBase64Encoded": bool(event.get("isBase64Encoded")),
         "requestContext": {"requestId": context["requestId"], "stage": "", "path": path},
     }
+
+
+def _query(event: Mapping[str, Any], names: Mapping[str, bool]) -> dict[str, str]:
+    pairs = parse_qsl(event.get("rawQueryString", ""), keep_blank_values=True)
+    return query_of(dict(pairs), names)
 
 
 def _body(event: Mapping[str, Any]) -> bytes:

@@ -22,7 +22,18 @@ from orbweaver.app.store_service import answered
 from orbweaver.app.wiring import api_of
 from orbweaver.console import fence
 from orbweaver.console.actions import Actions, Question
-from orbweaver.console.bodies import Fits, document_of, is_document, is_source
+from orbweaver.console.bodies import (
+    NO_NAMES,
+    PAIR,
+    SECTION,
+    TEXT_CHARS_MAX,
+    TEXTS,
+    Fits,
+    document_of,
+    is_document,
+    is_source,
+    query_of,
+)
 from orbweaver.console.comparing import Comparing
 from orbweaver.console.files import static_files
 from orbweaver.console.standing import Standing
@@ -36,17 +47,12 @@ if TYPE_CHECKING:
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Act = Callable[..., Awaitable[dict[str, Any]]]
-TEXT_CHARS_MAX, SQL_CHARS_MAX = 10_000, 100_000
+SQL_CHARS_MAX = 100_000
 # A browser that takes nothing for so long has its download broken off.
 STALLED_S = 60.0
 BROKEN_OFF: tuple[type[Exception], ...] = (*PROBLEMS, PortError, TimeoutError)
 BODY_BYTES_MAX = 4_000_000
 API = "/api"
-# What queries have, and whether they must.
-NO_NAMES: Mapping[str, bool] = {}
-SECTION = {"crawl": True, "at": False}
-PAIR = {"before": True, "after": True, "kind": False}
-TEXTS = {"before": True, "after": True, "url": True}
 
 
 class PlaceTaken(Exception):
@@ -271,14 +277,7 @@ def _is_moment(value: Any) -> bool:
 
 def _getting(act: Act, names: Mapping[str, bool] = NO_NAMES) -> Handler:
     async def get(request: web.Request) -> web.Response:
-        given = dict(request.query)
-        for name, value in given.items():
-            if name not in names or len(value) > TEXT_CHARS_MAX:
-                raise Refused(400, f"{name[:40]!a} does not fit here")
-        for name, needed in names.items():
-            if needed and name not in given:
-                raise Refused(400, f"{name} is missing")
-        return _json(await act(**given))
+        return _json(await act(**query_of(dict(request.query), names)))
 
     return get
 

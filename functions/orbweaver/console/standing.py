@@ -14,8 +14,8 @@ from orbweaver.budget.prices import spent
 from orbweaver.control.definition import parse
 from orbweaver.control.scheduler import Coming, Timetable
 from orbweaver.frontier.retrying import all_of
+from orbweaver.frontier.yield_drop import pages_of
 from orbweaver.model.errors import ControlError
-from orbweaver.model.outcome import Outcome
 from orbweaver.model.page_record import day_of
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Standing:
         for crawl, read in zip(newest, counters, strict=True):
             day = days[day_of(crawl.started_at_ms)]
             day["runs"] += 1
-            day["pages"] += read.total.get(Outcome.FETCHED, 0)
+            day["pages"] += pages_of(read.total)
             day["usd"] += spent(read.total) or 0.0
         rows = [{"day": day, **sums} for day, sums in sorted(days.items(), reverse=True)]
         return {"days": rows[:DAYS_SHOWN], "runs_more": len(crawls) - len(newest)}

@@ -47,6 +47,12 @@ class Status:
         """How long it ran, or has been running, without its pauses."""
         return self.crawl.ran_ms(self.at_ms)
 
+    @property
+    def pages_per_s(self) -> float:
+        """Pages fetched a second, over the whole run."""
+        fetched = self.counters.total.get(Outcome.FETCHED, 0)
+        return fetched * 1000 / self.elapsed_ms if self.elapsed_ms else 0.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostReport:

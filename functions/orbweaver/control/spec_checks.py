@@ -27,7 +27,7 @@ from orbweaver.frontier.messages import SEEDS_REFERENCES_MAX
 from orbweaver.model.amounts import NANO, size_text
 from orbweaver.model.crawl import DEFAULT_CRAWL, Crawl, first_hosts, run_id
 from orbweaver.model.crawl_codec import digest_of
-from orbweaver.model.crawl_settings import Bodies, CrawlSettings
+from orbweaver.model.crawl_settings import ORDERED_PAGES_MAX, Bodies, CrawlSettings
 from orbweaver.model.durations import duration_text
 from orbweaver.model.http_exchange import HostHeaders
 from orbweaver.model.render_rules import problems_of as problems_of_rendering
@@ -138,6 +138,10 @@ def _problems(plan: CrawlSpec, now_ms: int | None = None) -> Iterator[PlanError]
         why = "pictures cannot be redacted" if plan.redacted else "they are stored beside bodies"
         fix = "leave out records.redact" if plan.redacted else "store bodies"
         yield PlanError("screenshots", f"true does not fit: {why}: {fix}, or leave it out")
+    if plan.stop_when_nothing_new and not 0 < (plan.pages_max or 0) <= ORDERED_PAGES_MAX:
+        fix = f"give a limit of pages of up to {ORDERED_PAGES_MAX:,}, or leave it out"
+        text = f"true does not fit: only crawls with such a limit learn what is new: {fix}"
+        yield PlanError("stop_when_nothing_new", text)
     references = tuple(PlanError(part, text) for part, text in problems_of_references(plan))
     yield from references
     if not (patterns or references):

@@ -130,7 +130,9 @@ def _unseen(facts: Facts, url: str) -> str:
     if facts.late and crawl.live:
         return f"it waits, unclaimed, to be asked for when little else is out{_kind(facts)}"
     if facts.late:
-        return f"never asked for: it waited when {crawl.id} reached its limit{_kind(facts)}"
+        barren = crawl.stop is Stop.NOTHING_NEW
+        why = "ended as nothing new was to come" if barren else "reached its limit"
+        return f"never asked for: it waited when {crawl.id} {why}{_kind(facts)}"
     if (withdrawn := _withdrawn(facts)) is not None:
         return withdrawn
     link = "links to it without nofollow" if crawl.obey_nofollow else "links to it"

@@ -158,9 +158,9 @@ def ended(pack: Pack, crawl: Crawl, scope: ErasureScope, at_ms: int) -> Journal:
     """
     result = PackResult(crawl.id, crawl.hosts_counted)
     if pack.late:
-        result.take_late(len(pack.targets))
-        kept = _pack_left(pack, scope)
         band = band_at(pack.place)
+        result.take_late(len(pack.targets), band)
+        kept = _pack_left(pack, scope)
         result.put_late([(band, one) for one in (kept.targets if kept else ())], band)
         return result.journal((), at_ms)
     for target in pack.targets:

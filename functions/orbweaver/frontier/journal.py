@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from orbweaver.frontier.late import Banded, grouped, place_at
+from orbweaver.frontier.late import NOTHING_NEW, Banded, grouped, place_at
 from orbweaver.frontier.messages import Pack, Past, SeedsMessage, child_id, past_of
 from orbweaver.model.crawl import Counts
 from orbweaver.model.outcome import Outcome, Reason, Refusal
@@ -212,6 +212,8 @@ def commit_counts(
         counts["late_packs"] = counts.get("late_packs", 0) + len(waiting)
         links = sum(len(targets) for _, targets in waiting)
         counts["late_links"] = counts.get("late_links", 0) + links
+        if barren := sum(band >= NOTHING_NEW for band, _ in waiting):
+            counts["late_barren"] = counts.get("late_barren", 0) + barren
     if won > len(ledger.children) and journal.surplus_band is None:
         key = f"refused.{Refusal.BUDGET}"
         counts[key] = counts.get(key, 0) + won - len(ledger.children)

@@ -5,7 +5,9 @@ parameters with values that are words. Of each kind is counted how many URLs wer
 how many of them were *fruitful*: the page was new, or was the first to name one that was.
 
 Of URLs with parameters the first of a path is told from the others, which often show the same once
-more: in another order, revision or colour.
+more: in another order, revision or colour. So is the first with a value of a parameter, where the
+values vary: a file or a product may be named there. Words as values count as what varies, too,
+where others are met in their place.
 
 A page is new if it does not ask to be left out of indexes, if no page of its canonical address was
 met before, and if its title and its text are new:
@@ -30,39 +32,50 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import islice, product
 from operator import itemgetter
 from typing import Self
 
 from orbweaver.frontier.late import UNKNOWN, UNKNOWN_STILL, Banded, band_of
 from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl_settings import ORDERED_PAGES_MAX
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url import host_of
-from orbweaver.model.url_kind import DEEPER, Kinds, Shape, in_two_folders, shape_of
+from orbweaver.model.url_kind import (
+    AGAIN,
+    DEEPER,
+    Kinds,
+    Shape,
+    in_two_folders,
+    shape_of,
+    values_of,
+    varies,
+)
 from orbweaver.parsing.text_digest import distance
 
-# Of a crawl with more pages than that, the order hardly matters for what it finds.
-ORDERED_PAGES_MAX = 100_000
 PRIOR, PRIOR_WEIGHT = 2 / 3, 1.5
 # A kind of at least this score is asked for at once.
 FRUITFUL = 0.5
 # Of so many URLs at least it must be known what they brought.
 TRIED_MIN = 3
 KINDS_MAX = 200
+# Words as values that are told apart where other values are met as well.
+MIXED_WORDS_MAX = 2
 # Pages of a kind of which each has a digest; then one in so many, by its URL.
 SAMPLED_FIRST, SAMPLED_EACH = 6, 64
 # Digests of texts that are the same page: docs/yield.md.
 NEAR_BITS = 8
 # What is remembered of pages, at most: then it begins anew.
 MET_MAX, DIGESTS_MAX, FOUND_MAX = 50_000, 1_000, 5_000
-# Behind the shape of a URL whose path was asked for before, with other parameters.
-AGAIN = "+"
 # A kind with so many URLs, of which that share was fruitful, is known to be worth its requests.
 RICH_ASKED, RICH_SCORE = 8, 0.7
 # Of redirects that lead to a new page one in so many counts: the page was asked for itself.
 REDIRECTS_EACH = 3
 ASKED, FRUIT = "a", "f"
+# Shapes under which the kind of a URL is looked for.
+SHAPES_MAX = 10_000
 # Counted along: URLs in dead letters, and links that wait.
 DEAD, WAITING = "dead", "waiting"
 _WORD = re.compile(r"[^\W\d_]+")
@@ -129,13 +142,15 @@ def told_of(url: str, total: Mapping[str, int]) -> tuple[int, int] | None:
     Which places of its shape are left open by now is not known: the kind that most were asked of.
     """
     shape = in_two_folders(shape_of(url))
-    opened = tuple("*" if one else "" for one in shape[1:3])
-    values = (shape[8:], ("*",) * len(shape[8:]))
+    places = [{one} for one in shape]
+    for at in (1, 2):
+        places[at] |= {"*"} if shape[at] else set()
+    for at, one in enumerate(shape[8:], 8):
+        places[at] |= {"*"} if one else set()
+        places[at] |= {token + AGAIN for token in places[at] if varies(token)}
     shapes = {
-        (shape[0], first, second, *shape[3:8], *some, *again)
-        for first in (shape[1], opened[0])
-        for second in (shape[2], opened[1])
-        for some in values
+        (*some, *again)
+        for some in islice(product(*map(sorted, places)), SHAPES_MAX)
         for again in ((), (AGAIN,))
     }
     found = [
@@ -163,15 +178,15 @@ class KindScores:
     """What the kinds of a crawl have brought."""
 
     def __init__(self) -> None:
-        self._kinds: Kinds[KindCount] = Kinds(KindCount, KINDS_MAX)
+        self._kinds: Kinds[KindCount] = Kinds(KindCount, KINDS_MAX, MIXED_WORDS_MAX)
         # The same parameters in all folders.
-        self._everywhere: Kinds[KindCount] = Kinds(KindCount, KINDS_MAX)
+        self._everywhere: Kinds[KindCount] = Kinds(KindCount, KINDS_MAX, MIXED_WORDS_MAX)
         self._shared: Mapping[str, int] = {}
         # Kinds by shapes, while no kinds are put together.
         self._found: dict[Shape, tuple[Shape, KindCount, KindCount]] = {}
         self._state = (0, 0)
-        # Of each path, the first URL with parameters that was asked for.
-        self._paths: dict[int, int] = {}
+        # Of each path and value of a parameter, the first URL with it that was asked for.
+        self._first: dict[int, int] = {}
 
     def of(self, url: str) -> KindScore:
         """Say what is known of the kind of a URL."""
@@ -206,17 +221,27 @@ class KindScores:
     def meet(self, url: str) -> None:
         """Note that a URL is asked for: others with its path are of another kind from now on."""
         if "?" in url:
-            if len(self._paths) >= MET_MAX:
-                self._paths.clear()
-            self._paths.setdefault(_hash(url.partition("?")[0]), _hash(url))
+            if len(self._first) >= MET_MAX:
+                self._first.clear()
+            own = _hash(url)
+            for _, key in _parts(url):
+                self._first.setdefault(key, own)
 
     def _shape(self, url: str) -> Shape:
+        """Return the shape of a URL, with marks where it shares a part with one asked for."""
         shape = _coarse(url)
-        path, question, _ = url.partition("?")
-        if not question:
+        if "?" not in url:
             return shape
-        first = self._paths.get(_hash(path))
-        return shape if first is None or first == _hash(url) else (*shape, AGAIN)
+        own = _hash(url)
+        marked = list(self._kinds.narrowed(shape))
+        for at, key in _parts(url):
+            if self._first.get(key, own) == own:
+                continue
+            if at == len(shape):
+                marked.append(AGAIN)
+            elif at < len(marked) and varies(marked[at]):
+                marked[at] += AGAIN
+        return tuple(marked)
 
     def unshared(self) -> dict[str, int]:
         """List what others do not know of, by digests of kinds."""
@@ -255,10 +280,23 @@ def _coarse(url: str) -> Shape:
     return in_two_folders(shape_of(url))
 
 
+@lru_cache(maxsize=1_024)
+def _parts(url: str) -> list[tuple[int, int]]:
+    """List what a URL with parameters may share with another: a digest of each, by place."""
+    shape = _coarse(url)
+    parts = [
+        (at, _hash("\0".join((*shape[:at], value, *shape[at + 1 :]))))
+        for at, value in values_of(url, shape)
+        if value
+    ]
+    return [*parts, (len(shape), _hash(url.partition("?")[0]))]
+
+
 def everywhere(shape: Shape) -> Shape:
     """Leave the folders of a kind open, and whether its paths were asked for before."""
     values = shape[8:-1] if shape[-1] == AGAIN else shape[8:]
-    return (shape[0], DEEPER, "", "", "", "", *shape[6:8], *values)
+    plain = (one.removesuffix(AGAIN) for one in values)
+    return (shape[0], DEEPER, "", "", "", "", *shape[6:8], *plain)
 
 
 def kind_key(shape: Shape) -> str:

@@ -13,6 +13,9 @@ A late pack is *due* when the crawl has little else out (`few_out`). Then it is 
 Its links are judged anew, by what is known now: those of its own band, or a better one, are claimed
 as any link; the others wait once more, in a higher band. So each waits a few times at most.
 
+Of these, a crawl that is to stop when nothing new comes asks for none of the bands from
+`NOTHING_NEW` on: it ends when only such packs are left.
+
 A pack that puts late packs counts them in its commit, and a late pack that it is taken: the crawl
 does not end while there are any, unless its limit is reached. What waits then is *spared*.
 """
@@ -32,6 +35,8 @@ LANE = "late"
 SURPLUS, UNKNOWN, UNKNOWN_STILL, BANDS_MAX = 0, 1, 2, 6
 # Scores from which on a kind belongs to a band.
 BARREN = ((3, 0.3), (4, 0.15), (5, 0.05))
+# Of kinds in this band and those behind it, fewer than 15 in a hundred were fruitful.
+NOTHING_NEW = 5
 # Of a hundred URLs that are done, so many may be out when late packs are sent; and so many more are
 # sent then. A small crawl waits until nothing is out.
 OUT_PERCENT, SENT_PERCENT = 1, 5

@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias, assert_never
 
 from orbweaver.frontier.body_file import BodyPlace, Kept, located
 from orbweaver.frontier.journal import DELAY_S_MAX, NOTHING, Journal, Requeue, Unrecorded
-from orbweaver.frontier.late import Banded
+from orbweaver.frontier.late import NOTHING_NEW, Banded
 from orbweaver.frontier.messages import Past
 from orbweaver.model.cuts import counters
 from orbweaver.model.outcome import Outcome, Reason, Refusal
@@ -217,10 +217,12 @@ class PackResult:
         """Have the links noted so far be claimed in this order."""
         self._candidates = {link.url: link for link in links}
 
-    def take_late(self, links: int) -> None:
-        """Count a late pack that is taken, with so many links."""
+    def take_late(self, links: int, band: int) -> None:
+        """Count a late pack of a band that is taken, with so many links."""
         self._counts["late_packs_taken"] += 1
         self._counts["late_links_taken"] += links
+        if band >= NOTHING_NEW:
+            self._counts["late_barren_taken"] += 1
 
     def put_late(self, late: Sequence[Banded], surplus_band: int | None) -> None:
         """Have links be asked for late, and those that the page limit does not admit, if any."""

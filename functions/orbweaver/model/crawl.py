@@ -47,6 +47,7 @@ class Stop(StrEnum):
     BYTES = "bytes"
     DOLLARS = "dollars"
     CANCELLED = "cancelled"
+    NOTHING_NEW = "nothing_new"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,6 +253,12 @@ class Counters:
         return self.total.get("late_packs", 0) - self.total.get("late_packs_taken", 0)
 
     @property
+    def late_promising(self) -> int:
+        """How many of them hold links of kinds that are not known to bring next to nothing."""
+        barren = self.total.get("late_barren", 0) - self.total.get("late_barren_taken", 0)
+        return self.late - barren
+
+    @property
     def late_links(self) -> int:
         """How many links wait in them."""
         return self.total.get("late_links", 0) - self.total.get("late_links_taken", 0)
@@ -280,10 +287,15 @@ def stop_reason(crawl: Crawl, counters: Counters) -> Stop:
         if any(counters.total.get(f"{how}.{spent}", 0) for how in ("skipped", "refused", "cut")):
             return spent
     if counters.late and counters.left(crawl):
-        return Stop.DURATION
+        return Stop.NOTHING_NEW if ends_with(crawl, counters) else Stop.DURATION
     if counters.late or counters.total.get(f"refused.{Refusal.BUDGET}", 0):
         return Stop.MAX_PAGES
     return Stop.FINISHED
+
+
+def ends_with(crawl: Crawl, counters: Counters) -> bool:
+    """Whether a crawl is to end with the links that wait: they bring next to nothing new."""
+    return crawl.stop_when_nothing_new and not counters.late_promising
 
 
 def moved(crawl: Crawl, state: State, stop: Stop | None, at_ms: int) -> Crawl:

@@ -17,10 +17,11 @@ from typing import Any, TypeVar, cast
 from orbweaver.model.crawl import Crawl, Stop
 from orbweaver.model.crawl_settings import RenderMode, RenderRule
 from orbweaver.model.url_rules import UrlRule
-from orbweaver.model.version import FIELD, check
+from orbweaver.model.version import FIELD, FIRST, check
 
 T = TypeVar("T")
-VERSION = 1
+# 2: it is to stop when nothing new comes, and ends so.
+VERSION = 2
 COLUMNS = tuple(field.name for field in fields(Crawl))
 # What is of a run and not of its work.
 OF_THE_RUN = frozenset(
@@ -31,9 +32,14 @@ OF_THE_RUN = frozenset(
 
 
 def to_fields(crawl: Crawl) -> dict[str, Any]:
-    """Render a crawl as plain fields of the current version, without those that are None."""
+    """Render a crawl as plain fields of the lowest version, without those that are None."""
     known = {key: value for key, value in asdict(crawl).items() if value is not None}
-    return {FIELD: VERSION, **known}
+    return {FIELD: version_of(crawl), **known}
+
+
+def version_of(crawl: Crawl) -> int:
+    """Return the lowest version that reads a crawl."""
+    return VERSION if crawl.stop_when_nothing_new else FIRST
 
 
 def from_fields(raw: dict[str, Any]) -> Crawl:

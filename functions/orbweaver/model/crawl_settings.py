@@ -28,6 +28,8 @@ _Rules: TypeAlias = Literal["url_rules", "item_rules", "render_rules"]
 ValueKind: TypeAlias = _Plain | _Amount | _Rules | Literal["host_headers"]
 # The longest that a run may last.
 WEEK_S = 7 * 86_400
+# Of a crawl with more pages than that, the order hardly matters for what it finds.
+ORDERED_PAGES_MAX = 100_000
 PRIORITIES = MappingProxyType({"normal": False, "high": True})
 
 
@@ -180,6 +182,15 @@ class CrawlSettings:
         "URLs, exactly; without it about a million.",
         "--max-pages N  never more URLs than this",
         example="1000",
+    )
+    # Its order is that of frontier/kind_scores.py.
+    stop_when_nothing_new: bool = Setting(
+        False, "limits.stop_when_nothing_new", editable=True
+    ).said(
+        "Whether it ends as soon as all links that are left are of kinds that bring next to nothing"
+        " new;\nwith a limit of pages of up to 100,000.",
+        "--stop-when-nothing-new  end as soon as all links that are left are of kinds that bring"
+        " next to nothing new; with --max-pages of up to 100,000",
     )
     host_pages_max: int | None = Setting(
         None, "limits.host_pages", "number", bounds=(1, 100_000_000), editable=True

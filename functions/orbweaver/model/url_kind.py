@@ -42,7 +42,9 @@ FOLDED_SHARE = 0.01
 _ORIGIN, _FOLDERS, _DEEPER, _EXTENSION, _NAME, _QUERY, _VALUES = 0, (1, 2, 3), 4, 5, 6, 7, 8
 
 ANY, NUMBER, DEEPER, ANY_QUERY, MORE = "*", "0", "**", "?**", "…"
-_NO_WORDS = frozenset({"", ANY, NUMBER, DEEPER, ANY_QUERY})
+# Behind a token that varies: its value was met before.
+AGAIN = "+"
+_NO_WORDS = frozenset({"", ANY, NUMBER, DEEPER, ANY_QUERY, ANY + AGAIN, NUMBER + AGAIN})
 _RUN = "(?:[A-Za-z]++[0-9]*+|[0-9]++)"
 _WORD = re.compile(rf"[-_.~]?{_RUN}(?:[-_.~]{_RUN})?")
 _NAMESPACE = re.compile(rf"([A-Za-z][A-Za-z_]{{0,{WORD_CHARS_MAX - 1}}})(?::|%3A)")
@@ -91,6 +93,21 @@ def in_two_folders(shape: Shape) -> Shape:
     extension = shape[_EXTENSION]
     places = (shape[_ORIGIN], shape[first], shape[second], "", deeper, extension, name)
     return (*places, shape[_QUERY], *values)
+
+
+def values_of(url: str, shape: Shape) -> list[tuple[int, str]]:
+    """List the values of a URL's parameters, each with its place in the URL's shape."""
+    if len(shape) <= _VALUES:
+        return []
+    query = url.partition("?")[2]
+    separator = ";" if ";" in shape[_QUERY] else "&"
+    values = (one.partition("=")[2] for one in query.split(separator, PARAMETERS_MAX))
+    return list(zip(range(_VALUES, len(shape)), values, strict=False))
+
+
+def varies(token: str) -> bool:
+    """Whether a token stands for things that vary."""
+    return token in (ANY, NUMBER) or token.endswith(":*")
 
 
 def folded(weights: Mapping[Shape, int], least: float) -> dict[Shape, Shape]:
@@ -244,14 +261,21 @@ class Kinds(Generic[K]):
     """What is known of each kind of a crawl; `rest` is that of all kinds that were too many.
 
     Where there are too many, light ones are folded first; one that is met again begins anew.
+    Of words as values `mixed_words_max` are told apart where other values are met in their place.
     """
 
-    def __init__(self, new: Callable[[], K], kinds_max: int = KINDS_MAX) -> None:
+    def __init__(
+        self,
+        new: Callable[[], K],
+        kinds_max: int = KINDS_MAX,
+        mixed_words_max: int = SIBLINGS_MAX,
+    ) -> None:
         self.rest = new()
         # Counts how often kinds were put together: what was found before may be another one's.
         self.changes = 0
         self._new = new
         self._kinds_max = kinds_max
+        self._mixed_words_max = mixed_words_max
         self._known: dict[Shape, K] = {}
         # The words met behind each beginning of a shape; None where they have become too many.
         self._words: dict[Shape, set[str] | None] = {}
@@ -271,9 +295,7 @@ class Kinds(Generic[K]):
 
     def named(self, shape: Shape) -> tuple[Shape, K]:
         """Find what is known of a kind, and the shape that it is counted under."""
-        narrowed = self._narrowed(shape)
-        while narrowed is None:
-            narrowed = self._narrowed(shape)
+        narrowed = self.narrowed(shape)
         found = self._known.get(narrowed)
         if found is None:
             # Room for half as many again, so that they are sorted seldom.
@@ -281,21 +303,36 @@ class Kinds(Generic[K]):
             found = self._known[narrowed] = self._new()
         return narrowed, found
 
+    def narrowed(self, shape: Shape) -> Shape:
+        """Say under which shape one is counted."""
+        found = self._narrowed(shape)
+        while found is None:
+            found = self._narrowed(shape)
+        return found
+
     def _narrowed(self, shape: Shape) -> Shape | None:
         """Replace words that are too many in their place; None where that has just begun."""
         at = 0
         while at < len(shape):
-            if shape[at] not in _NO_WORDS:
+            mixed = at >= _VALUES and shape[at] in (ANY, ANY + AGAIN)
+            if shape[at] not in _NO_WORDS or mixed:
                 words = self._words.setdefault(shape[:at], set())
-                if words is None:
+                if not mixed and words is None:
                     shape = _opened(shape, at)
                     continue
-                words.add(shape[at])
-                if len(words) > SIBLINGS_MAX:
-                    self._open(shape[:at])
-                    return None
+                if words is not None:
+                    words.add(shape[at])
+                    if self._is_full(words):
+                        self._open(shape[:at])
+                        return None
             at += 1
         return shape
+
+    def _is_full(self, words: set[str]) -> bool:
+        """Whether there are too many words in a place; fewer will do where what is none is met."""
+        mixed = len(words & {ANY, ANY + AGAIN})
+        most = self._mixed_words_max if mixed else SIBLINGS_MAX
+        return len(words) - mixed > most
 
     def _open(self, start: Shape) -> None:
         """Have all words behind a beginning count as one."""

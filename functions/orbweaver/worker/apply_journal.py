@@ -37,7 +37,7 @@ from orbweaver.frontier.journal import (
 )
 from orbweaver.frontier.kind_scores import DEAD
 from orbweaver.frontier.messages import Close, Pack, SeedsMessage
-from orbweaver.model.crawl import Counters, Counts, Crawl, State, finished
+from orbweaver.model.crawl import Counters, Counts, Crawl, State, ends_with, finished
 from orbweaver.model.errors import PortError
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.ports import Clock, Events
@@ -250,11 +250,14 @@ class JournalApplier:
         """Send late packs if they are due; whether the crawl goes on with what waits."""
         if not counters.left(crawl) or admit_target(crawl, self._clock.now_ms()) is not None:
             return False
+        if ends_with(crawl, counters):
+            return False
         dead = 0
         if not late.few_out(counters):
             dead = (await self._crawls.learned(crawl.id)).get(DEAD, 0)
         if late.few_out(counters, dead) and not counters.seeds_missing(crawl):
-            await self.succession.send_late(crawl, late.due(crawl, counters))
+            band_max = late.NOTHING_NEW - 1 if crawl.stop_when_nothing_new else late.BANDS_MAX
+            await self.succession.send_late(crawl, late.due(crawl, counters), band_max)
         return True
 
     async def mourn(self, crawl_id: str, urls: int) -> bool:

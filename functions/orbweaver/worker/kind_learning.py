@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from orbweaver.frontier.kind_scores import WAITING, KindLearner, asked_in, is_ordered
@@ -22,31 +22,28 @@ CRAWLS_MAX = 50
 SHARED_FIRST, SHARED_MORE_PERCENT = 4, 10
 
 
+@dataclass(slots=True)
+class _Learned:
+    """What is learned of a crawl here, and what of it all have been told."""
+
+    learner: KindLearner = field(default_factory=KindLearner)
+    # How many answers there were when counts were last shared, here and of all.
+    shared: int = 0
+    counted: int = 0
+    # Links that wait: those that were told of by all, and those that were not told of yet.
+    waiting_of_all: int = 0
+    waiting: int = 0
+
+
 class KindLearning:
     """Learns of crawls that have an order; one a container."""
 
     def __init__(self) -> None:
-        self._learners: dict[str, KindLearner] = {}
-        # How many answers there were when counts were last shared, here and of all.
-        self._shared: dict[str, int] = {}
-        self._counted: dict[str, int] = {}
-        # Links that wait: those that were told of by all, and those that were not told of yet.
-        self._waiting_of_all: dict[str, int] = {}
-        self._waiting: Counter[str] = Counter()
+        self._crawls: dict[str, _Learned] = {}
 
     def of(self, crawl: Crawl) -> KindLearner:
         """Return what is learned of a crawl."""
-        found = self._learners.get(crawl.id)
-        if found is None:
-            while len(self._learners) >= CRAWLS_MAX:
-                oldest = next(iter(self._learners))
-                del self._learners[oldest]
-                self._shared.pop(oldest, None)
-                self._counted.pop(oldest, None)
-                self._waiting_of_all.pop(oldest, None)
-                self._waiting.pop(oldest, None)
-            found = self._learners[crawl.id] = KindLearner()
-        return found
+        return self._of(crawl).learner
 
     def wants_digest(self, crawl: Crawl, url: str) -> bool:
         """Whether the text of a page is to be compared with others."""
@@ -59,11 +56,12 @@ class KindLearning:
 
     def waiting(self, crawl: Crawl) -> int:
         """Say about how many links of a crawl wait."""
-        return self._waiting_of_all.get(crawl.id, 0) + self._waiting[crawl.id]
+        known = self._of(crawl)
+        return known.waiting_of_all + known.waiting
 
     def note_waiting(self, crawl: Crawl, links: int) -> None:
         """Count links that wait from now on, or that do no longer."""
-        self._waiting[crawl.id] += links
+        self._of(crawl).waiting += links
 
     async def share(self, crawl: Crawl, crawls: Crawls, *, now: bool = False) -> None:
         """Add what was counted here to what all have counted, if there is enough of it by now.
@@ -73,12 +71,13 @@ class KindLearning:
         """
         if not is_ordered(crawl):
             return
-        known, counted = self.of(crawl), self._counted.get(crawl.id, 0)
-        new = known.asked - self._shared.get(crawl.id, 0)
-        if not now and new < max(SHARED_FIRST, counted * SHARED_MORE_PERCENT // 100):
+        known = self._of(crawl)
+        scores, asked = known.learner.scores, known.learner.asked
+        least = max(SHARED_FIRST, known.counted * SHARED_MORE_PERCENT // 100)
+        if not now and asked - known.shared < least:
             return
-        self._shared[crawl.id] = known.asked
-        told, waiting = known.scores.unshared(), self._waiting[crawl.id]
+        known.shared = asked
+        told, waiting = scores.unshared(), known.waiting
         if waiting:
             told[WAITING] = waiting
         try:
@@ -86,7 +85,15 @@ class KindLearning:
         except PortError as error:
             _log.warning("kinds.not_shared", extra={"crawl": crawl.id, "error": str(error)})
             return
-        known.scores.share(told, total)
-        self._counted[crawl.id] = asked_in(total)
-        self._waiting[crawl.id] -= waiting
-        self._waiting_of_all[crawl.id] = total.get(WAITING, 0)
+        scores.share(told, total)
+        known.counted = asked_in(total)
+        known.waiting -= waiting
+        known.waiting_of_all = total.get(WAITING, 0)
+
+    def _of(self, crawl: Crawl) -> _Learned:
+        found = self._crawls.get(crawl.id)
+        if found is None:
+            while len(self._crawls) >= CRAWLS_MAX:
+                del self._crawls[next(iter(self._crawls))]
+            found = self._crawls[crawl.id] = _Learned()
+        return found

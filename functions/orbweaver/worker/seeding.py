@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.frontier.admission import admit_again, admit_seed, admit_sitemap, admit_target
 from orbweaver.frontier.belonging import admit_dropped
+from orbweaver.frontier.late import band_at
 from orbweaver.frontier.messages import Loose, Pack, SeedsMessage, seeds_of
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.crawl import DEFAULT_CRAWL, Crawl, default_crawl
@@ -72,7 +73,7 @@ def result_of(seeds: SeedsMessage, crawl: Crawl) -> PackResult:
 def late_result(pack: Pack, crawl: Crawl, now_ms: int) -> PackResult:
     """Turn the links of a late pack into candidates, as long as the crawl asks for anything."""
     result = PackResult(crawl.id, crawl.hosts_counted)
-    result.take_late(len(pack.targets))
+    result.take_late(len(pack.targets), band_at(pack.place))
     over = admit_target(crawl, now_ms) is not None
     for target in pack.targets:
         if over:

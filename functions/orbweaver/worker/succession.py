@@ -27,7 +27,7 @@ from orbweaver.frontier.backlog import (
 )
 from orbweaver.frontier.envelope import Newer
 from orbweaver.frontier.journal import Ledger, OutgoingPack
-from orbweaver.frontier.late import LANE
+from orbweaver.frontier.late import BANDS_MAX, LANE, band_at
 from orbweaver.frontier.messages import Pack, SeedsMessage, decode, encode
 from orbweaver.frontier.queues import Queue
 from orbweaver.model.crawl import Crawl, State
@@ -191,8 +191,10 @@ class Succession:
         waiting = [WaitingPack(place=pack.place, body=encode(pack)) for pack in packs]
         await self._backlog.put(crawl.id, LANE, waiting)
 
-    async def send_late(self, crawl: Crawl, count: int) -> None:
+    async def send_late(self, crawl: Crawl, count: int, band_max: int = BANDS_MAX) -> None:
         """Send the first late packs, but for those that were sent from here a moment ago.
+
+        None of a band behind `band_max` is sent.
 
         A worker that reads the same counters sends them as well; one of the copies counts.
         """
@@ -203,7 +205,11 @@ class Succession:
             if 0 <= now_ms - at_ms < SENT_LATE_MS
         }
         standing = await self._backlog.standing(crawl.id, LANE, count + len(sent))
-        packs = [self._outgoing(one) for one in standing if (crawl.id, one.place) not in sent]
+        packs = [
+            self._outgoing(one)
+            for one in standing
+            if (crawl.id, one.place) not in sent and band_at(one.place) <= band_max
+        ]
         if packs[:count]:
             await self._queue.send(packs[:count], express=crawl.express)
         sent |= {(crawl.id, one.pack.place): now_ms for one in packs[:count]}

@@ -199,7 +199,8 @@ def test_check_is_read_by_programs(stage: Stage) -> None:
     (line,) = stage.said.splitlines()
     told = json.loads(line)
     assert told["definition"]["rules"][0] == {"match": "/a$", "priority": "high", "window": "3600s"}
-    assert told["definition"]["limits"] == {"depth": 1, "pages": 7, "duration": "7200s"}
+    limits = {"depth": 1, "pages": 7, "stop_when_nothing_new": False, "duration": "7200s"}
+    assert told["definition"]["limits"] == limits
     assert "Bearer" not in line
 
 

@@ -30,6 +30,7 @@ from tests.unit.stage import SITE
 if TYPE_CHECKING:
     from pathlib import Path
 
+LETTERS = "/console/dead-letters"
 PULSE = f"/console/crawls/{RUN.id}"
 OWN = ("about", "live", f"crawls/{RUN.id}", "stack", "definition", *ELSEWHERE, "nowhere")
 ROUTES = [
@@ -120,6 +121,53 @@ async def test_a_body_may_come_as_base64(tmp_path: Path) -> None:
         for body, status in ((base64.b64encode(b'{"toml": ""}').decode(), 200), ("?", 400)):
             reply = await hosting.console.answer(event | {"body": body, "isBase64Encoded": True})
             assert reply["statusCode"] == status
+
+
+async def test_a_site_is_mapped_and_two_runs_compared(tmp_path: Path) -> None:
+    """By who may look, of runs that a request has time to read; of no part of a larger one."""
+    async with hosted(tmp_path) as hosting:
+        await hosting.begin("/", "/a", "/a/b")
+        section = {"crawl": RUN.id, "at": SITE}
+        status, shown = await hosting.ask("GET", "/console/sections", claims=LOOKING, query=section)
+        assert (status, shown["urls"], shown["cut"]) == (200, 3, False)
+        pair = {"before": RUN.id, "after": RUN.id}
+        status, shown = await hosting.ask("GET", "/console/changes", claims=LOOKING, query=pair)
+        assert (status, shown["counts"]["unchanged"]) == (200, 3)
+        status, told = await hosting.ask(
+            "GET", "/console/text-changes", claims=LOOKING, query=pair | {"url": f"{SITE}/a"}
+        )
+        assert (status, told["why"]) == (200, f"{RUN.id}: its body is not stored")
+        for path, query in (("changes", {"before": RUN.id}), ("sections", section | {"x": "1"})):
+            status, _ = await hosting.ask("GET", f"/console/{path}", claims=LOOKING, query=query)
+            assert status == 400
+        hosting.console.comparing().urls_max = -1
+        for path, query in (("changes", pair), ("sections", section)):
+            status, told = await hosting.ask("GET", f"/console/{path}", claims=LOOKING, query=query)
+            assert (status, "reads more" in told["detail"]) == (400, True)
+
+
+async def test_dead_letters_are_listed_without_their_bodies(tmp_path: Path) -> None:
+    """For who may steer, as a look hides them meanwhile; what is no URL is not quoted."""
+    async with hosted(tmp_path) as hosting:
+        bury = hosting.ports.queue.bury
+        await bury(json.dumps({"url": f"{SITE}/1"}), "failed 5 times")
+        await bury("a secret that somebody sent", "it is no message")
+        await bury('{"x": "a secret"}', "it is no message")
+        status, told = await hosting.ask("GET", LETTERS, claims=LOOKING)
+        assert (status, "takes the group `steer`" in told["detail"]) == (403, True)
+        for _ in range(2):  # what is looked at is put back
+            status, told = await hosting.ask("GET", LETTERS, claims=CLAIMS)
+            assert (status, told["letters"], told["cut"]) == (200, 3, False)
+        assert {group["cause"]: group["hosts"] for group in told["groups"]} == {
+            "failed too often": [[SITE, 1]],
+            "it is no message": [],
+        }
+        assert "secret" not in json.dumps(told)
+        for deed in ("redrive", "purge"):
+            status, _ = await hosting.ask("POST", f"{LETTERS}/{deed}", claims=CLAIMS, body={})
+            assert status == 404
+        status, told = await hosting.ask("GET", LETTERS, claims=CLAIMS)
+        assert told["letters"] == 3
 
 
 @pytest.mark.parametrize("path", ELSEWHERE)

@@ -18,6 +18,7 @@ DOCUMENT: dict[str, Any] = {
     "limits": {
         "depth": 3,
         "pages": 100,
+        "stop_when_nothing_new": True,
         "host_pages": 50,
         "duration": "2h",
         "bytes": "10GB",

@@ -9,7 +9,7 @@ import pytest
 
 from orbweaver.control.crawl_spec import CrawlSpec, PlanError
 from orbweaver.control.seed_list import SEEDS_MAX, name_of
-from orbweaver.control.spec_checks import crawl_of
+from orbweaver.control.spec_checks import crawl_of, problems_of
 from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import DAY_S
 from orbweaver.model.crawl_settings import WEEK_S, Scope
@@ -189,3 +189,13 @@ def test_what_pages_wish_is_a_persons_choice(*, wanted: bool) -> None:
     plan = CrawlSpec(seeds=("https://example.com/",), canonical_only=wanted, noindex_skipped=wanted)
     crawl = crawl_of(plan, 0)
     assert (crawl.canonical_only, crawl.noindex_skipped) == (wanted, wanted)
+
+
+@pytest.mark.parametrize("pages", [None, 100_001])
+def test_only_a_crawl_that_learns_can_stop_when_nothing_new_comes(pages: int | None) -> None:
+    """Without a limit of pages, or with a large one, the wish is an error that says the fix."""
+    plan = CrawlSpec(seeds=("https://example.com/",), pages_max=pages, stop_when_nothing_new=True)
+    (problem,) = problems_of(plan)
+    assert problem.field == "stop_when_nothing_new"
+    assert "give a limit of pages of up to 100,000" in str(problem)
+    assert not problems_of(replace(plan, pages_max=100_000))

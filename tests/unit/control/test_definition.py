@@ -43,6 +43,7 @@ PLAN = CrawlSpec(
     sitemaps=False,
     depth_max=3,
     pages_max=100,
+    stop_when_nothing_new=True,
     host_pages_max=50,
     bytes_max=10_000_000_000,
     nanodollars_max=250_000_000,

@@ -14,6 +14,7 @@ from orbweaver.frontier.kind_scores import (
     KindLearner,
     KindScores,
     is_ordered,
+    told_of,
 )
 from orbweaver.model.crawl import Crawl, default_crawl
 from orbweaver.model.outcome import Outcome, Reason
@@ -205,10 +206,51 @@ def test_other_parameters_of_a_path_are_of_another_kind() -> None:
     """The same file at another commit is no new page, though most files are."""
     learner = KindLearner()
     for n, title in enumerate(("Ant", "Bee", "Cat", "Dog", "Elk")):
-        for commit in (3, 4, 5):
+        for commit in range(3, 7):
             learner.learn(page(f"/git/tree/{n}_a_b?id={commit}", f"{title} file"))
     assert score(learner, "/git/tree/9_a_b?id=4") > 0.75
     assert score(learner, "/git/tree/2_a_b?id=9") < 0.15
+
+
+def test_a_value_that_was_asked_for_before_makes_another_kind() -> None:
+    """Where the path is the program's, parameters name the file; its revisions are no new pages."""
+    learner = KindLearner()
+    for n, title in enumerate(("Ant", "Bee", "Cat", "Dog", "Elk")):
+        for revision in range(100, 105):
+            url = f"/?p=web.git;a=blob;f=src/{n}_a_b;h={n}{revision}"
+            learner.learn(page(url, f"{title} file"))
+    assert score(learner, "/?p=web.git;a=blob;f=src/9_a_b;h=91") > 0.75
+    assert score(learner, "/?p=web.git;a=blob;f=src/2_a_b;h=91") < 0.15
+    known = told_of(f"{HOST}/?p=web.git;a=blob;f=src/7_a_b;h=91", learner.scores.unshared())
+    assert known is not None
+    assert known[0] >= 5
+
+
+def test_the_first_url_of_a_value_stays_the_first() -> None:
+    """However often it is looked at, before and after it was asked for."""
+    learner = KindLearner()
+    url = f"{HOST}/item?id=7&sid=a1_b_c"
+    before = learner.scores.of(url).shape
+    learner.learn(page("/item?id=7&sid=a1_b_c", "A lamp"))
+    learner.learn(page("/item?id=7&sid=a2_b_c", "A lamp"))
+    assert learner.scores.of(url).shape == before
+    assert learner.scores.of(f"{HOST}/item?id=7&sid=a3_b_c").shape != before
+
+
+def test_words_among_other_values_are_like_these() -> None:
+    """Names of files are not told apart because some are words; what a program does is."""
+    learner = KindLearner()
+    names = ("setup", "readme", "main.py", "src/a_b_c", "src/d_e_f")
+    kinds = {
+        action: {
+            learner.scores.of(f"{HOST}/?a={action};f={name}").shape
+            for name in (*names, *names)[len(names) - 2 :]
+        }
+        for action in ("blob", "history", "tree")
+    }
+    known = {learner.scores.of(f"{HOST}/?a=blob;f={name}").shape for name in names}
+    assert len(known) == 1
+    assert not kinds["blob"] & kinds["history"]
 
 
 def test_redirects_to_new_pages_count_for_a_part() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
@@ -27,13 +28,15 @@ ROW = {"crawl": "c", "url": "http://a/", "outcome": "fetched", "reason": "ok"} |
 }
 # By the codec's version: the values of enumerations that code of this version reads. A value more
 # is misread by such code: it needs a new version, which the codec writes where that value is.
+_CRAWL_1: dict[type[StrEnum], set[str]] = {
+    State: {"running", "paused", "stopping", "finished"},
+    Scope: {"host", "domain", "prefix", "any"},
+    Bodies: {"off", "html", "all"},
+    Stop: {"finished", "max_pages", "duration", "bytes", "dollars", "cancelled"},
+}
 VALUES: dict[tuple[str, int], dict[type[StrEnum], set[str]]] = {
-    ("crawl", 1): {
-        State: {"running", "paused", "stopping", "finished"},
-        Scope: {"host", "domain", "prefix", "any"},
-        Bodies: {"off", "html", "all"},
-        Stop: {"finished", "max_pages", "duration", "bytes", "dollars", "cancelled"},
-    },
+    ("crawl", 1): _CRAWL_1,
+    ("crawl", 2): _CRAWL_1 | {Stop: _CRAWL_1[Stop] | {"nothing_new"}},
     ("record", 1): {Outcome: {"fetched", "unchanged", "redirected", "skipped", "failed"}},
 }
 # Reasons are many: their number, and a digest of their names.
@@ -72,9 +75,9 @@ def test_what_is_newer_says_what_to_do() -> None:
 @pytest.mark.parametrize(
     "raw",
     [
-        {"v": 2},
-        {"v": 2, "state": "asleep", "seeds": 7},
-        {"v": 2, **dict.fromkeys(crawl_codec.COLUMNS)},
+        {"v": 3},
+        {"v": 3, "state": "asleep", "seeds": 7},
+        {"v": 3, **dict.fromkeys(crawl_codec.COLUMNS)},
     ],
 )
 def test_a_crawl_of_a_newer_version_is_not_interpreted(raw: dict[str, Any]) -> None:
@@ -82,10 +85,18 @@ def test_a_crawl_of_a_newer_version_is_not_interpreted(raw: dict[str, Any]) -> N
     with pytest.raises(NewerVersion):
         crawl_codec.from_fields(raw)
     fields = crawl_codec.to_fields(CRAWL)
-    assert fields.pop("v") == crawl_codec.VERSION
+    assert fields.pop("v") == 1
     assert crawl_codec.from_fields(fields) == CRAWL
-    with pytest.raises(NewerVersion, match="the crawl 'c' of version 2"):
-        crawl_codec.from_fields({**fields, "v": 2})
+    with pytest.raises(NewerVersion, match="the crawl 'c' of version 3"):
+        crawl_codec.from_fields({**fields, "v": 3})
+
+
+def test_a_crawl_is_of_the_lowest_version_that_reads_it() -> None:
+    """Code of the first version would not end one that is to stop when nothing new comes."""
+    crawl = replace(CRAWL, stop_when_nothing_new=True, stop=Stop.NOTHING_NEW)
+    fields = crawl_codec.to_fields(crawl)
+    assert fields["v"] == crawl_codec.VERSION == 2
+    assert crawl_codec.from_fields(fields) == crawl
 
 
 @pytest.mark.parametrize("changed", [{"v": 2}, {"outcome": "dreamt"}, {"reason": "asleep"}])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.control.crawl_spec import CrawlSpec
+from orbweaver.frontier.late import LANE
 from orbweaver.frontier.messages import Pack, child_id, decode
 from orbweaver.model.crawl import Crawl, State, Stop
 from tests.unit.stage import CRAWL, SITE, Stage, answer, control_of, explainer_of, html, pack_of
@@ -89,6 +91,49 @@ async def test_without_a_limit_that_is_reached_everything_is_asked_for_once() ->
     assert counts["late_links"] == counts["late_links_taken"]
     assert counts["late_packs"] == counts["late_packs_taken"]
     assert not any(stage.world.backlog.values())
+
+
+@pytest.mark.parametrize("articles", [12, 40])
+async def test_a_crawl_stops_by_request_when_nothing_new_comes(articles: int) -> None:
+    """All articles are asked for, a few of the forms, and what waits is counted and stays."""
+    stage = Stage()
+    wiki(stage, articles=articles)
+    crawl = replace(WIKI, pages_max=5_000, stop_when_nothing_new=True)
+    ended = await crawled(stage, crawl)
+    assert (ended.state, ended.stop) == (State.FINISHED, Stop.NOTHING_NEW)
+    assert articles_of(asked(stage)) == articles + 1
+    assert len(asked(stage)) < (articles + 1) * 3
+    counts = Counter(stage.counts())
+    assert counts["claimed"] == len(asked(stage))
+    waiting = [decode(one.body) for one in stage.world.backlog[crawl.id, LANE].values()]
+    left = [target.url for pack in waiting if isinstance(pack, Pack) for target in pack.targets]
+    assert len(left) == counts["late_links"] - counts["late_links_taken"] > 0
+    packs = counts["late_packs"] - counts["late_packs_taken"]
+    assert packs == counts["late_barren"] - counts["late_barren_taken"] == len(waiting)
+    assert {url.removeprefix(SITE) for url in left}.isdisjoint(asked(stage))
+    assert len(left) + len(asked(stage)) == (articles + 1) * 4
+    ((announced, _),) = stage.world.announced
+    assert announced.stop is Stop.NOTHING_NEW
+    _, told = await explainer_of(stage).explain(left[0])
+    assert "it waited when site-1 ended as nothing new was to come" in told.verdict
+
+
+async def test_a_crawl_of_fruitful_kinds_alone_ends_as_ever() -> None:
+    """Nothing that brings something new is left out by the wish to stop."""
+    stage = Stage()
+    wiki(stage, forms=0)
+    ended = await crawled(stage, replace(WIKI, pages_max=5_000, stop_when_nothing_new=True))
+    assert ended.stop is Stop.FINISHED
+    assert articles_of(asked(stage)) == len(asked(stage)) == 41
+
+
+async def test_a_limit_that_is_reached_first_is_the_reason() -> None:
+    """Nothing is said of what was left."""
+    stage = Stage()
+    wiki(stage)
+    ended = await crawled(stage, replace(WIKI, pages_max=20, stop_when_nothing_new=True))
+    assert ended.stop is Stop.MAX_PAGES
+    assert len(asked(stage)) == 20
 
 
 async def test_what_robots_forbids_gives_its_share_of_the_limit_back() -> None:

@@ -154,7 +154,7 @@ class DynamoCrawls:
 
     async def edit(self, crawl: Crawl, was: Crawl) -> bool:
         nonce = self._nonce()
-        changed = {FIELD: crawl_codec.VERSION, **crawl_codec.changes(crawl, was)}
+        changed = {FIELD: crawl_codec.version_of(crawl), **crawl_codec.changes(crawl, was)}
         kept_s = crawl.deletable_s(self._kept_s)
         update = assign(changed | {"edits": was.edits + 1, "expires_at": kept_s, "nonce": nonce})
         states = {":running": State.RUNNING, ":paused": State.PAUSED}

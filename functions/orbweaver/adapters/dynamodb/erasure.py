@@ -196,7 +196,7 @@ class DynamoTraces:
     # --- crawls -----------------------------------------------------------------------------
 
     async def redefine(self, crawl: Crawl, was: Crawl) -> bool:
-        update = assign({FIELD: crawl_codec.VERSION, **crawl_codec.changes(crawl, was)})
+        update = assign({FIELD: crawl_codec.version_of(crawl), **crawl_codec.changes(crawl, was)})
         update["ExpressionAttributeValues"] |= to_item({":was": was.edits})
         try:
             await self._dynamo.call(

@@ -21,6 +21,7 @@ STOPS: Mapping[str, str] = {
     Stop.BYTES: "its bytes are used up",
     Stop.DOLLARS: "its dollars are spent",
     Stop.CANCELLED: "it was cancelled",
+    Stop.NOTHING_NEW: "what is left brings next to nothing new",
 }
 # Queues are counted about right, so a moment of silence means nothing.
 IDLE_MS_MIN = 10_000
@@ -84,7 +85,7 @@ def line(view: View) -> str:
 def pages(view: View) -> str:
     """Say how many pages there are, of how many known URLs, and how fast they come."""
     counters = view.reading.status.counters
-    per_s = status.mean_per_s(view) if view.ended else view.rates.now
+    per_s = status.pages_per_s(view)
     return (
         f"{view.of(Outcome.FETCHED):,} fetched, {counters.done:,} of {counters.claimed:,}"
         f" known URLs  {text.rate(per_s)} a second"

@@ -22,7 +22,7 @@ const SCREENS = {
 };
 const PLACES = [["", "Runs"], ["new", "New crawl"], ["explain", "Explain"], ["host", "Hosts"], ["letters", "Dead letters"], ["schedules", "Schedules"], ["stack", "Workers"], ["query", "Query"]];
 /** What the hosted form has not, by its title. */
-const ABSENT = { letters: "Dead letters", map: "Map", rules: "Try rules", changes: "Changes", schedules: "Schedules", query: "Query" };
+const ABSENT = { rules: "Try rules", schedules: "Schedules", query: "Query" };
 const THEMES = ["auto", "light", "dark"];
 const THEME = "orbweaver-console-theme";
 
@@ -81,7 +81,7 @@ function App({ said }) {
   const [unknown, setUnknown] = useState(said || (token() ? "" : PRINTED));
   const hosted = Boolean(user());
   const stranger = !token();
-  const places = stranger ? [] : PLACES.filter(([name]) => !hosted || (!(name in ABSENT) && (name !== "new" || steers())));
+  const places = stranger ? [] : PLACES.filter(([name]) => !hosted || (!(name in ABSENT) && (!["new", "letters"].includes(name) || steers())));
   useEffect(() => {
     const refused = (/** @type {any} */ event) => { if (event.detail) setUnknown(event.detail); };
     addEventListener("unknown", refused);

@@ -1,6 +1,6 @@
 // Dead letters by cause, with their hosts and an example: sent back, or thrown away.
 import { html, useState } from "/vendor/preact-htm.js";
-import { ask, usePoll, number, plural, moment, words, Heading, Warning, Loading } from "/lib.js";
+import { ask, usePoll, user, steers, number, plural, moment, words, Heading, Warning, Loading } from "/lib.js";
 import { Act, Dialog, Address } from "/parts.js";
 
 /** Say what became of letters that were sent back. @param {any} done */
@@ -18,7 +18,7 @@ function Group({ group, lookedMs, done }) {
   const failed = (/** @type {any} */ trouble) => trouble && done("", trouble);
   return html`<section class="panel" aria-label=${group.cause}>
     <div class="heading"><h2>${group.cause}</h2><span>${plural(group.count, "letter")}</span>
-      <div class="actions"><${Act} label="Send back" act=${redrive} done=${failed} disabled=${group.hopeless} /><button type="button" class="danger" onClick=${() => setAsked(true)}>Throw away…</button></div></div>
+      ${!user() && html`<div class="actions"><${Act} label="Send back" act=${redrive} done=${failed} disabled=${group.hopeless} /><button type="button" class="danger" onClick=${() => setAsked(true)}>Throw away…</button></div>`}</div>
     <dl class="settings">
       <dt>since</dt><dd>${moment(group.oldest_ms)}${group.newest_ms !== group.oldest_ms && `, the newest ${moment(group.newest_ms)}`}</dd>
       <dt>kinds</dt><dd>${Object.entries(group.kinds).map(([kind, count]) => `${number(/** @type {any} */ (count))} ${words(kind)}`).join(", ")}</dd>
@@ -34,16 +34,21 @@ function Group({ group, lookedMs, done }) {
 }
 
 export function Letters() {
+  return steers() ? html`<${Known} />` : html`<${Heading} title="Dead letters" /><div class="empty"><p>To look at dead letters takes the group <code>steer</code>: a look hides them from who deals with them meanwhile.</p></div>`;
+}
+
+function Known() {
   const { data, trouble, atMs, again } = usePoll(() => ask("/console/dead-letters"), [], 0);
   const [said, setSaid] = useState("");
   const [unable, setUnable] = useState(/** @type {any} */ (null));
   const done = (/** @type {string} */ text, /** @type {any} */ found) => { setSaid(text); setUnable(found); again(); };
   const all = () => ask("/console/dead-letters/redrive", { body: {} }).then((found) => done(told(found), null));
   return html`<${Heading} title="Dead letters"><span class="muted">${data && plural(data.letters, "letter")}${data?.cut && ", and more that were not looked at"}</span>
-      <div class="actions"><button type="button" onClick=${again}>Look again</button>${data?.letters > 0 && html`<${Act} label="Send all back" act=${all} done=${(/** @type {any} */ found) => found && done("", found)} />`}</div></${Heading}>
+      <div class="actions"><button type="button" onClick=${again}>Look again</button>${data?.letters > 0 && !user() && html`<${Act} label="Send all back" act=${all} done=${(/** @type {any} */ found) => found && done("", found)} />`}</div></${Heading}>
     <${Warning} trouble=${trouble ?? unable} atMs=${atMs} />
     ${said && html`<div class="notice good" role="status"><p>${said}</p></div>`}
     ${!data && !trouble && html`<${Loading} />`}
     ${data && data.letters === 0 && html`<div class="empty"><p>There are no dead letters.</p><p class="muted">A message that no worker could do lies here, with the reason.</p></div>`}
+    ${data?.letters > 0 && user() && html`<p class="muted">They are sent back and thrown away with credentials of the account: <code>orbweaver dlq</code>, <code>orbweaver console --target aws</code>.</p>`}
     ${data?.groups.map((/** @type {any} */ group) => html`<${Group} key=${group.cause} group=${group} lookedMs=${data.looked_ms} done=${done} />`)}`;
 }

@@ -132,7 +132,7 @@ export function percent(part, whole) {
 export function dollars(amount) {
   if (!amount || amount <= 0) return "$0";
   if (amount >= 0.1) return `$${amount.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
-  return `$${amount.toFixed(Math.min(9, Math.max(3, 1 - Math.floor(Math.log10(amount)))))}`;
+  return `$${amount.toFixed([3, 4, 5, 6, 7, 8].find((one) => Number(amount.toFixed(one)) >= 10 ** (1 - one)) ?? 9)}`;
 }
 
 /** Write a span as a clock does. @param {number} seconds */

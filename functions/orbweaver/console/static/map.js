@@ -2,6 +2,7 @@
 import { html, useState } from "/vendor/preact-htm.js";
 import { ask, usePoll, link, number, percent, plural, Heading, Warning, Loading } from "/lib.js";
 import { size } from "/parts.js";
+import { useWidth } from "/chart.js";
 
 /** What colours say: a section's share of the worst, and words for it. @type {Record<string, [string, (one: any) => number, (one: any) => string]>} */
 const COLOURS = {
@@ -10,14 +11,17 @@ const COLOURS = {
   depth: ["Deep", (one) => one.depth, (one) => `depth ${one.depth}`],
 };
 const STEPS = 5;
-const WIDE = 1000, HIGH = 420;
+const HIGH = 420;
+// What is smaller has no room for words: its row has them, and its title.
+const WIDE_MIN = 44, HIGH_MIN = 26;
 
 /**
  * Lay areas out, each as square as may be (Bruls, Huizing, van Wijk: squarified treemaps).
  * @param {number[]} areas largest first, as large as the rectangle all together
+ * @param {number} w @param {number} h
  * @returns {{x: number, y: number, w: number, h: number}[]}
  */
-export function squares(areas, x = 0, y = 0, w = WIDE, h = HIGH) {
+export function squares(areas, w, h, x = 0, y = 0) {
   const found = [];
   let at = 0;
   while (at < areas.length) {
@@ -49,13 +53,14 @@ function Areas({ rows, crawl, by }) {
   const [, value, told] = COLOURS[by];
   const most = Math.max(...rows.map(value), 0);
   const total = rows.reduce((sum, one) => sum + one.urls, 0);
-  const places = squares(rows.map((one) => (one.urls / total) * WIDE * HIGH));
-  return html`<ul class="areas" aria-label="Sections by their number of URLs">${rows.map((one, place) => {
+  const [box, wide] = useWidth();
+  const places = squares(rows.map((one) => (one.urls / total) * wide * HIGH), wide, HIGH);
+  return html`<ul class="areas" ref=${box} aria-label="Sections by their number of URLs">${rows.map((one, place) => {
     const { x, y, w, h } = places[place];
     const step = most ? Math.min(STEPS - 1, Math.ceil((value(one) / most) * (STEPS - 1))) : 0;
-    const style = { left: `${(100 * x) / WIDE}%`, top: `${(100 * y) / HIGH}%`, width: `${(100 * w) / WIDE}%`, height: `${(100 * h) / HIGH}%` };
+    const style = { left: `${(100 * x) / wide}%`, top: `${(100 * y) / HIGH}%`, width: `${(100 * w) / wide}%`, height: `${(100 * h) / HIGH}%` };
     const body = html`<strong>${nameOf(one.at)}</strong><span>${number(one.urls)} · ${told(one)}</span>`;
-    return html`<li style=${style} class=${`heat-${step}`} title=${`${one.at}: ${plural(one.urls, "URL")}, ${told(one)}`}>${one.sections ? html`<a href=${link(`map/${encodeURIComponent(crawl)}`, { at: one.at, by })}>${body}</a>` : html`<div>${body}</div>`}</li>`;
+    return html`<li style=${style} class=${`heat-${step}${w < WIDE_MIN || h < HIGH_MIN ? " tiny" : ""}`} title=${`${one.at}: ${plural(one.urls, "URL")}, ${told(one)}`}>${one.sections ? html`<a href=${link(`map/${encodeURIComponent(crawl)}`, { at: one.at, by })}>${body}</a>` : html`<div>${body}</div>`}</li>`;
   })}</ul>`;
 }
 

@@ -22,8 +22,8 @@ function placed(cell, isNumber) {
 
 /** Bars, the longest text first cut. @param {{points: [string | null, number][], wide: number, says: string}} given */
 function Bars({ points, wide, says }) {
-  const texts = points.map(([text]) => short(text, SHORT));
-  const left = Math.min(wide * 0.45, 14 + LABEL * Math.max(...texts.map((text) => text.length)));
+  const texts = points.map(([text]) => short(text, Math.min(SHORT, Math.floor((wide * 0.45 - 14) / LABEL))));
+  const left = 14 + LABEL * Math.max(...texts.map((text) => text.length));
   const low = Math.min(0, ...points.map(([, value]) => value)), most = Math.max(0, ...points.map(([, value]) => value));
   const x = (/** @type {number} */ value) => left + ((value - low) / (most - low || 1)) * (wide - left - 70);
   return html`<svg class="chart" viewBox=${`0 0 ${wide} ${points.length * BAR + 4}`} width=${wide} height=${points.length * BAR + 4} role="img" aria-label=${says}>

@@ -15,7 +15,7 @@ const Figure = ({ title, value, below, tone = "" }) => html`<div><dt>${title}</d
 
 /** Say what a run costs. @param {any} shown */
 function costOf(shown) {
-  const counted = shown.units_dollars ?? shown.cost_dollars ?? 0;
+  const counted = shown.spent_dollars ?? 0;
   const pages = shown.outcomes.fetched;
   return { value: dollars(counted), below: pages ? `${dollars((1e6 * counted) / pages)} per million pages` : "no page yet" };
 }
@@ -24,13 +24,14 @@ function costOf(shown) {
 function Figures({ shown }) {
   const { outcomes } = shown;
   const cost = costOf(shown);
-  const ended = shown.state === "finished";
+  // What does not work has no rate of late; and the best is what was seen of it while it did.
+  const works = shown.state === "running" || shown.state === "stopping";
   return html`<dl class="figures">
     <${Figure} title="Found" value=${number(shown.claimed)} below=${`${number(shown.claimed - shown.done)} left`} />
     <${Figure} title="Done" value=${number(shown.done)} below=${percent(shown.done, shown.claimed)} />
     <${Figure} title="Pages" value=${number(outcomes.fetched + outcomes.unchanged)} below=${size(shown.bytes)} />
     <${Figure} title="Failed" value=${number(outcomes.failed)} below=${percent(outcomes.failed, shown.done)} tone=${outcomes.failed ? "warn" : ""} />
-    <${Figure} title=${ended ? "Pages a second" : "A second, now"} value=${rate(shown.pages_per_s)} below=${`mean ${rate(shown.rate.mean)}, best ${rate(shown.rate.peak)}`} />
+    <${Figure} title=${works ? "URLs a second" : "Pages a second"} value=${rate(shown.pages_per_s)} below=${works ? `mean ${rate(shown.rate.mean)}, best ${rate(shown.rate.peak)}` : `${rate(shown.rate.mean)} URLs`} />
     <${Figure} title="Cost" value=${cost.value} below=${cost.below} />
     <${Figure} title="Ran for" value=${clock(shown.elapsed_s)} below=${shown.items ? plural(shown.items, "item") : null} />
   </dl>`;
@@ -101,7 +102,7 @@ function Settings({ data }) {
   const known = Object.entries(data.settings);
   return html`<section class="panel" aria-labelledby="settings"><div class="heading"><h2 id="settings">What it was told</h2></div>
     <dl class="settings"><dt>seeds</dt><dd>${data.references.map((/** @type {string} */ url) => html`<div><${Address} url=${url} crawl=${data.shown.crawl} /></div>`)}${data.references_more > 0 && html`<span class="muted">and ${number(data.references_more)} more</span>`}</dd>
-    ${known.map(([key, value]) => html`<dt>${key}</dt><dd>${valueText(value)}</dd>`)}</dl></section>`;
+    ${known.map(([key, value]) => html`<dt>${key}</dt><dd>${Array.isArray(value) && typeof value[0] === "object" ? html`<details><summary>${value.map((one) => one.name ?? one.match ?? "…").join(", ")}</summary><code>${JSON.stringify(value, null, 1)}</code></details>` : valueText(value)}</dd>`)}</dl></section>`;
 }
 
 /** @param {{shown: any, again: () => void}} given */
@@ -121,8 +122,8 @@ function Steering({ shown, again }) {
       ${may && shown.state === "finished" && shown.outcomes.failed > 0 && html`<${Act} label="Retry what failed" act=${() => ask(`${path}/retry`, { method: "POST" }).then(setBegun)} done=${done} />`}
       <a class="button" href=${`#/data/${encodeURIComponent(shown.crawl)}`}>Pages</a>
       <a class="button" href=${`#/report/${encodeURIComponent(shown.crawl)}`}>Requests</a>
-      ${!user() && html`<a class="button" href=${`#/map/${encodeURIComponent(shown.crawl)}`}>Map</a>
-      <a class="button" href=${`#/rules/${encodeURIComponent(shown.crawl)}`}>Try rules</a>`}
+      <a class="button" href=${`#/map/${encodeURIComponent(shown.crawl)}`}>Map</a>
+      ${!user() && html`<a class="button" href=${`#/rules/${encodeURIComponent(shown.crawl)}`}>Try rules</a>`}
     </div>
     ${begun && html`<div class="notice good" role="status">${begun.crawls.length ? begun.crawls.map((/** @type {any} */ crawl) => html`<p>It goes on as <a href=${`#/run/${crawl.id}`}>${crawl.id}</a>.</p>`) : "There is nothing to ask for again."}</div>`}
     <${Warning} trouble=${trouble} />
@@ -151,7 +152,7 @@ export function Run({ of }) {
   const place = data.runs.indexOf(shown.crawl);
   const before = data.runs[place + 1];
   return html`
-    <p class="crumb"><a href="#/">Runs</a> / ${shown.name}${before && html` · <a href=${`#/run/${encodeURIComponent(before)}`}>the run before</a>${!user() && html` · <a href=${link("changes", { before, after: shown.crawl })}>changes since</a>`}`}</p>
+    <p class="crumb"><a href="#/">Runs</a> / ${shown.name}${before && html` · <a href=${`#/run/${encodeURIComponent(before)}`}>the run before</a> · <a href=${link("changes", { before, after: shown.crawl })}>changes since</a>`}</p>
     <${Heading} title=${shown.crawl}><${State} state=${shown.state} stop=${shown.stop} /><span class="muted">began ${moment(data.started_ms)}</span><${Steering} shown=${shown} again=${again} /></${Heading}>
     <${Warning} trouble=${trouble} atMs=${atMs} />
     ${data.idle && html`<div class="notice"><p>${data.idle}</p></div>`}

@@ -25,11 +25,10 @@ function oddity(row) {
 /** @param {{row: any, live: any, inner?: boolean, open?: boolean, toggle?: () => void}} given */
 function Row({ row, live, inner = false, open = false, toggle }) {
   // What is read more often is newer.
-  const progress = live ? { ...row.progress, ...live, cost_usd: live.cost_dollars ?? 0, crawl: { ...row.progress.crawl, state: live.state, stop: live.stop } } : row.progress;
+  const progress = live ? { ...row.progress, ...live, spent_usd: live.spent_dollars ?? 0, crawl: { ...row.progress.crawl, state: live.state, stop: live.stop } } : row.progress;
   const { crawl } = progress;
   const odd = oddity(row);
   const failed = progress.outcomes.failed;
-  const perSecond = live?.pages_per_s ?? (progress.elapsed_s ? progress.outcomes.fetched / progress.elapsed_s : 0);
   const more = row.runs - 1;
   return html`<tr role="row" class=${inner ? "inner" : ""}>
     <th scope="row" role="rowheader"><a href=${`#/run/${encodeURIComponent(crawl.id)}`}>${inner ? crawl.id : crawl.name}</a>
@@ -38,9 +37,9 @@ function Row({ row, live, inner = false, open = false, toggle }) {
     <td role="cell"><${State} state=${crawl.state} stop=${crawl.stop} /></td>
     <td role="cell" class="n" data-name="pages">${number(pagesOf(progress))}</td>
     <td role="cell" class="n" data-name="done"><${Meter} part=${progress.done} whole=${progress.claimed} label="done of found" /> ${number(progress.done)} / ${number(progress.claimed)}</td>
-    <td role="cell" class="n" data-name="pages/s">${rate(perSecond)}</td>
+    <td role="cell" class="n" data-name="pages/s">${rate(progress.pages_per_s)}</td>
     <td role="cell" class=${failed ? "n warn" : "n"} data-name="failed">${number(failed)} <span class="muted">${percent(failed, progress.done)}</span></td>
-    <td role="cell" class="n" data-name="cost">${dollars(progress.cost_usd)}</td>
+    <td role="cell" class="n" data-name="cost">${dollars(progress.spent_usd)}</td>
     <td role="cell">${crawl.state === "finished"
       ? html`<span class="muted">ended ${moment(crawl.finished_at)}, took ${clock(progress.elapsed_s)}</span>`
       : live?.left_text || html`<span class="muted">since ${moment(crawl.started_at)}</span>`}</td>

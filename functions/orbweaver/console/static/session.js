@@ -75,4 +75,4 @@ export function Door({ why }) {
 
 /** A screen that the hosted form has not. @param {{title: string}} given */
 export const NotHere = ({ title }) => html`<h1 tabindex="-1">${title}</h1><div class="empty"><p>The hosted console does not show this.</p>
-  <p class="muted">It takes a process of its own, a whole run in memory, or rights that no user has. On a machine with credentials of the account: <code>orbweaver console --target aws</code></p></div>`;
+  <p class="muted">It takes a process of its own, another origin, or rights that no user has. On a machine with credentials of the account: <code>orbweaver console --target aws</code></p></div>`;

@@ -174,10 +174,9 @@ def early(view: View) -> bool:
     return not view.ended and view.of(Outcome.FETCHED) < wanted
 
 
-def mean_per_s(view: View) -> float:
-    """Pages fetched a second, over the whole run."""
-    elapsed_ms = view.reading.status.elapsed_ms
-    return view.of(Outcome.FETCHED) * 1000 / elapsed_ms if elapsed_ms else 0.0
+def pages_per_s(view: View) -> float:
+    """URLs a second as of late, of what works; of all else the pages of the whole run."""
+    return view.rates.now if view.crawl.state in WORKING else view.reading.status.pages_per_s
 
 
 # --- for machines -------------------------------------------------------------------------------
@@ -209,7 +208,7 @@ def as_json(view: View) -> dict[str, Any]:
         "items": view.of("items"),
         "items_invalid": view.of("items_invalid"),
         "elapsed_s": round(view.elapsed_s, 3),
-        "pages_per_s": round(mean_per_s(view) if view.ended else view.rates.now, 2),
+        "pages_per_s": round(pages_per_s(view), 2),
         "rate": {name: round(getattr(view.rates, name), 2) for name in ("now", "mean", "peak")},
         "left_s": None if left_s is None else round(left_s, 1),
         "left_basis": str(view.forecast.basis),
@@ -218,6 +217,8 @@ def as_json(view: View) -> dict[str, Any]:
         # What AWS bills, by term, as far as it was counted; and what that costs.
         "units": units_of(total).by_term,
         "units_dollars": prices.metered(total),
+        # The one of the two that is shown to persons.
+        "spent_dollars": prices.spent(total),
         "budgets": [
             {"name": budget.name, "used": budget.used, "limit": budget.limit}
             for budget in view.budgets

@@ -1,0 +1,70 @@
+"""Dead letters as they are shown: by cause, each with its hosts and an example.
+
+A look hides them from other readers meanwhile, and puts them back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.frontier.dead_letters import EVERYTHING, Case, grouped, outline
+from orbweaver.model.url import redacted
+
+if TYPE_CHECKING:
+    from orbweaver.control.dead_letter_admin import Undertaker
+
+URLS_SHOWN, HOSTS_SHOWN = 3, 10
+
+
+async def letters_by_cause(
+    undertaker: Undertaker, *, limit: int, bodies: bool = True
+) -> dict[str, Any]:
+    """Group dead letters by cause; without `bodies` a message that has no URL is not quoted."""
+    found = await undertaker.find(EVERYTHING, limit=limit)
+    groups = [
+        {
+            "cause": group.cause,
+            "count": group.count,
+            "kinds": group.kinds,
+            "oldest_ms": group.oldest_ms,
+            "newest_ms": group.newest_ms,
+            "hopeless": group.sample.hopeless,
+            "hosts": _hosts([case for case in found.cases if case.cause == group.cause]),
+            "sample": letter_of(group.sample, bodies=bodies),
+        }
+        for group in grouped(found.cases)
+    ]
+    return {
+        "letters": len(found.cases),
+        "cut": found.cut,
+        "looked_ms": undertaker.clock.now_ms(),
+        "groups": groups,
+    }
+
+
+def letter_of(case: Case, *, bodies: bool = True) -> dict[str, Any]:
+    """Show a dead letter: why it is one, and of its URLs the first."""
+    quoted = bodies and not case.references
+    urls = case.references if bodies else [one for one in case.references if "://" in one]
+    return {
+        "id": case.letter.id,
+        "kind": case.kind,
+        "crawl": case.crawl,
+        "reason": case.letter.reason,
+        "receives": case.letter.receives,
+        "failures": case.failures,
+        "urls": [redacted(url) for url in urls[:URLS_SHOWN]],
+        "urls_more": max(0, len(urls) - URLS_SHOWN),
+        "body": outline(case) if quoted else None,
+    }
+
+
+def _hosts(cases: list[Case]) -> list[list[Any]]:
+    """Count letters by the hosts of their URLs, the most frequent first."""
+    counts: dict[str, int] = {}
+    for case in cases:
+        for name in case.hosts():
+            if "://" in name:
+                counts[name] = counts.get(name, 0) + 1
+    most = sorted(counts.items(), key=lambda one: -one[1])
+    return [[name, number] for name, number in most][:HOSTS_SHOWN]

@@ -1,0 +1,411 @@
+"""Numbers of the console's screens: which value of which command each of them is.
+
+`SCREENS` has a line for each place that shows numbers: a selector, and the text there, in which
+`{path|form}` stands for a value of a command's JSON. A path may be a sum or a difference
+(`claimed-done`) or two values (`done/claimed|share`); `*` stands for what is left out. Texts of a
+row's cells are parted by ` | `. What the page shows beside that must have no digit, but in the
+places that `LEFT_OUT` names, each with its reason.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import ROUND_HALF_UP, Decimal
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.control.progress import figures
+from orbweaver.control.progress.spending import price
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tests.browser import Tab
+
+MILLION = 1_000_000
+TENTH, HUNDRED, THOUSAND = 10, 100, 1_000
+SECOND_MS = 1_000
+UNKNOWN = "\N{EN DASH}"
+
+
+# --- how numbers are written ----------------------------------------------------------------------
+
+
+def count(value: Any) -> str:
+    """Write a number of things; what is unknown is a dash."""
+    return UNKNOWN if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def rounded(value: float, places: int) -> str:
+    """Write so many digits; what lies in the middle goes up, as in a browser."""
+    return f"{Decimal(value).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP):,}"
+
+
+def share(part: float, whole: float) -> str:
+    """Write a part of a whole."""
+    percent = HUNDRED * part / whole if whole else 0
+    if not percent:
+        return "0 %"
+    if percent < 1 / TENTH:
+        return "< 0.1 %"
+    return f"{rounded(percent, int(percent < TENTH))} %"
+
+
+def rate(value: float) -> str:
+    """Write a rate with as many digits as matter."""
+    return rounded(value, 0 if value >= HUNDRED else 1 if value >= TENTH else 2)
+
+
+def size(value: float) -> str:
+    """Write bytes, in thousands."""
+    units = ["B", "kB", "MB", "GB", "TB"]
+    while value >= THOUSAND and len(units) > 1:
+        value /= THOUSAND
+        units.pop(0)
+    return f"{rounded(value, int(units[0] != 'B' and value < HUNDRED))} {units[0]}"
+
+
+def moment(value: float | str) -> str:
+    """Write a moment on this machine's clock."""
+    if isinstance(value, str):
+        at = datetime.fromisoformat(value).astimezone()
+    else:
+        at = datetime.fromtimestamp(value / SECOND_MS, tz=UTC).astimezone()
+    today = at.date() == datetime.now(tz=UTC).astimezone().date()
+    return f"{at:%H:%M:%S}" if today else f"{at:%Y-%m-%d %H:%M:%S}"
+
+
+def amount(value: Any, row: Mapping[str, Any]) -> str:
+    """Write an amount of a limit, by what is limited."""
+    forms: Mapping[str, Callable[[Any], str]]
+    forms = {"bytes": size, "dollars": dollars, "duration": figures.clock}
+    return forms.get(row["name"], count)(value)
+
+
+def dollars(value: float | None) -> str:
+    """Write dollars."""
+    return price(value or 0.0)
+
+
+FORMS: Mapping[str, Callable[..., str]] = {
+    "count": count,
+    "share": share,
+    "rate": rate,
+    "size": size,
+    "clock": figures.clock,
+    "moment": moment,
+    "dollars": dollars,
+    "amount": amount,
+    "millions": lambda spent, pages: (
+        f"{dollars(MILLION * (spent or 0) / pages)} per million pages" if pages else "no page yet"
+    ),
+    "ms": lambda value: UNKNOWN if value is None else f"{value:,} ms",
+    "delay": lambda value: f"{value:,} ms" if value else "none",
+    "words": lambda value: str(value or "").replace("_", " "),
+    "site": lambda value: value.replace("https://", ""),
+    "items": lambda value: f" {figures.plural(value, 'item')}" if value else "",
+    "crawls": lambda value: figures.plural(value, "crawl"),
+    "more": lambda value: f" ▸ {figures.plural(value - 1, 'more run')}" if value > 1 else "",
+    "stop": lambda value: f": {value.replace('_', ' ')}" if value else "",
+    "records": lambda value: figures.plural(value, "record"),
+    "requests": lambda value: figures.plural(value, "request"),
+    "letters": lambda value: figures.plural(value, "letter"),
+    "rows": lambda value: figures.plural(value, "row"),
+    "pages": lambda value: figures.plural(value, "page"),
+    "sections": lambda value: figures.plural(value, "smaller section"),
+    "urls": lambda value: figures.plural(value, "URL"),
+}
+WITH_ITS_ROW = frozenset({"amount"})
+
+
+# --- where they are -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the elements of a selector show, in order; with `each`, for the members of a list."""
+
+    at: str
+    texts: tuple[str, ...]
+    each: str = ""
+
+
+def shown(at: str, *texts: str, each: str = "") -> Shown:
+    """Say what stands where."""
+    return Shown(at, texts, each)
+
+
+SCREENS: Mapping[str, tuple[Shown, ...]] = {
+    # `orbweaver status --json` of the newest run of each name
+    "runs": (
+        shown(".filters [role=status]", "{total|crawls}"),
+        shown(
+            "table.runs tbody tr",
+            "{name}{runs|more} | *{state}{stop|stop} | {outcomes.fetched+outcomes.unchanged}"
+            " | {done} / {claimed} | {pages_per_s|rate}"
+            " | {outcomes.failed} {outcomes.failed/done|share} | {spent_dollars|dollars}"
+            " | *{last}",
+            each="runs_of",
+        ),
+    ),
+    # `orbweaver status --json`, of a run that is paused or has ended
+    "run": (
+        shown(
+            ".figures > div",
+            "Found {claimed} {claimed-done} left",
+            "Done {done} {done/claimed|share}",
+            "Pages {outcomes.fetched+outcomes.unchanged} {bytes|size}",
+            "Failed {outcomes.failed} {outcomes.failed/done|share}",
+            "Pages a second {pages_per_s|rate} {rate.mean|rate} URLs",
+            "Cost {spent_dollars|dollars} {spent_dollars/outcomes.fetched|millions}",
+            "Ran for {elapsed_s|clock}{items|items}",
+        ),
+        shown("p.left", "Time left: {left_text}", each="left"),
+        shown(
+            "section[aria-labelledby=outcomes] tbody tr",
+            "{name|words} | {count} | {count/of|share}",
+            each="outcome_rows",
+        ),
+        shown(".budgets li", "{name} {used|amount} of {limit|amount}", each="budgets"),
+        shown(
+            "section[aria-labelledby=hosts] tbody tr",
+            "{host|site} | {claimed} | {done} | {queued} | {failed} | {delay_ms|delay} | *",
+            each="hosts",
+        ),
+        shown(
+            "section[aria-labelledby=left-out] tbody tr", "{text|words} | {count}", each="left_out"
+        ),
+        shown("figure > p", "{claimed} URLs found, {done} done.*"),
+        # The table behind the chart's button.
+        shown(
+            "figure tbody tr:last-child",
+            "* | {claimed} | {done} | {outcomes.fetched+outcomes.unchanged} | {outcomes.failed}",
+        ),
+    ),
+    # `orbweaver report --json`
+    "report": (
+        shown(
+            ".figures > div",
+            "Requests {requests} {records|records}*",
+            "Kinds of URL {named} *",
+            "Brought little {saves_requests} {saves_requests/requests|share} of requests",
+            "Cost {usd|dollars} on AWS, by an estimate",
+        ),
+        shown(
+            "table.kinds tbody tr",
+            "* | {requests} | {noindex} | {failed} | {titles} | {bodies}"
+            " | {told_texts} | {led_to} | {usd|dollars}",
+            each="kinds",
+        ),
+        shown(
+            "section[aria-labelledby=suggested] p",
+            "Without them: {saves_requests|requests} less, {saves_usd|dollars}.*",
+            each="advice",
+        ),
+        shown(
+            "section[aria-labelledby=suggested] tbody tr",
+            "{exclude} | {saves_requests} | {saves_usd|dollars}",
+            each="excluded",
+        ),
+    ),
+    # `orbweaver hosts --json` of each run that began there
+    "host": (
+        shown(
+            ".figures > div",
+            "Now open *",
+            "Delay {delay_ms} ms *",
+            "Silent {failures} *",
+            "429 and 503 *",
+        ),
+        shown(
+            "section[aria-labelledby=crawls] tbody tr",
+            "{crawl} | * | {claimed} | {done} | {failed} | {queued} | {delay_ms} ms | {robots}",
+            each="views",
+        ),
+    ),
+    # `orbweaver pages --json`
+    "data": (
+        shown(
+            "tbody tr",
+            "{url} | {told} | {ended|words} | {told_status} | {depth} | {told_bytes}"
+            " | {latency_ms|ms} | {fetched_at|moment}",
+            each="pages",
+        ),
+        shown(".filters [role=status]", "{number|rows}, all of them"),
+    ),
+    # `orbweaver explain --json`
+    "explain": (
+        shown("p.verdict", "{verdict}"),
+        shown(".line li", "{about} {words}", each="statements"),
+        shown("section[aria-labelledby=record] .heading .muted", "{record.fetched_at|moment}"),
+        shown("section[aria-labelledby=record] dd", "{value}", each="cells"),
+    ),
+    # `orbweaver estimate --json`
+    "new": (
+        shown(
+            "section[aria-labelledby=toml] p[role=status]",
+            "{name}: 1 seed; {pages|pages} cost {usd|dollars} on AWS and take {least_s|clock}"
+            " at least, by an estimate.",
+        ),
+    ),
+    # `orbweaver dlq list --json`
+    "letters": (
+        shown("h1 ~ .muted", "{letters|letters}"),
+        shown("section.panel > .heading > span", "{letters|letters}", each="causes"),
+        shown("section.panel dl > dd:nth-of-type(1)", "{told_since}", each="causes"),
+        shown("section.panel dl > dd:nth-of-type(2)", "{told_kinds|words}", each="causes"),
+    ),
+    # `orbweaver schedule list --json`
+    "schedules": (
+        shown(
+            "tbody tr",
+            "{name} | {expression} {timezone} | {first|moment} in * then {later} | *",
+            each="schedules",
+        ),
+    ),
+    # `orbweaver status --json`: its queues; and of all runs, by the day on which they began
+    "stack": (
+        shown(
+            ".figures > div",
+            "Waiting {queue.waiting} *",
+            "In work {queue.in_work} *",
+            "Delayed {queue.delayed} *",
+            "Dead letters {queue.dead} *",
+        ),
+        shown(
+            "section[aria-labelledby=spending] tbody tr",
+            "{day} | {runs} | {pages} | {usd|dollars} | *",
+            each="days",
+        ),
+    ),
+    # `orbweaver pages --json`, summed up by section
+    "map": (
+        shown("h1 ~ .muted", "{urls|urls}"),
+        shown(
+            "tbody tr",
+            "{name} | {urls} | {failed} | {latency_ms|ms} | {depth} | {bytes|size}",
+            each="sections",
+        ),
+        shown(".areas li", "{name} {urls} · {failed/urls|share} failed", each="sections"),
+        shown("p.muted", "And {count|sections} with {urls|urls}.", each="more"),
+    ),
+    # `orbweaver pages --json` of two runs
+    "changes": (shown(".figures > div", "{name|words} {count} *", each="differences"),),
+    # `orbweaver query --format json`
+    "query": (
+        shown("p[role=status]", "{number|rows} *"),
+        shown("[aria-label=Rows] tbody tr", "{cells}", each="rows"),
+    ),
+}
+
+# Where else a screen may have a digit, and why that is none of the numbers above; "": on all.
+LEFT_OUT: Mapping[str, Mapping[str, str]] = {
+    "": {
+        "h1, .crumb, a[href^='#/run/'], .url, code": "names and addresses: runs, hosts, patterns",
+        "input, textarea, select": "what is typed or chosen",
+        ".actions": "names of buttons",
+    },
+    "run": {
+        "p.hidden": "for screen readers, every ten seconds at most: the same words and values",
+        "h1 ~ .muted": "when it began, by the clock of the machine that looks",
+        "figure .muted": "when the console looked first, by that clock",
+        "svg": "drawn of the numbers that its table has, which is compared",
+        "figure tbody": "earlier looks of this console; the last one is compared",
+        "section[aria-labelledby=settings]": "what the run was told: no command prints it",
+    },
+    "host": {
+        ".source": "robots.txt, word by word",
+        "section[aria-labelledby=robots] .muted": "when it was read, by the clock",
+    },
+    "letters": {"dl.settings": "an example, and how many letters name a host: no command counts"},
+    "query": {
+        "figure.panel": "drawn of the rows below it, which are compared",
+        "section[aria-labelledby=tables]": "rows and bytes of files: their manifests have them",
+        "#how": "the bounds of a query, which are words",
+    },
+    "stack": {"h1 ~ .muted": "the name of the store or stack"},
+    "changes": {
+        "h1 ~ .muted": "when both runs began, by the clock",
+        "[aria-label=Pages]": "pages that differ: their addresses and titles",
+    },
+}
+FIND = """
+((wanted, leftOut) => {
+  const main = document.querySelector('main');
+  const flat = (text) => text.replace(/\\s+/g, ' ').trim();
+  const told = (one) => (one.tagName === 'TR'
+    ? [...one.cells].map((cell) => flat(cell.innerText)).join(' | ') : flat(one.innerText));
+  const seen = [...wanted.map((at) => [...main.querySelectorAll(at)])];
+  const known = new Set(seen.flat());
+  const isKnown = (node) => {
+    for (let one = node.parentElement; one && one !== main; one = one.parentElement)
+      if (known.has(one) || leftOut.some((at) => one.matches(at))) return true;
+    return false;
+  };
+  const walk = document.createTreeWalker(main, NodeFilter.SHOW_TEXT);
+  const rest = [];
+  while (walk.nextNode())
+    if (/\\d/.test(walk.currentNode.data) && !isKnown(walk.currentNode))
+      rest.push(flat(walk.currentNode.parentElement.innerText));
+  return [seen.map((some) => some.map(told)), rest];
+})"""
+
+
+async def differences(tab: Tab, screen: str, said: Mapping[str, Any]) -> list[str]:
+    """List what a screen shows otherwise than a command says, and what it shows beside that."""
+    lines = SCREENS[screen]
+    selectors = json.dumps([line.at for line in lines])
+    left_out = json.dumps([*LEFT_OUT[""], *LEFT_OUT.get(screen, {})])
+    found, rest = await tab.run(f"{FIND}({selectors}, {left_out})")
+    wrong = [f"{screen}: {text!r} is in no list" for text in rest]
+    for line, texts in zip(lines, found, strict=True):
+        members = value_of(line.each, said) if line.each else [said]
+        wanted = [written(text, {**said, **one}) for one in members for text in line.texts]
+        if len(wanted) != len(texts):
+            wrong.append(f"{screen} {line.at}: {len(texts)} instead of {len(wanted)}: {texts}")
+        for text, pattern in zip(texts, wanted, strict=False):
+            if not re.fullmatch(pattern, text):
+                wrong.append(f"{screen} {line.at}: {text!r} instead of {pattern!r}")
+    return wrong
+
+
+async def check(tab: Tab, screen: str, said: Mapping[str, Any]) -> None:
+    """Compare all numbers of a screen with what a command says."""
+    wrong = await differences(tab, screen, said)
+    assert not wrong, "\n".join(wrong)
+
+
+def written(text: str, row: Mapping[str, Any]) -> str:
+    """Write what stands there as a pattern."""
+    made = ""
+    for part in re.split(r"(\{[^}]+\}|\*)", text):
+        if part == "*":
+            made += ".*"
+        elif part.startswith("{"):
+            made += re.escape(_told(part[1:-1], row))
+        else:
+            made += re.escape(part)
+    return re.sub(r"(\\ )+$", "", made)
+
+
+def _told(asked: str, row: Mapping[str, Any]) -> str:
+    path, _, form = asked.partition("|")
+    values = [value_of(one, row) for one in path.split("/")]
+    if form in WITH_ITS_ROW:
+        values.append(row)
+    return FORMS[form or "count"](*values)
+
+
+def value_of(path: str, row: Mapping[str, Any]) -> Any:
+    """Read a path; a sum or difference of some."""
+    if "+" in path:
+        return sum(value_of(one, row) for one in path.split("+"))
+    if "-" in path:
+        first, second = path.split("-")
+        return value_of(first, row) - value_of(second, row)
+    value: Any = row
+    for key in path.split("."):
+        value = value[key]
+    return value

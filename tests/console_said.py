@@ -1,0 +1,168 @@
+"""What commands say, as the console's screens lay it out: rows, sums, and words beside them.
+
+Nothing here is asked of the console: all of it follows from the JSON of commands.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.control.progress import figures
+from tests.console_numbers import FORMS, UNKNOWN, moment, size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+OUTCOMES = ("fetched", "unchanged", "redirected", "skipped", "failed")
+SECTIONS_SHOWN = 40
+
+
+def run_of(status: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the rows of a run's tables: outcomes with their reasons, what was left out."""
+    rows = []
+    for outcome in OUTCOMES:
+        number, reasons = status["outcomes"][outcome], status["reasons"][outcome]
+        if not number:
+            continue
+        alone = f" {next(iter(reasons))}" if len(reasons) == 1 else ""
+        rows.append({"name": f"{outcome}{alone}", "count": number, "of": status["done"]})
+        inner = {} if alone else reasons
+        rows += [{"name": one, "count": n, "of": status["done"]} for one, n in inner.items()]
+    left_out = [
+        *({"text": f"link refused: {one}", "count": n} for one, n in status["refused"].items()),
+        *({"text": f"part cut: {one}", "count": n} for one, n in status["incomplete"].items()),
+    ]
+    if status["needs_rendering"]:
+        number = status["needs_rendering"]
+        left_out.append({"text": "page that needs scripts", "count": number})
+    left = [status] if status["left_text"] else []
+    return {**status, "outcome_rows": rows, "left_out": left_out, "left": left}
+
+
+def runs_of(newest: Sequence[Mapping[str, Any]], names: Mapping[str, int]) -> dict[str, Any]:
+    """Make the rows of all runs: the newest of each name, with how many there are of it."""
+    rows = []
+    for status in newest:
+        took = figures.clock(status["elapsed_s"])
+        last = f"took {took}" if status["state"] == "finished" else status["left_text"]
+        stop = None if status["stop"] == status["state"] else status["stop"]
+        rows.append({**status, "runs": names[status["name"]], "last": last, "stop": stop})
+    return {"runs_of": rows, "total": len(rows)}
+
+
+def report_of(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the rows of a report's tables."""
+    told = said["requests"]
+    kinds = [one for one in told["kinds"] if one["requests"]]
+    rows = [
+        {
+            **one,
+            "failed": one["outcomes"].get("failed", 0),
+            "told_texts": f"{one['texts']:,} of {one['texts_read']:,}"
+            if one["texts_read"]
+            else UNKNOWN,
+        }
+        for one in kinds
+    ]
+    by_pattern = {one["exclude"]: one for one in told["kinds"]}
+    excluded = [by_pattern[pattern] for pattern in told["suggested"]]
+    advice = [told] if excluded else []
+    named = {"named": len(kinds), "kinds": rows, "excluded": excluded, "advice": advice}
+    return {**told, **named}
+
+
+def data_of(pages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Make the rows of pages."""
+    rows = [
+        {
+            **page,
+            "told": page["title"] or page["error"] or "",
+            "ended": page["outcome"] + (f": {page['reason']}" if page["reason"] != "ok" else ""),
+            "told_status": "" if page["status"] is None else str(page["status"]),
+            "told_bytes": UNKNOWN if page["bytes"] is None else size(page["bytes"]),
+        }
+        for page in pages
+    ]
+    return {"pages": rows, "number": len(rows)}
+
+
+RECORD = (
+    *("outcome", "reason", "status", "content_type", "bytes", "latency_ms", "attempt", "title"),
+    *("description", "language", "canonical", "links", "items", "error", "cut"),
+)
+
+
+def explained_of(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the cells of a record."""
+    record = said["record"]
+    forms: Mapping[str, Callable[[Any], str]] = {"bytes": size, "latency_ms": FORMS["ms"]}
+    cells = [
+        {"value": forms.get(name, str)(record[name])}
+        for name in RECORD
+        if record.get(name) is not None
+    ]
+    return {**said, "cells": cells}
+
+
+def letters_of(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Add how causes are told."""
+    *causes, told = lines
+    rows = []
+    for cause in causes:
+        since = moment(cause["oldest"])
+        if cause["newest"] != cause["oldest"]:
+            since += f", the newest {moment(cause['newest'])}"
+        kinds = ", ".join(f"{number:,} {kind}" for kind, number in cause["kinds"].items())
+        rows.append({**cause, "told_since": since, "told_kinds": kinds})
+    return {**told, "causes": rows}
+
+
+def days_of(
+    status: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], day: str
+) -> dict[str, Any]:
+    """Sum runs of one day up."""
+    pages = sum(one["outcomes"]["fetched"] + one["outcomes"]["unchanged"] for one in runs)
+    usd = sum(one["spent_dollars"] or 0.0 for one in runs)
+    return {**status, "days": [{"day": day, "runs": len(runs), "pages": pages, "usd": usd}]}
+
+
+def sections_of(pages: Sequence[Mapping[str, Any]], host: str) -> dict[str, Any]:
+    """Sum pages of a host up by the first segment of their paths."""
+    sections: dict[str, list[Mapping[str, Any]]] = {}
+    for page in pages:
+        path = page["url"].removeprefix(host).partition("?")[0]
+        sections.setdefault(path.strip("/").split("/")[0], []).append(page)
+    rows = []
+    for name, some in sorted(sections.items(), key=lambda one: (-len(one[1]), one[0])):
+        times = [page["latency_ms"] for page in some if page["latency_ms"] is not None]
+        rows.append(
+            {
+                "name": name,
+                "urls": len(some),
+                "failed": sum(page["outcome"] == "failed" for page in some),
+                "latency_ms": round(sum(times) / len(times)) if times else None,
+                "depth": min(page["depth"] for page in some),
+                "bytes": sum(page["bytes"] or 0 for page in some),
+            }
+        )
+    rest = [row["urls"] for row in rows[SECTIONS_SHOWN:]]
+    more = [{"count": len(rest), "urls": sum(rest)}] if rest else []
+    return {"urls": len(pages), "sections": rows[:SECTIONS_SHOWN], "more": more}
+
+
+def differences_of(
+    before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Count what became of the pages of a run in the next; those that only one asked for, too."""
+    first, second = ({page["url"]: page for page in one} for one in (before, after))
+    read = {url for url, page in first.items() if page["outcome"] == "fetched"}
+    counts: Counter[str] = Counter(not_seen=len(read - second.keys()))
+    for url, page in second.items():
+        if page["outcome"] == "fetched":
+            same = url in read and page["sha256"] == first[url]["sha256"]
+            counts["new" if url not in read else "unchanged" if same else "changed"] += 1
+        elif url in read:
+            counts["failed"] += 1
+    kinds = ("new", "changed", "moved", "gone", "failed", "not_seen", "unchanged")
+    return {"differences": [{"name": kind, "count": counts[kind]} for kind in kinds]}

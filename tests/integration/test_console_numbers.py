@@ -1,0 +1,216 @@
+"""Every number on every screen of the console is that of a command, at a moment that stands still.
+
+Which number is which: tests/console_numbers.py, with what is left out, and why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import Counter
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+
+from orbweaver.app.store_ports import StorePorts
+from orbweaver.model.settings import Settings
+from tests import browser, console_said
+from tests import console_numbers as numbers
+from tests.integration.test_console import cli, cli_rows, console, type_toml
+from tests.sites import graph
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.browser import Tab
+    from tests.sites.graph import Graph
+
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.skipif(browser.installed() is None, reason="no Chromium is installed"),
+]
+
+PAGES, LOOKS_MAX = 40, 100
+SLOW = """name = "slow"
+seeds = ["{url}/0"]
+[limits]
+pages = 1500
+bytes = 5000000
+dollars = 0.25
+duration = "90m"
+[politeness]
+delay = "200ms"
+"""
+NIGHTLY = 'name = "nightly"\nseeds = ["{url}/0"]\n[limits]\npages = 500\n'
+RECURS = '[schedule]\ncron = "0 3 * * ? *"\n'
+
+
+@pytest.fixture
+def site() -> Iterator[Graph]:
+    """Serve pages that lead on, back, nowhere, to a file, and to what rules forbid."""
+    pages = {
+        f"/{number}": graph.page(
+            f"Page {number}",
+            [*(f"/{link}" for link in range(3 * number + 1, 3 * number + 4)), f"/list?at={number}"],
+            text=f"What page {number} has to say.",
+        )
+        for number in range(PAGES)
+        if number % 17 != 5
+    }
+    pages |= {"/7": graph.redirect("/8"), "/list": graph.page("A list")}
+    with graph.serve_in_background({**pages, "/robots.txt": graph.robots(RULES)}) as served:
+        yield served
+
+
+RULES = "User-agent: *\nDisallow: /9\n"
+
+
+class Numbers:
+    """A browser, and commands beside it."""
+
+    def __init__(self, tab: Tab, folder: Path) -> None:
+        self.tab = tab
+        self.folder = folder
+        self.wrong: list[str] = []
+
+    async def says(self, *words: str) -> Any:
+        """Run a command; the last line of what it says."""
+        return await asyncio.to_thread(cli, self.folder, *words, "--json")
+
+    async def lists(self, *words: str, form: str = "--json") -> list[Any]:
+        """Run a command; all lines that it says."""
+        return await asyncio.to_thread(cli_rows, self.folder, *words, *form.split())
+
+    async def check(self, screen: str, address: str, text: str, said: Any) -> None:
+        """Come to a screen, and compare its numbers."""
+        await self.tab.run(f"location.hash = '#/{address}'")
+        await self.tab.see(text)
+        await self.compare(screen, said)
+
+    async def compare(self, screen: str, said: Any) -> None:
+        """Compare the numbers of the screen that is shown."""
+        self.wrong += await numbers.differences(self.tab, screen, said)
+
+
+async def test_every_number_is_that_of_a_command(site: Graph, tmp_path: Path) -> None:
+    """Of runs that ended and one that is paused, on all screens that show numbers."""
+    async with console(tmp_path) as url, browser.opened() as tab:
+        both = Numbers(tab, tmp_path)
+        options = ("--name", "shop", "--delay", "0", "--window", "0s", "--wait")
+        first = (await both.says("start", f"{site.url}/0", *options))["crawl"]
+        site.scripts["/1"] = graph.page("One", ["/4", "/5"], text="It says something else now.")
+        second = (await both.says("start", f"{site.url}/0", *options))["crawl"]
+        slow = await _paused(both, site)
+        await tab.go(url)
+        await tab.see("shop")
+        await _runs(both, second, slow)
+        await _tables(both, site, first, second)
+        await _whole(both, site, [first, second, slow])
+        await _asked(both, site, second)
+        assert not both.wrong, "\n".join(both.wrong)
+        assert tab.mistakes() == []
+
+
+async def _paused(both: Numbers, site: Graph) -> str:
+    """Have a run with limits that was paused after some pages, and stands still."""
+    (both.folder / "slow.toml").write_text(SLOW.format(url=site.url))
+    slow: str = (await both.says("start", "--config", "slow.toml"))["crawl"]
+    for _ in range(LOOKS_MAX):
+        if (await both.says("status", slow))["done"] >= 3:
+            break
+    await both.says("pause", slow)
+    before, status = None, await both.says("status", slow)
+    while status["queue"]["in_work"] or status["done"] != before:
+        before, status = status["done"], await both.says("status", slow)
+    assert status["state"] == "paused"
+    return slow
+
+
+async def _runs(both: Numbers, second: str, slow: str) -> None:
+    """All runs, and two of them: one paused, one ended."""
+    statuses = [await both.says("status", crawl) for crawl in (slow, second)]
+    of_names = Counter({"slow": 1, "shop": 2})
+    # The rows of runs that go on are read more often than which runs there are.
+    await both.tab.see(statuses[0]["left_text"])
+    await both.check("runs", "", "shop", console_said.runs_of(statuses, of_names))
+    for status in statuses:
+        assert status["budgets"] or status["name"] == "shop"
+        await both.tab.run(f"location.hash = '#/run/{status['crawl']}'")
+        await both.tab.until(f"document.querySelector('h1')?.innerText === '{status['crawl']}'")
+        await both.tab.see("Hosts it began at")
+        await both.tab.click("As a table")
+        await both.tab.until("Boolean(document.querySelector('figure tbody tr'))")
+        again = await both.says("status", status["crawl"])
+        await both.compare("run", console_said.run_of(again))
+
+
+async def _tables(both: Numbers, site: Graph, first: str, second: str) -> None:
+    """What is listed of a run: its requests, pages, sections; what changed; why one is there."""
+    host = quote(site.url, safe="")
+    report = console_said.report_of(await both.says("report", second))
+    await both.check("report", f"report/{second}", "Kinds of URL", report)
+    pages = [await both.lists("pages", crawl) for crawl in (first, second)]
+    await both.check("data", f"data/{second}", "Page 1", console_said.data_of(pages[1]))
+    sections = console_said.sections_of(pages[1], site.url)
+    await both.check("map", f"map/{second}?at={host}", "Depth", sections)
+    changed = console_said.differences_of(*pages)
+    await both.check(
+        "changes", f"changes?before={first}&after={second}", "its body is the same", changed
+    )
+    asked = f"{site.url}/1"
+    said = console_said.explained_of(await both.says("explain", asked, "--crawl", second))
+    address = f"explain?url={quote(asked, safe='')}&crawl={second}"
+    await both.check("explain", address, "Its way", said)
+
+
+async def _whole(both: Numbers, site: Graph, crawls: list[str]) -> None:
+    """What is of no single run: hosts, letters, schedules, queues, days."""
+    views = [await both.says("hosts", crawl) for crawl in reversed(crawls)]
+    longest = max(view["delay_ms"] for view in views)
+    host = {"views": views, "delay_ms": longest, "failures": views[0]["failures"]}
+    await both.check("host", f"host?host={quote(site.url, safe='')}", "Silent", host)
+    ports = StorePorts(Settings(), both.folder / ".orbweaver")
+    for reason in ("failed 5 times", "failed 5 times", "odd"):
+        await ports.queue.bury(json.dumps({"url": f"{site.url}/{reason[0]}"}), reason)
+    await ports.aclose()
+    letters = console_said.letters_of(await both.lists("dlq", "list"))
+    await both.check("letters", "letters", "odd", letters)
+    (both.folder / "nightly.toml").write_text(NIGHTLY.format(url=site.url) + RECURS)
+    await both.says("schedule", "put", "--config", "nightly.toml")
+    listed = await both.lists("schedule", "list")
+    for one in listed:
+        one["first"], later = one["next"][0], one["next"][1:]
+        one["later"] = ", ".join(map(numbers.moment, later))
+    await both.check("schedules", "schedules", "nightly", {"schedules": listed})
+    statuses = [await both.says("status", crawl) for crawl in crawls]
+    day = datetime.fromtimestamp(time.time(), tz=UTC).date().isoformat()
+    await both.check(
+        "stack", "stack", "by the day", console_said.days_of(statuses[-1], statuses, day)
+    )
+
+
+async def _asked(both: Numbers, site: Graph, second: str) -> None:
+    """What a definition would cost, and rows of a query."""
+    tab = both.tab
+    (both.folder / "new.toml").write_text(NIGHTLY.format(url=site.url))
+    await tab.run("location.hash = '#/new'")
+    await tab.see("there is no seed")
+    await type_toml(tab, NIGHTLY.format(url=site.url))
+    await tab.see("by an estimate")
+    await both.compare("new", await both.says("estimate", "new.toml"))
+    await both.says("export", "--crawl", second)
+    await tab.run("location.hash = '#/query'")
+    await tab.see("Saved")
+    await tab.fill("Saved", "outcomes")
+    await tab.click("Run")
+    await tab.until("Boolean(document.querySelector('[aria-label=Rows] tbody tr'))")
+    found = await both.lists("query", "--saved", "outcomes", form="--format json")
+    rows = [
+        {"cells": " | ".join("none" if one is None else str(one) for one in row.values())}
+        for row in found
+    ]
+    await both.compare("query", {"rows": rows, "number": len(rows)})
