@@ -136,7 +136,7 @@ export function New() {
       }
     }, wait);
   }
-  useEffect(() => { go({ document: FIRST }, 0); return () => clearTimeout(timer.current); }, []);
+  useEffect(() => { if (steers()) go({ document: FIRST }, 0); return () => clearTimeout(timer.current); }, []);
   const change = (/** @type {string} */ key, /** @type {any} */ value) => {
     const document = put(draft.document, key, value);
     setDraft({ ...draft, document, broken: null });
