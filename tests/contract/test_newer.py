@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +12,7 @@ from orbweaver.adapters.aws import sqs
 from orbweaver.adapters.dynamodb.table import to_item
 from orbweaver.frontier.claims import Recalled, Unreadable
 from orbweaver.frontier.envelope import WaitingMessage
+from orbweaver.model import crawl_codec
 from orbweaver.model.errors import StoredNewer
 from tests.contract import samples
 from tests.contract.worlds import AwsWorld, MemoryWorld, SqliteWorld
@@ -134,6 +136,25 @@ async def test_a_crawl_of_a_newer_version_is_named_and_not_read(world: World) ->
     assert await crawls.newer() == (
         Unreadable(id="new-1", name="new", started_at_ms=samples.NOW_MS, said=said),
     )
+
+
+async def test_an_edit_raises_the_version_of_a_crawl_that_earlier_code_would_not_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Code of the first version waits for a newer one, where it is to stop by what is new."""
+    crawls, crawl = world.container().crawls, samples.crawl()
+    await crawls.create(crawl)
+    assert await crawls.edit(replace(crawl, pages_max=50), crawl)
+    with monkeypatch.context() as earlier:
+        earlier.setattr(crawl_codec, "VERSION", 1)
+        was = await crawls.get(crawl.id)
+    assert was is not None
+    assert await crawls.edit(replace(was, stop_when_nothing_new=True), was)
+    monkeypatch.setattr(crawl_codec, "VERSION", 1)
+    if isinstance(world, MemoryWorld):
+        return  # it stores no versions
+    with pytest.raises(StoredNewer, match="of version 2, and up to 1 is read here"):
+        await world.container().crawls.get(crawl.id)
 
 
 async def test_a_record_of_a_newer_version_is_no_prior(aws_world: AwsWorld) -> None:
