@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import platform
 import sys
 from collections.abc import AsyncIterator
@@ -70,6 +71,18 @@ async def test_pages_are_rendered(packed_renderer: Renderer) -> None:
     assert packed_renderer.browsers_started == 1
     assert packed_renderer.browser is not None
     assert packed_renderer.browser.version.partition("/")[2].startswith("153.")
+
+
+async def test_one_slow_processor_does(packed_renderer: Renderer) -> None:
+    """As a function has: no process that pages share ends while the first ones are rendered."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    try:
+        pages = [rendered(packed_renderer, scripted(links_into())) for _ in range(8)]
+        assert [links_of(result) for result in await asyncio.gather(*pages)] == [LINKS] * 8
+    finally:
+        os.sched_setaffinity(0, before)
+    assert packed_renderer.browsers_started == 1
 
 
 async def test_a_picture_is_taken(packed_renderer: Renderer) -> None:

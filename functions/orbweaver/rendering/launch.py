@@ -86,9 +86,10 @@ _OTHER = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrowserProgram:
-    """The program of a browser; `environment` is what it needs besides what all are given."""
+    """A browser's program; `flags` and `environment` are what it needs besides what all get."""
 
     path: str
+    flags: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
 
 

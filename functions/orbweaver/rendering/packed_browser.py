@@ -33,6 +33,9 @@ ARCHIVE, MANIFEST = "browser.tar.zst", "browser.json"
 PROGRAM, LIBRARIES, FONTS = "headless_shell", "lib", "fonts"
 FOLDER_PREFIX = "orbweaver-unpacked-"
 _FONTS_FILE = "fonts.conf"
+# It has no library to draw 3D by. It would look for one, fail, and start the process that draws
+# once more: on one slow CPU that is while the first pages are rendered, which then count as lost.
+_FLAGS = ("--disable-software-rasterizer", "--use-gl=disabled")
 _PIECE_BYTES = 1024 * 1024
 _FONTS = """\
 <?xml version="1.0"?>
@@ -64,6 +67,7 @@ class PackedBrowser:
                     self._unpack(target, sizes)
         return BrowserProgram(
             path=str(target / PROGRAM),
+            flags=_FLAGS,
             environment={
                 "LD_LIBRARY_PATH": str(target / LIBRARIES),
                 "FONTCONFIG_PATH": str(target),

@@ -73,7 +73,7 @@ class BrowserProcess:
             try:
                 pid = os.posix_spawn(
                     program.path,
-                    arguments_of(program.path, folder, fence),
+                    [*arguments_of(program.path, folder, fence), *program.flags],
                     environment_of(folder, program.environment),
                     file_actions=[
                         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
