@@ -14,7 +14,7 @@ from orbweaver.cli.local_machine import ThisMachine, connect
 from orbweaver.cli.stack import settings_from
 from orbweaver.console.hosted import hosted_console
 from tests import browser, gateway
-from tests.consoles import STATE, check_explained, check_run, goes_on_without_delay
+from tests.consoles import BEGUN, STATE, check_explained, check_run, goes_on_without_delay
 from tests.sites import graph
 
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ pytestmark = [
     pytest.mark.skipif(browser.installed() is None, reason="no Chromium is installed"),
 ]
 
-# As many as take longer, with the delay that they begin with, than it takes to look around.
-PAGES = 60
+PAGES = 24
 SITE = {
     f"/{number}": graph.page(
         f"Page {number}",
@@ -76,14 +75,15 @@ async def test_users_see_and_steer_by_their_groups(stand: Stand) -> None:
     """Sign in, look, be refused, steer; numbers are those of commands; expire, sign out."""
     machine = ThisMachine()
     settings = settings_from(stand.outputs, machine, stand.environment)
-    with graph.serve_in_background(SITE) as site:
-        options = ("--name", "hosted", "--delay", "1s")
+    with graph.serve_in_background(SITE) as site, graph.serve_in_background(SITE) as other:
         first = f"{site.url}/0"
-        crawl = stand.orbweaver("start", first, *options, "--json").result["crawl"]
 
-        def status() -> Any:
-            return stand.orbweaver("status", crawl, "--json").result
+        def start(name: str, url: str, delay: str) -> str:
+            words = ("start", url, "--name", name, "--delay", delay, "--json")
+            return str(stand.orbweaver(*words).result["crawl"])
 
+        # One that goes on for as long as one looks, and one that ends soon.
+        looked_at = start("looked-at", f"{other.url}/0", "60s")
         async with (
             connect(settings, stand.environment) as ports,
             gateway.standing(USERS, made_of(ports)) as door,
@@ -92,17 +92,19 @@ async def test_users_see_and_steer_by_their_groups(stand: Stand) -> None:
             await tab.go(door.url)
             await tab.see("Sign in to see and steer crawls.")
             assert door.refused == []
-            await _look(tab, door, crawl)
+            await _look(tab, door, looked_at)
             await tab.click("Sign out")
             await tab.see("Sign in to see and steer crawls.")
             assert await tab.run(SESSION) is None
             await sign_in(tab, "bob")
-            await _steer(tab, crawl, status)
+            crawl = await asyncio.to_thread(start, "hosted", first, "1s")
+            await _steer(tab, crawl, lambda: stand.orbweaver("status", crawl, "--json").result)
             await tab.run(f"location.hash = '#/explain?url={quote(first, safe='')}&crawl={crawl}'")
             await check_explained(
                 tab, stand.orbweaver("explain", first, "--crawl", crawl, "--json").result
             )
             await _screens(tab, crawl)
+            await _cancel(tab, looked_at)
             assert tab.mistakes() == []
             await _strangers(tab, door, crawl)
 
@@ -112,7 +114,7 @@ async def _look(tab: Tab, door: FrontDoor, crawl: str) -> None:
     await sign_in(tab, "alice")
     await tab.see("alice may look until")
     assert "code=" not in await tab.run("location.href")
-    await tab.click("hosted")
+    await tab.click("looked-at")
     await tab.see("Time left:")
     await tab.see("Found and done")
     assert await tab.run(BUTTONS) == ["Pages", "Requests", "Map", "As a table"]
@@ -143,12 +145,21 @@ async def _steer(tab: Tab, crawl: str, status: Any) -> None:
     """Who may steer pauses, edits and resumes, until the run has ended."""
     await tab.see("bob may steer until")
     await tab.run(f"location.hash = '#/run/{crawl}'")
+    await tab.until(BEGUN)
     await tab.click("Pause")
     await tab.until(f"{STATE}?.includes('paused')")
     assert (await asyncio.to_thread(status))["state"] == "paused"
     await check_run(tab, status)
     await goes_on_without_delay(tab)
     await check_run(tab, status)
+
+
+async def _cancel(tab: Tab, crawl: str) -> None:
+    """A run that would go on for long is ended."""
+    await tab.run(f"location.hash = '#/run/{crawl}'")
+    await tab.click("Cancel…")
+    await tab.click("Cancel the run")
+    await tab.until(f"/finished|stopping/.test({STATE})")
 
 
 async def _screens(tab: Tab, crawl: str) -> None:
