@@ -50,12 +50,25 @@ def _check_late(world: World, crawl: Crawl, left: list[str]) -> Iterator[Violati
     for (owner, _), shard in world.shards.items():
         if owner == crawl.id:
             total.update(shard.counts)
-    spared = total["late_packs"] - total["late_packs_taken"]
+    dead = _dead(world, crawl, left)
+    spared = total["late_packs"] - total["late_packs_taken"] - len(dead)
     if crawl.stop is not Stop.CANCELLED and spared != len(left):
         yield Violation("late lost", f"{crawl.id}: {spared} wait, {len(left)} are there")
     links = sum(len(targets_of(world.backlog[crawl.id, LANE][place].body)) for place in left)
+    links += sum(world.journals[pack].counts["late_links_taken"] for pack in dead)
     if spared == len(left) and total["late_links"] - total["late_links_taken"] != links:
         yield Violation("late counted", f"{crawl.id}: {links}")
+
+
+def _dead(world: World, crawl: Crawl, left: list[str]) -> list[str]:
+    """List late packs that were begun, became dead letters, and came back after the crawl's end."""
+    there = {place.rpartition(".")[2] for place in left}
+    return [
+        pack
+        for pack, journal in world.journals.items()
+        if journal.crawl == crawl.id and journal.counts.get("late_packs_taken")
+        if pack not in world.ledgers and pack not in there
+    ]
 
 
 def targets_of(body: str) -> tuple[Target, ...]:

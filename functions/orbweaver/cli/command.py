@@ -140,11 +140,14 @@ stack_options = shared(
         option("--port N", "which of the stacks on this machine, where several run"),
     )
 )
+CORES = os.cpu_count() or 1
+# Up to so many pages one process is quick enough; and an order is better of what one has learned.
+ALONE_PAGES_MAX = 5_000
 WORKERS = option(
     "--workers N",
-    "processes that work on a store (the cores of this machine)",
+    "processes that work on a store (the cores of this machine; "
+    f"one for a crawl of up to {ALONE_PAGES_MAX:,} pages)",
     type=option_types.positive,
-    default=os.cpu_count() or 1,
 )
 json_option = shared(option("--json", "JSON, one object a line"))
 _TREE = "where the files go, as TABLE/FORMAT/dt=YYYY-MM-DD/crawl=ID/part-… (out/ID)"

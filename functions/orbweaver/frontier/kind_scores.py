@@ -6,8 +6,7 @@ how many of them were *fruitful*: the page was new, or was the first to name one
 
 Of URLs with parameters the first of a path is told from the others, which often show the same once
 more: in another order, revision or colour. So is the first with a value of a parameter, where the
-values vary: a file or a product may be named there. Words as values count as what varies, too,
-where others are met in their place.
+values vary: a file or a product may be named there.
 
 A page is new if it does not ask to be left out of indexes, if no page of its canonical address was
 met before, and if its title and its text are new:
@@ -61,8 +60,6 @@ FRUITFUL = 0.5
 # Of so many URLs at least it must be known what they brought.
 TRIED_MIN = 3
 KINDS_MAX = 200
-# Words as values that are told apart where other values are met as well.
-MIXED_WORDS_MAX = 2
 # Pages of a kind of which each has a digest; then one in so many, by its URL.
 SAMPLED_FIRST, SAMPLED_EACH = 6, 64
 # Digests of texts that are the same page: docs/yield.md.
@@ -178,9 +175,9 @@ class KindScores:
     """What the kinds of a crawl have brought."""
 
     def __init__(self) -> None:
-        self._kinds: Kinds[KindCount] = Kinds(KindCount, KINDS_MAX, MIXED_WORDS_MAX)
+        self._kinds: Kinds[KindCount] = Kinds(KindCount, KINDS_MAX)
         # The same parameters in all folders.
-        self._everywhere: Kinds[KindCount] = Kinds(KindCount, KINDS_MAX, MIXED_WORDS_MAX)
+        self._everywhere: Kinds[KindCount] = Kinds(KindCount, KINDS_MAX)
         self._shared: Mapping[str, int] = {}
         # Kinds by shapes, while no kinds are put together.
         self._found: dict[Shape, tuple[Shape, KindCount, KindCount]] = {}

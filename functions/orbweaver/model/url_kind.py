@@ -261,21 +261,14 @@ class Kinds(Generic[K]):
     """What is known of each kind of a crawl; `rest` is that of all kinds that were too many.
 
     Where there are too many, light ones are folded first; one that is met again begins anew.
-    Of words as values `mixed_words_max` are told apart where other values are met in their place.
     """
 
-    def __init__(
-        self,
-        new: Callable[[], K],
-        kinds_max: int = KINDS_MAX,
-        mixed_words_max: int = SIBLINGS_MAX,
-    ) -> None:
+    def __init__(self, new: Callable[[], K], kinds_max: int = KINDS_MAX) -> None:
         self.rest = new()
         # Counts how often kinds were put together: what was found before may be another one's.
         self.changes = 0
         self._new = new
         self._kinds_max = kinds_max
-        self._mixed_words_max = mixed_words_max
         self._known: dict[Shape, K] = {}
         # The words met behind each beginning of a shape; None where they have become too many.
         self._words: dict[Shape, set[str] | None] = {}
@@ -314,25 +307,17 @@ class Kinds(Generic[K]):
         """Replace words that are too many in their place; None where that has just begun."""
         at = 0
         while at < len(shape):
-            mixed = at >= _VALUES and shape[at] in (ANY, ANY + AGAIN)
-            if shape[at] not in _NO_WORDS or mixed:
+            if shape[at] not in _NO_WORDS:
                 words = self._words.setdefault(shape[:at], set())
-                if not mixed and words is None:
+                if words is None:
                     shape = _opened(shape, at)
                     continue
-                if words is not None:
-                    words.add(shape[at])
-                    if self._is_full(words):
-                        self._open(shape[:at])
-                        return None
+                words.add(shape[at])
+                if len(words) > SIBLINGS_MAX:
+                    self._open(shape[:at])
+                    return None
             at += 1
         return shape
-
-    def _is_full(self, words: set[str]) -> bool:
-        """Whether there are too many words in a place; fewer will do where what is none is met."""
-        mixed = len(words & {ANY, ANY + AGAIN})
-        most = self._mixed_words_max if mixed else SIBLINGS_MAX
-        return len(words) - mixed > most
 
     def _open(self, start: Shape) -> None:
         """Have all words behind a beginning count as one."""

@@ -237,22 +237,6 @@ def test_the_first_url_of_a_value_stays_the_first() -> None:
     assert learner.scores.of(f"{HOST}/item?id=7&sid=a3_b_c").shape != before
 
 
-def test_words_among_other_values_are_like_these() -> None:
-    """Names of files are not told apart because some are words; what a program does is."""
-    learner = KindLearner()
-    names = ("setup", "readme", "main.py", "src/a_b_c", "src/d_e_f")
-    kinds = {
-        action: {
-            learner.scores.of(f"{HOST}/?a={action};f={name}").shape
-            for name in (*names, *names)[len(names) - 2 :]
-        }
-        for action in ("blob", "history", "tree")
-    }
-    known = {learner.scores.of(f"{HOST}/?a=blob;f={name}").shape for name in names}
-    assert len(known) == 1
-    assert not kinds["blob"] & kinds["history"]
-
-
 def test_redirects_to_new_pages_count_for_a_part() -> None:
     """What they lead to is asked for itself, so links to it are better."""
     learner = KindLearner()

@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 
 from orbweaver.cli import crawl_options, export_files, text
 from orbweaver.cli.command import (
+    ALONE_PAGES_MAX,
+    CORES,
     PORT_HELP,
     WORKERS,
     Command,
@@ -118,6 +120,11 @@ class CrawlCommand:
     arguments: Namespace
 
 
+def workers_for(crawl: Crawl) -> int:
+    """Say how many processes a crawl gets where none are asked for."""
+    return 1 if crawl.pages_max <= ALONE_PAGES_MAX else CORES
+
+
 def _on_store(
     folder: Path, asked: CrawlCommand, around: Surroundings, display: Display, running: Running
 ) -> int:
@@ -129,7 +136,8 @@ def _on_store(
     from orbweaver.app.wiring import keep_made
 
     running.option = option_again(asked.arguments.store)
-    extractor, works = asked.context.get("extractor", ""), asked.arguments.workers
+    extractor = asked.context.get("extractor", "")
+    works = asked.arguments.workers or workers_for(asked.wanted)
     settings = store_settings(around.environment, extractor)
     with further_processes(works - 1, folder, settings) as further:
         if unreached := _unreached(asked.wanted, around):

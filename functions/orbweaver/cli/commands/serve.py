@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orbweaver.cli.command import WORKERS, command, option, store_option
+from orbweaver.cli.command import CORES, WORKERS, command, option, store_option
 from orbweaver.cli.commands.metrics import Board, address, listening, scraping
 from orbweaver.cli.export_files import check_folder, check_writable
 from orbweaver.cli.session import Session, store_session
@@ -49,7 +49,7 @@ async def serve(arguments: argparse.Namespace, around: Surroundings) -> int:
     if place is not None:
         check_folder(place, None)
         check_writable(place)
-    async with opened_store(folder, around.environment, works=arguments.workers) as ports:
+    async with opened_store(folder, around.environment, works=arguments.workers or CORES) as ports:
         keep_made()
         session = store_session(ports, works=True)
         board = Board(session=session)
