@@ -88,7 +88,8 @@ def test_a_container_imports_what_it_needs(handler: str) -> None:
     assert not set(HEAVY) & set(modules)
     if handler == "worker":
         assert not set(HEAVY_TO_WORKERS) & set(modules)
-    assert len(modules) <= MODULES_MAX[handler]
+    # Debian's Python has that of its own.
+    assert len(set(modules) - {"sitecustomize"}) <= MODULES_MAX[handler]
     assert known == [0, 0]
     assert collecting
     assert frozen
