@@ -106,11 +106,6 @@ class OutgoingPack:
         """Whether it goes past others: URLs that do travel apart from those that do not."""
         return any(target.express for target in self.pack.targets)
 
-    @property
-    def render(self) -> bool:
-        """Whether it is for workers with a browser: such URLs travel apart, too."""
-        return self.pack.render
-
 
 # Whether URLs go past others, and whether they are for workers with a browser.
 _LANES = ((True, False), (False, False), (True, True), (False, True))

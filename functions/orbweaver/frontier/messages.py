@@ -87,7 +87,7 @@ class Pack:
 
     @property
     def render(self) -> bool:
-        """Whether it is for workers with a browser."""
+        """Whether it is for workers with a browser: URLs that are travel apart from others."""
         return any(target.render for target in self.targets)
 
 

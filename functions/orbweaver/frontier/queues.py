@@ -38,7 +38,7 @@ class Queue(Protocol):
         """Send packs; returns once every one of them is accepted.
 
         Packs that go past others (`OutgoingPack.express`) take the express lane in any case. Those
-        for workers with a browser (`OutgoingPack.render`) take the render lane, if there is one.
+        for workers with a browser (`Pack.render`) take the render lane, if there is one.
         """
 
     async def send_seeds(self, seeds: Sequence[SeedsMessage], *, express: bool) -> None:

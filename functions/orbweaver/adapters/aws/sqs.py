@@ -92,7 +92,7 @@ class SqsQueue:
         lanes: dict[str, list[Mail]] = {}
         for outgoing in outgoing_packs:
             url = self._express_url if express or outgoing.express else self._crawl_url
-            if outgoing.render and self._render_url:
+            if outgoing.pack.render and self._render_url:
                 url = self._render_url
             mail = Mail(
                 body=encode(outgoing.pack),
