@@ -8,7 +8,7 @@ Rules
   that and for what Chromium keeps in files, as there is no shared memory.
 - It runs on x86_64, as the browser for functions does. A second there costs 1.25 of arm64's, in
   which crawls are metered; the memory that its time is priced by says so.
-- Its last page is begun so early that it comes to its end.
+- It begins no page that it could not finish before its timeout.
 
 Source: aws.amazon.com/lambda/pricing.
 """
@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 from constructs import Construct
 
 from infra.browser import PLACE
-from infra.program import Batches, Needs, Program, Site, feed
+from infra.program import Needs, Program, Site, feed
 from infra.rendering_keys import STORAGE_MB
-from infra.worker import LOOPS, USES, accept_crawling, crawling, settings_of
+from infra.worker import LOOPS, USES, accept_crawling, batches_of, crawling, settings_of
 from orbweaver.budget.prices import X86_RATIO
 from orbweaver.model.settings import INSTALLED, Settings
 from orbweaver.rendering.task import RenderLimits
@@ -55,12 +55,8 @@ class Renderer(Construct):
         )
         program = Program(self, site, needs)
         self.function, self.logs = program.function, program.logs
-        batches = Batches(
-            at_once=config.renderer_concurrency_max,
-            size=config.renderer_batch_size,
-            window_s=config.batch_window_s,
-            enabled=config.worker_enabled == "yes",
-        )
+        at_once, size = config.renderer_concurrency_max, config.renderer_batch_size
+        batches = batches_of(config, at_once=at_once, size=size)
         self.source = feed(self, "Render", program, queue, batches)
         accept_crawling(program, site.storage)
 

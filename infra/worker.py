@@ -74,12 +74,8 @@ class Worker(Construct):
         )
         program = Program(self, site, needs)
         self.function, self.logs = program.function, program.logs
-        batches = Batches(
-            at_once=config.worker_concurrency_max,
-            size=config.batch_size,
-            window_s=config.batch_window_s,
-            enabled=config.worker_enabled == "yes",
-        )
+        at_once, size = config.worker_concurrency_max, config.batch_size
+        batches = batches_of(config, at_once=at_once, size=size)
         express = replace(batches, at_once=config.express_concurrency_max)
         seeds = replace(batches, at_once=SEED_WORKERS, size=SEED_BODIES)
         self.crawl_source = feed(self, "Crawl", program, frontier.crawl, batches)
@@ -129,6 +125,16 @@ def crawling(scope: Construct, site: Site, taken: Sequence[sqs.Queue]) -> list[i
             for secret in filter(None, [config.proxy_secret])
         ),
     ]
+
+
+def batches_of(config: Config, *, at_once: int, size: int) -> Batches:
+    """Say how packs are brought to a function that crawls; one switch is for all of them."""
+    return Batches(
+        at_once=at_once,
+        size=size,
+        window_s=config.batch_window_s,
+        enabled=config.worker_enabled == "yes",
+    )
 
 
 def settings_of(config: Config) -> dict[str, str]:
