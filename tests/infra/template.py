@@ -13,6 +13,11 @@ if TYPE_CHECKING:
 
 # What CDK appends to a construct's path to make a name in the template.
 HASH = re.compile(r"[0-9A-F]{8}(?=$|\.)")
+# Types of resources that cost money while they are idle: docs/cost.md.
+BILLED_IDLE = (
+    *("AWS::WAFv2::", "AWS::KMS::", "AWS::CloudWatch::Alarm", "AWS::SecretsManager::"),
+    "AWS::EC2::",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

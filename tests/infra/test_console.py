@@ -13,7 +13,7 @@ from infra.keys import ConfigError
 from orbweaver.console.files import static_files
 from orbweaver.console.users import Group
 from tests.infra.roles import ALLOWED, HOSTING
-from tests.infra.template import text
+from tests.infra.template import BILLED_IDLE, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,8 +24,6 @@ pytestmark = pytest.mark.infra
 
 FUNCTION = "ConsoleProgramFunction"
 GATEWAY = "AWS::ApiGatewayV2::"
-# What is billed while nobody asks: docs/cost.md.
-BILLED_IDLE = ("AWS::WAFv2::", "AWS::KMS::", "AWS::CloudWatch::Alarm", "AWS::SecretsManager::")
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from orbweaver.model.settings import PREFIX, Settings
 from orbweaver.rendering.launch import INSTALL
 from orbweaver.rendering.task import RenderLimits
 from tests.infra.roles import ALLOWED, HOSTING, KIND, LOGS, WORKER
-from tests.infra.template import denies_plain_http, text
+from tests.infra.template import BILLED_IDLE, denies_plain_http, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,8 +27,6 @@ pytestmark = pytest.mark.infra
 RENDERER, ROLE, QUEUE = "RendererProgramFunction", "RendererProgramRole", "FrontierRender"
 SENDS = {"<FrontierRender.Arn>": {"sqs:SendMessage"}}
 RECEIVES = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
-# What is billed while nobody asks: docs/cost.md.
-BILLED_IDLE = ("AWS::KMS::", "AWS::CloudWatch::Alarm", "AWS::SecretsManager::", "AWS::EC2::")
 
 
 @pytest.fixture(scope="module")
