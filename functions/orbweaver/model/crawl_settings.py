@@ -299,7 +299,7 @@ class CrawlSettings:
         'Whose scripts are run, in a browser without a network: "never", "auto" (of pages that are'
         ' empty\nwithout them), "always". Where there is a browser.',
         "--render  whose scripts are run, in a browser without a network: of no page (default), of"
-        " those that are empty without them, of all; on one machine, with a Chromium",
+        " those that are empty without them, of all; where there is a browser",
     )
     screenshots: bool = Setting(False, "render.screenshot", editable=True).said(
         "Whether a picture of each page whose scripts are run is stored beside its body.",
