@@ -174,8 +174,9 @@ USED_BY_AWS = frozenset(
 ONLY_IN_CONTRACT = frozenset(
     {"delivery s3:ListBucket bucket", "delivery sqs:ChangeMessageVisibility delivery"}
 )
-# Of a stack that renders: what AWS uses, and what no test comes to. The API resumes a crawl whose
-# pages wait for a browser (tests/unit/adapters/test_sqs_lanes.py sends such a pack).
+# Grants of a stack that renders which no end-to-end test uses: those that AWS itself needs, and the
+# API's, to resume a crawl whose pages wait for a browser (tests/unit/adapters/test_sqs_lanes.py
+# sends such a pack).
 ONLY_RENDERING = frozenset(
     {
         *(

@@ -163,7 +163,7 @@ async def test_a_page_for_which_there_is_no_time_returns() -> None:
 async def test_a_page_that_waits_for_another_of_its_kind_returns_in_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It waits while there is time to begin with it; what was begun comes to its end."""
+    """It is not rendered once there is no time left to begin; a page that was begun is finished."""
     monkeypatch.setattr(PageRendering, "wait_s", lambda _self, _context: 0.05)
     stage = stage_of(browser := Lingering())
     others = [Target(url=f"{SITE}/kind/{name}", depth=1) for name in ("one", "two")]

@@ -2,7 +2,7 @@
 
 Rules
 - All event sources of the worker are switched, whatever queues it has, and those of the renderer,
-  where there is one. What is in work comes to its end, and messages wait on their queues.
+  where there is one. Batches in work are finished, and messages wait on their queues.
 - The command ends when every source says that it is switched, or says which does not.
 - A deployment leaves the switch as it is.
 """
