@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import socket
 import subprocess
 import urllib.error
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HOST = "127.0.0.1"
+# Below those that systems give to connections: one of these would be taken while an instance rests.
+_PORTS = range(20_000, 32_000)
 # What a process needs of its surroundings; certificates, because functions speak TLS to the web.
 _INHERITED = ("PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR")
 
@@ -94,9 +97,7 @@ def is_taken(port: int) -> bool:
 def free_port(instances: Path) -> int:
     """Choose a port that is free and has no instance yet."""
     for _ in range(100):
-        with socket.socket() as probe:
-            probe.bind((HOST, 0))
-            port = int(probe.getsockname()[1])
-        if not (instances / str(port)).exists():
+        port = random.choice(_PORTS)
+        if not (instances / str(port)).exists() and not is_taken(port):
             return port
     raise LocalStackError(f"No free port found: remove old instances under {instances}")

@@ -3,7 +3,8 @@
 Rules
 - A process id alone says nothing after a while: ids are used again. An identity is the id and the
   moment of its start, from /proc on Linux and from ps elsewhere.
-- A zombie is gone: it runs no more and cannot be stopped.
+- A zombie is gone: it runs no more and cannot be stopped. One whose threads still end is not gone:
+  what it has open, a port as well, stays open until the last of them has ended.
 - Only a process that leads its own group is stopped with its group, so no other group is touched.
 """
 
@@ -42,7 +43,7 @@ def identify(pid: int) -> Identity | None:
             fields = status.read_text().rpartition(")")[2].split()
         except OSError:
             return None
-        return None if fields[0] in "ZX" else Identity(pid=pid, started=fields[19])
+        return None if _is_gone(fields) else Identity(pid=pid, started=fields[19])
     shown = subprocess.run(
         ["/bin/ps", "-o", "state=,lstart=", "-p", str(pid)],
         capture_output=True,
@@ -65,9 +66,14 @@ def members(group: int) -> list[int]:
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, IndexError, ValueError):
             fields = entry.read_text().rpartition(")")[2].split()
-            if int(fields[2]) == group and fields[0] not in "ZX":
+            if int(fields[2]) == group and not _is_gone(fields):
                 found.append(int(entry.parent.name))
     return found
+
+
+def _is_gone(fields: list[str]) -> bool:
+    """Tell from the fields of `stat` after the name whether no thread of a process is left."""
+    return fields[0] in "ZX" and int(fields[17]) <= 1
 
 
 def stop_group(leader: Identity, *, grace_s: float) -> None:

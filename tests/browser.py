@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-WAIT_S = 60.0
+WAIT_S = 120.0
 LOOK_S = 0.05
 
 

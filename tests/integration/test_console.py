@@ -89,7 +89,8 @@ async def test_a_crawl_is_watched_steered_and_explained(site: Graph, tmp_path: P
             tmp_path,
             "start",
             f"{site.url}/0",
-            *("--name", "shop", "--delay", "300ms"),
+            # So slow that a busy machine is not near the later limit before it pauses.
+            *("--name", "shop", "--delay", "2s"),
             *("--bodies", "html", "--json"),
         )
         crawl = begun["crawl"]

@@ -78,7 +78,7 @@ async def test_a_browser_is_replaced_after_so_many_pages(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     "kills",
-    [12, pytest.param(100, marks=[pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(600)])],
+    [6, pytest.param(100, marks=[pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(900)])],
 )
 async def test_a_browser_is_killed_at_random(tmp_path: Path, kills: int) -> None:
     """Each page has one result, which is whole; between two kills some page is rendered."""
