@@ -97,7 +97,7 @@ def is_taken(port: int) -> bool:
 def free_port(instances: Path) -> int:
     """Choose a port that is free and has no instance yet."""
     for _ in range(100):
-        port = random.choice(_PORTS)
+        port = random.choice(_PORTS)  # noqa: S311 - not a secret
         if not (instances / str(port)).exists() and not is_taken(port):
             return port
     raise LocalStackError(f"No free port found: remove old instances under {instances}")
