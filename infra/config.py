@@ -44,6 +44,9 @@ LIMITS = (
     "apply_reserve_s",
     "wait_s_max",
     "fetch_concurrency",
+    "large_bodies",
+    "waiting_bytes_max",
+    "held_bytes_max",
     "links_per_page_max",
     *(bound.name for bound in fields(Bounds)),
     "retry_base_s",
@@ -87,9 +90,12 @@ class Config(RenderingKeys):
         also="generate",
         local="generate",
     )
-    # 1,769 MB are one CPU. A worker waits on the network for most of its time, and waiting is
-    # billed by memory; what must fit is in infra/memory.py.
-    worker_memory_mb: int = number(1024, 256, 10_240, "memory of the worker; CPU comes with it")
+    # 1,769 MB are one CPU. A worker waits for hosts for most of its time, and waiting is billed by
+    # memory, so it has as little as does (infra/memory.py). More is faster where nothing is waited
+    # for, and costs the same.
+    worker_memory_mb: int = number(
+        Settings().memory_mb, 256, 10_240, "memory of the worker; CPU comes with it"
+    )
     # A crawl's round of a minute, with what its last requests may take.
     worker_timeout_s: int = number(120, 30, 900, "longest run of the worker")
     worker_concurrency_max: int = number(50, 2, 1_000, "workers at once on the queue", local=2)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING
 
-from orbweaver.adapters.local.reader import WAITING_BYTES_MAX
+from orbweaver.adapters.web.large_bodies import SMALL_BYTES
 from orbweaver.rendering.asset_cache import BYTES_MAX as ASSETS_BYTES_MAX
 from orbweaver.rendering.browser import BEYOND
 from orbweaver.rendering.task import RenderLimits
 from orbweaver.worker.page_reading import MEMORY_BYTES
-from orbweaver.worker.sitemap_handling import SITEMAPS_AT_ONCE
+from orbweaver.worker.sitemap_handling import KEPT_BYTES_MAX, SITEMAPS_AT_ONCE
 
 if TYPE_CHECKING:
     from orbweaver.model.settings import Settings
@@ -45,27 +45,32 @@ def _unfit(memory_mb: int, parts: dict[str, int], settings: Settings) -> str | N
     if needed_mb <= memory_mb:
         return None
     body_mb = settings.body_bytes_max / MB
-    left_mb = memory_mb - needed_mb + settings.fetch_concurrency * body_mb
+    left_mb = memory_mb - needed_mb + settings.large_bodies * body_mb
     fix = f"give {needed_mb}"
     if (fewer := int(left_mb // body_mb)) > 0:
-        fix += f", or -c fetch_concurrency={fewer}"
+        fix += f", or -c large_bodies={fewer}"
     else:
-        fix += ", or less fetch_concurrency, body_bytes_max, sitemap_bytes_max, segment_bytes_max"
+        fix += ", or less large_bodies, fetch_concurrency, body_bytes_max, waiting_bytes_max,"
+        fix += " held_bytes_max, sitemap_bytes_max, segment_bytes_max"
     listed = " + ".join(f"{mb} {what}" for what, mb in parts.items())
     return f"{fix}: what may lie in it at once is {needed_mb} MB: {listed}"
 
 
 def _parts(settings: Settings) -> dict[str, int]:
     """List what may lie in memory, in MB."""
-    bodies = ceil(settings.fetch_concurrency * settings.body_bytes_max / MB)
-    sitemaps = ceil(SITEMAPS_AT_ONCE * settings.sitemap_bytes_max / MB)
-    # As it is gathered, and once more as it is sent.
-    file = ceil(2 * settings.segment_bytes_max / MB)
+    # Of all that are fetched the beginning, of some the rest.
+    small = ceil(settings.fetch_concurrency * SMALL_BYTES / MB)
+    large = ceil(settings.large_bodies * settings.body_bytes_max / MB)
+    sitemaps = ceil((SITEMAPS_AT_ONCE * settings.sitemap_bytes_max + KEPT_BYTES_MAX) / MB)
+    # It grows by eighths.
+    file = ceil(9 / 8 * settings.segment_bytes_max / MB)
     return {
         "of programs": PROGRAMS_MB,
         "for a page that is read": MEMORY_BYTES // MB,
-        "of bodies that wait for that": WAITING_BYTES_MAX // MB,
-        f"of {settings.fetch_concurrency} bodies at once": bodies,
-        f"of {SITEMAPS_AT_ONCE} sitemaps": sitemaps,
-        "of a file of bodies": file,
+        "of bodies that wait for that": ceil(settings.waiting_bytes_max / MB),
+        f"of {settings.fetch_concurrency} bodies at once": small,
+        f"of {settings.large_bodies} large ones": large,
+        "of sitemaps": sitemaps,
+        "of pages that are to be stored": ceil(settings.held_bytes_max / MB),
+        "of the file that they go to": file,
     }

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.scale.model import Model
 from bench.scale.scenario import Fleet, Scenario, Web
+from orbweaver.model.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +42,7 @@ class Run:
     workers: int = 50
     delay_ms: int = 1_000
     batch: int = 40
-    memory_mb: int = 1_024
+    memory_mb: int = Settings().memory_mb
     seed: int = SEED
 
     @property
@@ -51,7 +52,7 @@ class Run:
             f"{self.workers} workers" * (self.workers != 50),
             f"delay {self.delay_ms} ms" * (self.delay_ms != 1_000),
             f"batch {self.batch}" * (self.batch != 40),
-            f"{self.memory_mb} MB" * (self.memory_mb != 1_024),
+            f"{self.memory_mb} MB" * (self.memory_mb != Settings().memory_mb),
             f"seed {self.seed}" * (self.seed != SEED),
         )
         return ", ".join((f"{self.hosts} x {self.host_pages}", *filter(None, rest)))
@@ -130,12 +131,12 @@ HOW: Mapping[tuple[int, int], tuple[Run, tuple[tuple[Run, Run], ...]]] = {
     (10_000, 20_000): (_run(10_000, 150), (_FROM_150, _TO_6000, _TO_20000)),
     (10_000, 60_000): (_run(10_000, 150), (_FROM_150, _TO_6000, _TO_20000)),
 }
-# What one host costs with less memory.
-LESS_MB = (512, 384, 352)
+# What one host costs with more memory.
+MORE_MB = (512, 1_024)
 # Off the grid: what delay, batch, workers and memory do, and crawls of other sizes. Where one slow
 # host makes most of the bill, seeds are those whose hosts are about as slow as so many are.
 OTHERS = (
-    *(Run(hosts=1, host_pages=pages, memory_mb=mb) for mb in LESS_MB for pages in PAGES),
+    *(Run(hosts=1, host_pages=pages, memory_mb=mb) for mb in MORE_MB for pages in PAGES),
     Run(hosts=3, host_pages=3_000, delay_ms=500, batch=20, workers=10, seed=7),
     Run(hosts=3, host_pages=10_000, seed=10),
     Run(hosts=25, host_pages=400, workers=4, memory_mb=1_769, seed=9),
@@ -154,6 +155,12 @@ OTHERS = (
     Run(hosts=10, host_pages=1_500, workers=2),
     Run(hosts=10, host_pages=1_500, memory_mb=2_048),
     Run(hosts=10, host_pages=1_500, memory_mb=512),
+    Run(hosts=10, host_pages=1_500, memory_mb=1_024),
+    Run(hosts=10, host_pages=1_500, memory_mb=1_024, delay_ms=0),
+    Run(hosts=10, host_pages=1_500, memory_mb=1_024, delay_ms=4_000),
+    Run(hosts=100, host_pages=1_500, memory_mb=1_024),
+    Run(hosts=100, host_pages=1_500, memory_mb=1_024, delay_ms=0),
+    Run(hosts=1_000, host_pages=150, memory_mb=1_024),
     Run(hosts=30, host_pages=1_000, delay_ms=250, seed=6),
     Run(hosts=100, host_pages=200),
     Run(hosts=100, host_pages=1_500, delay_ms=0),

@@ -13,6 +13,7 @@ import pytest
 from infra.config import LIMITS, Config, describe
 from infra.keys import ConfigError, convert
 from infra.runtime import host_runtime
+from orbweaver.budget.rounds import MEMORY_MB
 from orbweaver.model.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,12 +40,12 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"worker_memory_mb": "-1"}, ["worker_memory_mb", "-1", "whole number"]),
     ({"worker_memory_mb": "1" * 400}, ["worker_memory_mb", "whole number"]),
     (
-        {"worker_memory_mb": "512"},
-        ["512", "give 777", "fetch_concurrency=11", "777 MB: 101 of programs", "320 of 64 bodies"],
+        {"worker_memory_mb": "370"},
+        ["370", "give 375", "large_bodies=2", "375 MB: 101 of programs", "16 of 64 bodies"],
     ),
     (
-        {"worker_memory_mb": "352", "fetch_concurrency": "8"},
-        ["352", "give 497", "or less fetch_concurrency, body_bytes_max, sitemap_bytes_max"],
+        {"worker_memory_mb": "320"},
+        ["320", "give 375", "or less large_bodies, fetch_concurrency, body_bytes_max, waiting_"],
     ),
     ({"receive_max": "1"}, ["receive_max", "1", "3 to 1000"]),
     ({"worker_concurrency_max": "0"}, ["worker_concurrency_max", "0", "2 to 1000"]),
@@ -77,9 +78,9 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"renderer_memory_mb": "4096"}, ["renderer_memory_mb", "4096", "rendering=yes"]),
     ({"target": "local", "renderer_concurrency_max": "3"}, ["renderer_concurrency_max", "3"]),
     (
-        {"rendering": "yes", "renderer_memory_mb": "1536"},
+        {"rendering": "yes", "renderer_memory_mb": "1400"},
         [
-            *("renderer_memory_mb", "1536", "give 1891", "fetch_concurrency"),
+            *("renderer_memory_mb", "1400", "give 1489", "large_bodies"),
             *("1002 of a browser before it is ended", "48 of what 4 pages load"),
             "64 of scripts and styles that pages share",
         ],
@@ -165,6 +166,11 @@ def test_what_is_given_beats_local_defaults() -> None:
 def test_environment_by_default() -> None:
     """By default the functions keep their own defaults, and ledgers outlive every message."""
     assert Settings.from_environment(Config().environment()) == Settings()
+
+
+def test_the_defaults_say_the_same_memory() -> None:
+    """Of the function, of what it knows of itself, and of what is estimated."""
+    assert Config().worker_memory_mb == Settings().memory_mb == MEMORY_MB
 
 
 def test_environment_follows() -> None:

@@ -63,7 +63,7 @@ def test_handler_exists(local: Synthesized, name: str) -> None:
 def test_worker_limits(aws: Synthesized) -> None:
     """The worker has its memory and time, and is not halted for feeding its own queue."""
     worker = aws.properties(KIND)[WORKER]
-    assert (worker["MemorySize"], worker["Timeout"]) == (1024, 120)
+    assert (worker["MemorySize"], worker["Timeout"]) == (375, 120)
     assert worker["RecursiveLoop"] == "Allow"
     assert "ReservedConcurrentExecutions" not in worker
 

@@ -251,7 +251,11 @@ class Ports:
         """The parser of answers."""
         from orbweaver.adapters.local.reader import BudgetReader
 
-        reader = BudgetReader(clock=self.clock, extractor=self.settings.extractor)
+        reader = BudgetReader(
+            clock=self.clock,
+            extractor=self.settings.extractor,
+            waiting_bytes_max=self.settings.waiting_bytes_max,
+        )
         self.ending.callback(reader.close)
         return reader
 

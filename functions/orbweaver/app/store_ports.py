@@ -273,7 +273,11 @@ class StorePorts:
         """The parser of answers."""
         from orbweaver.adapters.local.reader import BudgetReader, FunctionReader
 
-        reader = BudgetReader(clock=self.clock, extractor=self.settings.extractor)
+        reader = BudgetReader(
+            clock=self.clock,
+            extractor=self.settings.extractor,
+            waiting_bytes_max=self.settings.waiting_bytes_max,
+        )
         self.ending.callback(reader.close)
         return FunctionReader(reader, self._extractors) if self._extractors else reader
 

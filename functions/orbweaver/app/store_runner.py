@@ -57,6 +57,11 @@ END_S = 10.0
 DEFAULTS = {
     "ALLOW_ADDRESSES": THIS_MACHINE,
     "SEGMENT_WAIT_S": "0.5",
+    # A machine has more memory than a function is given.
+    "SEGMENT_BYTES_MAX": "16777216",
+    "LARGE_BODIES": "12",
+    "WAITING_BYTES_MAX": "67108864",
+    "HELD_BYTES_MAX": "268435456",
     "PAGES_SHARDS": "1",
     # A process on a person's machine is killed by people more often than by pages.
     "STRIKES_MAX": "6",

@@ -112,20 +112,22 @@ def pack_fetcher_of(
 def fetcher_of(ports: PortSet) -> Fetcher:
     """Put together the web, by way of proxies where the stack has any."""
     from orbweaver.adapters.web.client import HttpFetcher, Limits
+    from orbweaver.adapters.web.large_bodies import LargeBodies
 
     settings = ports.settings
     at_once = settings.fetch_concurrency
     allowed = settings.allowed
     # How many requests a host gets at once is the crawl's business (worker/fetch_pack.py).
     limits = Limits(connections=at_once, connections_per_host=at_once)
-    direct = HttpFetcher(allowed=allowed, limits=limits)
+    large = LargeBodies(settings.large_bodies)
+    direct = HttpFetcher(allowed=allowed, limits=limits, large=large)
     if not settings.proxy_secret:
         return direct
     from orbweaver.adapters.web.proxy_client import Proxies, ProxyingFetcher
 
     return ProxyingFetcher(
         direct=direct,
-        dialler=HttpFetcher(allowed=allowed, limits=limits, dials_proxies=True),
+        dialler=HttpFetcher(allowed=allowed, limits=limits, dials_proxies=True, large=large),
         proxies=Proxies(secrets=ports.secrets, name=settings.proxy_secret, clock=ports.clock),
         clock=ports.clock,
     )

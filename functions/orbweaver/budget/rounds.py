@@ -29,7 +29,7 @@ from orbweaver.politeness.host_schedule import spacing_ms
 # Where nothing says how many pages there will be.
 PAGES_ASSUMED = 10_000
 # Of a stack whose context does not say otherwise: workers at once, messages of a batch, memory.
-WORKERS, BATCH, MEMORY_MB = 50, 10, 1_024
+WORKERS, BATCH, MEMORY_MB = 50, 10, 375
 # CPU of a page: whatever it holds, and by the KB, with main texts half as much again.
 PAGE_CPU_MS, KB_CPU_MS, TEXT_CPU_SHARE = 2.0, 0.1, 0.5
 # How long a round is (`round_s`), how long a visit waits without one (`wait_s_max`), how long the

@@ -33,6 +33,11 @@ class Kept:
     conversion: bytes | None = None
     picture: bytes | None = None
 
+    @property
+    def size(self) -> int:
+        """How many bytes are to be stored."""
+        return sum(map(len, filter(None, (self.response, self.conversion, self.picture))))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyPlace:
@@ -91,8 +96,13 @@ class Segment:
         name = f"{random.getrandbits(128):032x}.warc.gz"
         self.key = f"{folder_of(crawl_id)}dt={day_of(at_ms)}/{name}"
         about = {"software": "orbweaver", "format": warc.VERSION, "isPartOf": crawl_id}
-        self._pieces = [warc.warcinfo(name, at_ms, about)]
-        self.size = len(self._pieces[0])
+        # One growing piece of memory, which is sent as it is: to join many takes it twice.
+        self._whole = bytearray(warc.warcinfo(name, at_ms, about))
+
+    @property
+    def size(self) -> int:
+        """How long the file is so far."""
+        return len(self._whole)
 
     def add(self, kept: Kept) -> BodyPlace:
         """Append what is stored of a page."""
@@ -104,13 +114,12 @@ class Segment:
         if member is None:
             return None
         span = (self.size, len(member))
-        self._pieces.append(member)
-        self.size += len(member)
+        self._whole += member
         return span
 
-    def whole(self) -> bytes:
-        """Return the file."""
-        return b"".join(self._pieces)
+    def whole(self) -> bytearray:
+        """Return the file, to which nothing is added any more."""
+        return self._whole
 
 
 def located(record: PageRecord, place: BodyPlace) -> PageRecord:

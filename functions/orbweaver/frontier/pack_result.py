@@ -90,6 +90,8 @@ class PackResult:
         self._unasked: list[str] = []
         self._unrecorded: set[str] = set()
         self._kept: list[Kept] = []
+        # How many bytes these are.
+        self.held_bytes = 0
         # By URL and depth: what lies too deep by one way may not by another.
         self._left: dict[tuple[str, int], Target] = {}
         self._past: list[Past] = []
@@ -106,7 +108,9 @@ class PackResult:
             match page.end:
                 case EndedPage(record=record, recorded=recorded, kept=kept):
                     self.end(record, recorded=recorded)
-                    self._kept += [kept] if kept is not None and recorded else []
+                    if kept is not None and recorded:
+                        self._kept.append(kept)
+                        self.held_bytes += kept.size
                 case Returning(target=target, delay_s=delay_s, why=why):
                     self.requeue(target, delay_s, why=why)
                 case Unasked(target=target, reason=reason):
@@ -148,9 +152,10 @@ class PackResult:
         return self._kept
 
     def locate(self, places: Mapping[str, BodyPlace]) -> None:
-        """Note where it lies."""
+        """Note where it lies, and hold it no longer."""
         for url, place in places.items():
             self._records[url] = located(self._records[url], place)
+        self._kept, self.held_bytes = [], 0
 
     def end_unrecorded(self, outcome: str, reason: str) -> None:
         """Count an outcome without a page record: a crawl that was stopped records nothing."""

@@ -77,8 +77,8 @@ class Response:
 class Failure:
     """No answer worth having: why, and a short text for people.
 
-    With `later_s` the host was not asked, for reasons of ours: it may be asked so many seconds
-    later, and that was no attempt.
+    With `later_s` the host was not asked, or not heard out, for reasons of ours: it may be asked so
+    many seconds later, and that was no attempt.
     """
 
     reason: Reason

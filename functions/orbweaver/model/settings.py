@@ -83,7 +83,7 @@ class Settings:
     # How long what only a newer version can read waits for one on the queue.
     newer_wait_s: int = NEWER_WAIT_D * 86_400
     pages_shards: int = 16
-    # Worker
+    # Worker; what lies in memory fits into `memory_mb` (infra/memory.py).
     receive_max: int = 5
     # A single URL that was being processed when its worker died, this often, is to blame.
     strikes_max: int = STRIKES_MAX
@@ -93,7 +93,7 @@ class Settings:
     # The module that has functions of the user's own for `[[items]]`; empty: there is none.
     extractor: str = ""
     body_bytes_max: int = 5 * 1024 * 1024
-    # As much as one may have (sitemaps.org); two are read at once.
+    # As much as one may have (sitemaps.org); one is read at once.
     sitemap_bytes_max: int = 50 * 1024 * 1024
     fetch_total_s: float = 20.0
     # What is left of an invocation when fetching must be over: claims, records, commit, send.
@@ -102,6 +102,13 @@ class Settings:
     # not come from a backlog. A pack that waits is not there for other crawls.
     wait_s_max: float = 5.0
     fetch_concurrency: int = 64
+    # Bodies of more than `SMALL_BYTES` (adapters/web/large_bodies.py) that are fetched at once.
+    large_bodies: int = 3
+    # Of bodies that wait to be read. One is read alone, however long it is.
+    waiting_bytes_max: int = 6 * 1024 * 1024
+    # Of what is to be stored of pages whose packs are not done: beyond it these end with what they
+    # have, and their other URLs come back.
+    held_bytes_max: int = 12 * 1024 * 1024
     # Visits of hosts whose packs wait in a backlog go on until the crawl's round ends, so that
     # all of them come back at the same time.
     round_s: float = 60.0
@@ -110,9 +117,9 @@ class Settings:
     # How long a pack waits for others to store what is kept of pages in one file, and how large
     # that gets.
     segment_wait_s: float = 5.0
-    segment_bytes_max: int = 16 * 1024 * 1024
-    # What the function has, to know what its time costs.
-    memory_mb: int = 1024
+    segment_bytes_max: int = 6000000
+    # What the function has, to know what its time costs; a stack's worker has this by default.
+    memory_mb: int = 375
     links_per_page_max: int = 5_000
     # What the waits before further attempts grow from.
     retry_base_s: float = BASE_S

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _ALL_TYPES = HTML_TYPES | {ANY_TYPE}
+HELD_MS = 2_000  # for which URLs wait for packs to be stored
 TROUBLE_MS = 10_000  # for which URLs wait for a table that does not answer
 # How many URLs are judged before slots are asked for, where a verdict may take a millisecond.
 JUDGED_AT_ONCE = 4
@@ -173,6 +174,17 @@ class PackFetcher:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._everywhere = asyncio.Semaphore(settings.fetch_concurrency)
         self._large = asyncio.Semaphore(SITEMAPS_AT_ONCE)
+        # Of packs that are not done; each holds what is to be stored of its pages.
+        self._results: set[PackResult] = set()
+
+    @contextmanager
+    def holding(self, result: PackResult) -> Iterator[None]:
+        """Count what a pack holds in memory until it is stored."""
+        self._results.add(result)
+        try:
+            yield
+        finally:
+            self._results.discard(result)
 
     async def fetch(
         self, context: PackContext, result: PackResult, targets: Sequence[Target]
@@ -319,9 +331,14 @@ class PackFetcher:
         return None
 
     async def _slot(self, pacer: Pacer, wanted: int) -> int | None:
-        """Wait for a slot, unless the worker rests; when to come back if there is none."""
+        """Wait for a slot, unless the worker rests; when to come back if there is none.
+
+        Nor is one taken while packs hold much: they have to end, for that to be stored.
+        """
         if self._ending.resting:
             return self._clock.now_ms()
+        if sum(one.held_bytes for one in self._results) > self._settings.held_bytes_max:
+            return self._clock.now_ms() + HELD_MS
         return await pacer.take(wanted)
 
     async def _visit(

@@ -283,7 +283,8 @@ class PackProcessor:
                 named=origins_of(crawl) if self._settings.allow_addresses else NO_ORIGINS,
                 lined=not pack.place,
             )
-            with self._body_writer.taking_part(crawl.id) as part:
+            holding = self._pack_fetcher.holding(result)
+            with holding, self._body_writer.taking_part(crawl.id) as part:
                 with reservations.timed():
                     admitted = self._admitted(context, result, pack)
                     await self._pack_fetcher.fetch(context, result, admitted)

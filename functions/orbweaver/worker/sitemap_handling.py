@@ -34,9 +34,9 @@ SITEMAP_TYPES = frozenset(
     {"application/xml", "text/xml", "application/gzip", "text/plain", "application/rss+xml"}
     | {"application/atom+xml", "*/*"}
 )
-# Two bodies of the longest kind, and what is kept for next parts, fit beside pages in 1 GB.
-SITEMAPS_AT_ONCE = 2
-KEPT_BYTES_MAX = 16 * 1024 * 1024
+# Of the longest kind, and of what is kept for next parts: both lie in memory beside pages.
+SITEMAPS_AT_ONCE = 1
+KEPT_BYTES_MAX = 8 * 1024 * 1024
 KEPT_MS = 600_000
 # Longer ones, and gzipped ones, are read beside the loop: up to some seconds.
 INLINE_BYTES_MAX = 65_536

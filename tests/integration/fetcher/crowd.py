@@ -9,32 +9,29 @@ import asyncio
 import json
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from bench.measure import peak
-from orbweaver.adapters.web.client import HttpFetcher, Limits
 from orbweaver.app import container, wiring
 from orbweaver.model.http_exchange import Request, Response
 from orbweaver.model.settings import Settings
 from orbweaver.parsing.page import parse
 from orbweaver.parsing.sniffing import HTML_TYPES
 
+if TYPE_CHECKING:
+    from orbweaver.model.ports import Fetcher
+
 
 async def main(origin: str) -> None:
     """Fetch as much as fits into an invocation, from one origin."""
-    settings = Settings(allow_addresses="127.0.0.1:1-65535")
+    settings = Settings(allow_addresses="127.0.0.1:1-65535", fetch_total_s=60.0)
     async with container.connect(settings) as ports:
         wiring.worker_of(ports)  # all that a worker has in memory before it begins
-        done = await _fetch_all(origin, settings)
+        done = await _fetch_all(wiring.fetcher_of(ports), origin, settings)
     sys.stdout.write(json.dumps({"done": done, "peak_mib": peak(os.getpid()) / 2**20}))
 
 
-async def _fetch_all(origin: str, settings: Settings) -> int:
-    at_once = settings.fetch_concurrency
-    fetcher = HttpFetcher(
-        allowed=settings.allowed,
-        limits=Limits(connections=at_once, connections_per_host=at_once),
-    )
-
+async def _fetch_all(fetcher: Fetcher, origin: str, settings: Settings) -> int:
     async def one(place: int) -> bool:
         url = f"{origin}{place}"
         answer = await fetcher.fetch(
@@ -43,7 +40,7 @@ async def _fetch_all(origin: str, settings: Settings) -> int:
                 user_agent=settings.user_agent,
                 accept=HTML_TYPES,
                 body_bytes_max=settings.body_bytes_max,
-                total_s=60.0,
+                total_s=settings.fetch_total_s,
             )
         )
         assert isinstance(answer, Response), answer
@@ -52,8 +49,7 @@ async def _fetch_all(origin: str, settings: Settings) -> int:
         return answer.truncated and len(page.links) > 0
 
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one(place)) for place in range(at_once)]
-    await fetcher.aclose()
+        tasks = [group.create_task(one(place)) for place in range(settings.fetch_concurrency)]
     return sum(task.result() for task in tasks)
 
 

@@ -219,6 +219,17 @@ def test_what_goes_into_a_coding_and_what_comes_out_have_limits_of_their_own() -
     assert decoding.body == body
 
 
+@pytest.mark.parametrize("coding", sorted(set(PACK) - {"identity"}))
+def test_what_halts_makes_no_more_of_a_body(coding: str) -> None:
+    """A small chunk of a body a thousand times as large; all of it comes once it goes on."""
+    body = bytes(3 * MIB)
+    decoding = Decoding(codings_of(coding), 4 * MIB, 100_000)
+    assert decoding.feed(PACK[coding](body))
+    assert 100_000 < len(decoding.body) <= 100_000 + 2 * 65_536
+    assert decoding.go_on()
+    assert (decoding.body == body, decoding.halted, decoding.complete) == (True, False, True)
+
+
 def test_junk_behind_the_end_is_passed_over() -> None:
     """Bytes behind a coded stream are not the body's, members and frames are."""
     for coding in ("gzip", "deflate", "zstd"):
@@ -250,14 +261,25 @@ def test_any_bytes_end_in_a_value_or_a_coding_error(data: bytes, codings: list[s
     st.sampled_from(sorted(PACK)),
     st.integers(1, 300),
     st.integers(0, 2_500),
+    st.integers(0, 2_500),
 )
-def test_any_body_in_any_pieces(body: bytes, coding: str, step: int, cap: int) -> None:
-    """However a coded body is cut into pieces, it decodes to itself, up to the limit."""
+def test_any_body_in_any_pieces(
+    body: bytes, coding: str, step: int, cap: int, halts_at: int
+) -> None:
+    """However a coded body is cut into pieces, it decodes to itself, up to the limit.
+
+    Also where it halts once on its way.
+    """
     packed = PACK[coding](body)
-    decoding = Decoding(codings_of(coding), cap)
+    decoding, halts = Decoding(codings_of(coding), cap, halts_at), 0
     for start in range(0, len(packed), step):
-        if not decoding.feed(packed[start : start + step]):
+        goes_on = decoding.feed(packed[start : start + step])
+        if decoding.halted:
+            halts += 1
+            goes_on = decoding.go_on()
+        if not goes_on:
             break
+    assert halts <= (halts_at < min(cap, len(body)))
     assert decoding.body == body[:cap]
     assert decoding.cut is (len(body) > cap)
 

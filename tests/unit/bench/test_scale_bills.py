@@ -19,7 +19,7 @@ GUIDE = (Path(__file__).parents[3] / "docs/cost.md").read_text()
 # What the model draws the hosts' answers around.
 ANSWER_S = Web().latency_ms / 1000
 # What is run here and now.
-SMALL = ("1 x 1500", "1 x 1500, 384 MB", "10 x 200", "10 x 1500")
+SMALL = ("1 x 1500", "1 x 1500, 512 MB", "10 x 200", "10 x 1500")
 
 
 def estimated(run: Run) -> float:

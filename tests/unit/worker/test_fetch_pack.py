@@ -57,7 +57,8 @@ async def visit(
         seen=seen.intersection,
         linked=result.links_to,
     )
-    await stage.pack_fetcher.fetch(visit, result, asked)
+    with stage.pack_fetcher.holding(result):
+        await stage.pack_fetcher.fetch(visit, result, asked)
     await visit.reservations.pay(result, len(asked), 0)
     return result.journal(asked, stage.clock.at_ms)
 

@@ -14,13 +14,14 @@ import pytest
 from orbweaver.adapters.local.reader import InPlaceReader
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.backoff import ATTEMPTS_MAX
+from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Failure
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.settings import Settings
 from orbweaver.politeness.host_schedule import Host
 from orbweaver.politeness.robots_rules import UNDECIDED, AgentRules
 from orbweaver.worker.crawl_cache import RecentCrawls
-from orbweaver.worker.fetch_pack import JUDGED_AT_ONCE, TROUBLE_MS, PackFetcher
+from orbweaver.worker.fetch_pack import HELD_MS, JUDGED_AT_ONCE, TROUBLE_MS, PackFetcher
 from orbweaver.worker.pack_context import PackContext
 from tests.memory import ManualClock, MemoryCrawls, MemoryHosts, MemoryPages, World
 from tests.unit.stage import CRAWL, NOW_MS, ROOT, SITE, Stage, answer, fail_on, html
@@ -210,6 +211,34 @@ async def test_a_slot_that_passed_while_others_were_served_is_not_used() -> None
     assert stage.web.urls == [A.url]
     assert [item.target.url for item in journal.again] == [f"{OTHER}/x"]
     assert journal.counts["deferrals"] == 1
+
+
+async def test_a_pack_that_holds_much_ends_with_what_it_has() -> None:
+    """What its pages are stored by lies in memory until it ends; the rest comes back."""
+    stage = Stage(settings=Settings(held_bytes_max=1_500))
+    for name in "abcdef":
+        stage.web.put(f"{SITE}/{name}", html(title=name))
+    journal = await visit(stage, targets(*"abcdef"), replace(POLITE, bodies=Bodies.HTML))
+    done = len(stage.web.asked)
+    assert 1 < done < 6
+    assert [item.target.url for item in journal.again] == [
+        f"{SITE}/{name}" for name in "abcdef"[done:]
+    ]
+    assert {item.delay_s for item in journal.again} == {HELD_MS / 1000}
+
+
+async def test_packs_are_held_up_by_what_others_hold_until_that_is_stored() -> None:
+    """However they end."""
+    stage = Stage(settings=Settings(held_bytes_max=1_500))
+    full = PackResult(CRAWL.id)
+    full.held_bytes = 1_501
+    with stage.pack_fetcher.holding(full):
+        journal = await visit(stage, [A], POLITE)
+    assert [item.target.url for item in journal.again] == [A.url]
+    assert stage.web.urls == []
+    journal = await visit(stage, [A], POLITE)
+    assert not journal.again
+    assert stage.web.urls == [A.url]
 
 
 class CountingWeb:

@@ -79,7 +79,7 @@ async def test_a_visit_that_has_not_begun_when_another_fails_keeps_nothing() -> 
     task, reservations = begin(stage)
     await task
     assert places._value == 2
-    assert free(stage, reservations) == (2, stage.settings.fetch_concurrency, 2, 0)
+    assert free(stage, reservations) == (2, stage.settings.fetch_concurrency, 1, 0)
 
 
 async def test_a_page_that_is_given_up_leaves_nothing() -> None:

@@ -70,7 +70,7 @@ ATTEMPTS_MAX = 2
 STDERR = 2
 # Of a child that has closed its end.
 ENDING_S = 2.0
-# Of bodies that wait; they stand beside what is being fetched.
+# Of bodies that wait, where nothing else is said.
 WAITING_BYTES_MAX = 64 * 1024 * 1024
 _CREDENTIALS = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"})
 _STARTS = (
@@ -123,6 +123,7 @@ class BudgetReader:
         clock: Clock,
         extractor: str = "",
         wall_s: float = WALL_S,
+        waiting_bytes_max: int = WAITING_BYTES_MAX,
         in_place: Callable[[ReadingJob], bool] = is_light,
     ) -> None:
         """Take the clock, the module that has extractors of the user's own, and what is light."""
@@ -133,11 +134,13 @@ class BudgetReader:
         self._turns = Turns()
         self._child: Child | None = None
         self._waiting_bytes = 0
+        self._waiting_bytes_max = waiting_bytes_max
 
     async def read(self, job: ReadingJob, host: str, until_ms: int) -> Read:
         if self._in_place(job) and (found := await _in_turns(job)) is not None:
             return found
-        if self._waiting_bytes + len(job.body) > WAITING_BYTES_MAX:
+        # What is longer than all that may wait is read alone.
+        if self._waiting_bytes and self._waiting_bytes + len(job.body) > self._waiting_bytes_max:
             return ReaderBusy()
         self._waiting_bytes += len(job.body)
         try:

@@ -8,6 +8,7 @@ wire            what comes in, counted
 framing         heads put right before they are parsed
 headers         of requests and answers
 body            how far a body is read
+large_bodies    few large ones at once
 decompression   codings undone, bounded
 deadline        one timer for all requests
 timing          how long answers take

@@ -4,6 +4,7 @@ Rules:
 
 - Only a 2xx answer of an accepted type, or of none that says anything, has its body read; its
   first bytes then say what it is (`parsing/sniffing.py`), and what is no page is left there.
+- More than a little of one is read in its place among large ones (`large_bodies`).
 - A body is cut at its limit in decoded bytes; the connection is closed then.
 - A coded body that ends early is kept and marked as truncated where the server meant that to be
   all, and is a dropped connection where the connection's end was the body's. One that is not coded
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING
 from orbweaver.adapters.web.deadline import Deadline
 from orbweaver.adapters.web.decompression import CodingError, Decoding, codings_of
 from orbweaver.adapters.web.errors import FAILURES, DroppedError
+from orbweaver.adapters.web.large_bodies import SMALL_BYTES, LargeBody
 from orbweaver.model.http_exchange import Request
 from orbweaver.parsing.sniffing import ANY_TYPE, HEAD_BYTES, HTML_TYPES, kind_of
 
@@ -58,13 +60,14 @@ async def read(
     request: Request,
     deadline: Deadline,
     rate: Rate,
+    large: LargeBody,
 ) -> Body:
-    """Read a body up to its limit."""
+    """Read a body up to its limit; its place is taken, if it is a large one."""
     coded = codings_of(headers.get("content-encoding"), headers.get("transfer-encoding"))
     content, most = answer.content, request.body_bytes_max
     if not coded and content.is_eof() and content.total_bytes <= most:
         return Body(data=content.read_nowait())  # all of it is here: there is nothing to leave
-    decoding = Decoding(coded, most)
+    decoding = Decoding(coded, most, halts_at=SMALL_BYTES)
     clock = asyncio.get_running_loop().time
     began_s, size = clock(), 0
     # What is read in the hope for a page is left as soon as it turns out to be none.
@@ -76,7 +79,9 @@ async def read(
         if taken_s > rate.after_s and size < rate.bytes_min * taken_s:
             text = f"{size} bytes of the body within {taken_s:.0f} s are too few"
             raise TooSlowError(text)
-        if not decoding.feed(chunk):
+        goes_on, waited_s = await _fed(decoding, chunk, large, deadline)
+        began_s += waited_s
+        if not goes_on:
             answer.close()
             return Body(data=decoding.body, truncated=True)
         if not sniffed and len(head := decoding.head(HEAD_BYTES)) == HEAD_BYTES:
@@ -91,6 +96,21 @@ async def read(
         if not body:
             raise CodingError("the body ends before anything of it could be decoded")
     return Body(data=body, truncated=not decoding.complete)
+
+
+async def _fed(
+    decoding: Decoding, chunk: bytes, large: LargeBody, deadline: Deadline
+) -> tuple[bool, float]:
+    """Decode a chunk, of a large body in its place; for how many seconds it was waited for that."""
+    goes_on = decoding.feed(chunk)
+    if not decoding.halted:
+        return goes_on, 0.0
+    clock = asyncio.get_running_loop().time
+    began_s = clock()
+    deadline.hold()  # its server is not silent: nothing of it is read
+    await large.take()
+    deadline.heard()
+    return decoding.go_on(), clock() - began_s
 
 
 async def drain(

@@ -39,6 +39,7 @@ from orbweaver.adapters.web.address_guard import (
 )
 from orbweaver.adapters.web.deadline import Deadline, Deadlines
 from orbweaver.adapters.web.errors import FAILURES, detail_of, reason_of, unresolved_reason
+from orbweaver.adapters.web.large_bodies import LATER_S, LargeBodies, LargeBody
 from orbweaver.adapters.web.pooled_request import Attempt, AwareRequest
 from orbweaver.adapters.web.tls import context as tls_context
 from orbweaver.adapters.web.wire import LINE_BYTES_MAX, CountingConnector
@@ -62,6 +63,7 @@ class Limits:
 
     connections: int = 64
     connections_per_host: int = 1
+    large_bodies: int = 3
     connect_s: float = 8.0  # TCP and TLS together
     idle_s: float = 10.0  # no head, nor more of a body
     keepalive_s: float = 15.0
@@ -91,11 +93,13 @@ class HttpFetcher:
         resolver: Callable[[], AbstractResolver] = aiohttp.DefaultResolver,
         tls: ssl.SSLContext | None = None,
         dials_proxies: bool = False,
+        large: LargeBodies | None = None,
     ) -> None:
         """Take what may be dialled besides the public web, and limits.
 
         aiohttp's default resolver is aiodns where that is installed. `tls` must verify; if it is
-        not given, one is made for the first https URL, and used for all of them.
+        not given, one is made for the first https URL, and used for all of them. `large` are places
+        that are shared with another fetcher.
         """
         if tls is not None and not (tls.verify_mode == ssl.CERT_REQUIRED and tls.check_hostname):
             raise ValueError("a TLS context that does not verify certificates and host names")
@@ -105,6 +109,7 @@ class HttpFetcher:
         self._tls = tls
         self._dials_proxies = dials_proxies
         self._deadlines = Deadlines(self._limits.idle_s)
+        self._large = large or LargeBodies(self._limits.large_bodies)
         self._guard: GuardedResolver | None = None
         self._lifetime: AsyncGenerator[aiohttp.ClientSession, None] | None = None
         self._session: aiohttp.ClientSession | None = None
@@ -124,9 +129,11 @@ class HttpFetcher:
         started_s = time.monotonic()
         deadline = self._deadlines.within(request.total_s)
         attempt = Attempt(deadline, self._permits.grant(request.named))
+        large = self._large.of(url.raw_host or "")
         try:
-            with deadline:
-                answer = await self._ask(url, request, attempt, deadline, proxy)
+            async with large:
+                with deadline:
+                    answer = await self._ask(url, request, attempt, deadline, proxy, large)
             return Asked(answer=answer)
         except FAILURES as error:
             latency_ms = _ms_since(attempt.sent_s or started_s)
@@ -139,6 +146,7 @@ class HttpFetcher:
                     detail=detail,
                     latency_ms=latency_ms,
                     received=attempt.received,
+                    later_s=LATER_S if deadline.expired and large.waits else None,
                 ),
                 error=error,
                 sent=attempt.sent_s is not None,
@@ -183,6 +191,7 @@ class HttpFetcher:
         attempt: Attempt,
         deadline: Deadline,
         proxy: Proxy | None,
+        large: LargeBody,
     ) -> Response:
         session = await self._session_here()
         async with session.request(
@@ -201,7 +210,8 @@ class HttpFetcher:
             attempt.watch(answer.content)
             body = bodies.Body()
             if heads.wanted(answer.status, headers, request.accept):
-                body = await bodies.read(answer, headers, request, deadline, self._limits.rate)
+                rate = self._limits.rate
+                body = await bodies.read(answer, headers, request, deadline, rate, large)
             else:
                 keep = heads.telling(answer.status, headers, request.accept)
                 most = min(bodies.DRAIN_BYTES_MAX, request.body_bytes_max)

@@ -87,6 +87,10 @@ class Deadline:
         """Note that it was sent, or that something came in."""
         self._heard_s = self.loop.time()
 
+    def hold(self) -> None:
+        """Note that nothing can be heard until something is: what comes in is left unread."""
+        self._heard_s = None
+
     def release(self) -> None:
         """Limit it no longer: it may take as long as it takes."""
         self._deadlines.discard(self)

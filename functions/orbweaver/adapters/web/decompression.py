@@ -3,6 +3,7 @@
 aiohttp can decode too, but takes a coded body that ends early for a whole one, hands nested
 codings over as they are and lets a zstd frame ask for a window of 128 MiB. Rules:
 
+- Decoding halts where a body is to get room first, and goes on from there.
 - A stage never gives more than `PIECE_BYTES` at once, and the next stage takes it before another is
   made: memory does not depend on what a body would become.
 - The decoded body is cut at its limit. A stage that takes in or gives out far more than that
@@ -202,7 +203,8 @@ def codings_of(*headers: str | None) -> tuple[str, ...]:
 class Decoding:
     """A body being decoded; `body` is what came out of it so far, never over the limit."""
 
-    def __init__(self, codings: Iterable[str], bytes_max: int) -> None:
+    def __init__(self, codings: Iterable[str], bytes_max: int, halts_at: int | None = None) -> None:
+        """Take codings in the order of their application, the limit, and where to halt once."""
         names = tuple(codings)
         if unknown := [name for name in names if name not in _STAGES]:
             raise CodingError(f"unknown coding {unknown[0][:40]!r}")
@@ -217,18 +219,42 @@ class Decoding:
         # of holes when they are joined, and double what a worker needs.
         self._kept = bytearray()
         self._bytes = 0
+        self._halts_at = bytes_max if halts_at is None else halts_at
+        self._left: Iterator[bytes] = iter(())
 
     def feed(self, chunk: bytes) -> bool:
-        """Decode a chunk of what came over the wire; False once the body is cut."""
+        """Decode a chunk of what came over the wire; False once the body is cut.
+
+        What is left of a chunk where it halts is decoded by `go_on`, before the next is fed.
+        """
         if not self._stages:
             return self._keep(chunk)
         pieces = self._counted(0, iter((chunk,) if chunk else ()))
         for place, stage in enumerate(self._stages, start=1):
             pieces = self._counted(place, self._through(stage, pieces))
+        self._left = pieces
+        return self._decode()
+
+    @property
+    def halted(self) -> bool:
+        """Whether it has come to where it is to halt, and there may be more."""
+        return self._bytes > self._halts_at and not self.cut
+
+    def go_on(self) -> bool:
+        """Decode what is left, as `feed` does, and halt no more."""
+        self._halts_at = self._bytes_max
+        return self._decode()
+
+    def _decode(self) -> bool:
         try:
-            return all(self._keep(piece) for piece in pieces)
+            for piece in self._left:
+                if not self._keep(piece):
+                    return False
+                if self.halted:
+                    break
         except _ERRORS as error:
             raise CodingError(str(error)) from error
+        return True
 
     @property
     def body(self) -> bytes:
