@@ -4,9 +4,9 @@ A kind is the shape of a URL (model/url_kind.py) down to the second folder, and 
 parameters with values that are words. Of each kind is counted how many URLs were *asked* for, and
 how many of them were *fruitful*: the page was new, or was the first to name one that was.
 
-Of URLs with parameters the first of a path is told from the others, which often show the same once
-more: in another order, revision or colour. So is the first with a value of a parameter, where the
-values vary: a file or a product may be named there.
+Where paths have parameters the first URL of a path is told from the others, which often show the
+same once more: in another order, revision or colour. So is the first with a value of a parameter,
+where the values vary: a file or a product may be named there.
 
 A page is new if it does not ask to be left out of indexes, if no page of its canonical address was
 met before, and if its title and its text are new:
@@ -27,6 +27,7 @@ of kinds, so that no part of a URL is stored with them.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -35,7 +36,7 @@ from itertools import islice, product
 from operator import itemgetter
 from typing import Self
 
-from orbweaver.frontier.late import UNKNOWN, UNKNOWN_STILL, Banded, band_of
+from orbweaver.frontier.late import NOTHING_NEW, UNKNOWN, UNKNOWN_STILL, Banded, band_of
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import ORDERED_PAGES_MAX
 from orbweaver.model.outcome import Outcome, Reason
@@ -184,6 +185,8 @@ class KindScores:
         self._state = (0, 0)
         # Of each path and value of a parameter, the first URL with it that was asked for.
         self._first: dict[int, int] = {}
+        # Whether any had parameters: else no two have the same path.
+        self._queried = False
 
     def of(self, url: str) -> KindScore:
         """Say what is known of the kind of a URL."""
@@ -217,18 +220,22 @@ class KindScores:
 
     def meet(self, url: str) -> None:
         """Note that a URL is asked for: others with its path are of another kind from now on."""
-        if "?" in url:
-            if len(self._first) >= MET_MAX:
-                self._first.clear()
-            own = _hash(url)
-            for _, key in _parts(url):
-                self._first.setdefault(key, own)
+        if len(self._first) >= MET_MAX:
+            self._first.clear()
+        own = _hash(url)
+        if "?" not in url:
+            self._first.setdefault(own, own)
+            return
+        self._queried = True
+        for _, key in _parts(url):
+            self._first.setdefault(key, own)
 
     def _shape(self, url: str) -> Shape:
         """Return the shape of a URL, with marks where it shares a part with one asked for."""
         shape = _coarse(url)
         if "?" not in url:
-            return shape
+            again = self._queried and self._first.get(own := _hash(url), own) != own
+            return (*shape, AGAIN) if again else shape
         own = _hash(url)
         marked = list(self._kinds.narrowed(shape))
         for at, key in _parts(url):
@@ -334,12 +341,18 @@ class KindLearner:
         """
         prompt: list[tuple[float, Target]] = []
         waiting: list[tuple[float, Banded]] = []
+        doubtful: Counter[Shape] = Counter()
         for link in links:
             if link.express or link.kind is TargetKind.SITEMAP:
                 prompt.append((-1.0, link))
                 continue
             known = self.scores.of(link.url)
             band = self._band(known, taken)
+            if band is None and taken is not None and known.score < FRUITFUL:
+                # As many of a kind as are known of it; then the others are looked at once more.
+                doubtful[known.shape] += 1
+                many = doubtful[known.shape] > max(TRIED_MIN, known.count.asked)
+                band = taken + 1 if many and taken + 1 < NOTHING_NEW else None
             if band is None:
                 self.scores.meet(link.url)
                 prompt.append((-known.score, link))
