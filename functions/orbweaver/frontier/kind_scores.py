@@ -18,7 +18,8 @@ met before, and if its title and its text are new:
   `SAMPLED_EACH`. Of the others, the share of these that were new says it.
 
 The score of a kind is the share of its fruitful ones, begun as if `PRIOR_WEIGHT` URLs of it had
-brought what the same parameters bring in other folders, or `PRIOR` where nothing is known.
+brought what the same parameters bring in other folders and, where there are two, what else its
+folders bring; or `PRIOR` where nothing is known.
 
 Counts are those of one container, which adds them to those of others now and then: under digests
 of kinds, so that no part of a URL is stored with them.
@@ -159,8 +160,8 @@ def told_of(url: str, total: Mapping[str, int]) -> tuple[int, int] | None:
 
 
 def asked_in(total: Mapping[str, int]) -> int:
-    """Count the URLs that all have asked for: each is counted in its folder, and in all folders."""
-    return sum(count for key, count in total.items() if key.startswith(ASKED)) // 2
+    """Count the URLs that all have asked for: each is counted by its kind and both wider ones."""
+    return sum(count for key, count in total.items() if key.startswith(ASKED)) // 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,10 +180,12 @@ class KindScores:
         self._kinds: Kinds[KindCount] = Kinds(KindCount, KINDS_MAX)
         # The same parameters in all folders.
         self._everywhere: Kinds[KindCount] = Kinds(KindCount, KINDS_MAX)
+        # All of the same folders.
+        self._folders: Kinds[KindCount] = Kinds(KindCount, KINDS_MAX)
         self._shared: Mapping[str, int] = {}
         # Kinds by shapes, while no kinds are put together.
-        self._found: dict[Shape, tuple[Shape, KindCount, KindCount]] = {}
-        self._state = (0, 0)
+        self._found: dict[Shape, tuple[Shape, KindCount, KindCount, KindCount]] = {}
+        self._state = (0, 0, 0)
         # Of each path and value of a parameter, the first URL with it that was asked for.
         self._first: dict[int, int] = {}
         # Whether any had parameters: else no two have the same path.
@@ -190,33 +193,40 @@ class KindScores:
 
     def of(self, url: str) -> KindScore:
         """Say what is known of the kind of a URL."""
-        shape, count, wide = self._counts(self._shape(url))
-        beside = KindCount(wide.asked - count.asked, wide.fruitful - count.fruitful)
+        shape, count, *wider = self._counts(self._shape(url))
+        beside = KindCount()
+        for wide in wider if shape[2] else wider[:1]:
+            beside.asked += wide.asked - count.asked
+            beside.fruitful += wide.fruitful - count.fruitful
         prior = beside.score(PRIOR) if beside.asked > 0 else PRIOR
         return KindScore(shape=shape, count=count, score=count.score(prior))
 
     def note(self, url: str, *, asked: int = 1, fruitful: int = 0) -> None:
         """Count a URL that was asked for, or that one asked for before was fruitful."""
         self.meet(url)
-        _, count, wide = self._counts(self._shape(url))
-        count.add(asked, fruitful)
-        wide.add(asked, fruitful)
+        for count in self._counts(self._shape(url))[1:]:
+            count.add(asked, fruitful)
 
-    def _counts(self, narrow: Shape) -> tuple[Shape, KindCount, KindCount]:
-        """Find the name and the count of a kind, and that of its parameters in all folders."""
+    def _counts(self, narrow: Shape) -> tuple[Shape, KindCount, KindCount, KindCount]:
+        """Find the name and count of a kind, and those of its parameters and of its folders."""
         found = self._found.get(narrow)
-        if found is not None and self._state == (self._kinds.changes, self._everywhere.changes):
+        if found is not None and self._state == self._changes():
             return found
         shape, count = self._kinds.named(narrow)
         self._recall(shape, count)
         named, wide = self._everywhere.named(everywhere(narrow))
         self._recall(named, wide)
-        state = (self._kinds.changes, self._everywhere.changes)
+        named, folder = self._folders.named(within(narrow))
+        self._recall(named, folder)
+        state = self._changes()
         if state != self._state or len(self._found) >= FOUND_MAX:
             self._found.clear()
             self._state = state
-        self._found[narrow] = (shape, count, wide)
-        return shape, count, wide
+        self._found[narrow] = (shape, count, wide, folder)
+        return shape, count, wide, folder
+
+    def _changes(self) -> tuple[int, int, int]:
+        return (self._kinds.changes, self._everywhere.changes, self._folders.changes)
 
     def meet(self, url: str) -> None:
         """Note that a URL is asked for: others with its path are of another kind from now on."""
@@ -250,7 +260,7 @@ class KindScores:
     def unshared(self) -> dict[str, int]:
         """List what others do not know of, by digests of kinds."""
         found: dict[str, int] = {}
-        for kinds in (self._kinds, self._everywhere):
+        for kinds in (self._kinds, self._everywhere, self._folders):
             for shape, count in kinds.all().items():
                 key = kind_key(shape)
                 found |= {ASKED + key: count.asked_unshared} if count.asked_unshared else {}
@@ -260,7 +270,7 @@ class KindScores:
     def share(self, told: Mapping[str, int], total: Mapping[str, int]) -> None:
         """Take in what all have counted by now, `told` included."""
         self._shared = total
-        for kinds in (self._kinds, self._everywhere):
+        for kinds in (self._kinds, self._everywhere, self._folders):
             for shape, count in kinds.all().items():
                 key = kind_key(shape)
                 count.asked_unshared -= told.get(ASKED + key, 0)
@@ -301,6 +311,11 @@ def everywhere(shape: Shape) -> Shape:
     values = shape[8:-1] if shape[-1] == AGAIN else shape[8:]
     plain = (one.removesuffix(AGAIN) for one in values)
     return (shape[0], DEEPER, "", "", "", "", *shape[6:8], *plain)
+
+
+def within(shape: Shape) -> Shape:
+    """Leave all open but the folders of a kind."""
+    return (*shape[:3], DEEPER, "", "", "", "")
 
 
 def kind_key(shape: Shape) -> str:

@@ -167,6 +167,17 @@ def wiki() -> KindLearner:
     )
 
 
+def test_what_its_folders_bring_is_what_a_new_kind_begins_with() -> None:
+    """The differences of one sort of files are like those of another; files themselves are not."""
+    diffs = [page(f"/git/diff/{n}_a_b.py", reason=Reason.NOINDEX) for n in range(6)]
+    files = [page(f"/git/tree/{n}_a_b.py", f"T{'abcdef'[n]}") for n in range(6)]
+    learner = learned(*diffs, *files)
+    assert score(learner, "/git/diff/1_a_b.md?id=4") < 0.2
+    assert score(learner, "/git/tree/1_a_b.md?id=4") > 0.8
+    # One folder alone is as the whole host.
+    assert score(learner, "/git/1_a_b.md?id=4") == pytest.approx(2 / 3)
+
+
 def test_links_of_barren_kinds_are_late_and_none_is_lost() -> None:
     """The fruitful first, then what is to be tried; what is alike stays as it was."""
     paths = ("/e?action=edit&t=7", "/a/one_1_x", "/new?x=1", "/a/two_2_x")
