@@ -8,6 +8,7 @@ from bench.yields import (
     forum,
     mediawiki,
     repositories,
+    roundup,
     shop,
     static,
     wordpress,
@@ -25,6 +26,7 @@ ALL = {
         dokuwiki.APPLICATION,
         shop.APPLICATION,
         forum.APPLICATION,
+        roundup.APPLICATION,
         static.PELICAN_BLOG,
         static.SPHINX,
     )

@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sysconfig
+import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,9 +79,20 @@ def fetched(packages: Sequence[str], folder: Path) -> list[Path]:
 
 
 def extract(archive: Path, folder: Path) -> None:
-    """Unpack a package into a folder; what is there already stays: a few share a folder."""
+    """Unpack a package into a folder; what is there already stays: a few share a folder.
+
+    But links that lead nowhere yet give way to a folder, as packages are not unpacked in the order
+    of what they need: DokuWiki has such a link in the place of a library that it needs.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     read = ["dpkg-deb", "--fsys-tarfile", str(archive)]
+    with (
+        subprocess.Popen(read, stdout=subprocess.PIPE) as reading,
+        tarfile.open(fileobj=reading.stdout, mode="r|") as members,
+    ):
+        for place in [folder / member.name for member in members if member.isdir()]:
+            if place.is_symlink() and not place.exists():
+                place.unlink()
     write = ["tar", "-x", "--skip-old-files", "-C", str(folder)]
     with subprocess.Popen(read, stdout=subprocess.PIPE) as reading:
         subprocess.run(write, stdin=reading.stdout, check=True)

@@ -44,6 +44,10 @@ def identity() -> dict[str, Any]:
     return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
 
+# What runs as the caller: an interpreter below root's home is nobody's.
+CALLER: dict[str, Any] = {"user": None, "group": None, "extra_groups": None}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """An application's folder, and the processes that were started in it."""
@@ -87,6 +91,7 @@ class Place:
         *,
         environment: Mapping[str, str] | None = None,
         text: str = "",
+        **more: Any,
     ) -> str:
         """Run a step to its end and return its output; raises Unavailable with its last words."""
         done: subprocess.CompletedProcess[str] = subprocess.run(
@@ -98,7 +103,7 @@ class Place:
             text=True,
             check=False,
             timeout=STEP_LIMIT_S,
-            **identity(),
+            **{**identity(), **more},
         )
         if done.returncode:
             said = (done.stdout + done.stderr)[-SAID_CHARS:]

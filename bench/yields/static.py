@@ -47,7 +47,7 @@ def serve_sphinx(place: Place, port: int) -> None:
 
 def prepare_pelican(place: Place) -> Truth:
     """Write posts and have them made into a blog."""
-    python = _installed(PELICAN, "pelican")
+    python = installed(PELICAN, "pelican")
     random, now = Random("blog"), dt.datetime.now(dt.UTC)
     for number in range(POSTS):
         tags = ", ".join(f"tag {tag}" for tag in random.sample("abcdefghijklmnopqrst", 3))
@@ -87,7 +87,7 @@ def _site(folder: Path) -> str:
     return f'DocumentRoot "{folder}"\nDirectoryIndex index.html'
 
 
-def _installed(requirements: tuple[str, ...], name: str) -> Path:
+def installed(requirements: tuple[str, ...], name: str) -> Path:
     """Have packages of PyPI in an environment of their own; returns its interpreter."""
     folder = HOME / "python" / name
     python = folder / "bin" / "python"

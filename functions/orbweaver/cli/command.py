@@ -9,7 +9,6 @@ Rules
 from __future__ import annotations
 
 import json
-import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from orbweaver.cli.session import Surroundings
 from orbweaver.cli.stack import PORT
 from orbweaver.cli.text import clean
 from orbweaver.exporting.formats import FORMATS
-from orbweaver.model.settings import STACK
+from orbweaver.model.settings import ALONE_PAGES_MAX, STACK
 
 Run: TypeAlias = Callable[[Namespace, Surroundings], int | Coroutine[Any, Any, int]]
 # Adds an option, or some, to a parser or a group of one.
@@ -140,9 +139,6 @@ stack_options = shared(
         option("--port N", "which of the stacks on this machine, where several run"),
     )
 )
-CORES = os.cpu_count() or 1
-# Up to so many pages one process is quick enough; and an order is better of what one has learned.
-ALONE_PAGES_MAX = 5_000
 WORKERS = option(
     "--workers N",
     "processes that work on a store (the cores of this machine; "

@@ -4,9 +4,9 @@ A kind is the shape of a URL (model/url_kind.py) down to the second folder, and 
 parameters with values that are words. Of each kind is counted how many URLs were *asked* for, and
 how many of them were *fruitful*: the page was new, or was the first to name one that was.
 
-Of URLs with parameters the first of a path is told from the others, which often show the same once
-more: in another order, revision or colour. So is the first with a value of a parameter, where the
-values vary: a file or a product may be named there.
+Where paths have parameters the first URL of a path is told from the others, which often show the
+same once more: in another order, revision or colour. So is the first with a value of a parameter,
+where the values vary: a file or a product may be named there.
 
 A page is new if it does not ask to be left out of indexes, if no page of its canonical address was
 met before, and if its title and its text are new:
@@ -18,7 +18,8 @@ met before, and if its title and its text are new:
   `SAMPLED_EACH`. Of the others, the share of these that were new says it.
 
 The score of a kind is the share of its fruitful ones, begun as if `PRIOR_WEIGHT` URLs of it had
-brought what the same parameters bring in other folders, or `PRIOR` where nothing is known.
+brought what the same parameters bring in other folders and, where there are two, what else its
+folders bring; or `PRIOR` where nothing is known.
 
 Counts are those of one container, which adds them to those of others now and then: under digests
 of kinds, so that no part of a URL is stored with them.
@@ -27,6 +28,7 @@ of kinds, so that no part of a URL is stored with them.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -35,7 +37,7 @@ from itertools import islice, product
 from operator import itemgetter
 from typing import Self
 
-from orbweaver.frontier.late import UNKNOWN, UNKNOWN_STILL, Banded, band_of
+from orbweaver.frontier.late import NOTHING_NEW, UNKNOWN, UNKNOWN_STILL, Banded, band_of
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import ORDERED_PAGES_MAX
 from orbweaver.model.outcome import Outcome, Reason
@@ -158,8 +160,8 @@ def told_of(url: str, total: Mapping[str, int]) -> tuple[int, int] | None:
 
 
 def asked_in(total: Mapping[str, int]) -> int:
-    """Count the URLs that all have asked for: each is counted in its folder, and in all folders."""
-    return sum(count for key, count in total.items() if key.startswith(ASKED)) // 2
+    """Count the URLs that all have asked for: each is counted by its kind and both wider ones."""
+    return sum(count for key, count in total.items() if key.startswith(ASKED)) // 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,57 +180,72 @@ class KindScores:
         self._kinds: Kinds[KindCount] = Kinds(KindCount, KINDS_MAX)
         # The same parameters in all folders.
         self._everywhere: Kinds[KindCount] = Kinds(KindCount, KINDS_MAX)
+        # All of the same folders.
+        self._folders: Kinds[KindCount] = Kinds(KindCount, KINDS_MAX)
         self._shared: Mapping[str, int] = {}
         # Kinds by shapes, while no kinds are put together.
-        self._found: dict[Shape, tuple[Shape, KindCount, KindCount]] = {}
-        self._state = (0, 0)
+        self._found: dict[Shape, tuple[Shape, KindCount, KindCount, KindCount]] = {}
+        self._state = (0, 0, 0)
         # Of each path and value of a parameter, the first URL with it that was asked for.
         self._first: dict[int, int] = {}
+        # Whether any had parameters: else no two have the same path.
+        self._queried = False
 
     def of(self, url: str) -> KindScore:
         """Say what is known of the kind of a URL."""
-        shape, count, wide = self._counts(self._shape(url))
-        beside = KindCount(wide.asked - count.asked, wide.fruitful - count.fruitful)
+        shape, count, *wider = self._counts(self._shape(url))
+        beside = KindCount()
+        for wide in wider if shape[2] else wider[:1]:
+            beside.asked += wide.asked - count.asked
+            beside.fruitful += wide.fruitful - count.fruitful
         prior = beside.score(PRIOR) if beside.asked > 0 else PRIOR
         return KindScore(shape=shape, count=count, score=count.score(prior))
 
     def note(self, url: str, *, asked: int = 1, fruitful: int = 0) -> None:
         """Count a URL that was asked for, or that one asked for before was fruitful."""
         self.meet(url)
-        _, count, wide = self._counts(self._shape(url))
-        count.add(asked, fruitful)
-        wide.add(asked, fruitful)
+        for count in self._counts(self._shape(url))[1:]:
+            count.add(asked, fruitful)
 
-    def _counts(self, narrow: Shape) -> tuple[Shape, KindCount, KindCount]:
-        """Find the name and the count of a kind, and that of its parameters in all folders."""
+    def _counts(self, narrow: Shape) -> tuple[Shape, KindCount, KindCount, KindCount]:
+        """Find the name and count of a kind, and those of its parameters and of its folders."""
         found = self._found.get(narrow)
-        if found is not None and self._state == (self._kinds.changes, self._everywhere.changes):
+        if found is not None and self._state == self._changes():
             return found
         shape, count = self._kinds.named(narrow)
         self._recall(shape, count)
         named, wide = self._everywhere.named(everywhere(narrow))
         self._recall(named, wide)
-        state = (self._kinds.changes, self._everywhere.changes)
+        named, folder = self._folders.named(within(narrow))
+        self._recall(named, folder)
+        state = self._changes()
         if state != self._state or len(self._found) >= FOUND_MAX:
             self._found.clear()
             self._state = state
-        self._found[narrow] = (shape, count, wide)
-        return shape, count, wide
+        self._found[narrow] = (shape, count, wide, folder)
+        return shape, count, wide, folder
+
+    def _changes(self) -> tuple[int, int, int]:
+        return (self._kinds.changes, self._everywhere.changes, self._folders.changes)
 
     def meet(self, url: str) -> None:
         """Note that a URL is asked for: others with its path are of another kind from now on."""
-        if "?" in url:
-            if len(self._first) >= MET_MAX:
-                self._first.clear()
-            own = _hash(url)
-            for _, key in _parts(url):
-                self._first.setdefault(key, own)
+        if len(self._first) >= MET_MAX:
+            self._first.clear()
+        own = _hash(url)
+        if "?" not in url:
+            self._first.setdefault(own, own)
+            return
+        self._queried = True
+        for _, key in _parts(url):
+            self._first.setdefault(key, own)
 
     def _shape(self, url: str) -> Shape:
         """Return the shape of a URL, with marks where it shares a part with one asked for."""
         shape = _coarse(url)
         if "?" not in url:
-            return shape
+            again = self._queried and self._first.get(own := _hash(url), own) != own
+            return (*shape, AGAIN) if again else shape
         own = _hash(url)
         marked = list(self._kinds.narrowed(shape))
         for at, key in _parts(url):
@@ -243,7 +260,7 @@ class KindScores:
     def unshared(self) -> dict[str, int]:
         """List what others do not know of, by digests of kinds."""
         found: dict[str, int] = {}
-        for kinds in (self._kinds, self._everywhere):
+        for kinds in (self._kinds, self._everywhere, self._folders):
             for shape, count in kinds.all().items():
                 key = kind_key(shape)
                 found |= {ASKED + key: count.asked_unshared} if count.asked_unshared else {}
@@ -253,7 +270,7 @@ class KindScores:
     def share(self, told: Mapping[str, int], total: Mapping[str, int]) -> None:
         """Take in what all have counted by now, `told` included."""
         self._shared = total
-        for kinds in (self._kinds, self._everywhere):
+        for kinds in (self._kinds, self._everywhere, self._folders):
             for shape, count in kinds.all().items():
                 key = kind_key(shape)
                 count.asked_unshared -= told.get(ASKED + key, 0)
@@ -296,6 +313,11 @@ def everywhere(shape: Shape) -> Shape:
     return (shape[0], DEEPER, "", "", "", "", *shape[6:8], *plain)
 
 
+def within(shape: Shape) -> Shape:
+    """Leave all open but the folders of a kind."""
+    return (*shape[:3], DEEPER, "", "", "", "")
+
+
 def kind_key(shape: Shape) -> str:
     """Name a kind by a digest, which tells nothing of its URLs."""
     text = "\0".join(shape).encode("utf-8", "surrogatepass")
@@ -334,12 +356,18 @@ class KindLearner:
         """
         prompt: list[tuple[float, Target]] = []
         waiting: list[tuple[float, Banded]] = []
+        doubtful: Counter[Shape] = Counter()
         for link in links:
             if link.express or link.kind is TargetKind.SITEMAP:
                 prompt.append((-1.0, link))
                 continue
             known = self.scores.of(link.url)
             band = self._band(known, taken)
+            if band is None and taken is not None and known.score < FRUITFUL:
+                # As many of a kind as are known of it; then the others are looked at once more.
+                doubtful[known.shape] += 1
+                many = doubtful[known.shape] > max(TRIED_MIN, known.count.asked)
+                band = taken + 1 if many and taken + 1 < NOTHING_NEW else None
             if band is None:
                 self.scores.meet(link.url)
                 prompt.append((-known.score, link))

@@ -38,8 +38,9 @@ BARREN = ((3, 0.3), (4, 0.15), (5, 0.05))
 # Of kinds in this band and those behind it, fewer than 15 in a hundred were fruitful.
 NOTHING_NEW = 5
 # Of a hundred URLs that are done, so many may be out when late packs are sent; and so many more are
-# sent then. A small crawl waits until nothing is out.
-OUT_PERCENT, SENT_PERCENT = 1, 5
+# sent then, or of kinds that are not known, of which a few are tried. A small crawl waits until
+# nothing is out.
+OUT_PERCENT, SENT_PERCENT, UNKNOWN_PERCENT = 1, 5, 20
 # How many links wait at most, as a multiple of the limit, and at least.
 WAITING_TIMES, WAITING_MIN = 10, 10_000
 
@@ -89,7 +90,12 @@ def few_out(counters: Counters, dead: int = 0) -> bool:
     return counters.claimed - counters.done <= most + dead
 
 
-def due(crawl: Crawl, counters: Counters) -> int:
-    """How many late packs are to be sent now: few, beside what was asked for."""
-    share = ceil(counters.done * SENT_PERCENT / 100 / PACK_TARGETS_MAX)
-    return max(1, min(share, ceil(counters.left(crawl) / PACK_TARGETS_MAX)))
+def due(crawl: Crawl, counters: Counters) -> tuple[int, int]:
+    """How many late packs are to be sent now, beside what was asked for.
+
+    Few, but more while they are of kinds that brought no little yet.
+    """
+    packs = counters.done / 100 / PACK_TARGETS_MAX
+    left = ceil(counters.left(crawl) / PACK_TARGETS_MAX)
+    few = max(1, min(ceil(packs * SENT_PERCENT), left))
+    return few, max(few, min(int(packs * UNKNOWN_PERCENT), left))

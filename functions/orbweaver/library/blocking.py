@@ -6,7 +6,6 @@ A loop of its own runs in a thread, so that this works within another loop, too:
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
@@ -15,8 +14,9 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from orbweaver.library.client import AsyncClient, CrawlStatus
+from orbweaver.library.crawl_request import spec_of
 from orbweaver.library.rows import CrawlRows, PageHook, Row
-from orbweaver.model.settings import STORE
+from orbweaver.model.settings import STORE, workers_for
 
 T = TypeVar("T")
 
@@ -189,11 +189,13 @@ def crawl(
 ) -> Crawled:
     """Crawl from seeds to the end, in a store of this machine; what was found.
 
-    `workers` processes work on it (the cores of this machine; one where there are `extractors`).
+    `workers` processes work on it (the cores of this machine; one where there are
+    `extractors`, or a limit of up to 5,000 pages).
     `progress=True` writes a line to the standard error, anew every second. Interrupted, it pauses
     the crawl and raises KeyboardInterrupt. For the rest see `AsyncClient.start` and `.wait`.
     """
-    number = workers or (1 if extractors else os.cpu_count() or 1)
+    wanted = spec_of(seeds, definition, options)
+    number = workers or (1 if extractors else workers_for(wanted.pages_max))
     show = _Line() if progress is True else progress or None
     with Client(store=store, workers=number, extractors=extractors or {}) as client:
         begun = client.start(seeds, definition, **options)

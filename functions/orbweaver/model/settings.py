@@ -34,6 +34,14 @@ STRIKES_MAX = 3
 INSTALLED = "installed"
 # The folder of crawls on one machine, where none is named.
 STORE = Path(".orbweaver")
+CORES = os.cpu_count() or 1
+# Up to so many pages one process is quick enough; and an order is better of what one has learned.
+ALONE_PAGES_MAX = 5_000
+
+
+def workers_for(pages_max: int | None) -> int:
+    """Say how many processes a crawl with such a limit gets on a store, unless some are named."""
+    return CORES if pages_max is None or pages_max > ALONE_PAGES_MAX else 1
 
 
 class SettingsError(Exception):

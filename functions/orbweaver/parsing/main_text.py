@@ -193,6 +193,18 @@ def main_text(html: bytes, base: str | None = None) -> MainText:
     return _bounded(words, words, text=unread, layout=len(words))
 
 
+def plain_text(html: bytes, bytes_max: int) -> str:
+    """Find the main text of a page's first bytes, without its layout: two fifths of the time."""
+    bounded = _bounded_in_tags(_part(html)[:bytes_max])
+    part, _ = _split(_DOCTYPE.sub(b"", bounded).replace(b"\0", b""))
+    if not _is_meal(part):
+        source = _BARE.sub(b"&amp;", without_controls(part)).decode("utf-8", "replace")
+        for left_out in (_selectors(part), None):
+            if text := _converted(source, left_out, plain=True):
+                return text
+    return _tidy(text_of(part))
+
+
 def _bounded_in_tags(html: bytes) -> bytes:
     """Return as much of a page as has so many tags that its words may be found."""
     if html.count(b"<") <= WORDS_TAGS_MAX:

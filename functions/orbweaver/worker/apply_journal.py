@@ -257,7 +257,7 @@ class JournalApplier:
             dead = (await self._crawls.learned(crawl.id)).get(DEAD, 0)
         if late.few_out(counters, dead) and not counters.seeds_missing(crawl):
             band_max = late.NOTHING_NEW - 1 if crawl.stop_when_nothing_new else late.BANDS_MAX
-            await self.succession.send_late(crawl, late.due(crawl, counters), band_max)
+            await self.succession.send_late(crawl, *late.due(crawl, counters), band_max)
         return True
 
     async def mourn(self, crawl_id: str, urls: int) -> bool:

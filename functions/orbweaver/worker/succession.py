@@ -27,7 +27,7 @@ from orbweaver.frontier.backlog import (
 )
 from orbweaver.frontier.envelope import Newer
 from orbweaver.frontier.journal import Ledger, OutgoingPack
-from orbweaver.frontier.late import BANDS_MAX, LANE, band_at
+from orbweaver.frontier.late import BANDS_MAX, LANE, UNKNOWN_STILL, band_at
 from orbweaver.frontier.messages import Pack, SeedsMessage, decode, encode
 from orbweaver.frontier.queues import Queue
 from orbweaver.model.crawl import Crawl, State
@@ -191,10 +191,13 @@ class Succession:
         waiting = [WaitingPack(place=pack.place, body=encode(pack)) for pack in packs]
         await self._backlog.put(crawl.id, LANE, waiting)
 
-    async def send_late(self, crawl: Crawl, count: int, band_max: int = BANDS_MAX) -> None:
+    async def send_late(
+        self, crawl: Crawl, count: int, unknown: int = 0, band_max: int = BANDS_MAX
+    ) -> None:
         """Send the first late packs, but for those that were sent from here a moment ago.
 
-        None of a band behind `band_max` is sent.
+        So many of them, or `unknown` of kinds that are not known to bring little. None of a band
+        behind `band_max` is sent.
 
         A worker that reads the same counters sends them as well; one of the copies counts.
         """
@@ -204,15 +207,17 @@ class Succession:
             for one, at_ms in self._sent_late.items()
             if 0 <= now_ms - at_ms < SENT_LATE_MS
         }
-        standing = await self._backlog.standing(crawl.id, LANE, count + len(sent))
+        most = max(count, unknown)
+        standing = await self._backlog.standing(crawl.id, LANE, most + len(sent))
+        waiting = [one for one in standing if (crawl.id, one.place) not in sent][:most]
         packs = [
             self._outgoing(one)
-            for one in standing
-            if (crawl.id, one.place) not in sent and band_at(one.place) <= band_max
+            for at, one in enumerate(waiting)
+            if band_at(one.place) <= (band_max if at < count else UNKNOWN_STILL)
         ]
-        if packs[:count]:
-            await self._queue.send(packs[:count], express=crawl.express)
-        sent |= {(crawl.id, one.pack.place): now_ms for one in packs[:count]}
+        if packs:
+            await self._queue.send(packs, express=crawl.express)
+        sent |= {(crawl.id, one.pack.place): now_ms for one in packs}
         self._sent_late = sent
 
     async def _begin(self, crawl: Crawl, host: str, beginner: _Beginner) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from bench.yields.running import Bounds
 # A crawler that asks five times, and then waits until it is ended.
 WAITING = "import signal, sys; open(sys.argv[1], 'a').write('7\\tline\\n' * 5); signal.pause()"
 FAILING = "raise SystemExit('no such site')"
+DPKG_DEB = shutil.which("dpkg-deb")
 BOUNDS = Bounds(requests=5, seconds=60, bytes=2**40)
 
 
@@ -93,6 +96,32 @@ def test_packages_that_cannot_be_had_are_named(
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Unavailable, match="there is no apt-get"):
         packages.unpack(["cgit"])
+
+
+@pytest.mark.skipif(DPKG_DEB is None, reason="there is no dpkg-deb")
+def test_a_link_to_nowhere_gives_way_to_a_folder(tmp_path: Path) -> None:
+    """A package has a link where another that it needs has a folder. What is there stays."""
+    control = tmp_path / "made" / "DEBIAN" / "control"
+    library = tmp_path / "made" / "usr" / "share" / "library"
+    for path in (control, library / "code.php", library.with_name("kept") / "code.php"):
+        path.parent.mkdir(parents=True)
+        path.write_text("new")
+    control.write_text(
+        "Package: one\nVersion: 1\nArchitecture: all\nMaintainer: a <a@example.org>\n"
+        "Description: one\n"
+    )
+    archive = tmp_path / "one.deb"
+    subprocess.run([str(DPKG_DEB), "--build", control.parents[1], archive], check=True)
+    root = tmp_path / "root"
+    there = root / "usr" / "share"
+    (there / "before").mkdir(parents=True)
+    (there / "before" / "code.php").write_text("old")
+    (there / "kept").symlink_to("before")
+    (there / "library").symlink_to("nowhere")
+    packages.extract(archive, root)
+    assert (there / "library" / "code.php").read_text() == "new"
+    assert (there / "kept").is_symlink()
+    assert (there / "before" / "code.php").read_text() == "old"
 
 
 def test_our_options_reach_our_crawler_alone(tmp_path: Path) -> None:

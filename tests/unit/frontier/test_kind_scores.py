@@ -23,6 +23,7 @@ from orbweaver.model.target import Target, TargetKind
 from orbweaver.parsing.text_digest import text_digest
 
 HOST = "https://wiki.example"
+REASONS = (Reason.NOINDEX, Reason.OK)
 CRAWL = Crawl(id="c-1", name="c", started_at_ms=0, pages_max=500)
 
 
@@ -166,6 +167,17 @@ def wiki() -> KindLearner:
     )
 
 
+def test_what_its_folders_bring_is_what_a_new_kind_begins_with() -> None:
+    """The differences of one sort of files are like those of another; files themselves are not."""
+    diffs = [page(f"/git/diff/{n}_a_b.py", reason=Reason.NOINDEX) for n in range(6)]
+    files = [page(f"/git/tree/{n}_a_b.py", f"T{'abcdef'[n]}") for n in range(6)]
+    learner = learned(*diffs, *files)
+    assert score(learner, "/git/diff/1_a_b.md?id=4") < 0.2
+    assert score(learner, "/git/tree/1_a_b.md?id=4") > 0.8
+    # One folder alone is as the whole host.
+    assert score(learner, "/git/1_a_b.md?id=4") == pytest.approx(2 / 3)
+
+
 def test_links_of_barren_kinds_are_late_and_none_is_lost() -> None:
     """The fruitful first, then what is to be tried; what is alike stays as it was."""
     paths = ("/e?action=edit&t=7", "/a/one_1_x", "/new?x=1", "/a/two_2_x")
@@ -212,6 +224,19 @@ def test_other_parameters_of_a_path_are_of_another_kind() -> None:
     assert score(learner, "/git/tree/2_a_b?id=9") < 0.15
 
 
+def test_a_path_with_parameters_is_the_same_path_as_one_without() -> None:
+    """Whichever of them is asked for first, the other one shows the same once more."""
+    learner = KindLearner()
+    for n, title in enumerate(("Ant", "Bee", "Cat", "Dog", "Elk")):
+        bare, with_commit = f"/git/tree/{n}_a_b", f"/git/tree/{n}_a_b?id=3"
+        first, second = (bare, with_commit) if n % 2 else (with_commit, bare)
+        learner.learn(page(first, f"{title} file"))
+        learner.learn(page(second, f"{title} file"))
+    for new, again in (("9_a_b", "2_a_b"), ("9_a_b?id=3", "1_a_b?id=3")):
+        assert score(learner, f"/git/tree/{new}") > FRUITFUL + 0.1
+        assert score(learner, f"/git/tree/{again}") < FRUITFUL - 0.1
+
+
 def test_a_value_that_was_asked_for_before_makes_another_kind() -> None:
     """Where the path is the program's, parameters name the file; its revisions are no new pages."""
     learner = KindLearner()
@@ -246,6 +271,17 @@ def test_redirects_to_new_pages_count_for_a_part() -> None:
         found = page(f"/a/{n}_x_y", "Word" + "abcdefghij"[n % 10] + "klm"[n // 10])
         learner.learn(replace(found, referrer=redirect.url))
     assert 0.15 < score(learner, "/go?to=99") < FRUITFUL
+
+
+def test_of_a_doubtful_kind_as_many_are_asked_for_as_are_known() -> None:
+    """A pack of it is no test: the others are judged once more when these have been answered."""
+    learner = learned(
+        *(page(f"/d/{n}_a_b", f"T{'abcdef'[n]}", reason=REASONS[n < 2]) for n in range(6))
+    )
+    paths = [f"/d/{n}_a_b" for n in range(10, 35)]
+    assert sorted_out(learner, *paths) == ([], [(3, path) for path in paths])
+    assert sorted_out(learner, *paths, taken=3) == (paths[:6], [(4, path) for path in paths[6:]])
+    assert sorted_out(learner, *paths[6:], taken=4) == (paths[6:], [])
 
 
 def test_links_with_priority_and_sitemaps_are_never_late() -> None:

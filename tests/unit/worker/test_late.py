@@ -13,6 +13,7 @@ from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.frontier.late import LANE
 from orbweaver.frontier.messages import Pack, child_id, decode
 from orbweaver.model.crawl import Crawl, State, Stop
+from orbweaver.worker import kind_learning, page_reading
 from tests.unit.stage import CRAWL, SITE, Stage, answer, control_of, explainer_of, html, pack_of
 
 if TYPE_CHECKING:
@@ -134,6 +135,21 @@ async def test_a_limit_that_is_reached_first_is_the_reason() -> None:
     ended = await crawled(stage, replace(WIKI, pages_max=20, stop_when_nothing_new=True))
     assert ended.stop is Stop.MAX_PAGES
     assert len(asked(stage)) == 20
+
+
+async def test_without_a_limit_of_its_own_nothing_is_learned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Such a crawl asks for everything; it pays nothing for an order."""
+    learners = []
+    monkeypatch.setattr(kind_learning, "KindLearner", lambda: learners.append(1))
+    monkeypatch.setattr(page_reading, "plain_text", lambda *_: learners.append(1))
+    stage = Stage()
+    wiki(stage)
+    await crawled(stage, replace(WIKI, pages_max=1_000_000))
+    assert len(asked(stage)) == 41 * 4
+    assert not learners
+    assert stage.counts().get("late_packs", 0) == 0
 
 
 async def test_what_robots_forbids_gives_its_share_of_the_limit_back() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from orbweaver.frontier.backlog import Beginning, placed, waiting_of
 from orbweaver.frontier.journal import Ledger, OutgoingPack
+from orbweaver.frontier.late import place_at
 from orbweaver.frontier.messages import Pack, child_id, decode
 from orbweaver.model.crawl import State
 from orbweaver.model.settings import Settings
@@ -308,3 +309,24 @@ async def test_what_comes_late_in_a_round_waits_for_its_end() -> None:
     await host.end(one, round_=round_)
     assert host.sent == [(one.id, 0), (other.id, 2)]
     assert not host.taken_on
+
+
+async def test_more_late_packs_are_sent_of_kinds_that_are_not_known() -> None:
+    """So many of the others; and none twice, nor of a band that is not asked for."""
+    host = Host()
+    bands = (1, 1, 2, 3, 3, 5)
+    packs = [
+        replace(
+            pack_of(f"{SITE}/{at}"),
+            id=f"p{at}",
+            place=place_at(band, pack_of(SITE).targets, NOW_MS, f"p{at}"),
+        )
+        for at, band in enumerate(bands)
+    ]
+    await host.succession.put_late(CRAWL, packs)
+    await host.succession.send_late(CRAWL, 1, 4)
+    assert host.ids == ["p0", "p1", "p2"]
+    await host.succession.send_late(CRAWL, 1, 4)
+    assert host.ids[3:] == ["p3"]
+    await host.succession.send_late(CRAWL, 2, 4, band_max=4)
+    assert host.ids[4:] == ["p4"]

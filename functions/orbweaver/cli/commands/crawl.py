@@ -16,8 +16,6 @@ from urllib.parse import urlsplit
 
 from orbweaver.cli import crawl_options, export_files, text
 from orbweaver.cli.command import (
-    ALONE_PAGES_MAX,
-    CORES,
     PORT_HELP,
     WORKERS,
     Command,
@@ -49,6 +47,7 @@ from orbweaver.frontier.refetch import MISSING
 from orbweaver.model.crawl import Crawl, State, first_hosts
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.errors import PortError
+from orbweaver.model.settings import workers_for
 from orbweaver.model.url import host_of
 
 AWS = "aws"
@@ -120,11 +119,6 @@ class CrawlCommand:
     arguments: Namespace
 
 
-def workers_for(crawl: Crawl) -> int:
-    """Say how many processes a crawl gets where none are asked for."""
-    return 1 if crawl.pages_max <= ALONE_PAGES_MAX else CORES
-
-
 def _on_store(
     folder: Path, asked: CrawlCommand, around: Surroundings, display: Display, running: Running
 ) -> int:
@@ -137,7 +131,7 @@ def _on_store(
 
     running.option = option_again(asked.arguments.store)
     extractor = asked.context.get("extractor", "")
-    works = asked.arguments.workers or workers_for(asked.wanted)
+    works = asked.arguments.workers or workers_for(asked.wanted.pages_max)
     settings = store_settings(around.environment, extractor)
     with further_processes(works - 1, folder, settings) as further:
         if unreached := _unreached(asked.wanted, around):

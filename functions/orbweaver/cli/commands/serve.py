@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orbweaver.cli.command import CORES, WORKERS, command, option, store_option
+from orbweaver.cli.command import WORKERS, command, option, store_option
 from orbweaver.cli.commands.metrics import Board, address, listening, scraping
 from orbweaver.cli.export_files import check_folder, check_writable
 from orbweaver.cli.session import Session, store_session
@@ -20,7 +20,7 @@ from orbweaver.cli.store import opened_store
 from orbweaver.exporting.manifest import days_between, manifest_path
 from orbweaver.exporting.requests import LATE_HOURS
 from orbweaver.model.page_record import DAY_MS
-from orbweaver.model.settings import STORE
+from orbweaver.model.settings import CORES, STORE
 
 if TYPE_CHECKING:
     import argparse
