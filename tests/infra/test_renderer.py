@@ -205,7 +205,9 @@ def test_it_is_watched(rendering: Synthesized, synthesize: Callable[..., Synthes
     alarms = synthesize(rendering="yes", alarms="all").properties("AWS::CloudWatch::Alarm")
     without = synthesize(alarms="all").properties("AWS::CloudWatch::Alarm")
     added = {name: alarms[name] for name in alarms.keys() - without.keys()}
-    assert added.keys() == {"MonitoringRenderAge", "MonitoringRendererErrors"}
+    assert added.keys() == {
+        *("MonitoringRenderAge", "MonitoringRendererErrors", "MonitoringRenderStarts")
+    }
     for alarm in added.values():
         assert alarm["TreatMissingData"] == "notBreaching"
         assert "Run: " in alarm["AlarmDescription"]
