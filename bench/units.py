@@ -114,9 +114,15 @@ class Line:
     """Hands messages of a queue to a worker, as Lambda does, and counts what that takes."""
 
     def __init__(
-        self, workers: Sequence[Worker], meter: UsageMeter, sqs: Any, queue_url: str
+        self,
+        workers: Sequence[Worker],
+        meter: UsageMeter,
+        sqs: Any,
+        queue_url: str,
+        invocation_ms: int = INVOCATION_MS,
     ) -> None:
         self._workers, self._meter, self._sqs, self._url = workers, meter, sqs, queue_url
+        self._invocation_ms = invocation_ms
         self.used = Used()
 
     async def batch(self, packs: int, now_ms: int) -> int:
@@ -137,7 +143,7 @@ class Line:
         bodies = [delivery.body for delivery in deliveries]
         with self._meter.invocation(bodies), redirect_stdout(log):
             worker = self._workers[used.batches % len(self._workers)]
-            failed = await worker.run(deliveries, now_ms + INVOCATION_MS)
+            failed = await worker.run(deliveries, now_ms + self._invocation_ms)
             worker.flush()
         used.cpu_s += time.process_time() - began_s
         used.units.update(self._meter.total)
@@ -164,7 +170,7 @@ class Line:
 
 async def measure(url: str, packs: int, containers: int, bodies: Bodies) -> Used:
     """Crawl a host to its end on an emulator of AWS, which the environment names."""
-    async with _stack() as (settings, sqs):
+    async with stack() as (settings, sqs):
         meter = meter_of(settings)
         async with connect(settings, meter) as ports:
             plan = CrawlSpec(seeds=(url,), delay_ms=0, concurrency=16, bodies=bodies)
@@ -188,7 +194,7 @@ async def measure(url: str, packs: int, containers: int, bodies: Bodies) -> Used
 
 
 @asynccontextmanager
-async def _stack() -> AsyncIterator[tuple[Settings, Any]]:
+async def stack() -> AsyncIterator[tuple[Settings, Any]]:
     """Make tables, queues and a bucket; whatever is asked of this client, nobody counts."""
     async with Aws() as aws:
         dynamodb, sqs, s3 = [await aws.client(name) for name in ("dynamodb", "sqs", "s3")]

@@ -21,6 +21,7 @@ from constructs import Construct
 
 from infra.config import LOG_RETENTIONS_D
 from infra.findings import NOT_LATEST, NOT_TRACED, TRACES_HAVE_NO_RESOURCE, accept
+from orbweaver.model.settings import ARM, X86
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,10 +35,11 @@ if TYPE_CHECKING:
     from infra.storage import Storage
 
 ARCHITECTURES = {
-    "arm64": lambda_.Architecture.ARM_64,
-    "x86_64": lambda_.Architecture.X86_64,
+    ARM: lambda_.Architecture.ARM_64,
+    X86: lambda_.Architecture.X86_64,
 }
 EVENT_BUS = "default"
+ON_X86 = "ORBWEAVER_ARCHITECTURE"
 # Settings that name parts which not every stack has.
 EXTRA = ("RENDER_QUEUE_URL",)
 TRACES = ("xray:PutTraceSegments", "xray:PutTelemetryRecords")
@@ -198,6 +200,8 @@ class Program(Construct):
             environment={
                 **config.environment(),
                 "ORBWEAVER_MEMORY_MB": str(needs.memory_mb),
+                # By which its time is priced; an emulator's is, too, as if it were the usual one.
+                **({} if config.local or runtime.architecture == ARM else {ON_X86: X86}),
                 **{f"ORBWEAVER_{key}": value for key, value in settings.items()},
                 **needs.environment,
             },

@@ -6,8 +6,7 @@ Rules
   but for the queues that it takes from.
 - The browser lies packed in its code and is unpacked into the temporary folder, whose room is for
   that and for what Chromium keeps in files, as there is no shared memory.
-- It runs on x86_64, as the browser for functions does. A second there costs 1.25 of arm64's, in
-  which crawls are metered; the memory that its time is priced by says so.
+- It runs on x86_64, as the browser for functions does.
 - It begins no page that it could not finish before its timeout.
 
 Source: aws.amazon.com/lambda/pricing.
@@ -15,7 +14,6 @@ Source: aws.amazon.com/lambda/pricing.
 
 from __future__ import annotations
 
-from math import ceil
 from typing import TYPE_CHECKING
 
 from constructs import Construct
@@ -24,7 +22,6 @@ from infra.browser import PLACE
 from infra.program import Needs, Program, Site, feed
 from infra.rendering_keys import STORAGE_MB
 from infra.worker import LOOPS, USES, accept_crawling, batches_of, crawling, settings_of
-from orbweaver.budget.prices import X86_RATIO
 from orbweaver.model.settings import INSTALLED, Settings
 from orbweaver.rendering.task import RenderLimits
 
@@ -64,10 +61,7 @@ class Renderer(Construct):
 def _settings(config: Config) -> dict[str, str]:
     settings = Settings.from_environment(config.environment())
     reserve_s = settings.apply_reserve_s + RenderLimits().page_s_max
-    found = {
+    return {
         "BROWSER": INSTALLED if config.local else PLACE,
         "APPLY_RESERVE_S": f"{reserve_s:g}",
     }
-    if not config.local:
-        found["MEMORY_MB"] = str(ceil(X86_RATIO * config.renderer_memory_mb))
-    return found

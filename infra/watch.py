@@ -275,7 +275,7 @@ def watches_paid(config: Config) -> list[Watch]:
 
 
 def watches_of_renderer(config: Config, parts: Parts) -> list[Watch]:
-    """List the alarms of a stack that renders, $0.20 a month."""
+    """List the alarms of a stack that renders, $0.30 a month."""
     renderer, queue = parts.renderer, parts.frontier.render
     if renderer is None or queue is None:
         return []
@@ -301,6 +301,14 @@ def watches_of_renderer(config: Config, parts: Parts) -> list[Watch]:
             periods=3,
             meaning="Renderers fail or are cut off, over and over: see their log",
             command=_errors_of(config, "renderer"),
+        ),
+        Watch(
+            name="RenderStarts",
+            metric=ours(config.stack_name, Metric.RENDER_STARTS_FAILED),
+            above=0,
+            meaning="The browser does not start, and pages stay as they were fetched:"
+            " page.not_rendered in the renderer's log says why",
+            command=_logged_of(config, "renderer", "page.not_rendered"),
         ),
     ]
 
@@ -343,6 +351,11 @@ def durations(function: lambda_.Function) -> list[cloudwatch.Metric]:
 def _errors_of(config: Config, program: str) -> str:
     group = f"/aws/lambda/{config.stack_name}-{program}"
     return f"aws logs filter-log-events --log-group-name {group} --filter-pattern ERROR"
+
+
+def _logged_of(config: Config, program: str, event: str) -> str:
+    group = f"/aws/lambda/{config.stack_name}-{program}"
+    return f"aws logs filter-log-events --log-group-name {group} --filter-pattern '\"{event}\"'"
 
 
 def _more(key: str, value: int, most: int, needed: str = "") -> str:

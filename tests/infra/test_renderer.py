@@ -158,10 +158,16 @@ def test_its_function(rendering: Synthesized) -> None:
     assert settings.fetch_total_s + settings.apply_reserve_s < function["Timeout"]
 
 
-def test_its_time_is_metered_at_its_price(rendering: Synthesized, here: Synthesized) -> None:
-    """$0.0000166667 a GB-second, in units of arm64's $0.0000133334."""
-    assert settings_of(rendering, RENDERER).memory_mb == 2560
-    assert settings_of(here, RENDERER).memory_mb == 2048
+def test_its_time_is_metered_at_its_price(
+    rendering: Synthesized, here: Synthesized, synthesize: Callable[..., Synthesized]
+) -> None:
+    """That of x86_64, as of any function that runs there; an emulator's as if it were arm64."""
+    renderer, worker = settings_of(rendering, RENDERER), settings_of(rendering, WORKER)
+    assert renderer.memory_mb == 2048
+    assert (renderer.architecture, worker.architecture) == ("x86_64", "arm64")
+    assert settings_of(here, RENDERER).architecture == "arm64"
+    on_x86 = synthesize(runtime="x86_64/python3.13")
+    assert settings_of(on_x86, WORKER).architecture == "x86_64"
 
 
 def test_on_an_emulator_the_browser_is_this_machines(here: Synthesized) -> None:
@@ -199,7 +205,9 @@ def test_it_is_watched(rendering: Synthesized, synthesize: Callable[..., Synthes
     alarms = synthesize(rendering="yes", alarms="all").properties("AWS::CloudWatch::Alarm")
     without = synthesize(alarms="all").properties("AWS::CloudWatch::Alarm")
     added = {name: alarms[name] for name in alarms.keys() - without.keys()}
-    assert added.keys() == {"MonitoringRenderAge", "MonitoringRendererErrors"}
+    assert added.keys() == {
+        *("MonitoringRenderAge", "MonitoringRendererErrors", "MonitoringRenderStarts")
+    }
     for alarm in added.values():
         assert alarm["TreatMissingData"] == "notBreaching"
         assert "Run: " in alarm["AlarmDescription"]

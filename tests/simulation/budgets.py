@@ -150,9 +150,8 @@ def _budget_state(
         least = max(1, min(BODY_BYTES_MAX, limit) // SCRAP)
         ended = total.get(CUT[0], 0)
     else:
-        least = prices.visit_most(
-            urls=PACK_TARGETS_MAX, seconds=VISIT_S, memory_mb=Settings().memory_mb
-        )
+        a_second = prices.second(memory_mb=Settings().memory_mb)
+        least = prices.visit_most(urls=PACK_TARGETS_MAX, seconds=VISIT_S, a_second=a_second)
         ended = total.get(CUT[1], 0)
     # Who stands still may give back what was taken for lost, and a wrong clock takes it for lost.
     odd = plan.faults.frozen or plan.faults.clock_error_ms

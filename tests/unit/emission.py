@@ -16,7 +16,9 @@ from orbweaver.app import container as app_container
 from orbweaver.app import wiring
 from orbweaver.extraction.extract import Field, ItemRule, ValueKind
 from orbweaver.frontier.messages import encode, seeds_of
+from orbweaver.model.crawl_settings import RenderMode
 from orbweaver.politeness.host_schedule import Host
+from orbweaver.rendering.task import NotRendered, RenderFailure
 from orbweaver.worker.pack import Delivery
 from tests.memory import ManualClock, World
 from tests.memory.world import open_gate
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.ports import Fetcher
     from orbweaver.model.settings import Settings
+    from orbweaver.rendering.task import RenderResult, RenderTask, ResourceLoader
     from tests.memory.world import Gate
 
 HOME = f"{SITE}/"
@@ -40,6 +43,14 @@ BOOKS = ItemRule(name="books", match="/book", fields=(PRICE,))
 BLOCKED = "https://blocked.example"
 ROBOTS = b"User-agent: *\nDisallow: /private"
 LINKS = ("/book1", "/book2", "/gone", "/private", "/moved", "/flaky", "/app")
+
+
+class NoBrowser:
+    """A browser that does not start."""
+
+    async def render(self, _task: RenderTask, _loader: ResourceLoader) -> RenderResult:
+        """Say so."""
+        return NotRendered(reason=RenderFailure.START, detail="it does not start")
 
 
 @dataclass
@@ -62,7 +73,7 @@ class Function:
         async def gate(effect: str, moment: Any) -> None:
             await self.gate(effect, moment)
 
-        yield ports_over(
+        ports = ports_over(
             self.world,
             settings=settings,
             meter=meter,
@@ -70,6 +81,8 @@ class Function:
             messages=self.orders,
             gate=gate,
         )
+        vars(ports).update(renderer=NoBrowser())
+        yield ports
 
     def invoke(self, run: Any) -> None:
         """Invoke it once, and take down the line that it writes, of which there is one at most."""
@@ -127,7 +140,13 @@ def crawl_everything(function: Function, container: app_container.Container) -> 
     empty = b"<div id=app></div><script src=app.js></script>"
     web.put(f"{SITE}/app", answer(200, empty, content_type="text/html"))
     crawl = replace(
-        CRAWL, seeds=(HOME,), seeds_planned=1, obey_robots=True, items=(BOOKS,), pages_before=100
+        CRAWL,
+        seeds=(HOME,),
+        seeds_planned=1,
+        obey_robots=True,
+        items=(BOOKS,),
+        pages_before=100,
+        render=RenderMode.AUTO,
     )
     _crawl(function, container, crawl)
     # The same once more: most of it has not changed.

@@ -345,6 +345,7 @@ class Ports:
 def meter_of(settings: Settings) -> UsageMeter:
     """Make the meter of what a container uses of AWS."""
     from orbweaver.adapters.aws.usage_meter import UsageMeter
+    from orbweaver.budget.prices import time_term
 
     tables = {
         settings.urls_table: "urls",
@@ -353,4 +354,5 @@ def meter_of(settings: Settings) -> UsageMeter:
         settings.crawls_table: "crawls",
         settings.packs_table: "packs",
     }
-    return UsageMeter(tables=tables, memory_mb=settings.memory_mb)
+    term = time_term(settings.architecture)
+    return UsageMeter(tables=tables, memory_mb=settings.memory_mb, time_term=term)

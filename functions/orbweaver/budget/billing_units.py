@@ -44,6 +44,7 @@ class Term(StrEnum):
     SENT_BYTES = "sent_bytes"
     INVOCATIONS = "invocations"
     MB_MS = "mb_ms"
+    MB_MS_X86 = "mb_ms_x86"
 
 
 class Stage(StrEnum):
@@ -74,7 +75,7 @@ class Stage(StrEnum):
 _TERMS = {term.value: term for term in Term}
 _STAGES = {stage.value: stage for stage in Stage}
 # Two letters for a term and a stage, for where names are paid for. New ones come last.
-_TERM_LETTERS: Mapping[Term, str] = dict(zip(Term, "wrqpgelsim", strict=True))
+_TERM_LETTERS: Mapping[Term, str] = dict(zip(Term, "wrqpgelsimx", strict=True))
 _STAGE_LETTERS: Mapping[Stage, str] = dict(zip(Stage, "qrcahtywlbjkpmsdnxuo", strict=True))
 CODES: Mapping[str, str] = {
     f"{PREFIX}{term}.{stage}": f"{letter}{_STAGE_LETTERS[stage]}"

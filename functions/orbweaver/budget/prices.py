@@ -1,6 +1,6 @@
 """The one dollar model: AWS's prices, and what units, claims and visits cost by them.
 
-List prices of us-east-1, arm64, on demand, without free tier, as of `AS_OF`, in 1e-9 USD
+List prices of us-east-1, on demand, without free tier, as of `AS_OF`, in 1e-9 USD
 (nanodollars). Source: the pricing pages of aws.amazon.com for sqs, dynamodb, lambda, cloudwatch,
 s3, eventbridge and ec2 (data transfer). Of several tiers the first is taken.
 
@@ -24,6 +24,7 @@ from types import MappingProxyType
 
 from orbweaver.budget.billing_units import Term, units_of
 from orbweaver.model.amounts import NANO, in_dollars
+from orbweaver.model.settings import ARM, X86
 
 AS_OF = "2026-11"
 GIGABYTE = 1024**3
@@ -55,6 +56,9 @@ PRICES: Mapping[Term, Price] = MappingProxyType(
         Term.SENT_BYTES: Price(nanodollars=90_000_000, per=GIGABYTE, words="$0.09 a GB sent"),
         Term.INVOCATIONS: Price(nanodollars=200, words="$0.20 a million"),
         Term.MB_MS: Price(nanodollars=13_333.4, per=1024 * 1000, words="$0.0000133334 a GB-second"),
+        Term.MB_MS_X86: Price(
+            nanodollars=16_666.7, per=1024 * 1000, words="$0.0000166667 a GB-second"
+        ),
     }
 )
 
@@ -93,8 +97,6 @@ SQS_REQUEST = each(Term.SQS)
 # A KB written, twice that in transactions; 4 KB read, half of that where it may be stale.
 WRITE, WRITE_TRANSACTED = each(Term.WRITE), each(Term.WRITE, 2)
 READ, READ_STALE = each(Term.READ_HALVES, 2), each(Term.READ_HALVES)
-# A GB-second of x86_64 ($0.0000166667) to one of arm64.
-X86_RATIO = 1.25
 GB_SECOND, INVOCATION = each(Term.MB_MS, 1024 * 1000), each(Term.INVOCATIONS)
 # What a record's rows come to, and a file that bodies are stored in.
 LOG_KB, EXPORTED_ROW, FILE = each(Term.LOG_BYTES, 1024), 20, each(Term.S3_PUT)
@@ -118,15 +120,25 @@ VISIT = LOG_KB + 4 * READ_STALE
 LINKS_EXPECTED = 20
 
 
-def visit(*, urls: int, again: int, files: int, seconds: float, memory_mb: int) -> int:
+def time_term(architecture: str) -> Term:
+    """Say as what the time of a function is billed."""
+    return Term.MB_MS_X86 if architecture == X86 else Term.MB_MS
+
+
+def second(*, memory_mb: int, architecture: str = ARM) -> float:
+    """How many nanodollars a second of a function costs."""
+    return each(time_term(architecture), 1024 * 1000) * memory_mb / 1024
+
+
+def visit(*, urls: int, again: int, files: int, seconds: float, a_second: float) -> int:
     """Cost of a visit to a pack of so many URLs, of which some come back, with files written."""
-    memory = ceil(GB_SECOND * seconds * memory_mb / 1024)
+    memory = ceil(a_second * seconds)
     return VISIT + ASKED * urls + AGAIN * again + FILE * files + memory
 
 
-def visit_most(*, urls: int, seconds: float, memory_mb: int) -> int:
+def visit_most(*, urls: int, seconds: float, a_second: float) -> int:
     """Cost of a visit at most, but for the links that it finds."""
-    return visit(urls=urls, again=urls, files=1, seconds=seconds, memory_mb=memory_mb)
+    return visit(urls=urls, again=urls, files=1, seconds=seconds, a_second=a_second)
 
 
 def spent_on(
@@ -141,6 +153,6 @@ def spent_on(
 TRIP = _MESSAGE + _PACK + FILE
 
 
-def wait_ms_most(*, memory_mb: int, visits: int) -> float:
+def wait_ms_most(*, a_second: float, visits: int) -> float:
     """How long a visit may wait, among so many in one function, for less than a trip costs."""
-    return TRIP * visits / (GB_SECOND * memory_mb / 1024 / 1000)
+    return TRIP * visits / (a_second / 1000)

@@ -274,12 +274,17 @@ class Reservations:
         finally:
             self._seconds = shared_clock.leave() - began_s
 
+    @property
+    def _a_second(self) -> float:
+        settings = self._budget_keeper.settings
+        return prices.second(memory_mb=settings.memory_mb, architecture=settings.architecture)
+
     async def admit(self, targets: Sequence[Target], seconds: float) -> Refused | None:
         """Reserve what a visit of so many seconds may cost; None once that is done."""
         if self.dollars is None:
             return None
         settings = self._budget_keeper.settings
-        least = prices.visit_most(urls=len(targets), seconds=seconds, memory_mb=settings.memory_mb)
+        least = prices.visit_most(urls=len(targets), seconds=seconds, a_second=self._a_second)
         links = sum(
             settings.links_per_page_max
             if target.kind is TargetKind.SITEMAP
@@ -300,7 +305,7 @@ class Reservations:
                 again=result.returning,
                 files=self.files,
                 seconds=self._seconds,
-                memory_mb=self._budget_keeper.settings.memory_mb,
+                a_second=self._a_second,
             )
         if self.dollars is not None:
             due = spent + prices.CLAIM * len(result.candidates)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from math import exp, log
 from statistics import NormalDist
 
-from orbweaver.budget.prices import wait_ms_most
+from orbweaver.budget.prices import second, wait_ms_most
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.target import PACK_TARGETS_MAX
 from orbweaver.politeness.host_schedule import spacing_ms
@@ -175,7 +175,10 @@ def _polite(crawl: Crawl, assumed: Assumed, hosts: float, gap_s: float) -> _Phas
     full = assumed.batch**FULL
     company = max(1.0, full * (1 - exp(-hosts / full)))
     at_work = min(hosts, assumed.workers * company)
-    stays = gap_s * 1000 <= wait_ms_most(memory_mb=assumed.memory_mb, visits=1) * company
+    stays = (
+        gap_s * 1000
+        <= wait_ms_most(a_second=second(memory_mb=assumed.memory_mb), visits=1) * company
+    )
     slots = max(1.0, ROUND_S / gap_s) if stays else 1.0
     urls = pages = float(PACK_TARGETS_MAX)
     for _ in range(STEPS):

@@ -54,6 +54,7 @@ class Metric(StrEnum):
     DEFERRALS = "deferrals"
     SEEDS = "seeds"
     NEEDS_RENDERING = "NeedsRendering"
+    RENDER_STARTS_FAILED = "RenderStartsFailed"
     ITEMS_VALID = "ItemsValid"
     ITEMS_INVALID = "ItemsInvalid"
     # each answer of the web
@@ -85,6 +86,8 @@ _COUNTED = tuple(Metric(key) for key in (*Outcome, "bytes", "retries", "deferral
 _ROBOTS = tuple(
     f"{Outcome.SKIPPED}.{reason}" for reason in (Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE)
 )
+# Pages that stayed as they were fetched, as no browser started.
+_STARTS = "render.failed.start"
 # Why URLs fail, by the counts of it; a journal of another version may know other reasons.
 _FAILURES = {f"{Outcome.FAILED}.{reason}": reason for reason in FAILURES}
 
@@ -99,6 +102,7 @@ def counted(counts: Counts) -> Iterator[tuple[Metric, int]]:
         Metric.URLS_ENDED: sum(counts.get(outcome, 0) for outcome in Outcome),
         Metric.ROBOTS_REFUSED: sum(counts.get(key, 0) for key in _ROBOTS),
         Metric.NEEDS_RENDERING: counts.get(NEEDS_RENDERING, 0),
+        Metric.RENDER_STARTS_FAILED: counts.get(_STARTS, 0),
         Metric.ITEMS_VALID: found - invalid,
         Metric.ITEMS_INVALID: invalid,
     }

@@ -32,6 +32,8 @@ NEWER_WAIT_D = 7
 STRIKES_MAX = 3
 # In place of a browser's path: the one of this machine, by its usual names.
 INSTALLED = "installed"
+# What functions run on.
+ARM, X86 = "arm64", "x86_64"
 # The folder of crawls on one machine, where none is named.
 STORE = Path(".orbweaver")
 CORES = os.cpu_count() or 1
@@ -125,9 +127,11 @@ class Settings:
     # How long a pack waits for others to store what is kept of pages in one file, and how large
     # that gets.
     segment_wait_s: float = 5.0
-    segment_bytes_max: int = 6000000
-    # What the function has, to know what its time costs; a stack's worker has this by default.
+    segment_bytes_max: int = 6_000_000
+    # What the function has and runs on, to know what its time costs; a stack's worker has this
+    # memory by default.
     memory_mb: int = 375
+    architecture: str = ARM
     links_per_page_max: int = 5_000
     # What the waits before further attempts grow from.
     retry_base_s: float = BASE_S

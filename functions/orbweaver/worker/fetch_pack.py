@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from orbweaver.budget.budget_rules import Later, Refused
-from orbweaver.budget.prices import wait_ms_most
+from orbweaver.budget.prices import second, wait_ms_most
 from orbweaver.budget.reservation import Room
 from orbweaver.fetching.conditional_get import condition_of
 from orbweaver.frontier.pack_result import PackResult, PageResult, Returning, Unasked
@@ -94,7 +94,7 @@ class Company:
 
     def __init__(self, settings: Settings) -> None:
         self._visits = 0
-        self._memory_mb = settings.memory_mb
+        self._a_second = second(memory_mb=settings.memory_mb, architecture=settings.architecture)
         self._billed = settings.waits_billed == "yes"
 
     @contextmanager
@@ -110,7 +110,7 @@ class Company:
         """See `WaitLimit`: what a trip costs, by what each of them pays for a millisecond."""
         if not self._billed:
             return math.inf
-        return wait_ms_most(memory_mb=self._memory_mb, visits=max(1, self._visits))
+        return wait_ms_most(a_second=self._a_second, visits=max(1, self._visits))
 
 
 class PackFetcher:

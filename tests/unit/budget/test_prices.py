@@ -21,6 +21,9 @@ MILLION = 1_000_000
 ROOT = Path(__file__).parents[3]
 
 
+A_SECOND = prices.second(memory_mb=1_024)
+
+
 def test_every_term_has_a_price() -> None:
     """What is counted can be priced."""
     assert set(PRICES) == set(Term)
@@ -39,6 +42,7 @@ def test_every_term_has_a_price() -> None:
         (Term.SENT_BYTES, 1024**3, 0.09),
         (Term.INVOCATIONS, MILLION, 0.2),
         (Term.MB_MS, 1024 * 1000, 0.0000133334),
+        (Term.MB_MS_X86, 1024 * 1000, 0.0000166667),
     ],
 )
 def test_what_so_many_cost(term: Term, number: int, amount: float) -> None:
@@ -75,7 +79,7 @@ def test_counters_say_what_was_charged_and_used(
 def test_a_million_pages_cost_some_dollars() -> None:
     """A polite crawl of a documentation site costs a few dollars per million pages."""
     # A full pack at a page a second, beside nine others in the same function.
-    visit = prices.visit(urls=25, again=1, files=1, seconds=2.5, memory_mb=1024)
+    visit = prices.visit(urls=25, again=1, files=1, seconds=2.5, a_second=A_SECOND)
     page = prices.CLAIM + visit / 25
     assert 2 < page * MILLION / NANO < 8
 
@@ -88,21 +92,30 @@ def test_a_million_pages_cost_some_dollars() -> None:
         ({"again": 2}, 2 * prices.AGAIN),
         ({"files": 1}, prices.FILE),
         ({"seconds": 3.0}, 2 * prices.GB_SECOND),
-        ({"memory_mb": 2_048}, prices.GB_SECOND),
+        ({"a_second": prices.second(memory_mb=2_048)}, prices.GB_SECOND),
     ],
 )
 def test_a_visit_costs_what_it_takes(more: dict[str, int], price: int) -> None:
     """URLs, those that come back, and memory for as long as it lasts."""
-    usual = {"urls": 1, "again": 0, "files": 0, "seconds": 1.0, "memory_mb": 1_024}
+    usual = {"urls": 1, "again": 0, "files": 0, "seconds": 1.0, "a_second": A_SECOND}
     assert prices.visit(**(usual | more)) - prices.visit(**usual) == price  # type: ignore[arg-type]
+
+
+def test_a_second_costs_what_its_processor_does() -> None:
+    """A function with a browser runs on the dearer one."""
+    assert prices.second(memory_mb=2_048) == 2 * prices.GB_SECOND
+    dearer = prices.second(memory_mb=2_048, architecture="x86_64")
+    assert dearer == pytest.approx(2 * 16_666.7, rel=1e-4)
+    assert prices.time_term("x86_64") is Term.MB_MS_X86
+    assert prices.time_term("arm64") is Term.MB_MS
 
 
 def test_no_visit_costs_more_than_its_most() -> None:
     """Whatever comes back of a pack, and however quick it is."""
-    most = prices.visit_most(urls=25, seconds=40, memory_mb=1_024)
+    most = prices.visit_most(urls=25, seconds=40, a_second=A_SECOND)
     for again in (0, 13, 25):
         for seconds in (0, 39.999, 40):
-            it = prices.visit(urls=25, again=again, files=1, seconds=seconds, memory_mb=1_024)
+            it = prices.visit(urls=25, again=again, files=1, seconds=seconds, a_second=A_SECOND)
             assert it <= most
 
 

@@ -23,6 +23,8 @@ COUNTS = {
     "bytes": 700,
     "retries": 0,
     "needs_rendering": 2,
+    "render.failed.start": 1,
+    "render.failed.crashed": 5,
     "items": 4,
     "items_invalid": 1,
 }
@@ -38,6 +40,7 @@ def test_what_is_counted() -> None:
         Metric.ROBOTS_REFUSED: 2,
         Metric.BYTES: 700,
         Metric.NEEDS_RENDERING: 2,
+        Metric.RENDER_STARTS_FAILED: 1,
         Metric.ITEMS_VALID: 3,
         Metric.ITEMS_INVALID: 1,
     }

@@ -310,7 +310,8 @@ async def test_dollars_are_never_exceeded() -> None:
 
 async def test_links_are_claimed_as_far_as_dollars_reach() -> None:
     """The rest is refused, and counted."""
-    least = prices.visit_most(urls=1, seconds=40, memory_mb=Settings().memory_mb)
+    a_second = prices.second(memory_mb=Settings().memory_mb)
+    least = prices.visit_most(urls=1, seconds=40, a_second=a_second)
     crawl = replace(CRAWL, nanodollars_max=least)
     stage = stage_of(crawl, PAGES[0])
     links = [f"/{place}/x" for place in range(1_000)]

@@ -75,12 +75,14 @@ class UsageMeter:
         *,
         tables: Mapping[str, str] | None = None,
         memory_mb: int = 0,
+        time_term: Term = Term.MB_MS,
         files: Stage = Stage.BODIES,
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take the tables' names with what they hold (`urls`, …), and what files are put for."""
         self._tables = dict(tables or {})
         self._memory_mb = memory_mb
+        self._time_term = time_term
         self._files = files
         self._clock_s = clock_s
         self._pots: OrderedDict[str | None, Units] = OrderedDict({None: Units()})
@@ -165,8 +167,8 @@ class UsageMeter:
     def _take(self, milliseconds: int) -> None:
         """Count time as no crawl's, by the memory of the function."""
         if mb_ms := milliseconds * self._memory_mb:
-            self._total.use(Term.MB_MS, Stage.RUN, mb_ms)
-            self._pots[None].use(Term.MB_MS, Stage.RUN, mb_ms)
+            self._total.use(self._time_term, Stage.RUN, mb_ms)
+            self._pots[None].use(self._time_term, Stage.RUN, mb_ms)
 
     # --- where it goes ----------------------------------------------------------------------
 

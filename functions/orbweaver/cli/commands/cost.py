@@ -50,9 +50,14 @@ _NAMES: Mapping[Term, str] = {
     Term.SENT_BYTES: "bytes sent",
     Term.INVOCATIONS: "invocations",
     Term.MB_MS: "GB-seconds",
+    Term.MB_MS_X86: "GB-seconds, x86",
 }
 # By how many a term is divided to be what it is called.
-_PARTS: Mapping[Term, int] = {Term.READ_HALVES: 2, Term.MB_MS: 1024 * 1000}
+_PARTS: Mapping[Term, int] = {
+    Term.READ_HALVES: 2,
+    Term.MB_MS: 1024 * 1000,
+    Term.MB_MS_X86: 1024 * 1000,
+}
 
 
 async def cost(arguments: Namespace, around: Surroundings) -> int:
