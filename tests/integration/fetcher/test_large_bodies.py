@@ -20,12 +20,12 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
 # Of a body that is large already.
 DROP: list[Step] = [b"<p>drop", 0.1]
 BOOK = {f"{name}.test": ["127.0.0.1"] for name in ("a", "b", "c")}
-LIMITS = Limits(connections=16, connections_per_host=8, large_bodies=3, idle_s=0.5)
+LIMITS = Limits(connections=16, connections_per_host=8, large_bodies=3)
 LARGE = b"<p>large " * (2 * SMALL_BYTES // 9)
 
 
 async def get(
-    fetcher: HttpFetcher, port: int, name: str, path: str, total_s: float = 5.0
+    fetcher: HttpFetcher, port: int, name: str, path: str, total_s: float = 60.0
 ) -> Response | Failure:
     """Ask a host by one of its names."""
     url = f"http://{name}.test:{port}/{path}"
@@ -40,7 +40,7 @@ async def test_a_host_that_is_slow_with_large_bodies_holds_up_its_own_alone() ->
         if asked.target == "/slow":
             # More than the first bytes, then drop by drop.
             begun.release()
-            return [HEAD, LARGE, *DROP * 100, Act.CLOSE]
+            return [HEAD, LARGE, *DROP * 600, Act.CLOSE]
         return [answer(LARGE if asked.target == "/large" else b"<p>small", HTML)]
 
     async with serving(say) as origin, fetching(LIMITS, book=BOOK) as fetcher:
@@ -70,10 +70,10 @@ async def test_who_waits_longer_than_a_server_may_be_silent_is_heard_out() -> No
 
     def say(asked: Asked) -> list[Step]:
         if asked.target == "/slow":
-            return [HEAD, LARGE, *DROP * 15, Act.CLOSE]
+            return [HEAD, LARGE, *DROP * 40, Act.CLOSE]
         return [answer(LARGE, HTML)]
 
-    limits = Limits(connections=8, connections_per_host=8, large_bodies=1, idle_s=0.5)
+    limits = Limits(connections=8, connections_per_host=8, large_bodies=1, idle_s=1.5)
     async with serving(say) as origin, fetching(limits, book=BOOK) as fetcher:
         slow = asyncio.create_task(get(fetcher, origin.port, "a", "slow"))
         await asyncio.sleep(0.2)
@@ -90,7 +90,7 @@ async def test_a_small_answer_that_becomes_a_large_body_waits_as_well() -> None:
 
     def say(asked: Asked) -> list[Step]:
         if asked.target == "/slow":
-            return [HEAD, LARGE, *DROP * 100, Act.CLOSE]
+            return [HEAD, LARGE, *DROP * 600, Act.CLOSE]
         return [answer(packed, HTML, "Content-Encoding: gzip")]
 
     limits = Limits(connections=8, connections_per_host=8, large_bodies=1)
