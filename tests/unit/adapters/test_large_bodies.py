@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orbweaver.adapters.web.large_bodies import LargeBodies
@@ -14,6 +14,7 @@ from orbweaver.adapters.web.large_bodies import LargeBodies
 BODY = st.tuples(st.sampled_from("abc"), st.integers(0, 5), st.integers(0, 9))
 
 
+@settings(deadline=None)
 @given(st.integers(1, 5), st.lists(BODY, max_size=20), st.sets(st.integers(0, 19)))
 def test_places_are_kept_to_and_given_back(
     places: int, bodies: list[tuple[str, int, int]], cancelled: set[int]
