@@ -92,15 +92,15 @@ class MemoryEvents(Gated):
 class MemoryFiles(Gated):
     """A bucket."""
 
-    async def put(self, key: str, body: bytes | bytearray) -> None:
+    async def put(self, key: str, body: bytes) -> None:
         """See the port."""
-        await self._do("files.put", lambda: self._world.files.__setitem__(key, bytes(body)))
+        await self._do("files.put", lambda: self._world.files.__setitem__(key, body))
 
     async def put_file(self, key: str, path: Path, sha256: str) -> None:
         """See the port."""
         del sha256  # of what lies there
         body = path.read_bytes()  # noqa: ASYNC240 - a test's own small file
-        await self._do("files.put", lambda: self._world.files.__setitem__(key, bytes(body)))
+        await self._do("files.put", lambda: self._world.files.__setitem__(key, body))
 
     async def print_of(self, key: str) -> Print | None:
         """See the port."""

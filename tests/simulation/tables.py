@@ -82,9 +82,9 @@ class SimFiles(MemoryFiles):
         super().__init__(world, gate)
         self._look = look
 
-    async def put(self, key: str, body: bytes | bytearray) -> None:
+    async def put(self, key: str, body: bytes) -> None:
         """See the port."""
-        await self._do("files.put", lambda: self._put(key, bytes(body)))
+        await self._do("files.put", lambda: self._put(key, body))
 
     async def put_file(self, key: str, path: Path, sha256: str) -> None:
         """See the port."""

@@ -108,7 +108,7 @@ def fill(world: World, folder: Path) -> None:
     link = Item(table="people", place=0, fields={"name": "J", "page": URL})
     records[1] = replace(records[1], canonical=URL, extracted=(link,))
     records[2] = replace(records[2], referrer=URL)
-    world.files[segment.key] = bytes(segment.whole())
+    world.files[segment.key] = segment.whole()
     for record in records:
         world.pages[page_key(record, 16)] = record
         claim = Claim(url=record.url, pack="p0", at_ms=1, expires_s=2, crawl=ENDED.id)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from orbweaver.frontier import warc
@@ -96,13 +97,14 @@ class Segment:
         name = f"{random.getrandbits(128):032x}.warc.gz"
         self.key = f"{folder_of(crawl_id)}dt={day_of(at_ms)}/{name}"
         about = {"software": "orbweaver", "format": warc.VERSION, "isPartOf": crawl_id}
-        # One growing piece of memory, which is sent as it is: to join many takes it twice.
-        self._whole = bytearray(warc.warcinfo(name, at_ms, about))
+        # One growing piece of memory, which is handed out as it is: to join many takes it twice.
+        self._whole = BytesIO()
+        self._whole.write(warc.warcinfo(name, at_ms, about))
 
     @property
     def size(self) -> int:
         """How long the file is so far."""
-        return len(self._whole)
+        return self._whole.tell()
 
     def add(self, kept: Kept) -> BodyPlace:
         """Append what is stored of a page."""
@@ -114,12 +116,12 @@ class Segment:
         if member is None:
             return None
         span = (self.size, len(member))
-        self._whole += member
+        self._whole.write(member)
         return span
 
-    def whole(self) -> bytearray:
+    def whole(self) -> bytes:
         """Return the file, to which nothing is added any more."""
-        return self._whole
+        return self._whole.getvalue()
 
 
 def located(record: PageRecord, place: BodyPlace) -> PageRecord:

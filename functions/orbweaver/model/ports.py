@@ -27,7 +27,7 @@ class Print:
 class Files(Protocol):
     """Where bodies and exports are written: a bucket, or a folder."""
 
-    async def put(self, key: str, body: bytes | bytearray) -> None:
+    async def put(self, key: str, body: bytes) -> None:
         """Write a file whole; readers see all of it or nothing."""
 
     async def put_file(self, key: str, path: Path, sha256: str) -> None:

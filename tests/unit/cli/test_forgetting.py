@@ -118,7 +118,7 @@ def test_mentions_are_counted(stage: Stage) -> None:
     body = f'<a href="{PATH}">Jane</a>'.encode()
     response = warc.response(OTHER, NOW_MS, status=200, headers={}, body=body, truncated=False)
     segment.add(Kept(url=OTHER, response=response))
-    stage.world.files[segment.key] = bytes(segment.whole())
+    stage.world.files[segment.key] = segment.whole()
     assert stage.run(f"forget --url {URL} --yes") == 0
     assert "mention it (1 record) and stay" in stage.noted
     assert "--mentions" in stage.noted

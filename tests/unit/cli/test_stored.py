@@ -32,7 +32,7 @@ def stage(tmp_path: Path) -> Stage:
     assert kept is not None
     opened = body_file.Segment(record.crawl, NOW_MS, Random(1))
     stage.world.pages[key] = body_file.located(record, opened.add(kept))
-    stage.world.files[opened.key] = bytes(opened.whole())
+    stage.world.files[opened.key] = opened.whole()
     stage.out.seek(0)
     stage.out.truncate()
     return stage

@@ -428,7 +428,7 @@ async def test_bodies_that_mention_it(stage: Stage) -> None:
     body = f'<a href="{PATH}">Jane</a>'.encode()
     response = warc.response(OTHER, NOW_MS, status=200, headers={}, body=body, truncated=False)
     segment.add(Kept(url=OTHER, response=response))
-    stage.world.files[segment.key] = bytes(segment.whole())
+    stage.world.files[segment.key] = segment.whole()
     done = await forgetter_of(stage).forget(WHOLE)
     assert done.done["mentions"] == 1
     assert traces_of(stage.world, PATH) == [f"file {segment.key}"]

@@ -71,6 +71,8 @@ IMPURE = frozenset(
     | {"ssl", "subprocess", "sys", "tempfile", "threading", "time", "urllib", "uuid"}
     | {"aioboto3", "aiobotocore", "aiohttp", "aws_lambda_powertools", "boto3", "botocore"}
 )
+# Memory that only looks like a file.
+IN_MEMORY = frozenset({"io.BytesIO", "io.StringIO"})
 # What a person uses, or what deploys.
 APART = (
     *("orbweaver.cli", "orbweaver.console", "infra", "localstack", "tests", "tools"),
@@ -227,7 +229,7 @@ def impurities(path: Path) -> Iterator[str]:
     for item in imports(path):
         top = item.name.partition(".")[0]
         # Chance comes in as an argument, so its type may be named.
-        if top in IMPURE and not item.typing_only:
+        if top in IMPURE and item.name not in IN_MEMORY and not item.typing_only:
             yield f"imports {item.name}"
     declared = {
         id(inner)

@@ -26,7 +26,7 @@ class BucketFiles:
         self._client = client
         self._bucket = bucket
 
-    async def put(self, key: str, body: bytes | bytearray) -> None:
+    async def put(self, key: str, body: bytes) -> None:
         await clients.call(self._client, "put_object", Bucket=self._bucket, Key=key, Body=body)
 
     async def put_file(self, key: str, path: Path, sha256: str) -> None:

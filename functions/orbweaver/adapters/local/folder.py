@@ -56,7 +56,7 @@ class FolderFiles:
         self._folder = folder
         self._durable = durable
 
-    async def put(self, key: str, body: bytes | bytearray) -> None:
+    async def put(self, key: str, body: bytes) -> None:
         await asyncio.to_thread(self._put, key, body)
 
     async def put_file(self, key: str, path: Path, sha256: str) -> None:
@@ -86,7 +86,7 @@ class FolderFiles:
     async def delete(self, keys: Sequence[str]) -> None:
         await asyncio.to_thread(self._delete, keys)
 
-    def _put(self, key: str, body: bytes | bytearray) -> None:
+    def _put(self, key: str, body: bytes) -> None:
         with self._partial(key) as partial:
             partial.write_bytes(body)
 
