@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from orbweaver.rendering import process
 from orbweaver.rendering.process import (
     FOLDER_PREFIX,
     BrowserProcess,
@@ -118,6 +119,19 @@ async def test_a_browser_is_killed_at_random(tmp_path: Path, kills: int) -> None
         for one in results:
             assert isinstance(one, NotRendered) or links_of(one) == LINKS
         assert links_of(await rendered(renderer, html, site)) == LINKS
+    assert not processes_of(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+async def test_what_dies_slowly_is_reaped_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing waits for it but the renderer's end."""
+    monkeypatch.setattr(process, "_REAP_S", 0.0)
+    async with Renderer(PROGRAM, RenderLimits(pages_max=1), parent=str(tmp_path)) as renderer:
+        for _ in range(3):
+            assert links_of(await rendered(renderer, scripted(SHOW))) == LINKS
+        assert renderer.browsers_started == 3
     assert not processes_of(tmp_path)
     assert not list(tmp_path.iterdir())
 

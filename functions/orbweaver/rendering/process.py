@@ -37,6 +37,8 @@ _PROCESSES = Path("/proc")
 _SHARED = (b"network.mojom.NetworkService", b"--type=gpu-process")
 _REAP_S = 5.0
 _LOOK_S = 0.005
+# Groups and processes of each browser that was ended, negative and positive, as for `waitpid`.
+_unreaped: list[list[int]] = []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,18 +118,18 @@ class BrowserProcess:
             os.killpg(self.pid, signal.SIGKILL)
 
     async def end(self) -> None:
-        """Kill its processes, reap every one of them, and remove its folder."""
+        """Kill its processes, reap them, and remove its folder.
+
+        Those that take long to die are reaped as the next one ends, or by `reap_all`.
+        """
         self.connection.close()
         outside = [pid for pid, _ in self._members()]
         try:
             self.kill()
             for pid in outside:
                 kill(pid)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_REAP_S):
-                    for one in (-self.pid, *outside):
-                        while _reap(one):  # noqa: ASYNC110 - not all are children of this process
-                            await asyncio.sleep(_LOOK_S)
+            _unreaped.append([-self.pid, *outside])
+            await reap_all(_REAP_S)
         finally:
             # Only now: processes that are alive would write into it again.
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -142,6 +144,15 @@ class BrowserProcess:
                 stat = (process / "stat").read_bytes().rpartition(b")")[2].split()
                 if int(stat[2]) == self.pid or name in command:
                     yield int(process.name), command
+
+
+async def reap_all(within_s: float) -> None:
+    """Reap the processes of browsers that were ended, as far as they die in that time."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(within_s):
+            while any(map(_has_left, _unreaped)):  # noqa: ASYNC110 - not all are children of ours
+                await asyncio.sleep(_LOOK_S)
+    _unreaped[:] = filter(None, _unreaped)
 
 
 def is_there(pid: int) -> bool:
@@ -180,6 +191,14 @@ def remove_left_folders(parent: str | None = None) -> None:
 def _become_reaper() -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _has_left(browser: list[int]) -> bool:
+    """Reap what has ended of a browser; whether there is more of it."""
+    # Its group first: the others become children of this process as that ends.
+    while browser and not _reap(browser[0]):
+        del browser[0]
+    return bool(browser)
 
 
 def _reap(which: int) -> bool:

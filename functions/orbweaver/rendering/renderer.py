@@ -17,7 +17,7 @@ from orbweaver.rendering.browser import Browser
 from orbweaver.rendering.launch import FENCE, BrowserProgram
 from orbweaver.rendering.page_rendering import render_page
 from orbweaver.rendering.paused_requests import SharedAssets
-from orbweaver.rendering.process import remove_left_folders
+from orbweaver.rendering.process import reap_all, remove_left_folders
 from orbweaver.rendering.protocol import BrowserGone, CommandFailed
 from orbweaver.rendering.task import (
     NotRendered,
@@ -30,6 +30,8 @@ from orbweaver.rendering.task import (
 )
 
 _STARTS_MAX = 3
+# For what was killed to die, on a machine that has much else to do.
+_CLOSE_S = 60.0
 
 
 class Renderer:
@@ -75,6 +77,7 @@ class Renderer:
             browser, self._browser = self._browser, None
             if browser is not None:
                 await self._end(browser)
+            await reap_all(_CLOSE_S)
 
     @property
     def browser(self) -> Browser | None:
