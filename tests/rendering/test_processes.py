@@ -45,6 +45,16 @@ from tests.rendering.stage import (
 pytestmark = NEEDS_BROWSER
 
 SHOW = links_into()
+# When the test began, since the machine did.
+_since_ticks = 0
+
+
+@pytest.fixture(autouse=True)
+def begun() -> None:
+    """Note what processes may be of this test."""
+    global _since_ticks  # noqa: PLW0603 - read by who lists them
+    uptime_s = float(Path("/proc/uptime").read_text().split()[0])
+    _since_ticks = int(uptime_s * os.sysconf("SC_CLK_TCK"))
 
 
 def processes_of(folder: Path) -> dict[int, str]:
@@ -57,7 +67,9 @@ def processes_of(folder: Path) -> dict[int, str]:
         except OSError:
             continue
         stat = rest.split()
-        own = int(stat[1]) == os.getpid() and b"(chromium-headle" in name
+        # Browsers of other tests leave some as well, which become this process's to reap.
+        since = int(stat[19]) >= _since_ticks
+        own = since and int(stat[1]) == os.getpid() and b"(chromium-headle" in name
         zombie = stat[0] == b"Z" and own
         if os.fsencode(folder) in command or zombie:
             found[int(path.name)] = stat[0].decode()

@@ -20,7 +20,7 @@ function Group({ group, lookedMs, done }) {
     <div class="heading"><h2>${group.cause}</h2><span>${plural(group.count, "letter")}</span>
       ${!user() && html`<div class="actions"><${Act} label="Send back" act=${redrive} done=${failed} disabled=${group.hopeless} /><button type="button" class="danger" onClick=${() => setAsked(true)}>Throw away…</button></div>`}</div>
     <dl class="settings">
-      <dt>since</dt><dd>${moment(group.oldest_ms)}${group.newest_ms !== group.oldest_ms && `, the newest ${moment(group.newest_ms)}`}</dd>
+      <dt>since</dt><dd>${moment(group.oldest_ms)}${moment(group.newest_ms) !== moment(group.oldest_ms) && `, the newest ${moment(group.newest_ms)}`}</dd>
       <dt>kinds</dt><dd>${Object.entries(group.kinds).map(([kind, count]) => `${number(/** @type {any} */ (count))} ${words(kind)}`).join(", ")}</dd>
       ${group.hosts.length > 0 && html`<dt>hosts</dt><dd>${group.hosts.map((/** @type {any} */ [host, count]) => html`<div><span class="url">${host}</span> <span class="muted">${number(count)}</span></div>`)}</dd>`}
       <dt>for example</dt><dd>${sample.reason && html`<div>${sample.reason}</div>`}${sample.crawl && html`<div class="muted">of ${sample.crawl}</div>`}
