@@ -62,10 +62,11 @@ def run(main: Coroutine[Any, Any, Any]) -> Any:
         asyncio.set_event_loop(loop)
         return loop.run_until_complete(main)
     finally:
-        rest = asyncio.all_tasks(loop)
-        for task in rest:
-            task.cancel()
-        with contextlib.suppress(Stuck):  # of what was cut short, some waits for what never comes
-            loop.run_until_complete(asyncio.gather(*rest, return_exceptions=True))
+        # What was cut short may wait in its turn for what never comes: until none is left.
+        while rest := asyncio.all_tasks(loop):
+            for task in rest:
+                task.cancel()
+            with contextlib.suppress(Stuck):
+                loop.run_until_complete(asyncio.gather(*rest, return_exceptions=True))
         asyncio.set_event_loop(None)
         loop.close()

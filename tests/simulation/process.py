@@ -89,6 +89,7 @@ class Process:
         self._task = asyncio.get_running_loop().create_task(work)
         done, _ = await asyncio.wait({self._task}, timeout=timeout_s)
         if not done:
+            self.cloud.never.append(self._task)  # as what it waits for is
             trace.counts["time-out"] += 1
             # Half of them are killed, half go on as zombies that nobody listens to.
             if self.chances.random() < 0.5:
