@@ -52,7 +52,7 @@ class Finalizer:
         """Seal a run whose units are done; its manifest, if it stands."""
         scope, run = order.scope, order.run
         if not await self._counts(order):
-            await self.repairer.missing(scope)
+            await self.repairer.repair(scope, None)
             return None
         plan = await self.runs.plan(scope, run)
         if plan is None:  # a worker that finalized it died in the end

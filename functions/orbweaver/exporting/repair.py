@@ -2,10 +2,13 @@
 
 - Before and after a file is put, a manifest that means another one by its name is withdrawn:
   before, so that readers never see the two together; after, because it may have come meanwhile.
-- A worker whose run does not count any more may have put a file all the same, just before it
-  noticed, or died of it. It looks at what stands of the crawl it worked on: where that is not what
-  the manifest means, the manifest goes and the day is exported again. Where there is neither a
-  manifest nor a run that counts, a worker withdrew it when the export was thought to be done.
+- A worker whose run does not count any more may have put or removed a file all the same, just
+  before it noticed, or died of it. It looks at what stands of the crawl it worked on, or of all
+  that it sealed: where that is not what the manifest means, the manifest goes and the day is
+  exported again. Where there is neither a manifest nor a run that counts, a worker withdrew it when
+  the export was thought to be done.
+- Whoever removes files looks whether a manifest names them by then: it may have stood still between
+  listing and removing them. A manifest that comes later is looked after by the run that puts it.
 """
 
 from __future__ import annotations
@@ -38,15 +41,18 @@ class Repairer:
         if manifest is None or any(named.get(file.path, file) != file for file in files):
             await self.store.delete([scope.manifest])
 
-    async def repair(self, scope: ExportScope, crawl: str) -> None:
-        """Look after what a worker may have left of a crawl, of a run that does not count."""
+    async def repair(self, scope: ExportScope, crawl: str | None) -> None:
+        """Look after what a worker may have left of a crawl, of a run that does not count.
+
+        None: of all crawls.
+        """
         current = await self.runs.current(scope)
         body, manifest = await self.store.manifest(scope.manifest)
         if body is None:
             await self.missing(scope)
             return
         if manifest is not None:
-            named = [file for file in manifest.files if file.crawl == crawl]
+            named = [file for file in manifest.files if crawl in (None, file.crawl)]
             if not await self.store.damaged(named):
                 if current is None:
                     await self.clear(scope, crawl, named)
@@ -72,7 +78,17 @@ class Repairer:
         """Remove all files of a day, or of one crawl of it, but these; others' are left."""
         kept = {file.path for file in named}
         present = await self._present(scope.day, crawl or scope.crawl)
-        await self.store.delete([path for path in present if path not in kept])
+        surplus = [path for path in present if path not in kept]
+        if not surplus:
+            return
+        await self.store.delete(surplus)
+        body, manifest = await self.store.manifest(scope.manifest)
+        if (
+            body is not None
+            and manifest is not None
+            and not manifest.named().keys().isdisjoint(surplus)
+        ):
+            await self.replace(scope, body)
 
     async def _present(self, day: str, crawl: str | None) -> list[str]:
         """List the files of a day, or of one crawl of it."""

@@ -27,6 +27,8 @@ from tests.unit.export_stage import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from orbweaver.model.page_record import PageRecord
     from tests.memory import Moment, World
 
@@ -247,36 +249,56 @@ async def test_a_worker_that_stands_still_before_it_puts_a_file_mends_it() -> No
     assert world.files == clean.files
 
 
-async def test_a_run_that_is_overtaken_at_any_moment_leaves_the_later_one() -> None:
-    """Its manifest comes only if that happens between its last look and the put, and goes again."""
-    clean = world_of(pages_of(range(2), title="now"))
+@pytest.mark.parametrize("later", [2, 9], ids=["the same files", "more files"])
+@pytest.mark.parametrize("dies", [False, True], ids=["goes on", "dies of its next change"])
+async def test_a_run_that_is_overtaken_at_any_moment_leaves_the_later_one(
+    later: int, *, dies: bool
+) -> None:
+    """Its manifest comes only if that happens between its last look and the put, and goes again.
+
+    It may stand still after it has listed files to remove: what the later run has put is put again,
+    also where the worker dies of the removal and its order comes once more.
+    """
+    now = pages_of(range(later), title="now")
+    clean = world_of(now)
     await exported(clean, **OPTIONS)
     moments, overtaken = 0, True
     stale: set[int] = set()
     while overtaken:
         world, left, overtaken = world_of(pages_of(range(2), title="then")), moments, False
+        dead = False
 
-        async def gate(
-            _name: str, _moment: Moment, world: World = world, at: int = moments
-        ) -> None:
-            nonlocal left, overtaken
+        async def gate(name: str, moment: Moment, world: World = world, at: int = moments) -> None:
+            nonlocal left, overtaken, dead
             if overtaken and world.files.get(MANIFEST) not in (None, clean.files[MANIFEST]):
                 stale.add(at)
+            if overtaken and dies and not dead and moment == "after" and name in CHANGING:
+                dead = True
+                raise CrashError
             left -= 1
             if left == 0:
                 overtaken = True
-                store(world, pages_of(range(2), title="now"))
+                store(world, now)
                 await exported(world, "two", **OPTIONS)
 
         left += 1
         exporter = exporter_of(world, gate=gate, **OPTIONS)
-        await exporter.begin({"day": DAY}, "one")
-        await drained(world, exporter)
-        await drained(world, exporter_of(world, **OPTIONS))
+        await _repeated(lambda exporter=exporter: exporter.begin({"day": DAY}, "one"))  # type: ignore[misc]
+        while world.ordered:
+            body = world.ordered.pop(0).body
+            await _repeated(lambda exporter=exporter, body=body: exporter.handle(body))  # type: ignore[misc]
         assert not overtaken or world.files == clean.files, moments
         moments += 1
     assert moments > 10
     assert len(stale) <= 2
+
+
+async def _repeated(deliver: Callable[[], Awaitable[object]]) -> None:
+    """Deliver once more what a worker died of."""
+    try:
+        await deliver()
+    except CrashError:
+        await deliver()
 
 
 def _working(world: World) -> bool:
