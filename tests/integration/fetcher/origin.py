@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from orbweaver.adapters.web.client import HttpFetcher, Limits
+from orbweaver.adapters.web.large_bodies import LargeBodies
 from orbweaver.model.address_policy import parse_allowed
 from orbweaver.model.http_exchange import Request
 from tests.sites.steps import Step, play
@@ -179,10 +180,15 @@ async def fetching(
     *,
     book: Mapping[str, Iterable[str] | Exception] | None = None,
     tls: ssl.SSLContext | None = None,
+    large: LargeBodies | None = None,
 ) -> AsyncIterator[HttpFetcher]:
     """Make a fetcher that may dial this machine and asks no DNS; closed at the end."""
     fetcher = HttpFetcher(
-        allowed=LOOPBACK, limits=limits, resolver=lambda: Names(book or {}), tls=tls
+        allowed=LOOPBACK,
+        limits=limits,
+        resolver=lambda: Names(book or {}),
+        tls=tls,
+        large=large,
     )
     try:
         yield fetcher

@@ -7,7 +7,7 @@ import gzip
 from typing import TYPE_CHECKING
 
 from orbweaver.adapters.web.client import Limits
-from orbweaver.adapters.web.large_bodies import LATER_S, SMALL_BYTES
+from orbweaver.adapters.web.large_bodies import LATER_S, SMALL_BYTES, LargeBodies
 from orbweaver.model.http_exchange import Failure, Response
 from tests.integration.fetcher.origin import Asked, answer, fetching, request, serving
 from tests.sites.steps import Act, Step
@@ -20,7 +20,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
 # Of a body that is large already.
 DROP: list[Step] = [b"<p>drop", 0.1]
 BOOK = {f"{name}.test": ["127.0.0.1"] for name in ("a", "b", "c")}
-LIMITS = Limits(connections=16, connections_per_host=8, large_bodies=3)
+LIMITS = Limits(connections=16, connections_per_host=8)
 LARGE = b"<p>large " * (2 * SMALL_BYTES // 9)
 
 
@@ -43,7 +43,7 @@ async def test_a_host_that_is_slow_with_large_bodies_holds_up_its_own_alone() ->
             return [HEAD, LARGE, *DROP * 600, Act.CLOSE]
         return [answer(LARGE if asked.target == "/large" else b"<p>small", HTML)]
 
-    async with serving(say) as origin, fetching(LIMITS, book=BOOK) as fetcher:
+    async with serving(say) as origin, fetching(LIMITS, book=BOOK, large=LargeBodies(3)) as fetcher:
         port = origin.port
         slow = [asyncio.create_task(get(fetcher, port, "a", "slow")) for _ in range(2)]
         for _ in slow:
@@ -73,8 +73,8 @@ async def test_who_waits_longer_than_a_server_may_be_silent_is_heard_out() -> No
             return [HEAD, LARGE, *DROP * 40, Act.CLOSE]
         return [answer(LARGE, HTML)]
 
-    limits = Limits(connections=8, connections_per_host=8, large_bodies=1, idle_s=1.5)
-    async with serving(say) as origin, fetching(limits, book=BOOK) as fetcher:
+    limits = Limits(connections=8, connections_per_host=8, idle_s=1.5)
+    async with serving(say) as origin, fetching(limits, book=BOOK, large=LargeBodies(1)) as fetcher:
         slow = asyncio.create_task(get(fetcher, origin.port, "a", "slow"))
         await asyncio.sleep(0.2)
         waited = await get(fetcher, origin.port, "b", "large")
@@ -93,8 +93,7 @@ async def test_a_small_answer_that_becomes_a_large_body_waits_as_well() -> None:
             return [HEAD, LARGE, *DROP * 600, Act.CLOSE]
         return [answer(packed, HTML, "Content-Encoding: gzip")]
 
-    limits = Limits(connections=8, connections_per_host=8, large_bodies=1)
-    async with serving(say) as origin, fetching(limits, book=BOOK) as fetcher:
+    async with serving(say) as origin, fetching(LIMITS, book=BOOK, large=LargeBodies(1)) as fetcher:
         slow = asyncio.create_task(get(fetcher, origin.port, "a", "slow"))
         await asyncio.sleep(0.3)
         crowded = await get(fetcher, origin.port, "b", "packed", total_s=1.0)

@@ -63,7 +63,6 @@ class Limits:
 
     connections: int = 64
     connections_per_host: int = 1
-    large_bodies: int = 3
     connect_s: float = 8.0  # TCP and TLS together
     idle_s: float = 10.0  # no head, nor more of a body
     keepalive_s: float = 15.0
@@ -99,7 +98,7 @@ class HttpFetcher:
 
         aiohttp's default resolver is aiodns where that is installed. `tls` must verify; if it is
         not given, one is made for the first https URL, and used for all of them. `large` are places
-        that are shared with another fetcher.
+        for large bodies, which may be another fetcher's, too; None: as many as connections.
         """
         if tls is not None and not (tls.verify_mode == ssl.CERT_REQUIRED and tls.check_hostname):
             raise ValueError("a TLS context that does not verify certificates and host names")
@@ -109,7 +108,7 @@ class HttpFetcher:
         self._tls = tls
         self._dials_proxies = dials_proxies
         self._deadlines = Deadlines(self._limits.idle_s)
-        self._large = large or LargeBodies(self._limits.large_bodies)
+        self._large = large or LargeBodies(self._limits.connections)
         self._guard: GuardedResolver | None = None
         self._lifetime: AsyncGenerator[aiohttp.ClientSession, None] | None = None
         self._session: aiohttp.ClientSession | None = None
