@@ -26,6 +26,7 @@ class _Selector:
             raise Stuck
         if timeout > 0:
             self._loop.advance(timeout)
+        self._loop.catch_up()
         return []
 
 
@@ -35,6 +36,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def __init__(self) -> None:
         super().__init__()
         self._now_s = 0.0
+        # The base's timers, in order of their time, and how early it runs them.
+        self._scheduled: list[asyncio.TimerHandle]
+        self._clock_resolution: float
         # BaseEventLoop's run-once works with anything that can select.
         self._selector: selectors.BaseSelector | _Selector = _Selector(self)
 
@@ -46,6 +50,17 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Let time pass."""
         # A step of at least a microsecond: a float sum that does not move would spin for ever.
         self._now_s += max(seconds, 1e-6)
+
+    def catch_up(self) -> None:
+        """Have it be as late as a timer says that is about to be run.
+
+        The base runs those of the next nanosecond as well. Two tasks that look at the clock, and
+        wait for what is left, would keep each other ready for ever.
+        """
+        if self._scheduled:
+            at_s = self._scheduled[0].when()
+            if at_s < self._now_s + self._clock_resolution:
+                self._now_s = max(self._now_s, at_s)
 
     def _process_events(self, event_list: list[Any]) -> None:
         """There are none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from contextlib import suppress
 from random import Random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
@@ -36,6 +37,35 @@ async def _ends_in_two_steps() -> None:
             await asyncio.get_running_loop().create_future()
     finally:
         await asyncio.sleep(1)
+
+
+def test_tasks_that_look_at_the_clock_reach_their_moment() -> None:
+    """Also where a timer runs the blink of an eye before it, and one of them is always ready."""
+    looks = 0
+
+    async def wait(until_s: float, steps: int) -> None:
+        nonlocal looks
+        running = asyncio.get_running_loop()
+        while running.time() < until_s:
+            looks += 1
+            assert looks < 10_000
+            if looks > 3:
+                for _ in range(steps):
+                    await asyncio.sleep(0)
+                steps = 0
+            with suppress(TimeoutError):
+                async with asyncio.timeout(until_s - running.time()):
+                    await asyncio.Event().wait()
+
+    async def main() -> None:
+        moments = Random(1)
+        for _ in range(100):
+            now_s = asyncio.get_running_loop().time()
+            until_s = now_s + moments.random()
+            asyncio.get_running_loop().call_at(until_s - 1e-13, lambda: None)
+            await asyncio.gather(*(wait(until_s, steps) for steps in range(3)))
+
+    loop.run(main())
 
 
 def test_what_is_left_behind_is_cancelled_to_its_end() -> None:
