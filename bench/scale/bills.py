@@ -114,18 +114,13 @@ def _run(hosts: int, host_pages: int, workers: int = 50) -> Run:
 PAGES = (1_500, 6_000, 20_000, 60_000)
 GRID = tuple((hosts, pages) for hosts in (1, 10, 100, 1_000, 10_000) for pages in PAGES)
 _FROM_150 = (_run(1_000, 1_500), _run(1_000, 150))
+_TO_6000 = (_run(1_000, 6_000), _run(1_000, 1_500))
 _TO_20000 = (_run(100, 20_000), _run(100, 6_000))
 _TO_60000 = (_run(10, 60_000), _run(10, 20_000))
-# With as many workers, which look up what others have found, and fewer hosts for each.
-_TO_6000 = (
-    Run(hosts=300, host_pages=6_000, batch=10),
-    Run(hosts=300, host_pages=1_500, batch=10),
-)
 HOW: Mapping[tuple[int, int], tuple[Run, tuple[tuple[Run, Run], ...]]] = {
     (100, 60_000): (_run(100, 20_000), (_TO_60000,)),
-    (1_000, 6_000): (_run(1_000, 1_500), (_TO_6000,)),
-    (1_000, 20_000): (_run(1_000, 1_500), (_TO_6000, _TO_20000)),
-    (1_000, 60_000): (_run(1_000, 1_500), (_TO_6000, _TO_20000)),
+    (1_000, 20_000): (_run(1_000, 6_000), (_TO_20000,)),
+    (1_000, 60_000): (_run(1_000, 6_000), (_TO_20000,)),
     (10_000, 1_500): (_run(10_000, 150), (_FROM_150,)),
     (10_000, 6_000): (_run(10_000, 150), (_FROM_150, _TO_6000)),
     (10_000, 20_000): (_run(10_000, 150), (_FROM_150, _TO_6000, _TO_20000)),

@@ -25,6 +25,7 @@ from orbweaver.budget.prices import second, wait_ms_most
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.target import PACK_TARGETS_MAX
 from orbweaver.politeness.host_schedule import spacing_ms
+from orbweaver.politeness.pacer import BLOCK_MS
 
 # Where nothing says how many pages there will be.
 PAGES_ASSUMED = 10_000
@@ -48,8 +49,6 @@ FULL = 0.9
 # What failed comes back by itself, in an invocation of its own where there is nothing else: so many
 # of all pages, and so long.
 ALONE, ALONE_S = 0.005, 2.0
-# Of a block of slots: how long a visit waits for its first one whatever that costs.
-BLOCK_S = 5.0
 # Without a delay: half a visit more than a pack's slots need, the last one; and packs that one
 # visit found are on the queue one after the other.
 VISITS_MORE, CLUMP = 0.5, 3
@@ -196,7 +195,7 @@ def _polite(crawl: Crawl, assumed: Assumed, hosts: float, gap_s: float) -> _Phas
         sharing = 1 + ALONE * at_work / gap_s * (WINDOW_S + ALONE_S)
         seconds += CALLS_S * copies + ALONE * ALONE_S / sharing * (1 - 1 / company)
     else:
-        seconds = cpu_s + PACE * assumed.answer_s + CALLS_S + packs * min(gap_s, BLOCK_S)
+        seconds = cpu_s + PACE * assumed.answer_s + CALLS_S + packs * min(gap_s, BLOCK_MS / 1000)
         invocations = visits
     invocations = min(visits, max(invocations, visits / assumed.batch))
     return _Phase(

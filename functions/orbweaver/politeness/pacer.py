@@ -34,8 +34,9 @@ LEAD_MS, LEAD_GROWTH = 20, 4
 # Whether a host was blocked meanwhile is looked up this long before a slot; without a delay it
 # is how old that knowledge may be.
 LOOK_MS = 1_000
-# A block is about this long: crawls that ask the same host take turns by blocks.
-BLOCK_MS = 5_000
+# A block is about this long: crawls that ask the same host take turns by blocks. A visit waits for
+# its first slot for as long, whatever that costs.
+BLOCK_MS = 10_000
 
 
 class WaitLimit(Protocol):

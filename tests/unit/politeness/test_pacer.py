@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orbweaver.politeness.host_schedule import FAILURES_MAX, PROBE_MS, Host, slack_ms, spacing_ms
-from orbweaver.politeness.pacer import LAPSES_MAX, LEAD_MS, LOOK_MS, UNLIMITED, Pacer, WaitLimit
+from orbweaver.politeness.pacer import (
+    BLOCK_MS,
+    LAPSES_MAX,
+    LEAD_MS,
+    LOOK_MS,
+    UNLIMITED,
+    Pacer,
+    WaitLimit,
+)
 from tests.memory import ManualClock, MemoryHosts, Moment, World
 from tests.memory.world import Gate, open_gate
 from tests.unit.stage import NOW_MS, SITE
@@ -161,18 +169,19 @@ async def test_who_got_some_slots_keeps_the_place_for_the_others(wanted: int, sl
 
 
 async def test_packs_with_more_than_a_visit_return_one_after_the_other() -> None:
-    """Of packs with twenty URLs each, every one returns as many slots later as a block has."""
+    """Of packs with more URLs each than a block has, every one returns as many slots later as a block has."""
     world, clock = World(), ManualClock(NOW_MS)
-    packs = [pacer(world, clock, ahead_ms=5 * DELAY_MS - 500) for _ in range(4)]
+    block = BLOCK_MS // DELAY_MS
+    packs = [pacer(world, clock, ahead_ms=block * DELAY_MS - 500) for _ in range(4)]
     returns = [await pace.take(20) for pace in packs]
     assert returns[0] is None
-    for place in range(1, 5):
+    for place in range(1, block):
         assert packs[0].asks(packs[0].turn)
         assert await packs[0].take(20 - place) is None
-    spacing = DELAY_MS + slack_ms(DELAY_MS) // 5
+    spacing = DELAY_MS + slack_ms(DELAY_MS) // block
     later = [at_ms for at_ms in returns if at_ms is not None]
-    assert later[0] == NOW_MS + LEAD_MS + 5 * spacing
-    assert [two - one for one, two in pairwise(later)] == [5 * spacing] * 2
+    assert later[0] == NOW_MS + LEAD_MS + block * spacing
+    assert [two - one for one, two in pairwise(later)] == [block * spacing] * 2
 
 
 async def test_a_blocked_host_gives_no_slot() -> None:
