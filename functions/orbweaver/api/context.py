@@ -14,6 +14,7 @@ from orbweaver.model.errors import UnknownCrawl
 from orbweaver.model.ports import Clock, Files
 
 if TYPE_CHECKING:
+    from orbweaver.frontier.backlog import Backlog
     from orbweaver.frontier.ports import Crawls, Pages
     from orbweaver.frontier.queues import Queue
 
@@ -28,6 +29,7 @@ class Means:
     crawls: Crawls
     pages: Pages
     files: Files
+    backlog: Backlog
     clock: Clock
     allowed: Allowed = PUBLIC_ONLY
 

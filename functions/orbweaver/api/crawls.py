@@ -214,8 +214,12 @@ async def host(means: Means, *, query: HostAsked) -> Reply:
 async def report(means: Means, *, path: OfCrawl) -> Reply:
     """Say what a crawl left out and why, with examples, and where its requests went."""
     crawl = await means.crawl(path.id)
-    told = await means.control.report(crawl.id, files=means.files, records_max=RECORDS_MAX)
-    shown = LeftOut(crawl=Run.of(told.crawl), skipped=told.skipped, requests=told.requests)
+    told = await means.control.report(
+        crawl.id, files=means.files, backlog=means.backlog, records_max=RECORDS_MAX
+    )
+    shown = LeftOut(
+        crawl=Run.of(told.crawl), skipped=told.skipped, spared=told.spared, requests=told.requests
+    )
     return Reply(status=200, body=shown)
 
 

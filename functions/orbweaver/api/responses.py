@@ -11,7 +11,7 @@ from orbweaver.control.crawl_control import Status
 from orbweaver.control.json_schema import Fits, schema_of_fields
 from orbweaver.diagnostics.explanation import Explanation
 from orbweaver.diagnostics.host_status import HostView
-from orbweaver.diagnostics.refusal_report import Requests, Skipped
+from orbweaver.diagnostics.refusal_report import Requests, Skipped, Spared
 from orbweaver.diagnostics.url_status import Facts, UrlStatus
 from orbweaver.exporting.cells import iso
 from orbweaver.exporting.manifest import page_as_json
@@ -214,6 +214,7 @@ class LeftOut:
 
     crawl: Run
     skipped: tuple[Skipped, ...]
+    spared: Spared
     requests: Requests
 
 

@@ -228,6 +228,7 @@ def api_of(ports: PortSet, *, signed: bool = True) -> Api:
         crawls=ports.crawls,
         pages=ports.pages,
         files=ports.files,
+        backlog=ports.backlog,
         clock=ports.clock,
         allowed=ports.settings.allowed,
     )

@@ -26,6 +26,7 @@ from orbweaver.politeness.host_schedule import Host
 from orbweaver.politeness.robots_txt import RobotsVerdict, parse
 
 if TYPE_CHECKING:
+    from orbweaver.frontier.backlog import Backlog
     from orbweaver.frontier.ports import Crawls, Pages
     from orbweaver.model.ports import Clock, Files
     from orbweaver.politeness.ports import Hosts
@@ -152,7 +153,12 @@ class Lookout:
         )
 
     async def report(
-        self, which: str | None = None, *, files: Files, records_max: int | None = None
+        self,
+        which: str | None = None,
+        *,
+        files: Files,
+        backlog: Backlog,
+        records_max: int | None = None,
     ) -> Report:
         """Say what a crawl left out and why, with examples, and where its requests went.
 
@@ -161,6 +167,7 @@ class Lookout:
         # Seldom asked for: not for every cold start to import.
         from orbweaver.diagnostics.request_counts import RequestCounts
         from orbweaver.diagnostics.request_texts import digests_of
+        from orbweaver.diagnostics.spared_links import spared_links
 
         status = await self.status(which)
         total = status.counters.total
@@ -179,7 +186,8 @@ class Lookout:
         known = dict.fromkeys(url for urls in refused.values() for url in urls)
         ended = await all_of((self._has_ended(url, status.crawl) for url in known), LOOKUPS_AT_ONCE)
         taken = {url for url, has in zip(known, ended, strict=True) if has}
-        return report_of(status.crawl, total, examples, refused, taken, requests)
+        spared = await spared_links(status.crawl, status.counters, backlog)
+        return report_of(status.crawl, total, examples, refused, taken, requests, spared)
 
     async def _has_ended(self, url: str, crawl: Crawl) -> bool:
         """Whether a crawl has a record of an example, which may be redacted."""

@@ -11,6 +11,7 @@ Decides nothing; reads.
     refusal_report  what was left out, and why
     request_counts  where the requests went, by kind of URL
     request_texts   texts that are read for that
+    spared_links    which links wait, by kind of URL
     site_sections   a site by its folders
     run_comparison  what became of pages from one run to another
     text_diff       two texts, line by line

@@ -28,6 +28,8 @@ NEEDED = (
 )
 # Records that are looked at for examples: the rare ones may go without.
 RECORDS_MAX = 20_000
+# Of links that wait.
+KINDS_NAMED = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +101,28 @@ class Requests:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SparedKind:
+    """Links of a kind of URL, and one of them, without values of parameters."""
+
+    kind: str
+    links: int
+    example: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spared:
+    """Links that wait while a crawl runs, and are spared once it has ended.
+
+    `read` of them were looked at, those that would be asked for first, for `kinds`: the largest
+    `KINDS_NAMED`, those with the most links first.
+    """
+
+    links: int = 0
+    read: int = 0
+    kinds: tuple[SparedKind, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """All that a crawl left out, by reason, most frequent first within a kind; its requests.
 
@@ -109,6 +133,7 @@ class Report:
     crawl: Crawl
     skipped: tuple[Skipped, ...]
     requests: Requests
+    spared: Spared = Spared()
     pages: int = 0
     nothing_new: bool = False
 
@@ -161,6 +186,7 @@ def report_of(
     refused: Mapping[str, Sequence[str]],
     ended: AbstractSet[str] = frozenset(),
     requests: Requests = Requests(),
+    spared: Spared = Spared(),
 ) -> Report:
     """Put the report together.
 
@@ -189,6 +215,7 @@ def report_of(
         skipped=tuple(lines),
         pages=pages,
         requests=requests,
+        spared=spared,
         nothing_new=nothing_new,
     )
 

@@ -21,7 +21,6 @@ are left out as well.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -42,6 +41,7 @@ from orbweaver.model.url_kind import (
     Shape,
     anywhere,
     covers,
+    example_of,
     folded,
     kind_text,
     pattern_of,
@@ -61,7 +61,6 @@ SUGGESTED_MIN, SUGGESTED_SHARE = 10, 0.005
 FOLDERS_KEPT, OTHERS_SHARE = 3, 0.1
 # Of a site with fewer titles a page, titles say nothing.
 TITLES_SHARE = 0.1
-_VALUE = re.compile("=[^&;]+")
 
 
 @dataclass(slots=True)
@@ -159,7 +158,7 @@ class KindCounts:
         self.sitemaps += record.reason is Reason.SITEMAP
         digest = _hash(record.url)
         if self.example is None or digest < self.example[0]:
-            self.example = (digest, _VALUE.sub("=…", record.url))
+            self.example = (digest, example_of(record.url))
         if record.outcome not in (Outcome.FETCHED, Outcome.UNCHANGED):
             return
         body = record.sha256 or record.url

@@ -7,8 +7,9 @@
   that it sealed: where that is not what the manifest means, the manifest goes and the day is
   exported again. Where there is neither a manifest nor a run that counts, a worker withdrew it when
   the export was thought to be done.
-- Whoever removes files looks whether a manifest names them by then: it may have stood still between
-  listing and removing them. A manifest that comes later is looked after by the run that puts it.
+- A worker that removes files looks whether a manifest names them by then: it may have stood still
+  between listing and removing them. A manifest that comes later is looked after by the run that
+  puts it.
 """
 
 from __future__ import annotations

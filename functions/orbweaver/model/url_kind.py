@@ -38,6 +38,7 @@ PARAMETERS_MAX = 8
 SIBLINGS_MAX = 24
 KINDS_MAX = 500
 FOLDED_SHARE = 0.01
+_VALUE_TEXT = re.compile("=[^&;]+")
 # Places of tokens in a shape; from `_VALUES` on there is one for each parameter that is named.
 _ORIGIN, _FOLDERS, _DEEPER, _EXTENSION, _NAME, _QUERY, _VALUES = 0, (1, 2, 3), 4, 5, 6, 7, 8
 
@@ -139,6 +140,11 @@ def kind_text(shape: Shape) -> str:
         return f"{text}?*" if shape[_QUERY] else text
     more = MORE if shape[_QUERY].endswith(MORE) else ""
     return f"{text}?{_written(shape, str, str)}{more}"
+
+
+def example_of(url: str) -> str:
+    """Write a URL so that it may be shown: without the values of its parameters."""
+    return _VALUE_TEXT.sub("=…", url)
 
 
 def pattern_of(shape: Shape) -> str:

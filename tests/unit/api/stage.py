@@ -98,6 +98,7 @@ class Stage:
             crawls=crawls,
             pages=pages,
             files=MemoryFiles(world, gate),
+            backlog=MemoryBacklog(world, gate),
             clock=clock,
             allowed=settings.allowed,
         )

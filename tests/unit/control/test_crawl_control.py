@@ -15,7 +15,7 @@ from orbweaver.model.crawl import State, Stop, default_crawl, run_id
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import DAY_MS
 from orbweaver.politeness.host_schedule import Host
-from tests.memory import MemoryFiles, Moment
+from tests.memory import MemoryBacklog, MemoryFiles, Moment
 from tests.memory.world import ShardItem, open_gate
 from tests.unit.control_stage import NOW_MS, PLAN, SEED, Killed, Stage, kill_at
 
@@ -306,7 +306,9 @@ async def test_a_report_says_what_was_left_out() -> None:
         stage.put("run-1", f"{SEED}{number}", NOW_MS, **dns)
     stage.put("run-1", f"{SEED}ok", NOW_MS)
     stage.world.samples["run-1"] = {"scope": ("https://other.example/",)}
-    report = await stage.control.report("run-1", files=MemoryFiles(stage.world))
+    report = await stage.control.report(
+        "run-1", files=MemoryFiles(stage.world), backlog=MemoryBacklog(stage.world)
+    )
     found = {line.reason: (line.kind, line.count, set(line.samples)) for line in report.skipped}
     assert found == {
         "scope": ("refused", 9, {"https://other.example/"}),
@@ -323,13 +325,16 @@ async def test_a_report_says_where_the_requests_went() -> None:
     stage.count(crawl, claimed=30, nanodollars=3_000_000)
     for number in range(30):
         stage.put("run-1", f"{SEED}page/{number}", NOW_MS, latency_ms=5)
-    files = MemoryFiles(stage.world)
-    told = (await stage.control.report(files=files)).requests
+    ports: dict[str, Any] = {
+        "files": MemoryFiles(stage.world),
+        "backlog": MemoryBacklog(stage.world),
+    }
+    told = (await stage.control.report(**ports)).requests
     assert [(one.kind, one.requests) for one in told.kinds] == [(f"{SEED}page/0", 30)]
     assert (told.records, told.unread, round(told.usd, 9)) == (30, False, 0.003)
-    some = (await stage.control.report(files=files, records_max=7)).requests
+    some = (await stage.control.report(**ports, records_max=7)).requests
     assert (some.records, some.unread, round(some.usd, 9)) == (7, True, 0.0007)
-    exact = (await stage.control.report(files=files, records_max=30)).requests
+    exact = (await stage.control.report(**ports, records_max=30)).requests
     assert not exact.unread
 
 

@@ -169,7 +169,7 @@ async def test_who_got_some_slots_keeps_the_place_for_the_others(wanted: int, sl
 
 
 async def test_packs_with_more_than_a_visit_return_one_after_the_other() -> None:
-    """Of packs with more URLs each than a block has, every one returns as many slots later as a block has."""
+    """Where each has more URLs than a block, every one returns a block later."""
     world, clock = World(), ManualClock(NOW_MS)
     block = BLOCK_MS // DELAY_MS
     packs = [pacer(world, clock, ahead_ms=block * DELAY_MS - 500) for _ in range(4)]

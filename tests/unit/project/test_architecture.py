@@ -55,7 +55,7 @@ ACTORS = frozenset(
             "repair row_reader runs snapshot_store unit_worker workspace"
         ),
         "delivery": "deliverer transfer",
-        "diagnostics": "explainer request_texts",
+        "diagnostics": "explainer request_texts spared_links",
         "control": (
             "crawl_control crawl_queries dead_letter_admin progress.reader retry_failures "
             "rule_trial scheduler seed_preview stored_reading webhook_sender"

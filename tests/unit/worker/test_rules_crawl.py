@@ -12,7 +12,6 @@ from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.page_record import DAY_MS
 from orbweaver.model.settings import Settings
 from orbweaver.model.url_rules import UrlRule
-from orbweaver.politeness.host_schedule import spacing_ms
 from tests.memory import Moment
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, html, kill_on, outcomes, survives
 

@@ -77,14 +77,18 @@ def _next(view: HostView, now_ms: int) -> str:
 async def report(arguments: Namespace, around: Surroundings) -> int:
     """Show where a crawl's requests went, what it left out, and why, with examples."""
     async with chosen(arguments, around) as session:
-        files, records_max = session.ports.files, arguments.records
-        found = await session.control.report(arguments.which, files=files, records_max=records_max)
+        ports = session.ports
+        found = await session.control.report(
+            arguments.which, files=ports.files, backlog=ports.backlog, records_max=arguments.records
+        )
     body: dict[str, Any] = {"type": "report", "crawl": found.crawl.id}
     body["skipped"] = [asdict(line) for line in found.skipped]
     body["pages"] = found.pages
     body["nothing_new"] = found.nothing_new
+    body["spared"] = asdict(found.spared)
     body["requests"] = asdict(found.requests)
-    answer(arguments, around, body, *_lines(found), *_where(found.requests))
+    lines = (*_lines(found), *spared_lines(found), *_where(found.requests))
+    answer(arguments, around, body, *lines)
     return OK
 
 
@@ -158,6 +162,24 @@ def _kind(one: RequestKind) -> tuple[str, ...]:
     counts = [f"{number:,}" if number else "" for number in (failed, one.titles, one.bodies)]
     led_to = f"{one.led_to:,}" if one.led_to else ""
     return (f"{one.requests:,}", share, *counts, texts, led_to, price(one.usd), one.kind)
+
+
+def spared_lines(found: Report) -> list[str]:
+    """Say which links wait, or were spared, and how they are asked for all the same."""
+    told, crawl = found.spared, found.crawl
+    if not told.links:
+        return []
+    title = "links that wait until little else is left" if crawl.live else "links that were spared"
+    first = f"; of the first {told.read:,}" if told.read < told.links else ""
+    rows = [(f"{one.links:,}", one.kind) for one in told.kinds[:KINDS_SHOWN]]
+    lines = ["", f"{title}: {told.links:,}{first}"]
+    for one, row in zip(told.kinds, text.table(rows, right=(0,), indent=2), strict=False):
+        lines += [row, f"      {text.cut(one.example, 200)}"]
+    left = told.read - sum(one.links for one in told.kinds[:KINDS_SHOWN])
+    lines += [f"  {left:,} more (--json)"] if left else []
+    edit = f"`orbweaver edit {crawl.id} --max-pages N`"
+    more = edit if crawl.live else f"a later run of {crawl.name} with a higher limit"
+    return [*lines, f"  {more} goes on with the best of them"]
 
 
 def _exclusions(told: Requests) -> list[str]:
