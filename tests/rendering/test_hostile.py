@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from orbweaver.rendering import browser
 from orbweaver.rendering.renderer import Renderer
 from orbweaver.rendering.task import (
     NotRendered,
@@ -159,6 +162,23 @@ async def test_memory_without_end_is_ended(hardened: Renderer, script: str) -> N
     else:
         assert result.cut in (RenderCut.TIME, RenderCut.HTML)
     assert links_of(await rendered(hardened, scripted(SHOW))) == LINKS
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel bounds no process")
+async def test_memory_is_bounded_though_nobody_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Buffers are refused beyond the bound of a process, and the page goes on with what it has."""
+    monkeypatch.setattr(browser, "_WATCH_S", 60.0)
+    script = (
+        "const all = []; try { for (;;) all.push(new Uint8Array(8e6).fill(7)); } catch (error) {"
+        f" {SHOW} document.body.append(all.length) }}"
+    )
+    async with Renderer(PROGRAM, parent=str(tmp_path)) as renderer:
+        result = await rendered(renderer, scripted(script))
+    assert links_of(result) == LINKS
+    taken = int(re.findall(rb"(\d+)</body>", result.html)[0])
+    assert 10 <= taken <= RenderLimits().process_bytes_max / 8e6
 
 
 async def test_the_process_of_a_page_is_killed(hardened: Renderer) -> None:

@@ -194,8 +194,10 @@ PROGRAM_THAT_IS_KILLED = """
 import asyncio, sys
 from orbweaver.rendering.browser import Browser
 from orbweaver.rendering.launch import BrowserProgram
+from orbweaver.rendering.task import RenderLimits
 async def main():
-    browser = await Browser.start(BrowserProgram(path=sys.argv[1]), 10**9, parent=sys.argv[2])
+    program = BrowserProgram(path=sys.argv[1])
+    browser = await Browser.start(program, RenderLimits(), parent=sys.argv[2])
     print("started", flush=True)
     await asyncio.sleep(600)
 asyncio.run(main())

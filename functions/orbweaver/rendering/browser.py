@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from orbweaver.rendering.launch import FENCE, BrowserProgram
 from orbweaver.rendering.process import BrowserProcess, ProcessMemory, is_there, kill
 from orbweaver.rendering.protocol import BrowserGone, CommandFailed, Connection
-from orbweaver.rendering.task import START_S
+from orbweaver.rendering.task import START_S, RenderLimits
 
 _WATCH_S = 0.5
 # Where it has grown by this much since the last look, the next one is soon.
@@ -63,14 +63,14 @@ class Browser:
     async def start(
         cls,
         program: BrowserProgram,
-        memory_bytes_max: int,
+        limits: RenderLimits,
         *,
         parent: str | None = None,
         fence: Mapping[str, tuple[str, ...]] = FENCE,
     ) -> Browser:
         """Start a browser; raises OSError, BrowserGone, CommandFailed, TimeoutError."""
-        process = BrowserProcess.start(program, parent, fence)
-        browser = cls(process, memory_bytes_max)
+        process = BrowserProcess.start(program, limits.process_bytes_max, parent, fence)
+        browser = cls(process, limits.memory_bytes_max)
         try:
             async with asyncio.timeout(START_S):
                 await browser._begin()

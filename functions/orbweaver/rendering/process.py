@@ -4,6 +4,9 @@
   whose other end is closed ends by itself, so none outlives this process.
 - It is started by `posix_spawn`, which runs nothing of Python in the child, as the leader of a
   session of its own. What it writes goes to a profile folder that is removed with it.
+- What one of its processes may write to is bounded by the kernel (`RLIMIT_DATA`), however fast a
+  page takes it: beyond that the page gets no more, or fails. The bound is there from the start, by
+  a shell that becomes the browser: engines lay out their memory by it.
 - This process becomes the reaper of what the browser's processes leave behind, where the kernel
   can: PID 1 of a container may not be one. A crash handler leaves the group, but names the folder.
 - Memory is the proportional set size of the group: resident sizes would count shared pages of
@@ -35,6 +38,7 @@ _SET_CHILD_SUBREAPER = 36
 _PROCESSES = Path("/proc")
 # What the commands say of processes that all pages share, of which a browser starts others unasked.
 _SHARED = (b"network.mojom.NetworkService", b"--type=gpu-process")
+_SHELL, _BECOME = "/bin/sh", 'exec "$0" "$@"'
 _REAP_S = 5.0
 _LOOK_S = 0.005
 # Groups and processes of each browser that was ended, negative and positive, as for `waitpid`.
@@ -62,10 +66,13 @@ class BrowserProcess:
     def start(
         cls,
         program: BrowserProgram,
+        process_bytes_max: int,
         parent: str | None = None,
         fence: Mapping[str, tuple[str, ...]] = FENCE,
     ) -> BrowserProcess:
         """Start a browser in a fresh folder below `parent`; raises OSError where it cannot be."""
+        if not os.access(program.path, os.X_OK):
+            raise PermissionError(f"{program.path} is no program that may be run")
         _become_reaper()
         folder = tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-", dir=parent)
         ours, theirs = socket.socketpair()
@@ -73,9 +80,11 @@ class BrowserProcess:
             with theirs:
                 high = fcntl.fcntl(theirs, fcntl.F_DUPFD_CLOEXEC, _DESCRIPTOR_MIN)
             try:
+                begin = f"ulimit -d {process_bytes_max // 1024}; {_BECOME}"
+                words = [*arguments_of(program.path, folder, fence), *program.flags]
                 pid = os.posix_spawn(
-                    program.path,
-                    [*arguments_of(program.path, folder, fence), *program.flags],
+                    _SHELL,
+                    [_SHELL, "-c", begin, *words],
                     environment_of(folder, program.environment),
                     file_actions=[
                         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),

@@ -142,7 +142,7 @@ class Renderer:
                     await asyncio.to_thread(remove_left_folders, self._parent)
                 browser = self._browser = await Browser.start(
                     await self._found(),
-                    self._limits.memory_bytes_max,
+                    self._limits,
                     parent=self._parent,
                     fence=self._fence,
                 )

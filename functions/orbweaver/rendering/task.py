@@ -73,6 +73,8 @@ class RenderLimits:
     # Of all processes of a browser together, looked at twice a second: what pages take in between
     # comes on top.
     memory_bytes_max: int = 700_000_000
+    # Of one process, by the kernel, between two looks too; that of an empty page has 150 MB.
+    process_bytes_max: int = 450_000_000
     pages_max: int = 100
     tabs: int = 4
 
