@@ -141,7 +141,7 @@ def _per_pack(crawl: Crawl, assumed: Assumed, rounds: Rounds) -> Mapping[tuple[T
     }
     if crawl.delay_ms:
         # Slots by the block, and for a pack's rest; a host is looked at every few seconds.
-        blocks = assumed.pages * min(1.0, spacing_ms(crawl.delay_ms) / BLOCK_MS)
+        blocks = assumed.pages / max(1, BLOCK_MS // crawl.delay_ms)
         units |= {
             (Term.READ_HALVES, Stage.HOST): 2 * max(visits, blocks),
             (Term.WRITE, Stage.HOST): min(float(assumed.pages), visits + blocks),

@@ -174,10 +174,11 @@ def _polite(crawl: Crawl, assumed: Assumed, hosts: float, gap_s: float) -> _Phas
     full = assumed.batch**FULL
     company = max(1.0, full * (1 - exp(-hosts / full)))
     at_work = min(hosts, assumed.workers * company)
-    stays = (
-        gap_s * 1000
-        <= wait_ms_most(a_second=second(memory_mb=assumed.memory_mb), visits=1) * company
-    )
+    alone_ms = wait_ms_most(a_second=second(memory_mb=assumed.memory_mb), visits=1)
+    # As many together wait for slots so far apart; who comes before there are goes back.
+    enough = max(1.0, gap_s * 1000 / alone_ms)
+    stays = enough <= company
+    company = max(1.0, company - (enough - 1)) if stays else company
     slots = max(1.0, ROUND_S / gap_s) if stays else 1.0
     urls = pages = float(PACK_TARGETS_MAX)
     for _ in range(STEPS):

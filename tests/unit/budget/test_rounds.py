@@ -102,7 +102,9 @@ def test_a_slot_that_is_further_off_than_a_trip_is_not_waited_for() -> None:
         ({"hosts": 10, "delay_ms": 1_000}, {"hosts": 10, "delay_ms": 4_000}),
         ({"hosts": 100, "workers": 5, "batch": 40}, {"hosts": 100, "workers": 5, "batch": 10}),
         ({"hosts": 10, "answer_s": 0.2}, {"hosts": 10, "answer_s": 2.0}),
-        ({"hosts": 100, "memory_mb": 2_048}, {"hosts": 100, "memory_mb": 512}),
+        ({"hosts": 100, "memory_mb": 1_024}, {"hosts": 100, "memory_mb": 512}),
+        # With so much memory, a function waits for a host only once it has others, too.
+        ({"hosts": 10, "memory_mb": 512}, {"hosts": 10, "memory_mb": 2_048}),
     ],
 )
 def test_what_is_waited_for(less: dict[str, Any], more: dict[str, Any]) -> None:
