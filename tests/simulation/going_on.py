@@ -113,6 +113,8 @@ def check_sequels(
         total = _total(world, run_id)
         if lapsed or plan.poison or untold or cut(Counter(total)) or plan.faults.late_seeds:
             continue
+        if any(total.get("fetched.truncated") for total in totals):
+            continue  # a page that a limit of bytes cut leads to what nobody has read
         meaning = Meaning(sequel.rules, sequel.depth_max)
         whole = walk(web, list(sequel.seeds), most, meaning)
         # What was dropped by hand takes of the limit, too.

@@ -258,8 +258,10 @@ class Sifter:
         modified = result.modified
         now_ms = self._clock.now_ms()
         free = modified.keys() | result.reopened
-        result.drop(self.seen.of(crawl.id, result.candidates, now_ms) - free)
-        if isinstance(message, Pack) and not message.late:
+        late = isinstance(message, Pack) and message.late
+        if not late:  # what this container has seen claimed may have been given back, to wait
+            result.drop(self.seen.of(crawl.id, result.candidates, now_ms) - free)
+        if isinstance(message, Pack) and not late:
             result.drop(self._late.of(crawl.id, result.candidates, now_ms) - free)
             if (crawl.id, crawl.pages_max) in self._spent:
                 return 0  # they wait, and are looked up when they are due

@@ -14,10 +14,23 @@ from orbweaver.frontier.late import LANE
 from orbweaver.frontier.messages import Pack, child_id, decode
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.worker import kind_learning, page_reading
-from tests.unit.stage import CRAWL, SITE, Stage, answer, control_of, explainer_of, html, pack_of
+from orbweaver.worker.link_dedup import Sifter
+from tests.unit.stage import (
+    CRAWL,
+    NOW_MS,
+    SITE,
+    Stage,
+    answer,
+    control_of,
+    explainer_of,
+    html,
+    pack_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from orbweaver.frontier.journal import Journal
 
 HOME = f"{SITE}/wiki/Home_of_all"
 WORDS = ("ant", "bee", "cat", "dog", "elk", "fox", "gnu", "hen", "ibis", "jay")
@@ -92,6 +105,25 @@ async def test_without_a_limit_that_is_reached_everything_is_asked_for_once() ->
     assert counts["late_links"] == counts["late_links_taken"]
     assert counts["late_packs"] == counts["late_packs_taken"]
     assert not any(stage.world.backlog.values())
+
+
+async def test_links_that_were_given_back_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container may remember them as claimed, by a journal that another one carried out.
+
+    That one met the limit, gave the claims back, and put the links down for later.
+    """
+    note_late = Sifter._note_late
+
+    def remembering(self: Sifter, crawl: Crawl, message: Pack, journal: Journal) -> None:
+        note_late(self, crawl, message, journal)
+        self.seen.add(crawl.id, [target.url for _, target in journal.late], NOW_MS)
+
+    monkeypatch.setattr(Sifter, "_note_late", remembering)
+    stage = Stage()
+    wiki(stage, articles=12)
+    ended = await crawled(stage, replace(WIKI, pages_max=5_000))
+    assert ended.stop is Stop.FINISHED
+    assert len(asked(stage)) == len(set(asked(stage))) == 13 * 4
 
 
 @pytest.mark.parametrize("articles", [12, 40])
