@@ -227,7 +227,8 @@ class Succession:
             line = await self._backlog.look(crawl.id, host)
             mine = line.by in beginner.names or bool(line.left and line.left == beginner.place)
             mine = mine or (not line.out and line.by == beginner.other != "")
-            if line.out and mine:
+            again = bool(line.out) and mine
+            if again:
                 found = await self._backlog.get(crawl.id, host, line.out)
             elif line.out or line.edits == refused or not (beginner.unsent or mine):
                 return  # or another delivery has done it meanwhile
@@ -239,7 +240,7 @@ class Succession:
                 if not await self._backlog.begin(beginning):
                     found, refused = None, line.edits
             if found is not None:
-                await self._send(crawl, found, beginner.round_, beginner.least_s)
+                await self._send(crawl, found, beginner.round_, beginner.least_s, again=again)
                 return
         raise Transient(f"what is out of {host} was changed {TRIES} times")
 
@@ -254,15 +255,23 @@ class Succession:
         return tuple(self._outgoing(one).pack for one in found)
 
     async def _send(
-        self, crawl: Crawl, found: WaitingPack, round_: Round | None, least_s: int = 0
+        self,
+        crawl: Crawl,
+        found: WaitingPack,
+        round_: Round | None,
+        least_s: int = 0,
+        *,
+        again: bool = False,
     ) -> None:
         outgoing = self._outgoing(found)
         delay_s = max(outgoing.delay_s, least_s)
         taken = False
         if round_ is not None:
             soon = delay_s <= SOON_S and round_.goes_on(crawl.id) and round_.takes(outgoing.pack)
-            taken = soon or round_.has_taken(outgoing.pack)
-            held_s = round_.copy_delay_s(crawl.id) if taken else round_.rest_s(crawl.id)
+            # What was begun before may have been taken on by whoever began it.
+            taken = (soon and not again) or round_.has_taken(outgoing.pack)
+            held = taken or again
+            held_s = round_.copy_delay_s(crawl.id) if held else round_.rest_s(crawl.id)
             delay_s = max(delay_s, held_s)
         await self._queue.send([replace(outgoing, delay_s=delay_s)], express=crawl.express)
         if taken and round_ is not None:

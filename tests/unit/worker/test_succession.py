@@ -269,6 +269,20 @@ async def test_the_next_pack_is_begun_before_the_commit_and_once() -> None:
     assert host.sent[1][1] >= Settings().fetch_total_s, "its last request may be under way"
 
 
+async def test_what_another_delivery_has_taken_on_is_not_taken_on_again() -> None:
+    """Of two at the same time the second sends it again, for later: else both asked for it."""
+    host, (one, other) = Host(), packs(2)
+    await host.put(one, other)
+    ledger = await host.end(one, round_=await host.round())
+    second = await host.round()
+    assert await host.succession.send(POLITE, ledger, (), standing_of(placed(one)), second)
+    await asyncio.sleep(0)
+    assert [pack.id for pack in host.taken_on] == [other.id]
+    assert not second.has_taken(other)
+    held_s = second.copy_delay_s(POLITE.id)
+    assert host.sent == [(one.id, 0), (other.id, held_s), (other.id, held_s)]
+
+
 async def test_nobody_begins_between_what_was_begun_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no moment in which none is out: another one would ask for the same URLs."""
     host, (one, other, third) = Host(), packs(3)
