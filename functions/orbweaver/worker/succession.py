@@ -268,7 +268,7 @@ class Succession:
         taken = False
         if round_ is not None:
             soon = delay_s <= SOON_S and round_.goes_on(crawl.id) and round_.takes(outgoing.pack)
-            # What was begun before may have been taken on by whoever began it.
+            # What was begun before may have been taken on by the delivery that began it.
             taken = (soon and not again) or round_.has_taken(outgoing.pack)
             held = taken or again
             held_s = round_.copy_delay_s(crawl.id) if held else round_.rest_s(crawl.id)
