@@ -94,7 +94,11 @@ class Caller:
 
 @contextmanager
 def undisturbed(stand: Stand) -> Iterator[None]:
-    """Have no worker take what is sent for the length of a block; then it is as if nothing was."""
+    """Have no worker take what is sent for the length of a block; then it is as if nothing was.
+
+    A crawl may have ended while a pack of it was held back: the block begins with empty queues.
+    """
+    until(lambda: stand.queued() == 0, "what was held back has come", log=stand.log)
     crawls = _crawls(stand)
     strict.switch(stand, enabled=False)
     until(lambda: not stand.in_work(), "nobody works", log=stand.log)
