@@ -21,12 +21,11 @@ from typing import Any
 from localstack.stack import Stack
 from tests.chaos.evidence import Letter, Row
 from tests.chaos.scale import Tuning
-from tests.e2e.stand import COMMAND_S_MAX, PROGRAM, Stand
+from tests.e2e.stand import COMMAND_S_MAX, PROGRAM, QUEUES, Stand
 
 RULE = "chaos-completed"
 PATTERN = {"source": ["orbweaver"], "detail-type": ["CrawlCompleted"]}
 COUNTS_PREFIX = "n."
-QUEUES = ("CrawlQueueUrl", "PackQueueUrl", "ExpressQueueUrl")
 READY_S_MAX = 30.0
 TIMED_OUT = "killing worker"  # of the emulator, once an invocation
 

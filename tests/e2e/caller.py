@@ -98,15 +98,14 @@ def undisturbed(stand: Stand) -> Iterator[None]:
 
     A crawl may have ended while a pack of it was held back: the block begins with empty queues.
     """
-    until(lambda: stand.queued() == 0, "what was held back has come", log=stand.log)
     crawls = _crawls(stand)
     strict.switch(stand, enabled=False)
     until(lambda: not stand.in_work(), "nobody works", log=stand.log)
+    stand.purge()
     try:
         yield
     finally:
-        for queue in ("CrawlQueueUrl", "PackQueueUrl", "ExpressQueueUrl"):
-            stand.take(stand.outputs[queue])
+        stand.purge()
         with stand.client("dynamodb") as dynamodb:
             for key in _crawls(stand) - crawls:
                 item = {"k": {"S": key}}

@@ -28,6 +28,7 @@ from orbweaver.model.crawl import Counters
 
 T = TypeVar("T")
 Row = dict[str, Any]
+QUEUES = ("CrawlQueueUrl", "PackQueueUrl", "ExpressQueueUrl")
 OUTCOMES = ("fetched", "unchanged", "redirected", "skipped", "failed")
 LIMITS = ("bytes", "dollars", "host_pages")
 PROGRAM = Path(sys.executable).with_name("orbweaver")  # as `make setup` installs it
@@ -216,11 +217,17 @@ class Stand(CommandStand):
         """Count the messages that somebody has taken."""
         return self._count("NotVisible")
 
+    def purge(self) -> None:
+        """Delete all messages of crawls, held back and in work too."""
+        with self.client("sqs") as sqs:
+            for name in QUEUES:
+                sqs.purge_queue(QueueUrl=self.outputs[name])
+
     def _count(self, *names: str) -> int:
         attributes = [f"ApproximateNumberOfMessages{name}" for name in names]
         total = 0
         with self.client("sqs") as sqs:
-            for name in ("CrawlQueueUrl", "PackQueueUrl", "ExpressQueueUrl"):
+            for name in QUEUES:
                 found = sqs.get_queue_attributes(
                     QueueUrl=self.outputs[name], AttributeNames=attributes
                 )["Attributes"]

@@ -126,9 +126,7 @@ def done(stand: Stand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Don
             took_s=time.monotonic() - started_s,
         )
         stand.orbweaver("cancel", said.result["crawl"])
-        with stand.client("sqs") as sqs:  # what is left of it comes back in a quarter of an hour
-            for queue in ("CrawlQueueUrl", "PackQueueUrl", "ExpressQueueUrl"):
-                sqs.purge_queue(QueueUrl=stand.outputs[queue])
+        stand.purge()  # what is left of it comes back in a quarter of an hour
         stand.wait_idle()
         yield crawled
 
