@@ -104,6 +104,22 @@ async def test_a_commit_gives_back_what_was_not_spent(world: World) -> None:
     assert await look(container.budgets, crawl) == left
 
 
+async def test_what_no_commit_settles_is_settled_alone(world: World) -> None:
+    """Of several limits at once; what other deliveries have reserved stays."""
+    container, crawl = world.container(), samples.crawl()
+    parts = (LimitPart.BYTES, LimitPart.NANODOLLARS)
+    for part in parts:
+        await container.budgets.begin(crawl, part, 0)
+        for amount in (60, 30):
+            await container.budgets.take(replace(taking(crawl, amount), part=part))
+    settled = [Settlement(part=part, reserved=60, spent=11) for part in parts]
+    await world.container().budgets.settle(crawl, settled)
+    left = BudgetState(used=41, reserved=30, taken_at_ms=7)
+    for part in parts:
+        wanted = replace(taking(crawl, 1, limit=0), part=part)
+        assert await container.budgets.take(wanted) == left
+
+
 async def test_a_commit_that_is_refused_settles_nothing(world: World) -> None:
     """A commit over the budget of pages leaves everything as it was."""
     container, crawl = world.container(), replace(samples.crawl(), pages_max=1, shards=1)

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from orbweaver.budget.budget_rules import BudgetState, Taking
 from orbweaver.model.crawl import Crawl
-from orbweaver.model.limits import LimitPart
-from tests.memory.world import Gated
+from orbweaver.model.limits import LimitPart, Settlement
+from tests.memory.world import Gated, World
 
 
 class MemoryBudgets(Gated):
@@ -44,6 +44,16 @@ class MemoryBudgets(Gated):
             lambda: self._world.budgets.setdefault((crawl.id, part), BudgetState(used=used)),
         )
 
+    async def settle(self, crawl: Crawl, settled: Sequence[Settlement]) -> None:
+        """See the port."""
+
+        def give_back() -> None:
+            for each in settled:
+                settle(self._world, crawl, each)
+                self._world.spent_in_vain[crawl.id, each.part] += each.spent
+
+        await self._do("allowances.settle", give_back)
+
     async def count(
         self, crawl: Crawl, pack_id: str, host: str, urls: Sequence[str], limit: int
     ) -> frozenset[str]:
@@ -60,3 +70,13 @@ class MemoryBudgets(Gated):
             return world.counted[key].intersection(urls)
 
         return await self._do("allowances.count", add)
+
+
+def settle(world: World, crawl: Crawl, settlement: Settlement) -> None:
+    """Give back what was reserved and not spent."""
+    standing = world.budgets[crawl.id, settlement.part]
+    world.budgets[crawl.id, settlement.part] = replace(
+        standing,
+        used=standing.used + settlement.spent - settlement.reserved,
+        reserved=standing.reserved - settlement.reserved,
+    )

@@ -21,6 +21,7 @@ from orbweaver.model.crawl import MOVED, Counters, CounterShard, Counts, Crawl, 
 from orbweaver.model.errors import NOTHING
 from orbweaver.model.limits import Settlement
 from orbweaver.model.page_record import shard_of
+from tests.memory.budgets import settle
 from tests.memory.world import Gated, ShardItem
 
 
@@ -73,7 +74,8 @@ class MemoryPacks(Gated):
                 return OverBudget(left=max(0, left))
             shard.counts = dict(Counter(shard.counts) + Counter(dict(counts)))
             shard.commits += 1
-            self._settle(crawl, settled)
+            for each in settled:
+                settle(self._world, crawl, each)
             self._world.ledgers[ledger.pack] = ledger
             self._world.commits.append((crawl.id, ledger, counts))
             return Committed()
@@ -101,15 +103,6 @@ class MemoryPacks(Gated):
             return True
 
         return await self._do("packs.commit", transact)
-
-    def _settle(self, crawl: Crawl, settled: Sequence[Settlement]) -> None:
-        for each in settled:
-            standing = self._world.budgets[crawl.id, each.part]
-            self._world.budgets[crawl.id, each.part] = replace(
-                standing,
-                used=standing.used + each.spent - each.reserved,
-                reserved=standing.reserved - each.reserved,
-            )
 
     async def strike(self, pack_id: str) -> int:
         """See the port."""

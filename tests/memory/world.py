@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -104,6 +104,8 @@ class World:
     strikes: dict[str, int] = field(default_factory=dict)
     # By crawl and part; what was counted of hosts by crawl and host, and which URLs by pack too.
     budgets: dict[tuple[str, str], BudgetState] = field(default_factory=dict)
+    # What deliveries have spent of them whose journals do not stand: no counter says so.
+    spent_in_vain: Counter[tuple[str, str]] = field(default_factory=Counter)
     host_pages: dict[tuple[str, str], int] = field(default_factory=dict)
     counted: dict[tuple[str, str, str], frozenset[str]] = field(default_factory=dict)
     parked: dict[tuple[str, str], str] = field(default_factory=dict)

@@ -169,6 +169,7 @@ def _budget_state(
         for pack, journal in world.journals.items()
         if pack not in world.ledgers
     )
+    counted += world.spent_in_vain[crawl.id, part]
     if calm and budget_state is not None and max(budget_state.reserved, used - counted) > late:
         left = f"{budget_state.reserved} reserved, used {used}, counted {counted}"
         yield Violation(f"I5 {part} settled", f"{crawl.id}: {left}")

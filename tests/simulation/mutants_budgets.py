@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.budget import reservation
 from orbweaver.budget.budget_rules import Later, Spent, next_step, settlements
 from orbweaver.worker import apply_journal
 from tests.memory import budgets, tables
+from tests.memory.budgets import settle
 from tests.simulation.mutant import mutants
 
 if TYPE_CHECKING:
@@ -56,19 +58,26 @@ def _settled_nowhere(_reserved: Any, _counts: Any) -> tuple[()]:
 async def _settled_before(self: Any, crawl: Any, pack_id: str, journal: Any, won: Any) -> Any:
     """Settle first, then commit: as often as the journal is carried out."""
     settled = settlements(journal.reserved, dict(journal.counts))
-    await self._packs._do("packs.settle", lambda: self._packs._settle(crawl, settled))
+    world = self._packs._world
+    for one in settled:
+        await self._packs._do("packs.settle", partial(settle, world, crawl, one))
     return await _WHOLE_COMMIT(self, crawl, pack_id, replace(journal, reserved={}), won)
 
 
 _WHOLE_COMMIT = apply_journal.JournalApplier.__dict__["_commit"]
 
 
-def _back_twice(self: Any, crawl: Any, settled: Any) -> None:
+def _back_twice(world: Any, crawl: Any, settled: Any) -> None:
     for _ in range(2):
-        _WHOLE_SETTLE(self, crawl, settled)
+        settle(world, crawl, settled)
 
 
-_WHOLE_SETTLE = tables.MemoryPacks.__dict__["_settle"]
+async def _settled_by_all(self: Any, own: Any, _standing: Any) -> None:
+    """Settle whether or not the journal stands."""
+    await _WHOLE_SETTLE(self, own, replace(own, at_ms=own.at_ms - 1))
+
+
+_WHOLE_SETTLE = reservation.Reservations.__dict__["settle"]
 
 
 async def _taken_whatever_the_limit(self: Any, taking: Any) -> Any:
@@ -116,7 +125,8 @@ MUTANTS = (
     + mutants(
         ("reservations never settled", apply_journal, "settlements", _settled_nowhere),
         ("settled outside the commit", apply_journal.JournalApplier, "_commit", _settled_before),
-        ("what is left given back twice", tables.MemoryPacks, "_settle", _back_twice),
+        ("what is left given back twice", tables, "settle", _back_twice),
+        ("settled without a commit", RESERVATION, "settle", _settled_by_all),
         ("a limit looked up before it is taken from", COUNT, "take", _taken_whatever_the_limit),
         ("others' reservations taken for spent", reservation, "next_step", _never_later),
         where=limiting("bytes_max", "nanodollars_max"),

@@ -7,13 +7,13 @@ from typing import Protocol
 
 from orbweaver.budget.budget_rules import BudgetState, Taking
 from orbweaver.model.crawl import Crawl
-from orbweaver.model.limits import LimitPart
+from orbweaver.model.limits import LimitPart, Settlement
 
 
 class Budgets(Protocol):
     """What is used of a crawl's limits: reserved before anything is asked for.
 
-    What is reserved is settled by `Packs.commit`.
+    What is reserved is settled by `Packs.commit`, as the journal that stands says.
     """
 
     async def take(self, taking: Taking) -> BudgetState | None:
@@ -21,6 +21,12 @@ class Budgets(Protocol):
 
     async def begin(self, crawl: Crawl, part: LimitPart, used: int) -> None:
         """Put a budget there of which so much is used, if there is none."""
+
+    async def settle(self, crawl: Crawl, settled: Sequence[Settlement]) -> None:
+        """Settle what a delivery has reserved whose journal does not stand, so that no commit will.
+
+        Not twice, and not for a delivery whose journal may stand.
+        """
 
     async def count(
         self, crawl: Crawl, pack_id: str, host: str, urls: Sequence[str], limit: int

@@ -7,14 +7,15 @@
 
 A reservation lives as long as the delivery, and is made ahead, so that most requests find what they
 need there: each increase is a write. What is reserved is noted in the journal, and settled by the
-commit; a crawl without such limits has no reservations, and pays nothing for that.
+commit, or by who finds that another delivery's journal stands; a crawl without such limits has no
+reservations, and pays nothing for that.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,9 @@ from orbweaver.budget.budget_rules import (
     Taking,
     limit_of,
     next_step,
+    settlements,
 )
+from orbweaver.frontier.journal import Journal
 from orbweaver.frontier.messages import Pack
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.crawl import Crawl
@@ -320,6 +323,17 @@ class Reservations:
                 result.leave_out(target)
         if spent:
             result.count(COUNTED[LimitPart.NANODOLLARS], spent)
+
+    async def settle(self, own: Journal, standing: Journal) -> None:
+        """Settle what was reserved, if another delivery's journal stands: no commit will.
+
+        Where that fails, it stays reserved until it is taken for dead.
+        """
+        same = (own.at_ms, own.counts, own.reserved)
+        settled = settlements(own.reserved, own.counts)
+        if settled and same != (standing.at_ms, standing.counts, standing.reserved):
+            with suppress(Transient):
+                await self._budget_keeper.budgets.settle(self._crawl, settled)
 
     async def _count(self, host: str, urls: Sequence[str], limit: int) -> frozenset[str]:
         budgets = self._budget_keeper.budgets

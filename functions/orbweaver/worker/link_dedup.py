@@ -104,7 +104,7 @@ class Sifter:
         of_pages = bool(order) and all(target.kind is TargetKind.PAGE for target in order)
         waiting = self._waiting[crawl.id] if of_pages and not crawl.continuous else []
         async with self._turn(crawl, result, waiting) as alone:
-            own = frozenset(result.candidates)
+            own_links = frozenset(result.candidates)
             spent = (crawl.id, crawl.pages_max) in self._spent
             if alone and (not spent or is_ordered(crawl)):
                 await self._take_over(crawl, result, waiting)
@@ -112,13 +112,14 @@ class Sifter:
             if of_pages:
                 trapped = self._shares.take(crawl.id, result.candidates)
                 result.drop(trapped)
-                result.refuse(Refusal.PATTERN, len(trapped & own), trapped & own)
+                result.refuse(Refusal.PATTERN, len(trapped & own_links), trapped & own_links)
             if is_ordered(crawl):
                 self._sort_out(crawl, message, result)
             await reservations.pay(result, len(order), looked_up)
             self._keep_left(crawl, message, result)
-            journal = result.journal(order, at_ms, reservations.reserved)
-            journal = await self._packs.write_journal(message.id, journal)
+            own = result.journal(order, at_ms, reservations.reserved)
+            journal = await self._packs.write_journal(message.id, own)
+            await reservations.settle(own, journal)
             self._note_late(crawl, message, journal)
             self._remember_claims(crawl, journal)
             self._left.add(crawl.id, map(_as_left, journal.left), self._clock.now_ms())

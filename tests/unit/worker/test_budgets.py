@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -12,13 +13,14 @@ from orbweaver.budget.reservation import REACH_TRIES, REACH_WAIT_S, TAKE_TRIES
 from orbweaver.frontier.admission import admit_child, admit_redirect
 from orbweaver.frontier.messages import SeedsMessage
 from orbweaver.model.crawl import Crawl, State, Stop
+from orbweaver.model.errors import Transient
 from orbweaver.model.http_exchange import Failure
 from orbweaver.model.limits import LimitPart
 from orbweaver.model.outcome import Reason
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target, TargetKind
 from orbweaver.parsing.sitemap import SitemapEntry
-from tests.memory import Moment
+from tests.memory import ManualClock, Moment
 from tests.unit.stage import (
     CRAWL,
     NOW_MS,
@@ -220,6 +222,37 @@ async def test_a_limit_that_others_take_from_all_the_time_is_tried_again_later()
     assert budget_state(stage, LimitPart.BYTES).used == TAKE_TRIES
     stage.world.budgets[crawl.id, LimitPart.BYTES] = BudgetState()
     assert await reservation.take(50, 1) == 50
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_of_two_deliveries_at_once_one_gives_back_what_it_reserved(fails: bool) -> None:
+    """Its journal does not stand, so no commit does; what it has received is used all the same.
+
+    Where that fails, it is reserved until it is taken for dead, and the delivery goes on.
+    """
+    crawl = replace(CRAWL, bytes_max=10_000)
+    stage = stage_of(crawl, PAGES[0])
+    twin = Stage(settings=SMALL, world=stage.world, clock=ManualClock(NOW_MS + 1))
+    twin.web = stage.web
+    begun = asyncio.Barrier(2)
+
+    async def gate(effect: str, moment: Moment) -> None:
+        if (effect, moment) == ("packs.journal", Moment.BEFORE):
+            await begun.wait()
+        if fails and effect == "allowances.settle":
+            raise Transient("lost")
+
+    for each in (stage, twin):
+        each.restart(gate)
+    pack = pack_of(PAGES[0])
+    async with asyncio.timeout(10):
+        one, other = await asyncio.gather(stage.deliver(pack), twin.deliver(pack))
+    assert (one, other) == ([], [])
+    assert stage.web.urls == [PAGES[0]] * 2
+    assert stage.world.journals[ROOT].counts["received_bytes"] == 100
+    standing = budget_state(stage, LimitPart.BYTES)
+    assert bool(standing.reserved) is fails
+    assert standing.used == 100 + (standing.reserved if fails else 100)
 
 
 async def test_crawls_without_limits_pay_nothing_for_them() -> None:

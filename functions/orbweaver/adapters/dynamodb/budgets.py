@@ -75,6 +75,10 @@ class DynamoBudgets:
         except ConditionFailed:
             return
 
+    async def settle(self, crawl: Crawl, settled: Sequence[Settlement]) -> None:
+        # A transaction, as its token keeps a client that tries again from doing it twice.
+        await self._dynamo.transact([settling(self._crawls, crawl, each) for each in settled])
+
     async def count(
         self, crawl: Crawl, pack_id: str, host: str, urls: Sequence[str], limit: int
     ) -> frozenset[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from orbweaver.budget.budget_rules import BudgetState, Taking
 if TYPE_CHECKING:
     from orbweaver.adapters.sqlite.store import SqliteStore
     from orbweaver.model.crawl import Crawl
-    from orbweaver.model.limits import LimitPart
+    from orbweaver.model.limits import LimitPart, Settlement
     from orbweaver.model.ports import Clock
 
 
@@ -58,6 +59,11 @@ class SqliteBudgets:
                 (crawl.id, part, used, crawl.deletable_s(self._crawl_kept_s)),
             )
 
+    async def settle(self, crawl: Crawl, settled: Sequence[Settlement]) -> None:
+        with self._store.writing() as db:
+            for each in settled:
+                settle(db, crawl, each)
+
     async def count(
         self, crawl: Crawl, pack_id: str, host: str, urls: Sequence[str], limit: int
     ) -> frozenset[str]:
@@ -83,3 +89,12 @@ class SqliteBudgets:
                     (pack_id, host, json.dumps([*counted, *new]), expires_s),
                 )
         return frozenset(counted + new).intersection(urls)
+
+
+def settle(db: sqlite3.Connection, crawl: Crawl, settlement: Settlement) -> None:
+    """Give back what was reserved and not spent."""
+    back = settlement.spent - settlement.reserved
+    db.execute(
+        "UPDATE budgets SET used = used + ?, reserved = reserved - ? WHERE crawl = ? AND part = ?",
+        (back, settlement.reserved, crawl.id, settlement.part),
+    )

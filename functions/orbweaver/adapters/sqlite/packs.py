@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from orbweaver.adapters.sqlite.budgets import settle
 from orbweaver.adapters.sqlite.shards import add_counts, read_shard
 from orbweaver.frontier.claims import (
     AlreadyCommitted,
@@ -90,7 +91,7 @@ class SqlitePacks:
                 return OverBudget(left=max(0, left))
             add_counts(db, crawl, number, shard, counts, self._crawl_kept_s)
             for each in settled:
-                _settle(db, crawl, each)
+                settle(db, crawl, each)
             self._put_ledger(db, ledger)
         return Committed()
 
@@ -210,11 +211,3 @@ def _find_ledger(db: sqlite3.Connection, pack_id: str) -> Sequence[Any] | None:
         (pack_id,),
     ).fetchone()
     return row
-
-
-def _settle(db: sqlite3.Connection, crawl: Crawl, settlement: Settlement) -> None:
-    back = settlement.spent - settlement.reserved
-    db.execute(
-        "UPDATE budgets SET used = used + ?, reserved = reserved - ? WHERE crawl = ? AND part = ?",
-        (back, settlement.reserved, crawl.id, settlement.part),
-    )
