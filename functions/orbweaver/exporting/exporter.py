@@ -20,8 +20,9 @@ and after a death. All that they know of each other lies in files (exporting/run
 What cannot be had: readers that list folders instead of reading manifests see a run's files as they
 come. A worker may stop after it has looked, and die. Then a file may stand that its manifest does
 not mean. Its SHA-256 gives it away, and the order comes back and mends it. A worker may stand still
-between its last look and its manifest while a later run begins and ends. Where the older one's
-files are all there, unchanged, its manifest stays until the day's next run.
+between its last look and its manifest while a later run begins and ends, and die before it looks
+again. Where the older one's files are all there, unchanged, its manifest stays until the day's next
+run.
 """
 
 from __future__ import annotations

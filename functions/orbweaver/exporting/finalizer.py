@@ -10,6 +10,8 @@ Order of effects
 
 - Where the audit finds another file, a worker has put it by an older order. The manifest goes, and
   the units that it belongs to are worked on once more.
+- Where the run does not count any more after the manifest was put, that may have taken the place of
+  a later one: it goes, and the day is exported again, unless a later run is at it.
 - Where the run does not count any more after the audit, another worker has finalized it, or a later
   run has begun, which withdraws the manifest before it puts anything else. If the audit failed,
   too, the manifest goes and the day is exported again.
@@ -99,6 +101,9 @@ class Finalizer:
             return False
         if standing != body:
             await self.store.put(scope.manifest, body)
+            if not await self._counts(order):
+                await self.repairer.take_back(scope, body)
+                return False
         await self.repairer.clear(scope, None, manifest.files)
         damaged = await self.store.damaged(manifest.files)
         if not await self._counts(order):

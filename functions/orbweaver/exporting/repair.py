@@ -67,6 +67,12 @@ class Repairer:
             await self.store.delete([scope.manifest])
             await self._export_again(scope)
 
+    async def take_back(self, scope: ExportScope, body: bytes) -> None:
+        """Withdraw a manifest that came too late; the run that counts sees to the next, or a new."""
+        if await self.store.get(scope.manifest) == body:
+            await self.store.delete([scope.manifest])
+        await self.missing(scope)
+
     async def missing(self, scope: ExportScope) -> None:
         """Have a scope exported again that has no manifest, and that no run is at."""
         if await self.runs.current(scope) is None and await self.store.get(scope.manifest) is None:

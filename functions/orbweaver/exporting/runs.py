@@ -52,6 +52,13 @@ class ExportRuns:
         names = await self.names(scope)
         return names[-1] if names else None
 
+    async def stands(self, scope: ExportScope, run: str) -> bool:
+        """Whether a run counts, and is not being removed: then its plan has gone first."""
+        return (
+            await self.current(scope) == run
+            and await self.store.get(f"{scope.work}{run}/plan.json") is not None
+        )
+
     async def begin(self, scope: ExportScope, token: str, at_ms: int) -> str | None:
         """Begin a run, or go on with the one that this request began; None if a later one has."""
         run = run_name(at_ms, token, await self.names(scope))

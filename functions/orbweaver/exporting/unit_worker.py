@@ -58,9 +58,7 @@ class UnitWorker:
     async def work(self, order: ExportOrder, unit: Unit, deadline_ms: int | None) -> None:
         """Do what an order asks for, as far as no other worker does."""
         scope, run = order.scope, order.run
-        plan = None
-        if await self.runs.current(scope) == run:
-            plan = await self.runs.plan(scope, run)
+        plan = await self.runs.plan(scope, run) if await self.runs.current(scope) == run else None
         if plan is None:  # another run counts, or this one is sealed
             await self._stop(order, unit)
             return
@@ -83,7 +81,7 @@ class UnitWorker:
         await self.runs.finish(order.scope, order.run, unit)
         if not await self.runs.unfinished(order.scope, order.run, plan):
             await self.runs.order(OrderKind.SEAL, order.scope, order.run)
-        elif await self.runs.current(order.scope) != order.run:
+        elif not await self.runs.stands(order.scope, order.run):
             await self._stop(order, unit)
 
     async def _stop(self, order: ExportOrder, unit: Unit) -> None:

@@ -249,23 +249,34 @@ async def test_a_worker_that_stands_still_before_it_puts_a_file_mends_it() -> No
     assert world.files == clean.files
 
 
-@pytest.mark.parametrize("later", [2, 9], ids=["the same files", "more files"])
-@pytest.mark.parametrize("dies", [False, True], ids=["goes on", "dies of its next change"])
+OTHER = "wiki-20261121-120000"
+THEN, NOW = pages_of(range(2), title="then"), pages_of(range(9), title="now")
+
+
+@pytest.mark.parametrize(
+    ("now", "dies"),
+    [
+        pytest.param(NOW[:2], False, id="the same files"),
+        pytest.param(NOW, False, id="more files"),
+        pytest.param([*THEN, *pages_of(range(2), crawl=OTHER)], False, id="files of another crawl"),
+        pytest.param(NOW[:2], True, id="the same files, and dies of its next change"),
+        pytest.param(NOW, True, id="more files, and dies of its next change"),
+    ],
+)
 async def test_a_run_that_is_overtaken_at_any_moment_leaves_the_later_one(
-    later: int, *, dies: bool
+    now: list[PageRecord], *, dies: bool
 ) -> None:
     """Its manifest comes only if that happens between its last look and the put, and goes again.
 
     It may stand still after it has listed files to remove: what the later run has put is put again,
     also where the worker dies of the removal and its order comes once more.
     """
-    now = pages_of(range(later), title="now")
     clean = world_of(now)
     await exported(clean, **OPTIONS)
     moments, overtaken = 0, True
     stale: set[int] = set()
     while overtaken:
-        world, left, overtaken = world_of(pages_of(range(2), title="then")), moments, False
+        world, left, overtaken = world_of(THEN), moments, False
         dead = False
 
         async def gate(name: str, moment: Moment, world: World = world, at: int = moments) -> None:
@@ -291,6 +302,27 @@ async def test_a_run_that_is_overtaken_at_any_moment_leaves_the_later_one(
         moments += 1
     assert moments > 10
     assert len(stale) <= 2
+
+
+async def test_what_a_worker_notes_while_its_run_is_removed_goes_with_it() -> None:
+    """The one that removes has listed before, and has still to remove what says that it counts."""
+    world = world_of([*THEN, *pages_of(range(2), crawl=OTHER)])
+    late: set[str] = set()
+
+    async def gate(name: str, moment: Moment) -> None:
+        if late or (name, moment) != ("files.put", "after"):
+            return
+        late.update(key for key in world.files if "/done/" in key)
+        if late:
+            for key in [key for key in world.files if "/_work/" in key and "/runs/" not in key]:
+                if key not in late:
+                    del world.files[key]
+
+    exporter = exporter_of(world, gate=gate, **OPTIONS)
+    await exporter.begin({"day": DAY}, "one")
+    await exporter.handle(world.ordered.pop(0).body)
+    assert late
+    assert not [key for key in world.files if "/_work/" in key and "/runs/" not in key]
 
 
 async def _repeated(deliver: Callable[[], Awaitable[object]]) -> None:
