@@ -21,11 +21,6 @@ class Meaning:
     rules: tuple[UrlRule, ...]
     depth_max: int = 100
 
-    @property
-    def depth_most(self) -> int:
-        """How deep any URL may lie."""
-        return max([self.depth_max, *(rule.depth_max or 0 for rule in self.rules)])
-
     def depth(self, url: str) -> int:
         """How deep a URL may lie."""
         return int(self._said(url, "depth_max", self.depth_max))

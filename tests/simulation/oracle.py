@@ -63,7 +63,7 @@ def _walk(
 ) -> Walk | None:
     """Walk the web; None where it hangs on chance how deep a page is.
 
-    That it is a redirect leads to, or any of a crawl that asks first for what is more fruitful.
+    That is one that redirects lead to, or any of a crawl that asks first for what is more fruitful.
     """
     depths = [rule.depth_max for rule in meaning.rules if rule.depth_max is not None]
     if is_ordered(crawl) and (depths or meaning.depth_max < DEPTH_MAX):

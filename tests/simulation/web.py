@@ -214,7 +214,8 @@ def walk(  # noqa: C901 - the oracle is to be read in one piece
 ) -> Walk:
     """Walk the web as a crawl of scope `host` and these rules should: the oracle.
 
-    What a redirect leads to has its depth, unless a link one deeper was first: `redirects_last`.
+    What a redirect leads to has its depth, unless a deeper link or redirect was first, as its host
+    had trouble: `redirects_last` has all others come before, and of redirects the deepest.
 
     Poison pages are claimed and never end; pages that robots.txt forbids for a time are leaves.
     What is `held` by an earlier run is not claimed.
@@ -231,12 +232,21 @@ def walk(  # noqa: C901 - the oracle is to be read in one piece
         page = web.sites[origin].page(path) if origin in web.sites else None
         return page is not None and page.location is not None
 
-    for depth in range(meaning.depth_most + 1):
+    late: list[tuple[int, str]] = []
+    depth = 0
+    while level or late:
         following: list[str] = []
         onward = [url for url in level if leads(url)]
         pages = [url for url in level if not leads(url)]
+        if redirects_last:
+            late += [(depth, url) for url in onward]
+            onward = []
+        if not level:
+            late.sort()
+            depth, last = late.pop()
+            onward = [last]
         while onward or pages:
-            url = ((pages or onward) if redirects_last else (onward or pages)).pop()
+            url = (onward or pages).pop()
             origin, path = split(url)
             site = web.sites.get(origin)
             page = site.page(path) if site is not None else None
@@ -259,6 +269,7 @@ def walk(  # noqa: C901 - the oracle is to be read in one piece
             if len(found.claimed) > 4 * pages_max:
                 return found
         level = following
+        depth += 1
     return found
 
 
