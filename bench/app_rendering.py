@@ -18,6 +18,8 @@ import resource
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
@@ -26,6 +28,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 import orbweaver
 from bench.app_sites import APPLICATIONS, AppSite, shop
+from bench.package_registry import registry
 from orbweaver.rendering.launch import find_browser
 from tests.sites.server import background
 
@@ -109,9 +112,16 @@ def by_playwright(site: AppSite, python: str) -> dict[str, Any]:
     return {**_found(site, pages), "pages": len(pages), "pages_per_s": _rate(len(pages), took_s)}
 
 
-def site_of(folder: Path) -> AppSite:
-    """Find the site of a folder that was built or installed."""
-    return APPLICATIONS.get(folder.name, shop)(folder)
+@contextmanager
+def served(folder: Path) -> Iterator[AppSite]:
+    """Serve what was built or installed in a folder."""
+    if folder.name == "verdaccio":
+        with registry(folder) as installed:
+            yield installed
+        return
+    site = APPLICATIONS.get(folder.name, shop)(folder)
+    with background(site):
+        yield site
 
 
 def main() -> None:
@@ -123,8 +133,7 @@ def main() -> None:
     given = parser.parse_args()
     names = given.names or sorted(one.name for one in given.folder.iterdir())
     for name in names:
-        site = site_of(given.folder / name)
-        with background(site):
+        with served(given.folder / name) as site:
             for mode in ("never", "auto"):
                 print(json.dumps({"name": name, "by": mode, **crawled(site, mode)}), flush=True)
             if given.playwright:

@@ -241,7 +241,14 @@ FRAMEWORKS = {
 }
 # Which vite a plug-in is for, where it is not the newest.
 _VITE = {"qwik": "vite@6", "angular": "vite@6"}
-APPLICATIONS = {"swagger-ui": "swagger-ui-dist", "redoc": "redoc", "docsify": "docsify"}
+APPLICATIONS = {
+    "swagger-ui": "swagger-ui-dist",
+    "redoc": "redoc",
+    "docsify": "docsify",
+    "verdaccio": "verdaccio",
+}
+# It names a package by a tag that not every registry has; the tag's own version.
+_OVERRIDES = {"node-fetch": "2.7.0"}
 _TYPESCRIPT = {
     "compilerOptions": {
         "experimentalDecorators": True,
@@ -278,7 +285,8 @@ def install(name: str, folder: Path) -> Path:
     """Install a real application; the folder of its package."""
     folder.mkdir(parents=True, exist_ok=True)
     package = folder / "package.json"
-    package.write_text(json.dumps({"name": f"app-{name}", "private": True}))
+    wanted = {"name": f"app-{name}", "private": True, "overrides": _OVERRIDES}
+    package.write_text(json.dumps(wanted))
     _npm(folder, "install", "--no-audit", "--no-fund", "--ignore-scripts", APPLICATIONS[name])
     return folder / "node_modules" / APPLICATIONS[name]
 

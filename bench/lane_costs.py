@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.app_rendering import site_of
+from bench.app_rendering import served
 from bench.units import INVOCATION_MS, MILLION, Line, stack
 from localstack import emulator, layout
 from orbweaver.adapters.aws.clients import Aws
@@ -204,16 +204,18 @@ def main() -> None:
     running = emulator.start(port=0, keep=False)
     try:
         os.environ.update(layout.client_environment(running.endpoint_url))
-        with ExitStack() as served:
-            sites: list[Any] = [Mixed(sections_of(given.pages, given.then))]
-            if given.site != "mixed":
+        with ExitStack() as after:
+            if given.site == "mixed":
+                mixed = Mixed(sections_of(given.pages, given.then))
+                after.enter_context(background(mixed))
+                urls = [mixed.url]
+            else:
                 folders = sorted(one for one in Path(given.site).iterdir() if one.is_dir())
                 only = set(filter(None, given.only.split(",")))
-                sites = [site_of(one) for one in folders if not only or one.name in only]
-            for site in sites:
-                served.enter_context(background(site))
+                wanted = [one for one in folders if not only or one.name in only]
+                urls = [after.enter_context(served(one)).url for one in wanted]
             depth = 1 if given.site == "mixed" else DEPTH
-            print(json.dumps(asyncio.run(measure([f"{one.url}/" for one in sites], depth))))
+            print(json.dumps(asyncio.run(measure([f"{url}/" for url in urls], depth))))
     finally:
         running.stop()
 
