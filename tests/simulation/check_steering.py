@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from orbweaver.control.crawl_control import CLOSE_S
 from orbweaver.model.crawl import State, Stop
 from orbweaver.model.settings import Settings
+from orbweaver.rendering.task import RenderLimits
 from orbweaver.worker.crawl_cache import CRAWL_FRESH_MS
 from tests.simulation.check_web import ROBOTS, Violation
 from tests.simulation.faults import Faults
+from tests.simulation.rendering import DATA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 # Beside the age of what is known: the tables' latency between looking and asking, a few times.
 LOOKS = 4
+# What a page may take that is rendered.
+RENDER_S = RenderLimits().total_s
 # A minute, and a round that all workers may be in.
 ENDED_S = 60.0 + Settings().round_s
 
@@ -40,9 +44,17 @@ def check_steering(plan: Scenario, world: World, web: SimWeb, cloud: Cloud) -> I
             if other == crawl_id and what == "resume"
         ]
         agent = world.crawls[crawl_id].user_agent
+        begun: dict[str, float] = {}
         for ask in web.asks:
-            held = at_s + known_s < ask.at_s < min([*later, float("inf")])
-            if ask.agent == agent and ask.path != ROBOTS and held:
+            if ask.agent != agent or ask.path == ROBOTS:
+                continue
+            # A page that is being rendered comes to its end.
+            page = ask.origin + ask.path.replace(DATA, "/", 1)
+            if ask.path.startswith(DATA) and ask.at_s - begun.get(page, ask.at_s) <= RENDER_S:
+                asked_s = begun.get(page, ask.at_s)
+            else:
+                asked_s = begun[page] = ask.at_s
+            if at_s + known_s < asked_s < min([*later, float("inf")]):
                 yield Violation(f"{action} asks", f"{crawl_id}{ask.path}: {ask.at_s - at_s:.1f} s")
                 break
         if action == "cancel" and plan.faults == Faults():
