@@ -13,12 +13,12 @@ import pytest
 
 from infra import browser
 from infra.asset import ROOT, STORE
-from orbweaver.rendering.launch import BrowserProgram
+from orbweaver.rendering.launch import FENCE, BrowserProgram
 from orbweaver.rendering.packed_browser import PackedBrowser
 from orbweaver.rendering.renderer import Renderer
 from orbweaver.rendering.task import RenderLimits
 from tests.rendering.stage import LINKS, Site, file, links_into, links_of, page, rendered, scripted
-from tests.rendering.test_ways_out import ATTEMPTS_MIN, tried
+from tests.rendering.test_ways_out import ATTEMPTS_MIN, tried, unpaused
 
 # It is fetched by npm.
 pytestmark = [
@@ -98,3 +98,32 @@ async def test_no_attempt_reaches_a_network(program: BrowserProgram, tmp_path: P
     assert (listeners.connections, listeners.datagrams) == (0, 0), listeners.paths
     counts = result.counts
     assert counts.asked + counts.emptied + sum(counts.refused.values()) >= ATTEMPTS_MIN, counts
+
+
+async def test_the_fence_alone_holds(
+    program: BrowserProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Were a request not paused, it would reach nothing either; without the fence most arrive."""
+    unpaused(monkeypatch)
+    held, _ = await tried(tmp_path, program=program)
+    assert (held.connections, held.datagrams) == (0, 0), held.paths
+    open_, _ = await tried(tmp_path, " ".join(FENCE), program)
+    assert len(open_.kinds()) >= ATTEMPTS_MIN, sorted(open_.kinds())
+
+
+@pytest.mark.parametrize("without", ["proxy", "bypass", "resolver", "features"])
+async def test_parts_of_the_fence_back_each_other_up(
+    program: BrowserProgram, tmp_path: Path, without: str
+) -> None:
+    """Any one of these may be missing."""
+    listeners, _ = await tried(tmp_path, without, program)
+    assert (listeners.connections, listeners.datagrams) == (0, 0), listeners.paths
+
+
+@pytest.mark.parametrize("without", ["proxy resolver", "bypass resolver", "webrtc"])
+async def test_what_the_fence_misses_is_noticed(
+    program: BrowserProgram, tmp_path: Path, without: str
+) -> None:
+    """A pair of parts that back each other up, or the one that nothing backs up."""
+    listeners, _ = await tried(tmp_path, without, program)
+    assert listeners.connections + listeners.datagrams > 0
