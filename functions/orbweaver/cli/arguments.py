@@ -74,6 +74,11 @@ def _command(
             return commands[path]
     if not named:
         return parser
+    behind = next((word for word in words if word in MODULES or word in commands), None)
+    if words[0].startswith("-") and behind is not None:
+        option = words[0].partition("=")[0]
+        problem = f"{option!r} stands before the command: write `orbweaver {behind} … {option} …`"
+        raise UsageError(f"orbweaver: {problem}")
     typed = " ".join(named) if named[0] in commands else named[0]
     near = difflib.get_close_matches(typed, {*MODULES, *commands}, n=1)
     hint = f"did you mean `orbweaver {near[0]}`?" if near else _see(parser)

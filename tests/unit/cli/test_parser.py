@@ -123,6 +123,10 @@ def test_words_behind_two_hyphens_are_no_options() -> None:
         ("local upp", "there is no command 'local upp': did you mean `orbweaver local up`?"),
         ("local", "orbweaver local: still missing: up|down|status"),
         ("--json status", "'--json' stands before the command"),
+        (
+            "--store books crawl https://a.example/",
+            "'--store' stands before the command: write `orbweaver crawl … --store …`",
+        ),
         ("crawl", "orbweaver crawl: still missing: URL"),
         ("crawl http://x --dealy 0", "there is no option --dealy: did you mean --delay?"),
         ("crawl http://x --dealy 0 --qqq=1 --", "did you mean --delay?\norbweaver crawl: there is"),
