@@ -68,7 +68,7 @@ class Repairer:
             await self._export_again(scope)
 
     async def take_back(self, scope: ExportScope, body: bytes) -> None:
-        """Withdraw a manifest that came too late; the run that counts sees to the next, or a new."""
+        """Withdraw a manifest that came too late; what counts next, or a new run, puts another."""
         if await self.store.get(scope.manifest) == body:
             await self.store.delete([scope.manifest])
         await self.missing(scope)
