@@ -55,6 +55,11 @@ def ours(options: Sequence[str] = ()) -> Crawler:
     return Crawler(name="ours", title="Orbweaver", words=words)
 
 
+def _on_stack(job: Job) -> Words:
+    script = PROJECT / "bench" / "yields" / "on_stack.py"
+    return [sys.executable, script, job.url, "--pages", str(job.requests)]
+
+
 def _wget(job: Job) -> Words:
     command: Words = ["wget", "--mirror", "--no-parent", "--no-verbose", "--tries=2"]
     command += ["--timeout=20", "--output-file", job.folder / "wget.log"]
@@ -81,6 +86,7 @@ def named(names: Sequence[str], options: Sequence[str] = ()) -> list[Crawler]:
     scrapy, crawlee = "scrapy_spider.py", "crawlee_crawler.py"
     known = (
         ours(options),
+        Crawler(name="stack", title="Orbweaver, emulated stack", words=_on_stack),
         Crawler(name="wget", title="Wget", words=_wget, absent=_wget_absent),
         Crawler(name="scrapy", title="Scrapy", words=_peer(scrapy), absent=_peers_absent),
         Crawler(
@@ -95,4 +101,4 @@ def named(names: Sequence[str], options: Sequence[str] = ()) -> list[Crawler]:
     return [table[name] for name in names]
 
 
-NAMES = ("ours", "wget", "scrapy", "scrapy-breadth", "crawlee")
+NAMES = ("ours", "stack", "wget", "scrapy", "scrapy-breadth", "crawlee")
