@@ -109,6 +109,7 @@ FORMS: Mapping[str, Callable[..., str]] = {
     "crawls": lambda value: figures.plural(value, "crawl"),
     "more": lambda value: f" ▸ {figures.plural(value - 1, 'more run')}" if value > 1 else "",
     "stop": lambda value: f": {value.replace('_', ' ')}" if value else "",
+    "links": lambda value: figures.plural(value, "link"),
     "records": lambda value: figures.plural(value, "record"),
     "requests": lambda value: figures.plural(value, "request"),
     "letters": lambda value: figures.plural(value, "letter"),
@@ -209,6 +210,8 @@ SCREENS: Mapping[str, tuple[Shown, ...]] = {
             "{exclude} | {saves_requests} | {saves_usd|dollars}",
             each="excluded",
         ),
+        shown("section[aria-labelledby=waiting] p", "{waiting|links} of kinds*", each="waiting"),
+        shown("section[aria-labelledby=waiting] tbody tr", "{kind}* | {links}", each="spared"),
     ),
     # `orbweaver hosts --json` of each run that began there
     "host": (

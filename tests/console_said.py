@@ -69,7 +69,9 @@ def report_of(said: Mapping[str, Any]) -> dict[str, Any]:
     excluded = [by_pattern[pattern] for pattern in told["suggested"]]
     advice = [told] if excluded else []
     named = {"named": len(kinds), "kinds": rows, "excluded": excluded, "advice": advice}
-    return {**told, **named}
+    spared = said["spared"]
+    waiting = [{"waiting": spared["links"]}] if spared["links"] else []
+    return {**told, **named, "waiting": waiting, "spared": spared["kinds"] if waiting else []}
 
 
 def data_of(pages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

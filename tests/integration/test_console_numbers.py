@@ -66,6 +66,7 @@ def site() -> Iterator[Graph]:
         yield served
 
 
+SHORT = ("--name", "short", "--delay", "0", "--window", "0s", "--max-pages", "4", "--wait")
 RULES = "User-agent: *\nDisallow: /9\n"
 
 
@@ -111,6 +112,7 @@ async def test_every_number_is_that_of_a_command(site: Graph, tmp_path: Path) ->
         await _tables(both, site, first, second)
         await _whole(both, site, [first, second, slow])
         await _asked(both, site, second)
+        await _spared(both, site)
         assert not both.wrong, "\n".join(both.wrong)
         assert tab.mistakes() == []
 
@@ -146,6 +148,14 @@ async def _runs(both: Numbers, second: str, slow: str) -> None:
         await both.tab.until("Boolean(document.querySelector('figure tbody tr'))")
         again = await both.says("status", status["crawl"])
         await both.compare("run", console_said.run_of(again))
+
+
+async def _spared(both: Numbers, site: Graph) -> None:
+    """What a run has left that reached its limit."""
+    short = await both.says("start", f"{site.url}/0", *SHORT)
+    report = console_said.report_of(await both.says("report", short["crawl"]))
+    assert report["spared"]
+    await both.check("report", f"report/{short['crawl']}", "Links that were spared", report)
 
 
 async def _tables(both: Numbers, site: Graph, first: str, second: str) -> None:

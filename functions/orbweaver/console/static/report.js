@@ -25,6 +25,16 @@ function Suggested({ asked }) {
       ${asked.suggested.map((/** @type {string} */ one) => html`<tr><th scope="row"><code class="url">${one}</code></th><td class="n">${number(kinds.get(one)?.saves_requests)}</td><td class="n">${dollars(kinds.get(one)?.saves_usd ?? 0)}</td></tr>`)}</tbody></table></div></section>`;
 }
 
+/** @param {{spared: any, run: any}} given */
+function Waiting({ spared, run }) {
+  if (!spared.links) return null;
+  const ended = run.state === "finished";
+  return html`<section class="panel" aria-labelledby="waiting"><h2 id="waiting">${ended ? "Links that were spared" : "Links that wait until little else is left"}</h2>
+    <p>${plural(spared.links, "link")} of kinds that brought little, or beyond the limit of pages${spared.read < spared.links ? `; of the first ${number(spared.read)}` : ""}. ${ended ? `A later run of ${run.name} with a higher limit` : "A higher limit of pages"} goes on with the best of them.</p>
+    <div class="scroll" tabindex="0" role="region" aria-label="Links by kind of URL"><table><thead><tr><th scope="col">Kind, and an example</th><th scope="col" class="n">Links</th></tr></thead><tbody>
+      ${spared.kinds.map((/** @type {any} */ one) => html`<tr key=${one.kind}><th scope="row"><code class="url">${one.kind}</code><div class="muted url">${one.example}</div></th><td class="n">${number(one.links)}</td></tr>`)}</tbody></table></div></section>`;
+}
+
 /** @param {{of: string}} given */
 export function Report({ of }) {
   const [all, setAll] = useState(false);
@@ -43,6 +53,7 @@ export function Report({ of }) {
       <div><dt>Brought little</dt><dd class=${asked.saves_requests ? "warn" : ""}>${number(asked.saves_requests)}<div class="below">${percent(asked.saves_requests, asked.requests)} of requests</div></dd></div>
       <div><dt>Cost</dt><dd>${dollars(asked.usd)}<div class="below">on AWS, by an estimate</div></dd></div></dl>
       <${Suggested} asked=${asked} />
+      <${Waiting} spared=${data.spared} run=${data.crawl} />
       <div class="scroll" tabindex="0" role="region" aria-label="Requests by kind of URL"><table class="kinds"><caption class="hidden">Requests by kind of URL, those with the most first</caption><thead><tr><th scope="col">Kind, and an example</th><th scope="col" class="n">Requests</th><th scope="col" class="n">noindex</th><th scope="col" class="n">Failed</th><th scope="col" class="n">Titles</th><th scope="col" class="n">Bodies</th><th scope="col" class="n">Texts</th><th scope="col" class="n">Led to</th><th scope="col" class="n">Dollars</th></tr></thead>
       <tbody>${shown.map((/** @type {any} */ one) => html`<${Kind} key=${one.kind} kind=${one} all=${asked.requests} />`)}</tbody></table></div>
       ${shown.length < kinds.length && html`<p><button type="button" class="quiet" onClick=${() => setAll(true)}>Show all ${number(kinds.length)} kinds</button></p>`}
