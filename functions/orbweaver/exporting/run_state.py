@@ -167,7 +167,7 @@ class UnitProgress:
     """How far a unit has come: all rows up to sort key `after` of `shard` are in `files`.
 
     `chunk` is the number of the next one; `name` that of the crawl. A unit's changes, which have
-    no keys, begin anew.
+    no keys, begin anew. `groups` are those of the unit; None: an earlier release did not say.
     """
 
     ticket: Ticket = FIRST
@@ -180,6 +180,7 @@ class UnitProgress:
     outcomes: Mapping[str, int] = field(default_factory=dict)
     files: tuple[File, ...] = ()
     columns: Mapping[str, tuple[Column, ...]] = field(default_factory=dict)
+    groups: int | None = None
 
     def past(self, chunk: UnitProgress) -> UnitProgress:
         """Come further by one chunk, which says where it ended."""
@@ -196,14 +197,18 @@ class UnitProgress:
         )
 
 
-def encode_progress(progress: UnitProgress) -> bytes:
+def encode_progress(progress: UnitProgress, unit: Unit) -> bytes:
     """Render a unit's state."""
+    progress = replace(progress, groups=unit.groups)
     columns = {table: columns_as_json(some) for table, some in progress.columns.items()}
     return json.dumps({"v": VERSION} | asdict(progress) | {"columns": columns}).encode()
 
 
-def decode_progress(body: bytes | None) -> UnitProgress:
-    """Read a unit's state back; what is absent, or of another version, is the beginning."""
+def decode_progress(body: bytes | None, unit: Unit) -> UnitProgress:
+    """Read a unit's state back; what is absent, or of another version, is the beginning.
+
+    So is what a unit of another plan has come to, which has other shards.
+    """
     try:
         raw = json.loads(body or b"")
         if raw.pop("v") != VERSION:
@@ -212,9 +217,10 @@ def decode_progress(body: bytes | None) -> UnitProgress:
         raw["ticket"] = (turn, chance)
         raw["files"] = tuple(File(**file) for file in raw["files"])
         raw["columns"] = {table: columns_of_json(some) for table, some in raw["columns"].items()}
-        return UnitProgress(**raw)
+        progress = UnitProgress(**raw)
     except (ValueError, KeyError, TypeError, AttributeError):
         return UnitProgress()
+    return progress if progress.groups in (None, unit.groups) else UnitProgress()
 
 
 def manifest_of(scope: ExportScope, states: Sequence[tuple[Unit, UnitProgress]]) -> Manifest:

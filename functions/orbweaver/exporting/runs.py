@@ -1,7 +1,8 @@
 """Runs of a scope: the one that counts, and its files (exporting/run_state.py).
 
     _work/dt=<day>/all/runs/<run>                     it has begun; the last one counts
-    _work/dt=<day>/all/<run>/plan.json                its units, and where their files end
+    _work/dt=<day>/all/<run>/plan.json                its units, and where their files end; the last
+                                                      one counts, if two workers have made one
     _work/dt=<day>/all/<run>/units/<crawl>/<group>    how far a unit is, and its worker
     _work/dt=<day>/all/<run>/done/<crawl>/<group>     it is done: to be counted by a listing
 
@@ -98,7 +99,7 @@ class ExportRuns:
 
     async def progress(self, scope: ExportScope, run: str, unit: Unit) -> UnitProgress:
         """Read how far a unit is."""
-        return decode_progress(await self.store.get(_state(scope, run, unit)))
+        return decode_progress(await self.store.get(_state(scope, run, unit)), unit)
 
     async def all_progress(
         self, scope: ExportScope, run: str, units: Sequence[Unit]
@@ -106,11 +107,12 @@ class ExportRuns:
         """Read how far units are."""
         keys = [self.store.key(_state(scope, run, unit)) for unit in units]
         bodies = await self.store.each((lambda key=key: self.store.files.get(key)) for key in keys)  # type: ignore[misc]
-        return [(unit, decode_progress(body)) for unit, body in zip(units, bodies, strict=True)]
+        found = zip(units, bodies, strict=True)
+        return [(unit, decode_progress(body, unit)) for unit, body in found]
 
     async def keep(self, scope: ExportScope, run: str, unit: Unit, progress: UnitProgress) -> None:
         """Write how far a unit is."""
-        await self.store.put(_state(scope, run, unit), encode_progress(progress))
+        await self.store.put(_state(scope, run, unit), encode_progress(progress, unit))
 
     async def finish(self, scope: ExportScope, run: str, unit: Unit) -> None:
         """Note that a unit is done, as its state says."""

@@ -62,6 +62,8 @@ class UnitWorker:
         if plan is None:  # another run counts, or this one is sealed
             await self._stop(order, unit)
             return
+        if unit not in plan.units:  # two workers have made a plan, and the other one counts
+            return
         progress = await self.runs.progress(scope, run, unit)
         if progress.done:
             await self._finish(order, unit, plan)

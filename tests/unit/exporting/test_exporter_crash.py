@@ -325,6 +325,30 @@ async def test_what_a_worker_notes_while_its_run_is_removed_goes_with_it() -> No
     assert not [key for key in world.files if "/_work/" in key and "/runs/" not in key]
 
 
+async def test_a_run_that_is_planned_twice_has_one_plan() -> None:
+    """Of two workers that plan it one may stand still, and cut a crawl more finely by then.
+
+    A unit of the first plan has the same name, and other rows.
+    """
+    more = pages_of(range(80))
+    clean = world_of(more)
+    await exported(clean, **OPTIONS)
+    world = world_of(more[:1])
+    exporter = exporter_of(world, **OPTIONS)
+    await exporter.begin({"day": DAY}, "one")
+    (first,) = [order.body for order in world.ordered]
+    await exporter.handle(world.ordered.pop(0).body)
+    (plan,) = [key for key in world.files if key.endswith("/plan.json")]
+    del world.files[plan]  # as the other one saw it
+    store(world, more)
+    await exporter.begin({"day": DAY}, "one")
+    assert len(world.ordered) > 2
+    await drained(world, exporter)
+    assert world.files == clean.files
+    await exporter.handle(first)
+    assert world.files == clean.files
+
+
 async def _repeated(deliver: Callable[[], Awaitable[object]]) -> None:
     """Deliver once more what a worker died of."""
     try:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import pytest
 
 from orbweaver.exporting.manifest import File
@@ -82,13 +85,23 @@ def test_progress_adds_up() -> None:
     two = held.past(_done("a", 2, "p1")).past(_done("a", 5, "p2"))
     assert (two.ticket, two.chunk, two.rows) == ((3, "x"), 2, {"pages": 7})
     assert [file.path for file in two.files] == ["p1", "p2"]
-    assert decode_progress(encode_progress(two)) == two
+    unit = Unit("a", 0, 2)
+    assert decode_progress(encode_progress(two, unit), unit) == replace(two, groups=2)
+
+
+def test_what_other_shards_have_come_to_is_the_beginning() -> None:
+    """A unit of another plan has the same name; what an earlier release wrote counts."""
+    unit, other = Unit("a", 0, 2), Unit("a", 0, 1)
+    body = encode_progress(_done("a", 2, "p1"), unit)
+    assert decode_progress(body, other) == UnitProgress()
+    older = json.dumps({key: one for key, one in json.loads(body).items() if key != "groups"})
+    assert decode_progress(older.encode(), other) == _done("a", 2, "p1")
 
 
 @pytest.mark.parametrize("body", [None, b"", b"[]", b"{}", b'{"v": 1}', b'{"v": 0, "ticket": [1]}'])
 def test_what_is_no_progress_is_the_beginning(body: bytes | None) -> None:
     """Absent, damaged or another version's: the unit begins anew."""
-    assert decode_progress(body) == UnitProgress(ticket=FIRST)
+    assert decode_progress(body, Unit("a")) == UnitProgress(ticket=FIRST)
 
 
 def test_a_manifest_follows_from_units_alone() -> None:
