@@ -7,6 +7,7 @@ requests go at once is each one's default, or 8 where it has none.
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 AT_ONCE = 8
+PORT = 4_778  # of the emulated stack
 PROJECT = Path(__file__).resolve().parents[2]
 CLIENTS = PROJECT / "bench" / "clients"
 PEERS_PYTHON = PROJECT / ".local" / "bench" / "peers" / "bin" / "python"
@@ -35,12 +37,13 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crawler:
-    """A crawler and how it is started."""
+    """A crawler and how it is started; `clear` ends what outlives it."""
 
     name: str
     title: str
     words: Callable[[Job], Words]
     absent: Callable[[], str] = str
+    clear: Callable[[], object] = str
 
 
 def ours(options: Sequence[str] = ()) -> Crawler:
@@ -57,7 +60,13 @@ def ours(options: Sequence[str] = ()) -> Crawler:
 
 def _on_stack(job: Job) -> Words:
     script = PROJECT / "bench" / "yields" / "on_stack.py"
-    return [sys.executable, script, job.url, "--pages", str(job.requests)]
+    asked = ["--port", str(PORT), "--pages", str(job.requests)]
+    return [sys.executable, script, job.url, *asked]
+
+
+def _stack_down() -> None:
+    program = Path(sys.executable).with_name("orbweaver")
+    subprocess.run([program, "local", "down", "--port", str(PORT)], check=True)
 
 
 def _wget(job: Job) -> Words:
@@ -86,7 +95,9 @@ def named(names: Sequence[str], options: Sequence[str] = ()) -> list[Crawler]:
     scrapy, crawlee = "scrapy_spider.py", "crawlee_crawler.py"
     known = (
         ours(options),
-        Crawler(name="stack", title="Orbweaver, emulated stack", words=_on_stack),
+        Crawler(
+            name="stack", title="Orbweaver, emulated stack", words=_on_stack, clear=_stack_down
+        ),
         Crawler(name="wget", title="Wget", words=_wget, absent=_wget_absent),
         Crawler(name="scrapy", title="Scrapy", words=_peer(scrapy), absent=_peers_absent),
         Crawler(

@@ -63,6 +63,7 @@ def crawl(
         since_us, began_s = time.time_ns() // 1_000, time.monotonic()
         ended, resident = _run(crawler.words(job), Path(folder), Lines(log, since_us), bounds)
         took_s = time.monotonic() - began_s
+        crawler.clear()
         time.sleep(SETTLE_S)
     with log.open(encoding="utf-8", errors="surrogateescape") as lines:
         requests = requests_of(lines, since_us)[: bounds.requests]

@@ -53,9 +53,9 @@ export function Report({ of }) {
       <div><dt>Brought little</dt><dd class=${asked.saves_requests ? "warn" : ""}>${number(asked.saves_requests)}<div class="below">${percent(asked.saves_requests, asked.requests)} of requests</div></dd></div>
       <div><dt>Cost</dt><dd>${dollars(asked.usd)}<div class="below">on AWS, by an estimate</div></dd></div></dl>
       <${Suggested} asked=${asked} />
-      <${Waiting} spared=${data.spared} run=${data.crawl} />
       <div class="scroll" tabindex="0" role="region" aria-label="Requests by kind of URL"><table class="kinds"><caption class="hidden">Requests by kind of URL, those with the most first</caption><thead><tr><th scope="col">Kind, and an example</th><th scope="col" class="n">Requests</th><th scope="col" class="n">noindex</th><th scope="col" class="n">Failed</th><th scope="col" class="n">Titles</th><th scope="col" class="n">Bodies</th><th scope="col" class="n">Texts</th><th scope="col" class="n">Led to</th><th scope="col" class="n">Dollars</th></tr></thead>
       <tbody>${shown.map((/** @type {any} */ one) => html`<${Kind} key=${one.kind} kind=${one} all=${asked.requests} />`)}</tbody></table></div>
       ${shown.length < kinds.length && html`<p><button type="button" class="quiet" onClick=${() => setAll(true)}>Show all ${number(kinds.length)} kinds</button></p>`}
-      <p class="muted">Titles, bodies and texts: how many different ones. Texts are read of some pages, where they or bodies are stored. Led to: pages that may be indexed, which this kind named first.</p>`}`;
+      <p class="muted">Titles, bodies and texts: how many different ones. Texts are read of some pages, where they or bodies are stored. Led to: pages that may be indexed, which this kind named first.</p>
+      <${Waiting} spared=${data.spared} run=${data.crawl} />`}`;
 }
