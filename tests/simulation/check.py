@@ -74,7 +74,7 @@ def check(
     found += _taken_in(plan, world)
     found += _spared(plan, world)
     found += _dangling(world, cloud)
-    found += check_backlog(world, stuck)
+    found += check_backlog(world, stuck, cloud.sqs.redriven)
     found += check_bodies(world)
     found += check_web(plan, world, web, cloud)
     found += check_steering(plan, world, web, cloud)

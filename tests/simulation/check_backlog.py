@@ -21,8 +21,12 @@ if TYPE_CHECKING:
     from tests.memory import World
 
 
-def check_backlog(world: World, stuck: AbstractSet[str]) -> Iterator[Violation]:
+def check_backlog(
+    world: World, stuck: AbstractSet[str], redriven: AbstractSet[str]
+) -> Iterator[Violation]:
     """Check every pack that was taken, and what is left; `stuck` crawls have dead letters.
+
+    Others were moved back, the bodies `redriven`.
 
     A worker that was held up may have a pack wait again that is done with (frontier/backlog.py), by
     a commit or as its crawl was over; nothing comes of that if its URLs are free.
@@ -37,12 +41,14 @@ def check_backlog(world: World, stuck: AbstractSet[str]) -> Iterator[Violation]:
             continue
         if host == LANE:
             late = [place for place in places if place.rpartition(".")[2] not in world.ledgers]
-            yield from _check_late(world, crawl, late)
+            yield from _check_late(world, crawl, late, redriven)
         elif left := [one for one in places.values() if _is_wanted(world, crawl_id, one)]:
             yield Violation("backlog left", f"{crawl_id} {host}: {len(left)}")
 
 
-def _check_late(world: World, crawl: Crawl, left: list[str]) -> Iterator[Violation]:
+def _check_late(
+    world: World, crawl: Crawl, left: list[str], redriven: AbstractSet[str]
+) -> Iterator[Violation]:
     """What waited is taken before a crawl ends; where its limit is reached, all of it is there."""
     if crawl.stop is Stop.FINISHED and left:
         yield Violation("late left", f"{crawl.id}: {len(left)}")
@@ -50,25 +56,33 @@ def _check_late(world: World, crawl: Crawl, left: list[str]) -> Iterator[Violati
     for (owner, _), shard in world.shards.items():
         if owner == crawl.id:
             total.update(shard.counts)
-    dead = _dead(world, crawl, left)
+    dead = _dead(world, crawl, left, redriven)
     spared = total["late_packs"] - total["late_packs_taken"] - len(dead)
     if crawl.stop is not Stop.CANCELLED and spared != len(left):
         yield Violation("late lost", f"{crawl.id}: {spared} wait, {len(left)} are there")
     links = sum(len(targets_of(world.backlog[crawl.id, LANE][place].body)) for place in left)
-    links += sum(world.journals[pack].counts["late_links_taken"] for pack in dead)
+    links += sum(dead.values())
     if spared == len(left) and total["late_links"] - total["late_links_taken"] != links:
         yield Violation("late counted", f"{crawl.id}: {links}")
 
 
-def _dead(world: World, crawl: Crawl, left: list[str]) -> list[str]:
-    """List late packs that were begun, became dead letters, and came back after the crawl's end."""
-    there = {place.rpartition(".")[2] for place in left}
-    return [
-        pack
+def _dead(
+    world: World, crawl: Crawl, left: list[str], redriven: AbstractSet[str]
+) -> dict[str, int]:
+    """Count the links of late packs that became dead letters, and came after the crawl's end.
+
+    They have left their place: a later run finds their links in the journals that put them.
+    """
+    gone = {place.rpartition(".")[2] for place in left} | world.ledgers.keys()
+    dead = {
+        pack: journal.counts["late_links_taken"]
         for pack, journal in world.journals.items()
         if journal.crawl == crawl.id and journal.counts.get("late_packs_taken")
-        if pack not in world.ledgers and pack not in there
-    ]
+    }
+    for message in map(decoded, redriven):
+        if isinstance(message, Pack) and message.late and message.crawl == crawl.id:
+            dead[message.id] = len(message.targets)
+    return {pack: links for pack, links in dead.items() if pack not in gone}
 
 
 def targets_of(body: str) -> tuple[Target, ...]:

@@ -52,6 +52,8 @@ class Sqs:
         self.messages: list[Message] = []
         # Body, and the reason that was given with it; None where SQS gave up by itself.
         self.dead_letters: list[tuple[str, str | None]] = []
+        # Bodies that were dead letters, and were moved back.
+        self.redriven: set[str] = set()
         # Bodies as sent, and whether each took the express lane.
         self.lanes: list[tuple[str, bool]] = []
         self._world = world
@@ -139,6 +141,7 @@ class Sqs:
         for body, reason in letters:
             if reason is None or reason.startswith(("failed", "crashed")):
                 self._trace.counts["redriven"] += 1
+                self.redriven.add(body)
                 self.drop(body, now_s, back=True)
             else:
                 self.dead_letters.append((body, reason))
