@@ -24,7 +24,7 @@ FIXED, STEP, FRESH = 500, 25, 20
 FIRST = 75
 COVERING = 60
 # Those beyond the fixed ones that once showed a fault of the product.
-BROKE_ONCE = (586, 3021, 4907, 70458, 104121, 106299, 112972)
+BROKE_ONCE = (586, 3021, 4907, 70458, 104121, 106299, 107844, 112972, 136403, 208084)
 FAULTS = {
     *("throttle", "transaction conflict", "partial batch", "unknown outcome", "kill", "freeze"),
     *("time-out", "ack lost", "doubled", "early", "late seeds", "kill after the seal", "redriven"),

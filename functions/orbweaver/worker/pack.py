@@ -176,15 +176,31 @@ class PackProcessor:
         if not isinstance(came, Journal | _Results):
             return came
         with self._applier.commits.awaited(crawl.id, message.id):
-            if isinstance(came, _Results):
-                journal = await self._sifter.write_down(
-                    crawl, message, came.result, came.at_ms, came.reservations
-                )
-            elif came is known.journal:
-                journal = came
-            else:
-                journal = await self._packs.write_journal(message.id, came)
-            return await self._settle(crawl, message, journal, round_)
+            return await self._carry_out(crawl, message, known, came, round_)
+
+    async def _carry_out(
+        self,
+        crawl: Crawl,
+        message: Pack | SeedsMessage,
+        known: Recalled,
+        came: Journal | _Results,
+        round_: Round,
+    ) -> Result:
+        """Write down what a visit came to, and settle the journal that stands."""
+        if isinstance(came, _Results):
+            journal = await self._sifter.write_down(
+                crawl, message, came.result, came.at_ms, came.reservations
+            )
+        elif came is known.journal:
+            journal = came
+        else:
+            journal = await self._packs.write_journal(message.id, came)
+        if journal.at_ms != came.at_ms:
+            # It is another delivery's, which may have committed it, and given claims back.
+            known = (await self._packs.recall([message.id])).get(message.id, known)
+            if known.ledger is not None:
+                return await self._let_go(crawl, message, known)
+        return await self._settle(crawl, message, journal, round_)
 
     async def _let_go(self, crawl: Crawl, message: Pack | SeedsMessage, known: Recalled) -> Done:
         """Finish with a message that is committed, or that came after its crawl's end."""

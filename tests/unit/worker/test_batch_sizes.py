@@ -13,7 +13,7 @@ from orbweaver.model.crawl import Crawl, State
 from orbweaver.politeness.host_schedule import Host
 from orbweaver.worker.batch import suspect
 from orbweaver.worker.pack import Delivery
-from tests.memory import Moment
+from tests.memory import ManualClock, Moment
 from tests.unit.stage import (
     CRAWL,
     NOW_MS,
@@ -50,6 +50,37 @@ async def test_the_same_message_twice_at_once_counts_once() -> None:
     assert stage.counts()["claimed"] == 3
     assert stage.counts()["fetched"] == 1
     assert {message.id for message in stage.sent()} == {child_id(ROOT, 0)}
+
+
+async def test_what_another_delivery_has_committed_is_not_claimed_again() -> None:
+    """What that one gave back, as beyond the limit, would be held as long as nobody came again."""
+    stage = Stage()
+    crawl = replace(CRAWL, pages_max=2)
+    pack = stage.begin(crawl, A)
+    stage.web.put(A, html("/b", "/c"))
+    committed = asyncio.Event()
+    effects: list[str] = []
+
+    async def first(effect: str, moment: Moment) -> None:
+        if (effect, moment) == ("packs.sent", Moment.AFTER):
+            committed.set()
+
+    async def second(effect: str, moment: Moment) -> None:
+        if (effect, moment) == ("packs.journal", Moment.BEFORE):
+            await committed.wait()
+        if committed.is_set():
+            effects.append(effect)
+
+    twin = Stage(world=stage.world, clock=ManualClock(NOW_MS + 1))
+    twin.web = stage.web
+    stage.restart(first)
+    twin.restart(second)
+    async with asyncio.timeout(10):
+        one, other = await asyncio.gather(stage.deliver(pack), twin.deliver(pack))
+    assert (one, other) == ([], [])
+    assert "packs.journal" in effects
+    assert "frontier.claim" not in effects
+    assert outcomes(stage.world) == {A: "fetched.ok"}
 
 
 async def test_two_pages_that_link_the_same_send_it_once() -> None:
