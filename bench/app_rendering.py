@@ -27,8 +27,8 @@ from urllib.parse import urljoin
 from warcio.archiveiterator import ArchiveIterator
 
 import orbweaver
+from bench import package_registry
 from bench.app_sites import APPLICATIONS, AppSite, shop
-from bench.package_registry import registry
 from orbweaver.rendering.launch import find_browser
 from tests.sites.server import background
 
@@ -115,8 +115,8 @@ def by_playwright(site: AppSite, python: str) -> dict[str, Any]:
 @contextmanager
 def served(folder: Path) -> Iterator[AppSite]:
     """Serve what was built or installed in a folder."""
-    if folder.name == "verdaccio":
-        with registry(folder) as installed:
+    if folder.name == package_registry.NAME:
+        with package_registry.registry(folder) as installed:
             yield installed
         return
     site = APPLICATIONS.get(folder.name, shop)(folder)

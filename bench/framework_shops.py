@@ -17,6 +17,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench import package_registry
+
 # Common to all: what is shown is what the server says, in parts.
 _DATA = """
 export async function load(show) {
@@ -245,7 +247,7 @@ APPLICATIONS = {
     "swagger-ui": "swagger-ui-dist",
     "redoc": "redoc",
     "docsify": "docsify",
-    "verdaccio": "verdaccio",
+    package_registry.NAME: "verdaccio",
 }
 # It names a package by a tag that not every registry has; the tag's own version.
 _OVERRIDES = {"node-fetch": "2.7.0"}

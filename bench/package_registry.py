@@ -18,7 +18,8 @@ from urllib.error import URLError
 
 from bench.app_sites import PRODUCTS, AppSite, Truth
 
-PROGRAM = "node_modules/verdaccio/bin/verdaccio"
+NAME = "verdaccio"
+PROGRAM = f"node_modules/{NAME}/bin/{NAME}"
 READY_S_MAX, POLL_S = 60.0, 0.2
 
 
@@ -26,12 +27,13 @@ def _name(number: int) -> str:
     return f"package{number}x"
 
 
-def _truth() -> dict[str, Truth]:
+def truth() -> dict[str, Truth]:
+    """Tell what is to be found at each path."""
     paths = [f"/-/web/detail/{_name(number)}" for number in range(PRODUCTS)]
-    truth = {"/": Truth(links=frozenset(paths))}
+    found = {"/": Truth(links=frozenset(paths))}
     for number, path in enumerate(paths):
-        truth[path] = Truth(words=(_name(number), f"manual{number}x", f"1.{number}.0"))
-    return truth
+        found[path] = Truth(words=(_name(number), f"manual{number}x", f"1.{number}.0"))
+    return found
 
 
 def _package(number: int, url: str) -> dict[str, object]:
@@ -62,7 +64,7 @@ def _package(number: int, url: str) -> dict[str, object]:
     }
 
 
-def _configure(folder: Path, url: str) -> Path:
+def configure(folder: Path, url: str) -> Path:
     """Write what is stored, and how it is served; the file that says so."""
     storage = folder / "storage"
     for number in range(PRODUCTS):
@@ -93,13 +95,13 @@ def registry(folder: Path) -> Iterator[AppSite]:
     with socket.socket() as chosen:
         chosen.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{chosen.getsockname()[1]}"
-    config = _configure(folder, url)
+    config = configure(folder, url)
     words = ["node", str(folder / PROGRAM), "--config", str(config)]
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(words, cwd=folder, stdout=log, stderr=log)
     try:
         _wait_ready(url, process)
-        yield AppSite(folder, _truth(), url=url)
+        yield AppSite(folder, truth(), url=url)
     finally:
         process.terminate()
         process.wait()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from bench import package_registry
 from bench.app_sites import APPLICATIONS, PARTS, PRODUCTS, AppSite, shop
 from bench.framework_shops import APPLICATIONS as PACKAGES
 from bench.framework_shops import FRAMEWORKS
@@ -42,13 +43,25 @@ def test_a_shop_serves_its_catalogue(tmp_path: Path) -> None:
 
 def test_applications_serve_what_they_are_to_show(tmp_path: Path) -> None:
     """Descriptions and chapters are made from the same number of products."""
-    assert APPLICATIONS.keys() == PACKAGES.keys()
+    assert {*APPLICATIONS, package_registry.NAME} == PACKAGES.keys()
     for make in APPLICATIONS.values():
         site = make(tmp_path)
         served = b"".join(answer.body for answer in site.extra.values()).decode()
         words = [word for truth in site.truth.values() for word in truth.words]
         assert len(words) == PRODUCTS
         assert all(word in served for word in words)
+
+
+def test_a_registry_stores_what_it_is_to_show(tmp_path: Path) -> None:
+    """Each package has a document of its own, which holds the words of its page and no others."""
+    package_registry.configure(tmp_path, "http://127.0.0.1:1")
+    truth = package_registry.truth()
+    listed = {path.rpartition("/")[2] for path in truth.pop("/").links}
+    assert listed == {path.rpartition("/")[2] for path in truth}
+    assert len(listed) == PRODUCTS
+    for path, page in truth.items():
+        stored = tmp_path / "storage" / path.rpartition("/")[2] / "package.json"
+        assert all(word in stored.read_text() for word in page.words)
 
 
 def test_every_framework_has_its_sources() -> None:
