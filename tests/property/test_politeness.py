@@ -23,6 +23,7 @@ from orbweaver.politeness.host_schedule import (
     grant,
     is_doubtful,
     is_down,
+    pace_after_silence,
     pace_of,
     slack_ms,
     spacing_ms,
@@ -164,11 +165,19 @@ def test_a_silent_host_never_rests_longer_than_it_may(
         host = after
 
 
-@given(st.lists(st.tuples(st.integers(0, 200_000), st.booleans()), max_size=30))
-def test_errors_never_speed_a_host_up(answers: list[tuple[int, bool]]) -> None:
-    """Whatever comes, the pace is within its bounds, and falls by good answers alone, by halves."""
+@given(st.lists(st.tuples(st.integers(0, 200_000), st.sampled_from((True, False, None)))))
+def test_errors_never_speed_a_host_up(answers: list[tuple[int, bool | None]]) -> None:
+    """Whatever comes, the pace is within its bounds, and falls by good answers alone, by halves.
+
+    No answer (None) makes it twice as slow at most.
+    """
     pace_ms = 0
     for latency_ms, well in answers:
+        if well is None:
+            new_ms = pace_after_silence(pace_ms, latency_ms)
+            assert pace_ms <= new_ms <= min(60_000, 2 * pace_ms, max(pace_ms, latency_ms))
+            pace_ms = new_ms
+            continue
         new_ms = pace_of(pace_ms, latency_ms, well=well)
         assert min(latency_ms, 60_000) <= new_ms <= 60_000 or (not well and new_ms == pace_ms)
         assert new_ms >= (pace_ms // 2 if well else pace_ms)

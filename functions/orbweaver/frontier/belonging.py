@@ -60,6 +60,11 @@ def lies_with_seeds(crawl: Crawl, url: str) -> bool:
             assert_never(crawl.scope)
 
 
+def is_of_one_host(crawl: Crawl) -> bool:
+    """Whether all that a crawl follows lies on one host, but for redirects and later seeds."""
+    return crawl.scope in (Scope.HOST, Scope.PREFIX) and len(_hosts(crawl.anchored)) == 1
+
+
 @lru_cache(maxsize=16)
 def _hosts(seeds: tuple[str, ...]) -> frozenset[str]:
     return frozenset(map(host_of, seeds))

@@ -24,7 +24,12 @@ from typing import TYPE_CHECKING
 from orbweaver.model.errors import Transient
 from orbweaver.model.ports import Clock
 from orbweaver.politeness.host_load import Load, load_after, places_of
-from orbweaver.politeness.host_schedule import Host, block_until_ms, pace_of
+from orbweaver.politeness.host_schedule import (
+    Host,
+    block_until_ms,
+    pace_after_silence,
+    pace_of,
+)
 
 if TYPE_CHECKING:
     from random import Random
@@ -57,17 +62,15 @@ class HostHealth:
         self._random = random
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
-    def heard(self, host: str, latency_ms: int, *, well: bool) -> None:
-        """Note how long an answer took, or none."""
+    def heard(self, host: str, latency_ms: int, *, well: bool, silent: bool = False) -> None:
+        """Note how long an answer took; if `silent`, for how long there was none."""
         known = self._known.pop(host, _UNKNOWN)
-        self._keep(
-            host,
-            replace(
-                known,
-                pace_ms=pace_of(known.pace_ms, latency_ms, well=well),
-                load=load_after(known.load, latency_ms, self._clock.now_ms(), well=well),
-            ),
-        )
+        if silent:
+            pace_ms = pace_after_silence(known.pace_ms, latency_ms)
+        else:
+            pace_ms = pace_of(known.pace_ms, latency_ms, well=well)
+        load = load_after(known.load, latency_ms, self._clock.now_ms(), well=well)
+        self._keep(host, replace(known, pace_ms=pace_ms, load=load))
 
     def _keep(self, host: str, known: _Known) -> None:
         self._known[host] = known

@@ -109,6 +109,15 @@ def pace_of(known_ms: int, latency_ms: int, *, well: bool) -> int:
     return min(max(0, new_ms), CRAWL_DELAY_S_MAX * 1000)
 
 
+def pace_after_silence(known_ms: int, waited_ms: int) -> int:
+    """Say how long a host takes that gave no answer: twice as long, but no longer than was waited.
+
+    How long was waited is no answer's time. The host was left alone meanwhile, and is blocked if
+    that goes on.
+    """
+    return max(known_ms, min(2 * known_ms, waited_ms, CRAWL_DELAY_S_MAX * 1000))
+
+
 def grant(tat_ms: int, wanted: int, spacing: int, now_ms: int, until_ms: int) -> tuple[int, int]:
     """Of `wanted` slots, say where the first lies and how many start no later than `until_ms`."""
     first_ms = max(tat_ms, now_ms)

@@ -344,7 +344,8 @@ class ResponseHandler:
     ) -> None:
         """Note at the host: silence and block pages as trouble, an answer as recovery."""
         well = isinstance(answer, Response) and answer.status < answers.CLIENT_ERROR_MIN
-        self._health.heard(host, answer.latency_ms, well=well)
+        silent = isinstance(answer, Failure)
+        self._health.heard(host, answer.latency_ms, well=well, silent=silent)
         if isinstance(answer, Failure):
             if answer.reason.silence:
                 await self._health.suffered(host, probe=turn.probe)

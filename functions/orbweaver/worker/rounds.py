@@ -106,13 +106,16 @@ class Round:
         left_ms = self.until_ms(crawl_id, long=True) - self._clock.now_ms()
         return ceil((max(left_ms, 0) + self._reserve_ms) / 1000)
 
-    def rest_s(self, crawl_id: str) -> int:
+    def rest_s(self, crawl_id: str, *, alone: bool) -> int:
         """How long what comes too late to be taken on waits: until the round ends, for the others.
 
-        One that did not would begin the next round alone.
+        One that did not would begin the next round alone. A queue counts in seconds: who has others
+        to wait for comes in the second after the end, who has none (`alone`) in the one before it.
         """
         left_ms = self._end_ms(crawl_id) - self._clock.now_ms()
-        return ceil(left_ms / 1000) if self.open and 0 < left_ms < LEAST_MS else 0
+        if not self.open or not 0 < left_ms < LEAST_MS:
+            return 0
+        return left_ms // 1000 if alone else ceil(left_ms / 1000)
 
     def take_on(self, pack: Pack, *, after: str = "") -> None:
         """Begin a pack, unless it was begun in this invocation before.

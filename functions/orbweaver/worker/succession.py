@@ -25,6 +25,7 @@ from orbweaver.frontier.backlog import (
     placed,
     waiting_of,
 )
+from orbweaver.frontier.belonging import is_of_one_host
 from orbweaver.frontier.envelope import Newer
 from orbweaver.frontier.journal import Ledger, OutgoingPack
 from orbweaver.frontier.late import BANDS_MAX, LANE, UNKNOWN_STILL, band_at
@@ -271,7 +272,10 @@ class Succession:
             # What was begun before may have been taken on by the delivery that began it.
             taken = (soon and not again) or round_.has_taken(outgoing.pack)
             held = taken or again
-            held_s = round_.copy_delay_s(crawl.id) if held else round_.rest_s(crawl.id)
+            if held:
+                held_s = round_.copy_delay_s(crawl.id)
+            else:
+                held_s = round_.rest_s(crawl.id, alone=is_of_one_host(crawl))
             delay_s = max(delay_s, held_s)
         await self._queue.send([replace(outgoing, delay_s=delay_s)], express=crawl.express)
         if taken and round_ is not None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orbweaver.frontier.admission import admit_entry, admit_redirect
-from orbweaver.frontier.belonging import admit_claimed, admit_dropped
+from orbweaver.frontier.belonging import admit_claimed, admit_dropped, is_of_one_host
 from orbweaver.model.crawl import Crawl, default_crawl
 from orbweaver.model.crawl_settings import Bodies, Scope
 from orbweaver.model.outcome import Reason, Refusal
@@ -49,6 +49,24 @@ def test_a_named_crawl_takes_dropped_urls_within_its_scope(
     assert (admitted if refused else None) == refused
     if refused is None:
         assert admitted == Target(url=url, depth=0, bound=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "one"),
+    [
+        ({}, True),
+        ({"scope": Scope.PREFIX}, True),
+        ({"scope": Scope.DOMAIN}, False),
+        ({"scope": Scope.ANY}, False),
+        ({"seeds": (f"{SITE}/a", f"{SITE}/b")}, True),
+        ({"seeds": (f"{SITE}/a", f"{OTHER}/")}, False),
+        ({"anchors": (f"{SITE}/a", f"{OTHER}/")}, False),
+        ({"seeds": ()}, False),
+    ],
+)
+def test_a_crawl_may_be_of_one_host(changes: dict[str, object], *, one: bool) -> None:
+    """Its seeds lie there, and what it follows does."""
+    assert is_of_one_host(replace(CRAWL, **changes)) is one  # type: ignore[arg-type]
 
 
 def test_the_crawl_of_bare_urls_takes_any() -> None:

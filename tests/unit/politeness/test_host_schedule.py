@@ -22,6 +22,7 @@ from orbweaver.politeness.host_schedule import (
     grant,
     is_doubtful,
     is_down,
+    pace_after_silence,
     pace_of,
     slack_ms,
     spacing_ms,
@@ -230,6 +231,21 @@ def test_the_pace_follows_the_host(
 ) -> None:
     """A host that takes longer is asked less often; errors never make it faster."""
     assert pace_of(known_ms, latency_ms, well=well) == pace_ms
+
+
+@pytest.mark.parametrize(
+    ("known_ms", "waited_ms", "pace_ms"),
+    [
+        (250, 20_000, 500),  # one silence of many answers is no new pace
+        (15_000, 20_000, 20_000),
+        (3_000, 2, 3_000),  # a refused connection is quick, and says nothing
+        (0, 20_000, 0),
+        (50_000, 90_000, 60_000),
+    ],
+)
+def test_a_silence_doubles_the_pace(known_ms: int, waited_ms: int, pace_ms: int) -> None:
+    """How long was waited is no answer's time; but a host that is silent is not asked faster."""
+    assert pace_after_silence(known_ms, waited_ms) == pace_ms
 
 
 @pytest.mark.parametrize(

@@ -321,6 +321,18 @@ async def test_a_slow_host_is_asked_more_slowly(delay_ms: int, apart_ms: int) ->
     assert apart_ms <= second_ms - first_ms <= apart_ms * 1.1
 
 
+async def test_a_silence_is_no_pace() -> None:
+    """A request that runs out of time leaves the host as it was: it was left alone meanwhile."""
+    stage = Stage()
+    stage.web.put(f"{SITE}/1", html())
+    timeout = Failure(reason=Reason.TIMEOUT, detail="", latency_ms=20_000)
+    stage.web.put(f"{SITE}/2", timeout)
+    stage.web.put(f"{SITE}/3", html())
+    await visit(stage, targets("1", "2", "3"), replace(CRAWL, delay_ms=1_000))
+    (_, silent_ms), (_, next_ms) = stage.web.asked[-2:]
+    assert 1_000 <= next_ms - silent_ms <= 2_500
+
+
 async def test_what_is_known_of_paces_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The hosts that were not heard of for the longest are forgotten."""
     monkeypatch.setattr("orbweaver.politeness.host_health.PACES_MAX", 2)

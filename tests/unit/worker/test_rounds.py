@@ -52,7 +52,7 @@ async def test_an_invocation_takes_part_in_one_round() -> None:
     clock.at_ms = end_ms + 500
     assert round_.until_ms(CRAWL.id, long=True) == end_ms
     assert not round_.goes_on(CRAWL.id)
-    assert round_.rest_s(CRAWL.id) == 0
+    assert round_.rest_s(CRAWL.id, alone=False) == 0
 
 
 async def test_what_comes_too_late_to_be_taken_on_rests_until_the_end() -> None:
@@ -62,9 +62,10 @@ async def test_what_comes_too_late_to_be_taken_on_rests_until_the_end() -> None:
     end_ms = round_.until_ms(CRAWL.id, long=True)
     clock.at_ms = end_ms - LEAST_MS
     assert round_.goes_on(CRAWL.id)
-    assert round_.rest_s(CRAWL.id) == 0
+    assert round_.rest_s(CRAWL.id, alone=False) == 0
     clock.at_ms = end_ms - 1_200
     assert not round_.goes_on(CRAWL.id)
-    assert round_.rest_s(CRAWL.id) == 2
+    assert round_.rest_s(CRAWL.id, alone=False) == 2
+    assert round_.rest_s(CRAWL.id, alone=True) == 1, "it is there when the next one begins"
     ending.tell()
-    assert round_.rest_s(CRAWL.id) == 0
+    assert round_.rest_s(CRAWL.id, alone=False) == 0

@@ -11,7 +11,7 @@ from orbweaver.frontier.backlog import Beginning, placed, waiting_of
 from orbweaver.frontier.journal import Ledger, OutgoingPack
 from orbweaver.frontier.late import place_at
 from orbweaver.frontier.messages import Pack, child_id, decode
-from orbweaver.model.crawl import State
+from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.settings import Settings
 from orbweaver.worker.ending import Ending
 from orbweaver.worker.rounds import Round
@@ -40,12 +40,18 @@ class Host:
         ledger = Ledger(pack=ROOT, children=())
         assert await self.succession.send(POLITE, ledger, outgoing, NOWHERE)
 
-    async def end(self, pack: Pack, *outgoing: OutgoingPack, round_: Round | None = None) -> Ledger:
+    async def end(
+        self,
+        pack: Pack,
+        *outgoing: OutgoingPack,
+        round_: Round | None = None,
+        crawl: Crawl = POLITE,
+    ) -> Ledger:
         """Commit a pack that was out, and send what comes of it."""
         ledger = Ledger(pack=pack.id, children=())
-        await MemoryPacks(self.world).commit(POLITE, ledger, {})
+        await MemoryPacks(self.world).commit(crawl, ledger, {})
         assert await self.succession.send(
-            POLITE, ledger, outgoing, standing_of(placed(pack)), round_
+            crawl, ledger, outgoing, standing_of(placed(pack)), round_
         )
         return ledger
 
@@ -323,6 +329,16 @@ async def test_what_comes_late_in_a_round_waits_for_its_end() -> None:
     await host.end(one, round_=round_)
     assert host.sent == [(one.id, 0), (other.id, 2)]
     assert not host.taken_on
+
+
+async def test_the_only_host_of_a_crawl_waits_for_no_others() -> None:
+    """Its next pack is there when the round ends: a second of a host's time is a slot."""
+    host, (one, other) = Host(), packs(2)
+    await host.put(one, other)
+    round_ = await host.round()
+    host.clock.at_ms = round_.until_ms(POLITE.id, long=True) - 1_500
+    await host.end(one, round_=round_, crawl=replace(POLITE, seeds=(f"{SITE}/",)))
+    assert host.sent == [(one.id, 0), (other.id, 1)]
 
 
 async def test_more_late_packs_are_sent_of_kinds_that_are_not_known() -> None:
