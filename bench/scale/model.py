@@ -107,7 +107,7 @@ class Model:
         )
         self.crawl = Crawl(
             id=CRAWL, name="crawl", started_at_ms=0, delay_ms=scenario.delay_ms,
-            shards=scenario.shards,
+            shards=scenario.shards, seeds=tuple(f"{host}/0" for host in self.web.hosts),
         )  # fmt: skip
         self.claimed = 0
         self.done = 0

@@ -5,14 +5,14 @@ The pacer, the host's health, what an answer means, retries and the result are t
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, cast
 
 from bench.scale.hosts import View
 from bench.scale.kernel import Gate, Group
 from orbweaver.fetching import response_verdict as answers
 from orbweaver.frontier.pack_result import PackResult
-from orbweaver.frontier.seen_urls import Novelty
+from orbweaver.frontier.seen_urls import GENERATION_MS, GENERATION_URLS_MAX, Novelty
 from orbweaver.model.backoff import ATTEMPTS_MAX, backoff_s
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.target import Target, next_attempt
@@ -27,6 +27,7 @@ from orbweaver.worker.succession import standing_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from bench.scale.kernel import Kernel
     from bench.scale.model import Model
     from bench.scale.web import Host
     from orbweaver.frontier.messages import Pack
@@ -56,8 +57,7 @@ class Container:
         self.cpu_free_ms = 0.0
         self.slower = CPU_FULL_MB / model.scenario.fleet.memory_mb
         self.crawl_read_ms = -(10**9)
-        # How many URLs of a host it knows to be claimed.
-        self.known: dict[str, int] = {}
+        self.seen = Seen(kernel)
         self.novelty = Novelty()
 
     async def think(self, cpu_ms: float) -> None:
@@ -65,6 +65,36 @@ class Container:
         kernel = self.model.kernel
         self.cpu_free_ms = max(self.cpu_free_ms, float(kernel.time_ms)) + cpu_ms * self.slower
         await kernel.until(round(self.cpu_free_ms))
+
+
+class Seen:
+    """How many URLs of each host a container knows to be claimed: `SeenUrls`, by numbers.
+
+    What is known is not asked for again, so no URL is in both generations.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._newer: Counter[str] = Counter()
+        self._older: Counter[str] = Counter()
+        self._newer_urls = 0
+        self._since_ms = 0
+
+    def of(self, host: Host) -> int:
+        """Say how many of a host's URLs it knows."""
+        if self._kernel.time_ms - self._since_ms >= 2 * GENERATION_MS:
+            return 0
+        return min(host.found, self._newer[host.name] + self._older[host.name])
+
+    def add(self, host: Host, urls: int) -> None:
+        """Remember that many more."""
+        now_ms = self._kernel.time_ms
+        age_ms = now_ms - self._since_ms
+        if self._newer_urls >= GENERATION_URLS_MAX or age_ms >= GENERATION_MS:
+            self._older = self._newer if age_ms < 2 * GENERATION_MS else Counter()
+            self._newer, self._newer_urls, self._since_ms = Counter(), 0, now_ms
+        self._newer[host.name] += urls
+        self._newer_urls += urls
 
 
 class Visit:
@@ -224,7 +254,8 @@ class Visit:
         health, model = self.container.health, self.model
         await self.container.think(model.scenario.fleet.page_cpu_ms)
         well = isinstance(answer, Response) and answer.status < answers.CLIENT_ERROR_MIN
-        health.heard(host.name, answer.latency_ms, well=well)
+        silent = isinstance(answer, Failure)
+        health.heard(host.name, answer.latency_ms, well=well, silent=silent)
         if isinstance(answer, Failure):
             if answer.reason.silence:
                 await health.suffered(host.name, probe=turn.probe)
@@ -258,13 +289,13 @@ class Visit:
             url = f"{host.name}/{place}"
             self.result.link(Target(url=url, depth=target.depth + 1, referrer=target.url))
         # Of those that are old, a container knows the part that it has seen itself.
-        known = self.container.known.get(host.name, 0)
+        known = self.container.seen.of(host)
         old = max(0, min(host.found, web.plan.links) - len(new))
         if not known:
             self.links_read += min(host.pages, web.plan.links_everywhere)
         self.links_read += old * max(0.0, 1 - known / host.found)
         learned = len(new) + old * (1 - known / host.found)
-        self.container.known[host.name] = min(host.found, known + round(learned))
+        self.container.seen.add(host, round(learned))
         self._end(host, target, "ok")
 
     def _end(self, host: Host, target: Target, reason: str) -> None:
