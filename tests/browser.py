@@ -23,7 +23,7 @@ import aiohttp
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chromium-headless-shell")
 WAIT_S = 120.0
 LOOK_S = 0.05
 

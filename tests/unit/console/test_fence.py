@@ -145,6 +145,13 @@ async def test_every_answer_tells_the_browser_what_it_may_do(tmp_path: Path) -> 
             assert reply.headers["Cross-Origin-Resource-Policy"] == "same-origin"
 
 
+def test_browsers_understand_who_may_show_stored_pages() -> None:
+    """A source that is an IPv6 address is none that a policy may name: browsers complain of it."""
+    policy = headers_of_stored(1)["Content-Security-Policy"]
+    framing = policy.partition("frame-ancestors ")[2].split()
+    assert framing == ["http://127.0.0.1:1", "http://localhost:1"]
+
+
 def test_no_policy_lets_anything_inline_run() -> None:
     """Neither in the console nor in stored pages, which have no origin and no network."""
     console = headers_of(frames="http://127.0.0.1:2")["Content-Security-Policy"]
