@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from orbweaver.rendering.renderer import Renderer
 from orbweaver.rendering.task import (
     RenderCut,
+    Rendered,
     RenderLimits,
+    RenderTask,
     ResourceAnswer,
     ResourceRefused,
     ResourceRequest,
@@ -27,6 +30,8 @@ from tests.rendering.stage import (
     rendered,
     scripted,
 )
+from tests.sites.mixed import FRAME, SHELL, Mixed, Section
+from tests.sites.server import Asked
 
 pytestmark = NEEDS_BROWSER
 
@@ -132,6 +137,51 @@ async def test_repeated_renderings_are_equal(renderer: Renderer) -> None:
     found = {one.result().html for one in tasks}
     assert len(found) == 1, found
     assert b"2027-01-15T08:00:01" in found.pop()
+
+
+@pytest.mark.long
+@pytest.mark.slow
+async def test_two_hundred_pages_are_equal_when_rendered_again(renderer: Renderer) -> None:
+    """Shells, frames and whole pages of a mixed site, whose answers take another time each time."""
+    shells = tuple(Section(name=f"s{one}", items=12, made=SHELL) for one in "abcdefghij")
+    frames = tuple(Section(name=f"f{one}", items=12, made=FRAME) for one in "abcde")
+    mixed = Mixed((*shells, *frames, Section(name="t", items=20)))
+    chance = Random(11)
+
+    class Moody:
+        """Answers by the site, sooner or later."""
+
+        waiting = 0
+
+        async def load(self, request: ResourceRequest) -> ResourceAnswer:
+            await asyncio.sleep(chance.uniform(0, 0.2))
+            return given_by(mixed, request.url)
+
+    async def render(path: str) -> bytes:
+        document = given_by(mixed, f"https://mixed.example{path}")
+        task = RenderTask(url=f"https://mixed.example{path}", document=document)
+        result = await renderer.render(task, Moody())
+        assert isinstance(result, Rendered), (path, result)
+        return result.html
+
+    assert len(mixed.paths) == 200
+    first = await asyncio.gather(*map(render, mixed.paths))
+    again = await asyncio.gather(*map(render, reversed(mixed.paths)))
+    unequal = [
+        path
+        for path, one, other in zip(mixed.paths, first, reversed(again), strict=True)
+        if one != other
+    ]
+    assert not unequal
+    for path, html in zip(mixed.paths, first, strict=True):
+        assert all(word in html.decode() for word in mixed.words_of(path)), path
+
+
+def given_by(site: Mixed, url: str) -> ResourceAnswer:
+    """Ask a site of the server's kind for what a browser asks for."""
+    target = "/" + url.partition("://")[2].partition("/")[2]
+    answer = site.answer(Asked(method="GET", target=target, host="", headers={}))
+    return ResourceAnswer(status=answer.status, headers=tuple(answer.headers), body=answer.body)
 
 
 @pytest.mark.parametrize("secure", [True, False])
