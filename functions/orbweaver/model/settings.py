@@ -124,6 +124,9 @@ class Settings:
     round_s: float = 60.0
     # yes: a visit waits for a slot only where that costs less than to come back.
     waits_billed: str = "no"
+    # yes: what is known of a host's claims travels with the host (worker/host_claims.py), which
+    # pays where look-ups are billed.
+    claims_travel: str = "no"
     # How long a pack waits for others to store what is kept of pages in one file, and how large
     # that gets.
     segment_wait_s: float = 5.0
