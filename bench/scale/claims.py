@@ -34,7 +34,7 @@ class _Entry:
     new: float = 0.0
     visited_ms: int = 0
     loaded_until_ms: int = 0
-    saved_until_ms: int = 0
+    saving: bool = False
 
     @property
     def size_bytes(self) -> float:
@@ -70,8 +70,8 @@ class HostClaims:
                 entry.loaded_until_ms = until_ms
                 kernel.ready(self._load(host, entry))
             left_ms = until_ms - kernel.time_ms
-            if worth_saving(int(entry.new), left_ms) and entry.saved_until_ms != until_ms:
-                entry.saved_until_ms = until_ms
+            if worth_saving(int(entry.new), left_ms) and not entry.saving:
+                entry.saving = True
                 kernel.ready(self._save(host, entry))
 
         return asking
@@ -110,6 +110,7 @@ class HostClaims:
         await kernel.until(kernel.time_ms + PUT_MS)
         self._model.claim_files[host.name] = known
         entry.new = max(0.0, entry.new - new)
+        entry.saving = False
 
     def _grow(self, entry: _Entry, known: float) -> float:
         known = min(DIGESTS_MAX, max(known, entry.known))

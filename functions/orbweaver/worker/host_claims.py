@@ -70,9 +70,10 @@ class _Entry:
 
     claims: KnownClaims = field(default_factory=KnownClaims)
     visited_ms: int = 0
-    # In which round it was read or written last: once is enough.
+    # In which round it was read last, and in which it could not be written: once is enough.
     loaded_until_ms: int = 0
-    saved_until_ms: int = 0
+    refused_until_ms: int = 0
+    saving: asyncio.Task[None] | None = None
 
 
 def key_of(crawl_id: str, pages_max: int, host: str) -> str:
@@ -104,7 +105,7 @@ class HostClaims:
     ) -> None:
         self._files = files
         self._clock = clock
-        self._used = settings.claims_travel == "yes"
+        self._used = (settings.claims_travel or settings.waits_billed) == "yes"
         self._new_least = new_least
         self._last_ms = last_ms
         # The one that was visited longest ago is the first.
@@ -137,9 +138,9 @@ class HostClaims:
             due = worth_saving(
                 entry.claims.new, left_ms, least=self._new_least, last_ms=self._last_ms
             )
-            if due and entry.saved_until_ms != until_ms:
-                entry.saved_until_ms = until_ms
-                round_.beside(self._save(key, entry))
+            saving = entry.saving is not None and not entry.saving.done()
+            if due and not saving and entry.refused_until_ms != until_ms:
+                entry.saving = round_.beside(self._save(key, entry, until_ms))
 
         return asking
 
@@ -201,12 +202,13 @@ class HostClaims:
             if not self._room(0):
                 self._entries.pop(key, None)
 
-    async def _save(self, key: Key, entry: _Entry) -> None:
+    async def _save(self, key: Key, entry: _Entry, until_ms: int) -> None:
         """Leave what is known of a host to those that go on with it."""
         body, new = entry.claims.encode(), entry.claims.new
         try:
             await self._files.put(key_of(*key), body)
         except PortError as error:
+            entry.refused_until_ms = until_ms
             _log.warning("claims.not_saved", extra={"crawl": key[0], "error": str(error)})
             return
         entry.claims.stored(new)

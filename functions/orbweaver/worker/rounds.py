@@ -158,11 +158,12 @@ class Round:
         assert self._take is not None  # noqa: S101 - else it is not open
         self._tasks.append(asyncio.create_task(self._take(pack)))
 
-    def beside(self, work: Coroutine[Any, Any, None]) -> None:
+    def beside(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Do what nothing waits for; what is not done when the invocation ends is given up."""
         task = asyncio.create_task(work)
         self._beside.add(task)
         task.add_done_callback(self._beside.discard)
+        return task
 
     async def run(
         self, first: Awaitable[None], take: Callable[[Pack], Coroutine[None, None, None]]

@@ -363,3 +363,22 @@ async def test_late_packs_and_changed_links_get_through(monkeypatch: pytest.Monk
     late = replace(late, late=True, place=place_at(2, [waited], NOW_MS, late.id), targets=(waited,))
     await stage.deliver(late)
     assert stage.world.claims[crawl.name, waited.url].pack == late.id
+
+
+@pytest.mark.parametrize(
+    ("settings", "used"),
+    [
+        (Settings(), False),
+        (Settings(waits_billed="yes"), True),
+        (Settings(waits_billed="yes", claims_travel="no"), False),
+        (Settings(claims_travel="yes"), True),
+    ],
+)
+def test_claims_travel_where_waits_are_billed(settings: Settings, *, used: bool) -> None:
+    """Unless it is said."""
+    claims = HostClaims(files=MemoryFiles(World()), clock=ManualClock(NOW_MS), settings=settings)
+    round_ = Round(
+        clock=ManualClock(NOW_MS), settings=settings, deadline_ms=NOW_MS, ending=Ending()
+    )
+    asking = claims.visit(POLITE, packed("page"), round_, NOW_MS, early=True)
+    assert (asking is not host_claims._nothing) is used
