@@ -73,6 +73,7 @@ class _Entry:
     # In which round it was read last, and in which it could not be written: once is enough.
     loaded_until_ms: int = 0
     refused_until_ms: int = 0
+    loading: asyncio.Task[None] | None = None
     saving: asyncio.Task[None] | None = None
 
 
@@ -133,7 +134,7 @@ class HostClaims:
         def asking() -> None:
             if not early and entry.loaded_until_ms != until_ms:
                 entry.loaded_until_ms = until_ms
-                round_.beside(self._load(key, entry))
+                entry.loading = round_.beside(self._load(key, entry))
             left_ms = until_ms - self._clock.now_ms()
             due = worth_saving(
                 entry.claims.new, left_ms, least=self._new_least, last_ms=self._last_ms
