@@ -103,6 +103,12 @@ class Config(RenderingKeys):
         10, 2, 1_000, "workers at once on the express queue", local=2
     )
     worker_enabled: str = choice("yes", ("yes", "no"), "no: nothing is fetched; see `workers`")
+    claims_travel: str = choice(
+        "yes",
+        ("yes", "no"),
+        "no: workers look up what others knew of a host's links: docs/cost.md",
+        local="no",
+    )
     # All hosts of a batch are crawled concurrently: more packs, less waiting in vain.
     batch_size: int = number(40, 1, 100, "messages a worker takes at once", local=10)
     batch_window_s: int = number(1, 0, 300, "how long a batch may gather", local=0)

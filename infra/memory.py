@@ -14,6 +14,8 @@ from orbweaver.adapters.web.large_bodies import SMALL_BYTES
 from orbweaver.rendering.asset_cache import BYTES_MAX as ASSETS_BYTES_MAX
 from orbweaver.rendering.browser import BEYOND
 from orbweaver.rendering.task import RenderLimits
+from orbweaver.worker.host_claims import BYTES_MAX as CLAIMS_BYTES_MAX
+from orbweaver.worker.host_claims import LOADING_BYTES_MAX
 from orbweaver.worker.page_reading import MEMORY_BYTES
 from orbweaver.worker.sitemap_handling import KEPT_BYTES_MAX, SITEMAPS_AT_ONCE
 
@@ -64,6 +66,7 @@ def _parts(settings: Settings) -> dict[str, int]:
     sitemaps = ceil((SITEMAPS_AT_ONCE * settings.sitemap_bytes_max + KEPT_BYTES_MAX) / MB)
     # It grows by eighths.
     file = ceil(9 / 8 * settings.segment_bytes_max / MB)
+    claims = ceil((CLAIMS_BYTES_MAX + LOADING_BYTES_MAX) / MB)
     return {
         "of programs": PROGRAMS_MB,
         "for a page that is read": MEMORY_BYTES // MB,
@@ -73,4 +76,5 @@ def _parts(settings: Settings) -> dict[str, int]:
         "of sitemaps": sitemaps,
         "of pages that are to be stored": ceil(settings.held_bytes_max / MB),
         "of the file that they go to": file,
+        "of what is known of claims": claims,
     }

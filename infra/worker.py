@@ -31,7 +31,7 @@ from infra.program import (
     secret_arn,
     sending,
 )
-from infra.retention import BODIES
+from infra.retention import BODIES, CLAIMED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,6 +120,8 @@ def crawling(scope: Construct, site: Site, taken: Sequence[sqs.Queue]) -> list[i
         allow(["events:PutEvents"], event_bus_arn(scope)),
         # Without reading or listing: a segment's name never repeats.
         allow(["s3:PutObject"], f"{storage.bucket.bucket_arn}/{BODIES}*"),
+        # Without listing: for a file that is not there S3 answers that it may not be read.
+        allow(["s3:GetObject", "s3:PutObject"], f"{storage.bucket.bucket_arn}/{CLAIMED}*"),
         *(
             allow(["secretsmanager:GetSecretValue"], secret_arn(scope, secret))
             for secret in filter(None, [config.proxy_secret])
@@ -143,6 +145,8 @@ def settings_of(config: Config) -> dict[str, str]:
     Where it is not, rounds are short: trips cost nothing either, and others get their turn sooner.
     """
     found = {"EVENT_BUS": EVENT_BUS}
+    if config.claims_travel != ("no" if config.local else "yes"):  # an environment has an end
+        found["CLAIMS_TRAVEL"] = config.claims_travel
     secret = {"PROXY_SECRET": config.proxy_secret} if config.proxy_secret else {}
     if config.local:
         return found | {"WAITS_BILLED": "no", "ROUND_S": LOCAL_ROUND_S} | secret
@@ -151,7 +155,8 @@ def settings_of(config: Config) -> dict[str, str]:
 
 def accept_crawling(program: Program, storage: Storage) -> None:
     """Say why what remains of findings is as it should be."""
-    accept_files(program.role, f"<{storage.bucket_id}.Arn>/{BODIES}")
+    for folder in (BODIES, CLAIMED):
+        accept_files(program.role, f"<{storage.bucket_id}.Arn>/{folder}")
     accept(
         program.function,
         "Serverless-LambdaDLQ",

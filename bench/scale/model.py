@@ -15,6 +15,7 @@ from bench.scale.books import (
     Books,
     sizes,
 )
+from bench.scale.claims import SOUGHT_CPU_MS
 from bench.scale.hosts import Table
 from bench.scale.kernel import Kernel
 from bench.scale.queue import Port, Queue
@@ -115,6 +116,8 @@ class Model:
         self.reasons: dict[str, int] = {}
         # Packs whose messages may come once more, and whether they led to no more.
         self.committed: dict[str, bool] = {}
+        # How many digests the file of a host holds.
+        self.claim_files: dict[str, float] = {}
         self._journaled: set[str] = set()
         self._warm: list[Container] = []
         self._running = 0
@@ -295,6 +298,7 @@ class Model:
         self._journaled.update(visit.pack.id for visit in visits)
         journals = [self._journal(visit) for visit in visits]
         cpu_ms = self.scenario.fleet.pack_cpu_ms * len(visits)
+        cpu_ms += sum(SOUGHT_CPU_MS * visit.sought for visit in visits)
         await visits[0].container.think(cpu_ms)
         await self.kernel.until(self.kernel.time_ms + self.scenario.fleet.settle_ms)
         await self._commit([visit.pack.id for visit in visits])
@@ -302,6 +306,8 @@ class Model:
         for visit, journal in zip(visits, journals, strict=True):
             new = len(journal.candidates)
             self.claimed += new
+            for host, urls in visit.learned.items():
+                visit.container.host_claims.learn(self.web.hosts[host], urls)
             for end in visit.ends:
                 self.ended(*end)
             self.done += len(visit.ends)

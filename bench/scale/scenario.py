@@ -15,6 +15,8 @@ class Changes:
     room_before_slot: bool = False
     # Every pack is committed by itself, as it once was.
     commit_each: bool = False
+    # What is known of a host's claims travels with the host; as it once was, it does not.
+    claims_travel: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,4 +80,9 @@ class Scenario:
 
     def of_stack(self) -> Settings:
         """Settings as the stack gives them to its worker."""
-        return replace(self.settings, waits_billed="yes", memory_mb=self.fleet.memory_mb)
+        return replace(
+            self.settings,
+            waits_billed="yes",
+            claims_travel="yes" if self.changes.claims_travel else "no",
+            memory_mb=self.fleet.memory_mb,
+        )

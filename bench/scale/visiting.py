@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, cast
 
+from bench.scale.claims import HostClaims
 from bench.scale.hosts import View
 from bench.scale.kernel import Gate, Group
 from orbweaver.fetching import response_verdict as answers
@@ -25,7 +26,7 @@ from orbweaver.worker.fetch_pack import Company
 from orbweaver.worker.succession import standing_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from bench.scale.kernel import Kernel
     from bench.scale.model import Model
@@ -58,6 +59,7 @@ class Container:
         self.slower = CPU_FULL_MB / model.scenario.fleet.memory_mb
         self.crawl_read_ms = -(10**9)
         self.seen = Seen(kernel)
+        self.host_claims = HostClaims(model, self)
         self.novelty = Novelty()
 
     async def think(self, cpu_ms: float) -> None:
@@ -113,6 +115,10 @@ class Visit:
         self.recorded = 0
         self.body_bytes = 0
         self.links_read = 0.0
+        # What is learned of hosts' claims once the pack is committed, and links that were sought.
+        self.learned: defaultdict[str, float] = defaultdict(float)
+        self.sought = 0.0
+        self._asking: Callable[[], None] = lambda: None
 
     @property
     def standing(self) -> PackPlace:
@@ -124,6 +130,10 @@ class Visit:
         hosts: defaultdict[str, list[Target]] = defaultdict(list)
         for target in self.pack.targets:
             hosts[host_of(target.url)].append(target)
+        first = self.model.web.hosts[next(iter(hosts))]
+        self._asking = self.container.host_claims.visit(
+            first, self.pack, self.until_ms, early=self.early
+        )
         group = Group(self.model.kernel)
         for name, targets in hosts.items():
             group.start(self._visit_host(self.model.web.hosts[name], targets))
@@ -234,6 +244,7 @@ class Visit:
             self._defer([target], turn.slot_ms)
         else:
             at_ms = kernel.time_ms
+            self._asking()
             answer = await self._request(host, delay_ms)
             container.everywhere.leave()
             await self._conclude(host, target, answer, at_ms, turn)
@@ -288,14 +299,16 @@ class Visit:
         for place in new:
             url = f"{host.name}/{place}"
             self.result.link(Target(url=url, depth=target.depth + 1, referrer=target.url))
-        # Of those that are old, a container knows the part that it has seen itself.
-        known = self.container.seen.of(host)
+        # Of those that are old, a container knows the part that it has seen itself, or was handed.
+        seen = self.container.seen.of(host)
+        known = max(seen, self.container.host_claims.of(host))
         old = max(0, min(host.found, web.plan.links) - len(new))
         if not known:
             self.links_read += min(host.pages, web.plan.links_everywhere)
         self.links_read += old * max(0.0, 1 - known / host.found)
-        learned = len(new) + old * (1 - known / host.found)
-        self.container.seen.add(host, round(learned))
+        self.container.seen.add(host, round(len(new) + old * (1 - seen / host.found)))
+        self.learned[host.name] += len(new) + old * (1 - known / host.found)
+        self.sought += old * (1 - seen / host.found)
         self._end(host, target, "ok")
 
     def _end(self, host: Host, target: Target, reason: str) -> None:

@@ -36,6 +36,7 @@ from orbweaver.worker.batch import Worker
 from orbweaver.worker.body_writer import BodyWriter
 from orbweaver.worker.crawl_cache import RecentCrawls
 from orbweaver.worker.fetch_pack import PackFetcher
+from orbweaver.worker.host_claims import HostClaims
 from orbweaver.worker.pack import Delivery, PackProcessor
 from orbweaver.worker.seeding import Seeder
 from tests.contract.worlds import AwsWorld, Container
@@ -108,6 +109,7 @@ class Deployment:
                 clock=clock,
                 settings=settings,
             ),
+            host_claims=HostClaims(files=container.files, clock=clock, settings=settings),
             clock=clock,
             metrics=self.metrics,
             settings=settings,

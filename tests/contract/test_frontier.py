@@ -239,7 +239,9 @@ async def test_what_a_run_abandons_is_free_for_others(world: World) -> None:
     for _ in range(2):
         await frontier.abandon(samples.crawl(), URLS[1:])
     same, other = claimer("d", now_ms), replace(claimer("e", now_ms), crawl="shop-2")
-    assert (await frontier.known(same, URLS)).held == set(URLS[:4])
+    known = await frontier.known(same, URLS)
+    assert known.held == set(URLS[:4])
+    assert known.own == set(URLS[:3])
     assert await frontier.claim(same, targets(*URLS[:4])) == frozenset()
     assert await frontier.known(other, URLS) == Known(held=frozenset({URLS[0], URLS[3]}))
     assert await frontier.claim(other, targets(*URLS[:4])) == set(URLS[1:3])

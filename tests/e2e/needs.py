@@ -169,6 +169,13 @@ USED_BY_AWS = frozenset(
     # The queue is called as the function is, hence the word.
     *(f"delivery {action} log-group:/aws/lambda/delivery:*" for action in LOGS),
 }
+# Where these are denied no work is: links are looked up (tests/unit/worker/test_host_claims.py).
+# Only large pages with a delay, where waits are billed, lead to such requests.
+ADVISORY = frozenset(
+    f"{role} s3:{action} bucket/claimed/*"
+    for role in ("worker", "renderer")
+    for action in ("GetObject", "PutObject")
+)
 # What no end-to-end test comes to, but tests/contract/test_roles.py: an export that is gone before
 # it is delivered, and a delivery that is put off.
 ONLY_IN_CONTRACT = frozenset(

@@ -11,7 +11,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from tests.e2e.needs import ONLY_IN_CONTRACT, ONLY_RENDERING, USED_BY_AWS
+from tests.e2e.needs import ADVISORY, ONLY_IN_CONTRACT, ONLY_RENDERING, USED_BY_AWS
 from tests.iam.book import Book, together
 
 
@@ -21,7 +21,7 @@ def problems(book: Book, *, whole: bool) -> list[str]:
     if not book.used:
         found.append("nothing was used: no end-to-end test has left a book")
     if whole:
-        spare = set(book.spare) - USED_BY_AWS - ONLY_IN_CONTRACT - ONLY_RENDERING
+        spare = set(book.spare) - USED_BY_AWS - ONLY_IN_CONTRACT - ONLY_RENDERING - ADVISORY
         # The renderer is the worker's program: what that uses, it may have to use.
         spare -= {use.replace("worker ", "renderer ", 1) for use in book.used}
         found += [f"granted, and not used: {grant}" for grant in sorted(spare)]

@@ -61,6 +61,7 @@ ALLOWED = {
         },
         f"{HERE}:events:<AWS::Region>:<AWS::AccountId>:event-bus/default": {"events:PutEvents"},
         "<StorageBucket.Arn>/bodies/*": {"s3:PutObject"},
+        "<StorageBucket.Arn>/claimed/*": {"s3:GetObject", "s3:PutObject"},
         "<WorkerProgramLogs.Arn>": LOGS,
     },
     "ExporterProgramRole": {

@@ -216,15 +216,27 @@ def test_environment(local: Synthesized, name: str) -> None:
 
 
 def test_rounds_are_long_where_waiting_is_billed(aws: Synthesized, local: Synthesized) -> None:
-    """On AWS a trip costs more than a moment's wait; on a local stack neither costs anything."""
+    """On AWS a trip costs more than a moment's wait; on a local stack neither costs anything.
+
+    Nor do look-ups there, so claims travel where waits are billed.
+    """
     found = {}
     for target, made in (("aws", aws), ("local", local)):
         variables = made.properties(KIND)[WORKER]["Environment"]["Variables"]
         settings = Settings.from_environment(
             {key: text(value) for key, value in variables.items() if key not in ALLOCATORS}
         )
-        found[target] = (settings.waits_billed, settings.round_s)
-    assert found == {"aws": ("yes", 60.0), "local": ("no", 10.0)}
+        found[target] = (settings.waits_billed, settings.claims_travel, settings.round_s)
+    assert found == {"aws": ("yes", "", 60.0), "local": ("no", "", 10.0)}
+
+
+@pytest.mark.parametrize(("target", "asked"), [("aws", "no"), ("local", "yes")])
+def test_claims_travel_as_is_asked_for(
+    synthesize: Callable[..., Synthesized], target: str, asked: str
+) -> None:
+    """On a local stack, too; what is so by itself takes no room in the environment."""
+    variables = synthesize(target=target, claims_travel=asked).properties(KIND)[WORKER]
+    assert variables["Environment"]["Variables"]["ORBWEAVER_CLAIMS_TRAVEL"] == asked
 
 
 def test_worker_knows_all_parts(aws: Synthesized) -> None:

@@ -86,6 +86,7 @@ def test_bucket_forgets(aws: Synthesized) -> None:
     """Each prefix expires after its days and unfinished uploads after one; exports stay."""
     assert expiring(aws) == {
         "bodies": ("bodies/", 30),
+        "claimed": ("claimed/", 14),
         "work": ("exports/_work/", 7),
         "snapshots": ("exports/_snapshots/", 365),
         "athena-results": ("athena-results/", 7),
@@ -111,6 +112,7 @@ def test_retention_is_a_setting(synthesize: Callable[..., Synthesized]) -> None:
     )
     assert expiring(stack) == {
         "bodies": ("bodies/", 3),
+        "claimed": ("claimed/", 14),
         "exports": ("exports/", 400),
         "work": ("exports/_work/", 2),
         "snapshots": ("exports/_snapshots/", 50),

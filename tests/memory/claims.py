@@ -36,7 +36,10 @@ class MemoryFrontier(Gated):
                 for claim in claims
                 if claim.url not in held and (seen := _seen_by(claimer, claim))
             }
-            return Known(held=held, lapsed=lapsed)
+            own = frozenset(
+                claim.url for claim in claims if claim.url in held and claim.crawl == claimer.crawl
+            )
+            return Known(held=held, own=own, lapsed=lapsed)
 
         return await self._do("frontier.known", read)
 

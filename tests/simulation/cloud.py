@@ -67,6 +67,7 @@ class Cloud:
         self.raised: list[str] = []
         # How long a worker waits for slots.
         self.wait_s_max = scenario.wait_s_max
+        self.claims_travel = scenario.claims_travel
         # Who is told to end; chance of its own, so that all else of a seed is as it was.
         self._tellings = Random(f"{self.seed}/told")
         self._concurrency = self.random.randint(1, 4)

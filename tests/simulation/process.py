@@ -20,6 +20,7 @@ from orbweaver.worker.body_writer import BodyWriter
 from orbweaver.worker.crawl_cache import RecentCrawls
 from orbweaver.worker.ending import Ending
 from orbweaver.worker.fetch_pack import PackFetcher
+from orbweaver.worker.host_claims import HostClaims
 from orbweaver.worker.pack import PackProcessor
 from orbweaver.worker.seeding import Seeder
 from tests.memory import (
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 
 # A message of a newer version is held back twice, and then it is a dead letter.
 NEWER_WAIT_S = 1_200
+ALWAYS_MS = 10**9
 
 
 class Process:
@@ -232,6 +234,7 @@ class WorkerProcess(Process):
             newer_wait_s=NEWER_WAIT_S,
             render_queue_url=QUEUE if cloud.renders else "",
             browser=BROWSER if renders else "",
+            claims_travel="yes" if cloud.claims_travel else "no",
         )
         world = cloud.world
         packs = self.packs = MemoryPacks(world, self.gate)
@@ -281,6 +284,14 @@ class WorkerProcess(Process):
                 crawls=crawls,
                 clock=self.clock,
                 settings=settings,
+            ),
+            # Sites are small, and rounds are long: one URL is worth writing down, at any time.
+            host_claims=HostClaims(
+                files=MemoryFiles(world, self.gate),
+                clock=self.clock,
+                settings=settings,
+                new_least=1,
+                last_ms=ALWAYS_MS,
             ),
             clock=self.clock,
             metrics=metrics,

@@ -106,6 +106,8 @@ class Scenario:
     before_midnight_s: float = 6 * HOUR_S
     # How long a worker waits for slots.
     wait_s_max: float = Settings().wait_s_max
+    # Whether workers hand on what they know of a host's claims, however little that is.
+    claims_travel: bool = False
 
 
 def scenario(seed: int) -> Scenario:
@@ -138,6 +140,8 @@ def scenario(seed: int) -> Scenario:
         ttl_lag_s=random.choice((0, HOUR_S, 72 * HOUR_S, 72 * HOUR_S)),
         before_midnight_s=before_midnight_s,
         wait_s_max=_wait_s_max(crawls, faults),
+        # Chance of its own.
+        claims_travel=Random(f"claims/{seed}").random() < 0.6,
     )
 
 

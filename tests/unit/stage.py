@@ -29,6 +29,7 @@ from orbweaver.worker.body_writer import BodyWriter
 from orbweaver.worker.crawl_cache import RecentCrawls
 from orbweaver.worker.ending import Ending
 from orbweaver.worker.fetch_pack import PackFetcher
+from orbweaver.worker.host_claims import HostClaims
 from orbweaver.worker.pack import Delivery, PackProcessor
 from orbweaver.worker.page_reading import PageReader
 from orbweaver.worker.seeding import Seeder
@@ -235,6 +236,9 @@ class Stage:
             clock=self.clock,
             settings=self.settings,
         )
+        self.host_claims = HostClaims(
+            files=MemoryFiles(world, gate), clock=self.clock, settings=self.settings
+        )
         self.processor = PackProcessor(
             packs=self.packs,
             crawls=recent,
@@ -248,6 +252,7 @@ class Stage:
                 settings=self.settings,
             ),
             budget_keeper=self.budget_keeper,
+            host_claims=self.host_claims,
             clock=self.clock,
             metrics=self.metrics,
             settings=self.settings,

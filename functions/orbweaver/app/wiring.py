@@ -49,6 +49,7 @@ def worker_of(ports: PortSet) -> Worker:
     from orbweaver.worker.body_writer import BodyWriter
     from orbweaver.worker.crawl_cache import RecentCrawls
     from orbweaver.worker.ending import Ending
+    from orbweaver.worker.host_claims import HostClaims
     from orbweaver.worker.pack import PackProcessor
     from orbweaver.worker.seeding import Seeder
 
@@ -71,6 +72,7 @@ def worker_of(ports: PortSet) -> Worker:
             clock=ports.clock,
             settings=ports.settings,
         ),
+        host_claims=HostClaims(files=ports.files, clock=ports.clock, settings=ports.settings),
         clock=ports.clock,
         metrics=metrics,
         settings=ports.settings,

@@ -9,9 +9,10 @@ visited, by invocations.
 - A pack is recalled whenever it is delivered, and journaled and committed whenever something of it
   was asked for. The packs of an invocation commit together.
 - Every container begins once, which is billed like its work, and is replaced after some time.
-- A container remembers which URLs it has seen, so each looks up a URL once that others have found:
-  the more of them there are, the more links of a page are looked up. Few turn out to be claimed by
-  others just now.
+- A container remembers which URLs it has seen. Without a delay each looks up a URL once that others
+  have found: the more of them there are, the more links of a page are looked up. With one, what is
+  known of a host's claims travels with it by a file, read once a round and host, and few links are
+  looked up. Few turn out to be claimed by others just now.
 - Within 25 % of the scale model (docs/cost.md, bench/scale/bills.json).
 """
 
@@ -41,6 +42,9 @@ INIT_S, CONTAINER_S = 0.9, 7_200
 PEAK, PEAK_LEAST, FIRST, MORE_A_S = 2.0, 2, 5, 5
 # Of a page's links: looked up by a container that is alone, and claimed in vain.
 LOOKED_UP, LOST = 0.01, 0.0015
+# Links of a page that another container found just before it handed a host on, at most; and files
+# of claims that are written, for each that is read.
+MISSED, WRITTEN = 1.5, 0.09
 # Bytes of a journal: of a URL, and beside those. Bytes of a record, a request and its answer's
 # acknowledgements, and of an invocation's log.
 URL_BYTES, JOURNAL_BYTES, RECORD_BYTES = 160, 300, 700
@@ -63,7 +67,10 @@ def estimate(crawl: Crawl, assumed: Assumed) -> Estimate:
     at_once = _at_once(crawl, assumed, rounds)
     units = Units()
     for part, number in (
-        (_per_page(assumed, _knowing(crawl, assumed, rounds, at_once)), float(assumed.pages)),
+        (
+            _per_page(crawl, assumed, _knowing(crawl, assumed, rounds, at_once)),
+            float(assumed.pages),
+        ),
         (_per_pack(crawl, assumed, rounds), 1.0),
         (_per_invocation(crawl, rounds), rounds.invocations),
     ):
@@ -71,6 +78,10 @@ def estimate(crawl: Crawl, assumed: Assumed) -> Estimate:
             units.use(term, stage, ceil(used * number))
     if crawl.bodies is not Bodies.OFF or crawl.texts:
         units.use(Term.S3_PUT, Stage.BODIES, ceil(rounds.files))
+    if _travels(crawl):
+        read = rounds.hosts * max(rounds.seconds / ROUND_S, 1.0)
+        units.use(Term.S3_GET, Stage.BODIES, ceil(read))
+        units.use(Term.S3_PUT, Stage.BODIES, ceil(WRITTEN * read))
     units.use(Term.S3_PUT, Stage.EXPORT, 4)
     units.use(Term.EVENTS, Stage.ANNOUNCE, 1)
     spacing_s = spacing_ms(crawl.delay_ms) / 1000
@@ -93,6 +104,11 @@ def _at_once(crawl: Crawl, assumed: Assumed, rounds: Rounds) -> int:
     return max(1, min(assumed.workers, ceil(wanted), ceil(rounds.invocations)))
 
 
+def _travels(crawl: Crawl) -> bool:
+    """Whether what is known of a host's claims travels with it."""
+    return bool(crawl.delay_ms) and not crawl.continuous
+
+
 def _knowing(crawl: Crawl, assumed: Assumed, rounds: Rounds, at_once: int) -> float:
     """How many containers come to know of a host, of those that may have a round of it."""
     if not crawl.delay_ms:
@@ -106,10 +122,14 @@ def _containers(at_once: int, busy_s: float) -> int:
     return at_once * ceil(max(1.0, busy_s / at_once / CONTAINER_S))
 
 
-def _per_page(assumed: Assumed, containers: float) -> Mapping[tuple[Term, Stage], float]:
+def _per_page(
+    crawl: Crawl, assumed: Assumed, containers: float
+) -> Mapping[tuple[Term, Stage], float]:
     acks = ceil(assumed.body_bytes / ACKED_BYTES)
     # Each container but the one that found a URL comes by it for the first time, or never.
     others = (containers - 1) * (1 - exp(-OWN_LINKS * assumed.links / containers))
+    if _travels(crawl):
+        others = min(others, MISSED)
     return {
         (Term.WRITE, Stage.CLAIM): 1 + LOST * assumed.links,
         (Term.READ_HALVES, Stage.LOOKUP): LOOKED_UP * assumed.links + others,

@@ -3,6 +3,7 @@
 - A stored page makes room for as many bytes that say nothing, so that what stands behind it in its
   file stays where the records of other pages say it is. All files are read: a page that no record
   means, since its invocation died too soon, is found as well.
+- Digests of claims, by which workers tell each other what is claimed, go as whole files.
 - Of a run that goes as a whole, files go by their names; so do all results of queries, which may
   hold anything and are made again by asking again.
 
@@ -55,6 +56,8 @@ from orbweaver.frontier.retrying import all_of
 from orbweaver.frontier.warc import WarcError
 from orbweaver.model.columns import ITEMS
 from orbweaver.model.ports import Clock, Files
+from orbweaver.worker.host_claims import PREFIX as CLAIMS
+from orbweaver.worker.host_claims import folder_of as claims_of
 
 Say = Callable[[str], None]
 T = TypeVar("T")
@@ -92,6 +95,7 @@ class FileEraser:
 
     async def erase(self) -> None:
         """Take it out of everything."""
+        await self._claims()
         await self._segments()
         waited = await self._under_way()
         await self.erase_exports()
@@ -101,6 +105,7 @@ class FileEraser:
 
     async def count(self) -> None:
         """Go through everything without a wait: over files that are only read, to count."""
+        await self._claims()
         await self._segments()
         await self.erase_exports()
         await self._beside()
@@ -129,6 +134,12 @@ class FileEraser:
         return await all_of(calls, AT_ONCE)
 
     # --- stored pages -----------------------------------------------------------------------
+
+    async def _claims(self) -> None:
+        """Remove what workers handed on of claims; of hosts all of it: it is cheap to lose."""
+        folders = [claims_of(run) for run in sorted(self._scope.runs)] or [CLAIMS]
+        for folder in folders:
+            await self.remove(await self._files.list(folder), "claim_files")
 
     async def _segments(self) -> None:
         if self._scope.runs:

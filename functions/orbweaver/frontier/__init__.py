@@ -9,6 +9,7 @@ Decides what belongs to a crawl and how it is written down; orders no effects (`
     admission       why a URL is refused
     crawler_traps   URLs without end
     seen_urls       claims that need no second look
+    known_claims    those of a host, handed on as digests
     kind_scores     what kinds of URLs have brought
     late            links that are asked for when little else is out
     claims          states of packs and URLs

@@ -84,7 +84,11 @@ class StandingClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What is known of URLs: held ones, and former holders of those that are free."""
+    """What is known of URLs: held ones, and former holders of those that are free.
+
+    Of those that are held, `own` are so by the run that asks.
+    """
 
     held: frozenset[str] = frozenset()
+    own: frozenset[str] = frozenset()
     lapsed: Mapping[str, Prior] = field(default_factory=dict)

@@ -115,15 +115,18 @@ class Settings:
     # Bodies of more than `SMALL_BYTES` (adapters/web/large_bodies.py) that are fetched at once.
     large_bodies: int = 3
     # Of bodies that wait to be read. One is read alone, however long it is.
-    waiting_bytes_max: int = 6 * 1024 * 1024
+    waiting_bytes_max: int = 5 * 1024 * 1024
     # Of what is to be stored of pages whose packs are not done: beyond it these end with what they
     # have, and their other URLs come back.
-    held_bytes_max: int = 12 * 1024 * 1024
+    held_bytes_max: int = 6 * 1024 * 1024
     # Visits of hosts whose packs wait in a backlog go on until the crawl's round ends, so that
     # all of them come back at the same time.
     round_s: float = 60.0
     # yes: a visit waits for a slot only where that costs less than to come back.
     waits_billed: str = "no"
+    # yes: what is known of a host's claims travels with the host (worker/host_claims.py). That pays
+    # where look-ups are billed, so unless it is said it is so where waits are.
+    claims_travel: str = ""
     # How long a pack waits for others to store what is kept of pages in one file, and how large
     # that gets.
     segment_wait_s: float = 5.0

@@ -23,6 +23,7 @@ below it, and returns to the one that called it; none calls one above.
     link_dedup         links that need no claim
     apply_journal      claim, store, commit, send, finish
     succession         which pack of a host is out
+    host_claims        claims of a host, handed on by files
     rounds             how long an invocation goes on, and with what
     ending             cut short where the worker is to end
     group_commit       many packs in one transaction

@@ -388,6 +388,7 @@ class PackFetcher:
             headers = await self._jars().headers(crawl_id, request.url, request.headers)
             request = replace(request, headers=headers)
         room.received = room.bytes_max
+        context.asking()
         answer = await self._fetcher.fetch(request)
         room.received = received_of(answer)
         if isinstance(answer, Response):

@@ -5,6 +5,7 @@ costs nothing. So, in this order:
 
     spent    nothing more is claimed of a crawl whose budget is used up
     seen     what this container claimed, read, or wrote into a journal (frontier/seen_urls.py)
+    handed   what other containers knew to be claimed of the host  (worker/host_claims.py)
     known    a batched read; of a few, as long as next to none of them turn out to be claimed
 
 What is left is claimed in the order of what its kinds have brought, where the crawl has one: so
@@ -42,6 +43,7 @@ from orbweaver.model.target import Prior, Target, TargetKind
 from orbweaver.model.url_limits import Bounds
 from orbweaver.model.url_rules import by_window
 from orbweaver.worker.apply_journal import Samples, claimer_of
+from orbweaver.worker.host_claims import HostClaims
 from orbweaver.worker.kind_learning import KindLearning
 
 if TYPE_CHECKING:
@@ -71,11 +73,13 @@ class Sifter:
         clock: Clock,
         bounds: Bounds,
         kinds: KindLearning,
+        host_claims: HostClaims,
     ) -> None:
         self._packs = packs
         self._frontier = frontier
         self._samples = samples
         self._kinds = kinds
+        self._host_claims = host_claims
         self._clock = clock
         self._shares = Shares(bounds)
         self._novelty = Novelty()
@@ -103,6 +107,7 @@ class Sifter:
         # What a person or a sitemap lists has an end; links of pages may have none.
         of_pages = bool(order) and all(target.kind is TargetKind.PAGE for target in order)
         waiting = self._waiting[crawl.id] if of_pages and not crawl.continuous else []
+        self._see_known(crawl, result)
         async with self._turn(crawl, result, waiting) as alone:
             own_links = frozenset(result.candidates)
             spent = (crawl.id, crawl.pages_max) in self._spent
@@ -180,14 +185,28 @@ class Sifter:
             result.count("left_beyond", len(new) - LEFT_MAX)
         result.keep_left(new[:LEFT_MAX])
 
+    def _see_known(self, crawl: Crawl, result: PackResult) -> None:
+        """Take what is known of the links' hosts for seen; so each link is looked for once."""
+        now_ms = self._clock.now_ms()
+        urls = result.candidates
+        unseen = set(urls) - self.seen.of(crawl.id, urls, now_ms)
+        self.seen.add(crawl.id, self._host_claims.of(crawl, unseen), now_ms)
+
     def settled(self, crawl: Crawl, journal: Journal, ledger: Ledger) -> None:
-        """Learn from the outcome of a journal's candidates."""
-        lost = len(journal.candidates) - len(ledger.children)
+        """Learn from the outcome of a journal's candidates.
+
+        What others are told of is learned here, and not where the journal is written: a pack that
+        is never committed may be a dead letter, and its links claimed by no one.
+        """
+        children = [journal.candidates[place].url for place in ledger.children]
+        others = {target.url for target in journal.candidates}.difference(children)
+        self._host_claims.note_committed(crawl, children)
         if not ledger.surplus:
-            self._novelty.note(crawl.id, len(journal.candidates), lost)
+            self._novelty.note(crawl.id, len(journal.candidates), len(others))
             self._remember_claims(crawl, journal)
             return
         self.seen.forget(crawl.id, (target.url for target in journal.candidates))
+        self._host_claims.forget(crawl, others)
         # A lowered budget may have left one shard nothing, and another one much.
         if crawl.shards == 1 or not crawl.quotas:
             self._spent.add((crawl.id, crawl.pages_max))
@@ -297,6 +316,7 @@ class Sifter:
             claimed = len(known.held) + len(known.lapsed)
             self._novelty.note(crawl.id, len(urls), claimed)
             self._remember(crawl, known.held, window_s)
+            self._host_claims.note_read(crawl, known.own)
             result.drop(known.held)
             lapsed |= known.lapsed
             found += claimed

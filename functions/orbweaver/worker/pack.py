@@ -41,6 +41,7 @@ from orbweaver.worker.apply_journal import JournalApplier
 from orbweaver.worker.body_writer import BodyWriter
 from orbweaver.worker.crawl_cache import RecentCrawls
 from orbweaver.worker.fetch_pack import PackFetcher
+from orbweaver.worker.host_claims import HostClaims
 from orbweaver.worker.link_dedup import Sifter
 from orbweaver.worker.pack_context import PackContext, page_record
 from orbweaver.worker.retracing import Retracer
@@ -128,6 +129,7 @@ class PackProcessor:
         applier: JournalApplier,
         body_writer: BodyWriter,
         budget_keeper: BudgetKeeper,
+        host_claims: HostClaims,
         clock: Clock,
         metrics: Metrics,
         settings: Settings,
@@ -138,6 +140,7 @@ class PackProcessor:
         self._applier = applier
         self._body_writer = body_writer
         self._budget_keeper = budget_keeper
+        self._host_claims = host_claims
         self._clock = clock
         self._metrics = metrics
         self._settings = settings
@@ -151,6 +154,7 @@ class PackProcessor:
             clock=clock,
             bounds=settings.bounds,
             kinds=pack_fetcher.kinds,
+            host_claims=host_claims,
         )
 
     async def advance(
@@ -239,7 +243,7 @@ class PackProcessor:
         if suspected and len(message.targets) > 1:
             return apart(await self._budget_keeper.marked(crawl, message), self._clock.now_ms())
         if not suspected:
-            return await self._visit(message, crawl, round_)
+            return await self._visit(message, crawl, round_, early=delivery.early)
         strikes = await self._packs.strike(message.id)
         most = self._settings.strikes_max
         if strikes > most:
@@ -280,7 +284,9 @@ class PackProcessor:
         await self._applier.succession.tend(crawl, message.id, standing_of(message), last=True)
         return Hopeless(reason=reason)
 
-    async def _visit(self, pack: Pack, crawl: Crawl, round_: Round) -> _Results | Requeued:
+    async def _visit(
+        self, pack: Pack, crawl: Crawl, round_: Round, *, early: bool = False
+    ) -> _Results | Requeued:
         result = PackResult(crawl.id, crawl.hosts_counted)
         reservations = self._budget_keeper.open(crawl, pack.id)
         refused = admit_target(crawl, self._clock.now_ms())
@@ -290,14 +296,16 @@ class PackProcessor:
         else:
             # A visit that may last for a round would reserve more dollars than it needs.
             long = bool(pack.place) and reservations.dollars is None
+            until_ms = round_.until_ms(crawl.id, long=long)
             context = PackContext(
                 crawl=crawl,
-                until_ms=round_.until_ms(crawl.id, long=long),
+                until_ms=until_ms,
                 reservations=reservations,
                 seen=lambda urls: self._sifter.seen.of(crawl.id, urls, self._clock.now_ms()),
                 linked=result.links_to,
                 named=origins_of(crawl) if self._settings.allow_addresses else NO_ORIGINS,
                 lined=not pack.place,
+                asking=self._host_claims.visit(crawl, pack, round_, until_ms, early=early),
             )
             holding = self._pack_fetcher.holding(result)
             with holding, self._body_writer.taking_part(crawl.id) as part:

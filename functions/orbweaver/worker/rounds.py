@@ -16,6 +16,7 @@ import asyncio
 import zlib
 from collections.abc import Awaitable, Callable, Coroutine
 from math import ceil
+from typing import Any
 
 from orbweaver.frontier.messages import Pack
 from orbweaver.model.ports import Clock
@@ -60,6 +61,7 @@ class Round:
         self._latest_ms = deadline_ms - self._reserve_ms
         self._take: Callable[[Pack], Coroutine[None, None, None]] | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._beside: set[asyncio.Task[None]] = set()
         self._ends: dict[str, int] = {}
         self._taken: dict[str, _Taken] = {}
 
@@ -156,6 +158,13 @@ class Round:
         assert self._take is not None  # noqa: S101 - else it is not open
         self._tasks.append(asyncio.create_task(self._take(pack)))
 
+    def beside(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Do what nothing waits for; what is not done when the invocation ends is given up."""
+        task = asyncio.create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
+        return task
+
     async def run(
         self, first: Awaitable[None], take: Callable[[Pack], Coroutine[None, None, None]]
     ) -> None:
@@ -167,6 +176,8 @@ class Round:
                 await self._tasks[-1]
                 self._tasks = [task for task in self._tasks if not task.done()]
         finally:
-            for task in self._tasks:
+            # What is done beside is no longer in the set once it is cancelled.
+            tasks = [*self._tasks, *self._beside]
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)

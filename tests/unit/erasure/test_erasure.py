@@ -478,3 +478,21 @@ async def test_headers_of_a_host_go_with_it(stage: Stage) -> None:
     stage.world.crawls[ENDED.id] = replace(ENDED, host_headers=own)
     await forgetter_of(stage).forget(ErasureScope(host="example.com"))
     assert stage.world.crawls[ENDED.id].host_headers == own[1:]
+
+
+@pytest.mark.parametrize(
+    ("scope", "left"),
+    [
+        (ErasureScope(runs=frozenset({ENDED.id})), ["claimed/other-1/5/b"]),
+        (ErasureScope(host="example.org"), []),
+    ],
+)
+async def test_what_was_handed_on_of_claims_goes(
+    stage: Stage, scope: ErasureScope, left: list[str]
+) -> None:
+    """Of a run its own; of a host all of it, for no digest says whose it is."""
+    for run in (ENDED.id, "other-1"):
+        stage.world.files[f"claimed/{run}/5/b"] = b"digests"
+    done = await forgetter_of(stage).forget(scope)
+    assert [key for key in stage.world.files if key.startswith("claimed/")] == left
+    assert done.done["claim_files"] == 2 - len(left)

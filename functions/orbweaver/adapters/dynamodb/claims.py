@@ -64,7 +64,8 @@ class DynamoFrontier:
             for url, claim in claims.items()
             if url not in held
         }
-        return Known(held=held, lapsed=lapsed)
+        own = frozenset(url for url in held if others[url]["crawl"] == claimer.crawl)
+        return Known(held=held, own=own, lapsed=lapsed)
 
     async def claim(self, claimer: Claimer, targets: Sequence[Target]) -> frozenset[str]:
         wanted = {target.url: target for target in targets}

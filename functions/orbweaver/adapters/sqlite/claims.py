@@ -80,6 +80,7 @@ class SqliteFrontier:
         self, claimer: Claimer, urls: Sequence[str], modified: Mapping[str, int] = NOTHING
     ) -> Known:
         held: set[str] = set()
+        own: set[str] = set()
         lapsed: dict[str, Prior] = {}
         with self._store.reading() as db:
             for url in urls:
@@ -89,9 +90,11 @@ class SqliteFrontier:
                 seen = _seen_by(claimer, claim)
                 if seen is not None and _holds(seen, claimer, modified.get(url)):
                     held.add(url)
+                    if claim.crawl == claimer.crawl:
+                        own.add(url)
                 elif seen is not None:
                     lapsed[url] = Prior(crawl=seen.crawl, at_ms=seen.at)
-        return Known(held=frozenset(held), lapsed=lapsed)
+        return Known(held=frozenset(held), own=frozenset(own), lapsed=lapsed)
 
     async def claim(self, claimer: Claimer, targets: Sequence[Target]) -> frozenset[str]:
         if not targets:

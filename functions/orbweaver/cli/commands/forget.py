@@ -39,6 +39,7 @@ WORDS = {
     "bodies": "bodies",
     "texts": "texts",
     "screenshots": "pictures",
+    "claim_files": "files of digests of claims, removed",
     "segments": "files of stored pages, changed or removed",
     "export_files": "exported files, changed or removed",
     "rows": "rows of them",

@@ -1,0 +1,33 @@
+"""Breaks of what is handed on of hosts' claims: what goes by it, and what it takes for known."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from orbweaver.frontier import known_claims
+from orbweaver.worker import host_claims
+from tests.simulation.mutant import mutants
+
+if TYPE_CHECKING:
+    from tests.simulation.scenario import Scenario
+
+
+def handing_on(plan: Scenario) -> bool:
+    """Take those whose workers hand on what they know."""
+    return plan.claims_travel and any(crawl.delay_ms for crawl in plan.crawls)
+
+
+def _of_any_run(_crawl_id: str) -> str:
+    return host_claims.PREFIX
+
+
+def _of_few_bits(url: str) -> int:
+    return blake2b(url.encode(), digest_size=1).digest()[0] % 8
+
+
+MUTANTS = mutants(
+    ("a claim known to another run", host_claims, "folder_of", _of_any_run),
+    ("digests that deceive", known_claims, "_digest", _of_few_bits),
+    where=handing_on,
+)

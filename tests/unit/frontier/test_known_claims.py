@@ -1,0 +1,121 @@
+"""Digests of claimed URLs: what is known, what is new of it, and what files are taken for."""
+
+from __future__ import annotations
+
+from array import array
+from hashlib import blake2b
+
+import pytest
+
+from orbweaver.frontier import known_claims
+from orbweaver.frontier.known_claims import (
+    DIGEST_BYTES,
+    FILE_BYTES_MAX,
+    MAGIC,
+    RECENT_BYTES,
+    RECENT_MAX,
+    KnownClaims,
+    decode,
+)
+
+SITE = "https://example.com"
+
+
+def urls(first: int, last: int) -> list[str]:
+    """URLs of a host."""
+    return [f"{SITE}/{place}" for place in range(first, last)]
+
+
+def known(*some: str) -> KnownClaims:
+    """Claims that are known."""
+    found = KnownClaims()
+    found.add(some)
+    return found
+
+
+def test_what_was_added_is_known() -> None:
+    """Whether it came lately or long ago; once is enough."""
+    claims = KnownClaims()
+    many = urls(0, 2 * RECENT_MAX + 5)
+    claims.add(many)
+    claims.add(many)
+    assert len(claims) == claims.new == len(many)
+    assert all(map(claims.has, many))
+    assert not any(map(claims.has, urls(len(many), len(many) + 100)))
+    assert claims.size_bytes == DIGEST_BYTES * 2 * RECENT_MAX + RECENT_BYTES * 5
+
+
+def test_what_is_discarded_is_not_known() -> None:
+    """Whether it came lately or long ago; what was never known changes nothing."""
+    claims = known(*urls(0, RECENT_MAX), f"{SITE}/new")
+    claims.discard([f"{SITE}/7", f"{SITE}/new", f"{SITE}/never"])
+    assert not claims.has(f"{SITE}/7")
+    assert not claims.has(f"{SITE}/new")
+    assert claims.has(f"{SITE}/8")
+    assert len(claims) == claims.new == RECENT_MAX - 1
+
+
+def test_a_file_is_taken_over() -> None:
+    """What was known and is not in it is new, for a file; what both know is not."""
+    claims = known(*urls(0, 10))
+    claims.merge(decode(known(*urls(4, 30)).encode()))
+    assert len(claims) == 30
+    assert claims.new == 4
+    assert all(map(claims.has, urls(0, 30)))
+
+
+def test_what_is_stored_is_not_new() -> None:
+    """But for what came meanwhile."""
+    claims = known(*urls(0, 10))
+    new = claims.new
+    claims.encode()
+    claims.add(urls(5, 12))
+    claims.stored(new)
+    assert claims.new == 2
+    claims.stored(7)
+    assert claims.new == 0
+
+
+def test_learning_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host has so many digests at most, here or from files; a full file gets no better."""
+    monkeypatch.setattr(known_claims, "DIGESTS_MAX", 20)
+    claims = known(*urls(0, 30))
+    assert len(claims) == claims.new == 20
+    other = known(*urls(100, 130))
+    claims.merge(decode(other.encode()))
+    assert len(claims) == 20
+    assert claims.new == 0
+    few = known(*urls(0, 15))
+    few.merge(decode(known(*urls(100, 110)).encode()))
+    assert len(few) == 20
+    assert few.new == 15
+
+
+def test_a_file_is_as_large_as_it_says() -> None:
+    """Magic, version, and eight bytes a digest, the lowest byte first."""
+    body = known(f"{SITE}/").encode()
+    assert body == MAGIC + blake2b(f"{SITE}/".encode(), digest_size=8).digest()
+    assert len(MAGIC) + 8 * 100_000 == FILE_BYTES_MAX
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        MAGIC[:5],
+        MAGIC,
+        b"other..." + bytes(8),
+        MAGIC[:-1] + b"\x02" + bytes(8),
+        MAGIC + bytes(7),
+        MAGIC + bytes(16),
+        MAGIC + b"\x02" + bytes(7) + b"\x01" + bytes(7),
+        MAGIC + bytes(FILE_BYTES_MAX),
+    ],
+    ids=[
+        *("empty", "cut", "no digest", "foreign", "newer", "half a digest"),
+        *("twice the same", "out of order", "too large"),
+    ],
+)
+def test_what_is_no_such_file_says_nothing(body: bytes) -> None:
+    """Whatever it is, it is as if there were none."""
+    assert decode(body) == array("Q")

@@ -1,0 +1,384 @@
+"""What is known of a host's claims, handed on from container to container."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orbweaver.frontier.backlog import placed
+from orbweaver.frontier.known_claims import KnownClaims, decode
+from orbweaver.frontier.late import place_at
+from orbweaver.frontier.messages import child_id
+from orbweaver.model.errors import NOTHING, Permanent, Transient
+from orbweaver.model.settings import Settings
+from orbweaver.model.target import Target, TargetKind
+from orbweaver.worker import host_claims
+from orbweaver.worker.ending import Ending
+from orbweaver.worker.host_claims import BYTES_MAX, HostClaims, key_of, worth_saving
+from orbweaver.worker.rounds import Round
+from tests.memory import ManualClock, MemoryFiles, MemoryFrontier, Moment, World
+from tests.memory.world import Claim
+from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, html, noting, pack_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from orbweaver.frontier.messages import Pack
+    from orbweaver.model.crawl import Crawl
+    from tests.memory.world import Gate
+
+POLITE = replace(CRAWL, delay_ms=1_000)
+SETTINGS = Settings(claims_travel="yes")
+KEY = key_of(POLITE.id, POLITE.pages_max, SITE)
+
+
+def packed(name: str, crawl: Crawl = POLITE) -> Pack:
+    """Make a pack that comes from its host's backlog."""
+    pack = pack_of(f"{SITE}/{name}", crawl=crawl.id, pack=child_id("pack", name))
+    return placed(replace(pack, at_ms=NOW_MS))
+
+
+def stored(*names: str) -> bytes:
+    """Write down what is known."""
+    claims = KnownClaims()
+    claims.add(f"{SITE}/{name}" for name in names)
+    return claims.encode()
+
+
+def staged(
+    monkeypatch: pytest.MonkeyPatch, *, least: int = 1, last_ms: int = 3_000, **more: Any
+) -> Stage:
+    """Make a stage whose containers hand on what they know."""
+    monkeypatch.setattr(host_claims.HostClaims.__init__, "__kwdefaults__", {
+        "new_least": least, "last_ms": last_ms,
+    })  # fmt: skip
+    return Stage(settings=SETTINGS, **more)
+
+
+@pytest.fixture
+def looked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """List the URLs that are looked up."""
+    found: list[str] = []
+    known = MemoryFrontier.known
+
+    async def noted(self: Any, claimer: Any, urls: Any, modified: Any = NOTHING) -> Any:
+        found.extend(urls)
+        return await known(self, claimer, urls, modified)
+
+    monkeypatch.setattr(MemoryFrontier, "known", noted)
+    return found
+
+
+def claimed(
+    stage: Stage, *names: str, crawl: Crawl = POLITE, by: str = "", at_ms: int = NOW_MS
+) -> None:
+    """Have another pack have claimed URLs."""
+    for name in names:
+        url = f"{SITE}/{name}"
+        stage.world.claims[crawl.name, url] = Claim(
+            url=url, pack="another", crawl=by or crawl.id, at_ms=at_ms, expires_s=2**40
+        )
+
+
+async def test_what_a_file_knows_is_not_looked_up(
+    monkeypatch: pytest.MonkeyPatch, looked: list[str]
+) -> None:
+    """Beside the first request it is read; its links are dropped, the others are looked up."""
+    stage = staged(monkeypatch)
+    stage.begin(POLITE, f"{SITE}/page")
+    stage.world.files[KEY] = stored("a", "b")
+    claimed(stage, "a", "b")
+    stage.web.put(f"{SITE}/page", html("/a", "/b", "/c"))
+    assert await stage.deliver(packed("page")) == []
+    assert looked == [f"{SITE}/c"]
+    assert stage.counts()["claimed"] == 2
+    # What was found there is remembered as seen.
+    urls = [f"{SITE}/{name}" for name in "abc"]
+    assert stage.processor._sifter.seen.of(POLITE.id, urls, stage.clock.now_ms()) == set(urls)
+
+
+async def test_what_was_learned_is_left_to_others(
+    monkeypatch: pytest.MonkeyPatch, looked: list[str]
+) -> None:
+    """A round's claims, and those that were looked up, are in the file for the next container."""
+    stage = staged(monkeypatch, last_ms=10**9)
+    stage.begin(POLITE, f"{SITE}/page0", f"{SITE}/page1")
+    claimed(stage, "old")
+    claimed(stage, "other-run", by="site-0")
+    stage.web.put(f"{SITE}/page0", html("/a", "/b", "/old", "/other-run"))
+    await stage.deliver(packed("page0"))  # what it leads to is taken on
+    assert stage.world.files[KEY] == stored("a", "b", "old")
+    looked.clear()
+    stage.restart()
+    stage.web.put(f"{SITE}/page1", html("/a", "/b", "/old"))
+    await stage.deliver(packed("page1"))
+    assert looked == []
+
+
+@pytest.mark.parametrize("fault", [Transient, Permanent, asyncio.Event])
+async def test_files_out_of_reach_change_nothing(
+    monkeypatch: pytest.MonkeyPatch, fault: Callable[[str], Exception] | type[asyncio.Event]
+) -> None:
+    """Refused, missing or silent for ever: packs go on, and invocations end."""
+
+    async def gate(effect: str, moment: Moment) -> None:
+        if effect.startswith("files.") and moment is Moment.BEFORE:
+            if fault is asyncio.Event:
+                await asyncio.Event().wait()
+            raise fault("files")  # type: ignore[call-arg, misc]
+
+    stage = staged(monkeypatch, last_ms=10**9, gate=gate)
+    crawl = replace(POLITE, bodies=POLITE.bodies.OFF)
+    stage.begin(crawl, f"{SITE}/page0", f"{SITE}/page1")
+    for number in range(2):
+        stage.web.put(f"{SITE}/page{number}", html(f"/{number}"))
+        assert await stage.deliver(packed(f"page{number}", crawl)) == []
+    assert stage.counts()["claimed"] == 4
+    assert stage.world.files == {}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"delay_ms": 0},
+        {"continuous": True},
+        {"place": ""},
+        {"claims_travel": "no"},
+    ],
+    ids=str,
+)
+async def test_others_hand_nothing_on(
+    monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
+) -> None:
+    """Crawls without a delay or an end, packs that come by themselves, and others' look-ups."""
+    effects: list[str] = []
+    stage = staged(monkeypatch, last_ms=10**9, gate=noting(effects))
+    if "claims_travel" in change:
+        stage.settings = Settings()
+        stage.restart(noting(effects))
+    known = {key: value for key, value in change.items() if hasattr(POLITE, key)}
+    crawl = replace(POLITE, bodies=POLITE.bodies.OFF, **known)
+    stage.begin(crawl, f"{SITE}/page0", f"{SITE}/page1")
+    for number in range(2):
+        pack = packed(f"page{number}", crawl)
+        stage.web.put(f"{SITE}/page{number}", html())
+        await stage.deliver(replace(pack, place=change.get("place", pack.place)))
+    assert not [effect for effect in effects if effect.startswith("files.")]
+
+
+async def test_what_was_given_back_is_handed_on_to_no_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a pack that a limit cut, what stands is; with another limit nothing is known yet."""
+    stage = staged(monkeypatch, last_ms=10**9)
+    crawl = replace(POLITE, pages_max=3)
+    stage.begin(crawl, f"{SITE}/page0", f"{SITE}/page1")
+    stage.web.put(f"{SITE}/page0", html("/a", "/b"))
+    stage.web.put(f"{SITE}/page1", html("/c"))
+    await stage.deliver(packed("page0", crawl))
+    await stage.deliver(packed("page1", crawl))
+    standing = [name for name in "ab" if ("site", f"{SITE}/{name}") in stage.world.claims]
+    assert len(standing) == 1
+    assert stage.world.files[key_of(crawl.id, 3, SITE)] == stored(*standing)
+    more = replace(crawl, pages_max=4)
+    stage.world.crawls[crawl.id] = more
+    stage.restart()
+    assert key_of(more.id, more.pages_max, SITE) not in stage.world.files
+
+
+class Visits:
+    """A container's knowledge, and what it reads and writes in a round."""
+
+    def __init__(self, gate: Gate | None = None, **more: Any) -> None:
+        self.world, self.clock = World(), ManualClock(NOW_MS)
+        self.effects: list[str] = []
+        files = MemoryFiles(self.world, gate or noting(self.effects))
+        self.claims = HostClaims(files=files, clock=self.clock, settings=SETTINGS, **more)
+        self.round = Round(
+            clock=self.clock, settings=SETTINGS, deadline_ms=NOW_MS + 90_000, ending=Ending()
+        )
+
+    def visit(
+        self, host: str = SITE, *, crawl: Crawl = POLITE, early: bool = False, until_s: int = 60
+    ) -> Callable[[], None]:
+        """Begin a visit."""
+        target = Target(url=f"{host}/page", depth=0)
+        pack = replace(packed("page", crawl), targets=(target,))
+        return self.claims.visit(crawl, pack, self.round, NOW_MS + until_s * 1000, early=early)
+
+    async def settle(self) -> None:
+        """Let what is done beside come to its end."""
+        for _ in range(9):
+            await asyncio.sleep(0)
+
+
+def urls(count: int, host: str = SITE) -> list[str]:
+    """URLs of a host."""
+    return [f"{host}/{place}" for place in range(count)]
+
+
+async def test_a_round_reads_once_and_writes_once_near_its_end() -> None:
+    """Never before a request is about to be made; a pack that was taken on reads nothing."""
+    visits = Visits(new_least=5)
+    asking = visits.visit()
+    early = visits.visit(early=True)
+    early()
+    await visits.settle()
+    assert visits.effects == []
+    asking()
+    asking()
+    visits.visit()()
+    await visits.settle()
+    assert visits.effects == ["files.get"]
+    visits.claims.note_committed(POLITE, urls(4))
+    visits.clock.at_ms += 58_000
+    asking()
+    await visits.settle()
+    assert visits.effects == ["files.get"]
+    visits.claims.note_committed(POLITE, urls(9))
+    early()
+    early()
+    await visits.settle()
+    assert visits.effects == ["files.get", "files.put"]
+    assert len(decode(visits.world.files[KEY])) == 9
+    visits.claims.note_committed(POLITE, urls(20))
+    visits.visit(until_s=120)()
+    await visits.settle()
+    assert visits.effects == ["files.get", "files.put", "files.get"]
+
+
+async def test_what_could_not_be_written_is_written_in_the_next_round() -> None:
+    """It stays new."""
+    refused: list[str] = []
+
+    async def once(effect: str, moment: Moment) -> None:
+        if effect == "files.put" and moment is Moment.BEFORE and not refused:
+            refused.append(effect)
+            raise Transient(effect)
+
+    visits = Visits(once, new_least=5, last_ms=10**9)
+    visits.visit()
+    visits.claims.note_committed(POLITE, urls(9))
+    for until_s, there in ((60, False), (120, True)):
+        visits.visit(until_s=until_s)()
+        await visits.settle()
+        assert (KEY in visits.world.files) is there
+
+
+async def test_nothing_is_known_of_other_hosts_and_crawls() -> None:
+    """What is learned of hosts that were not visited here is not kept."""
+    visits = Visits()
+    visits.visit()
+    other = "https://other.example"
+    visits.claims.note_committed(POLITE, [*urls(3), *urls(3, other)])
+    assert visits.claims.of(POLITE, [*urls(4), *urls(3, other)]) == set(urls(3))
+    assert visits.claims.of(replace(POLITE, id="site-2"), urls(3)) == set()
+    assert visits.claims.of(replace(POLITE, pages_max=9), urls(3)) == set()
+    visits.claims.forget(POLITE, urls(1))
+    assert visits.claims.of(POLITE, urls(3)) == set(urls(3)[1:])
+
+
+async def test_of_shared_out_limits_nothing_is_learned_from_reading() -> None:
+    """One counter may have room where another gave links back."""
+    visits = Visits()
+    shared = replace(POLITE, id="site-2", shards=2, quotas=(1, 9))
+    for crawl, known in ((POLITE, 3), (shared, 0)):
+        visits.visit(crawl=crawl)
+        visits.claims.note_read(crawl, urls(3))
+        assert len(visits.claims.of(crawl, urls(3))) == known
+
+
+async def test_hosts_that_are_not_in_use_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where all are in use, nothing more is learned, and a file is read for nothing."""
+    monkeypatch.setattr(host_claims, "BYTES_MAX", 3 * host_claims.ENTRY_BYTES + 3_000)
+    visits = Visits()
+    hosts = [f"https://{number}.example" for number in range(4)]
+    for host in hosts[:3]:
+        visits.visit(host)
+        visits.claims.note_committed(POLITE, urls(10, host))
+    assert visits.visit(hosts[3]) is host_claims._nothing
+    visits.claims.note_committed(POLITE, urls(11, hosts[2]))
+    assert len(visits.claims.of(POLITE, urls(11, hosts[2]))) == 10
+    visits.clock.at_ms += host_claims.IN_USE_MS + 1
+    visits.visit(hosts[1])
+    visits.visit(hosts[3])
+    known = [len(visits.claims.of(POLITE, urls(10, host))) for host in hosts]
+    assert known == [0, 10, 10, 0]
+
+
+async def test_a_file_that_finds_no_room_is_not_taken_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Neither where that shows before, nor where it shows afterwards."""
+    own = [f"{SITE}/x{place}" for place in range(100)]
+    # Of the second file no more seems to be missing than there is room for.
+    for count, kept in ((190, own), (150, [])):
+        monkeypatch.undo()
+        visits = Visits(new_least=100, last_ms=10**9)
+        asking = visits.visit()
+        visits.claims.note_committed(POLITE, own)
+        visits.visit(until_s=50, early=True)()  # it is written down, and takes less room
+        await visits.settle()
+        monkeypatch.setattr(host_claims, "BYTES_MAX", host_claims.ENTRY_BYTES + 1_500)
+        claims = KnownClaims()
+        claims.add(urls(count))
+        visits.world.files[KEY] = claims.encode()
+        asking()
+        await visits.settle()
+        assert visits.claims.of(POLITE, [*own, *urls(200)]) == set(kept)
+
+
+@pytest.mark.parametrize(
+    ("new", "left_ms", "saved"),
+    [(200, 2_999, True), (199, 2_999, False), (200, 3_000, False), (10**6, -5, True)],
+)
+def test_saving_is_for_the_end_of_a_round(new: int, left_ms: int, saved: bool) -> None:
+    """And for as many digests as a PUT is worth."""
+    assert worth_saving(new, left_ms) is saved
+
+
+def test_the_largest_files_fit() -> None:
+    """Some hosts with as many digests as one may have."""
+    assert BYTES_MAX // 800_000 == 6
+
+
+async def test_late_packs_and_changed_links_get_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file may know of a claim that was given back since, or that a newer page has outdated."""
+    stage = staged(monkeypatch)
+    crawl = replace(POLITE, pages_max=10)
+    stage.begin(crawl, f"{SITE}/page", f"{SITE}/another")
+    stage.world.files[key_of(crawl.id, crawl.pages_max, SITE)] = stored("given-back", "changed")
+    claimed(stage, "changed", crawl=crawl, at_ms=NOW_MS - 3 * 86_400_000)
+    sitemap = replace(packed("sitemap.xml", crawl), targets=(
+        Target(url=f"{SITE}/sitemap.xml", depth=0, kind=TargetKind.SITEMAP),
+    ))  # fmt: skip
+    entry = f"<url><loc>{SITE}/changed</loc><lastmod>2026-11-20</lastmod></url>"
+    body = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{entry}</urlset>'.encode()
+    stage.web.put(f"{SITE}/sitemap.xml", answer(200, body, content_type="application/xml"))
+    await stage.deliver(sitemap)
+    assert f"{SITE}/changed" in stage.web.urls
+    waited = Target(url=f"{SITE}/given-back", depth=1, express=True)
+    late = pack_of(waited.url, crawl=crawl.id, pack=child_id("late", 0))
+    late = replace(late, late=True, place=place_at(2, [waited], NOW_MS, late.id), targets=(waited,))
+    await stage.deliver(late)
+    assert stage.world.claims[crawl.name, waited.url].pack == late.id
+
+
+@pytest.mark.parametrize(
+    ("settings", "used"),
+    [
+        (Settings(), False),
+        (Settings(waits_billed="yes"), True),
+        (Settings(waits_billed="yes", claims_travel="no"), False),
+        (Settings(claims_travel="yes"), True),
+    ],
+)
+def test_claims_travel_where_waits_are_billed(settings: Settings, *, used: bool) -> None:
+    """Unless it is said."""
+    claims = HostClaims(files=MemoryFiles(World()), clock=ManualClock(NOW_MS), settings=settings)
+    round_ = Round(
+        clock=ManualClock(NOW_MS), settings=settings, deadline_ms=NOW_MS, ending=Ending()
+    )
+    asking = claims.visit(POLITE, packed("page"), round_, NOW_MS, early=True)
+    assert (asking is not host_claims._nothing) is used
