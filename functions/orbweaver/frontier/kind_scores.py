@@ -21,8 +21,8 @@ met before, and if its title and its text are new:
 
 The score of a kind is the share of its fruitful ones, begun as if `PRIOR_WEIGHT` URLs of it had
 brought what the same parameters bring in other folders and, where there are two, what else its
-folders bring; or `PRIOR` where nothing is known. Of kinds that differ in namespaces and numbers
-alone, what the others bring says more, and takes the place of that.
+folders bring; or `PRIOR` where nothing is known. Of kinds that differ in namespaces, numbers
+and the files they are about alone, what the others bring says more, and takes the place of that.
 
 Of a kind of which little is known one URL is out at a time, as each answer says more than those
 before. One whose relatives are barren is tried so, too, but late: it may be another thing. Where
@@ -111,7 +111,8 @@ def is_ordered(crawl: Crawl) -> bool:
 class KindCount:
     """How many URLs of a kind were asked for and were fruitful; what of it others do not know.
 
-    `texts` counts the pages whose text was compared, and `texts_new` those whose text was new.
+    `texts` counts the pages whose text was compared, and `texts_new` those whose text was new;
+    `others` what was asked for and was no page, but a picture.
     """
 
     asked: int = 0
@@ -120,12 +121,14 @@ class KindCount:
     fruitful_unshared: int = 0
     texts: int = 0
     texts_new: int = 0
+    others: int = 0
 
     def merge(self, other: Self) -> None:
         """Take in what is known of another kind, which this one takes the place of."""
         self.add(other.asked, other.fruitful)
         self.texts += other.texts
         self.texts_new += other.texts_new
+        self.others += other.others
 
     @property
     def weight(self) -> int:
@@ -236,7 +239,7 @@ class KindScores:
         near = KindCount()
         for one in self._alike[alike(shape)].values():
             if one is not count:
-                near.asked += one.asked
+                near.asked += one.asked - one.others
                 near.fruitful += min(one.asked, one.fruitful)
         if near.asked:
             prior = near.score(prior)
@@ -373,8 +376,13 @@ def everywhere(shape: Shape) -> Shape:
 
 
 def alike(shape: Shape) -> Shape:
-    """Leave numbers and namespaces of a kind open: what a program does to all of them is alike."""
-    return (*shape[:6], _opened(shape[6]), shape[7], *map(_opened, shape[8:]))
+    """Leave numbers and namespaces of a kind open, and what files it is about.
+
+    What a program does to one of them is like what it does to others. Files of a site's first
+    folder alone, without parameters, are told apart.
+    """
+    of_files = () if shape[2] or shape[7] else shape[4:6]
+    return (*shape[:3], *of_files, _opened(shape[6]), shape[7], *map(_opened, shape[8:]))
 
 
 def _opened(token: str) -> str:
@@ -525,6 +533,8 @@ class KindLearner:
         fruitful = record.title is not None or record.sha256 is not None
         fruitful = fruitful and record.reason is Reason.OK and self._is_new(record, digest)
         self.scores.note(record.url, fruitful=int(fruitful))
+        if record.reason is Reason.CONTENT_TYPE:
+            self.scores.of(record.url).count.others += 1
         if fruitful and not self._rich and self.asked >= RICH_ASKED:
             known = self.scores.of(record.url)
             self._rich = known.count.asked >= RICH_ASKED and known.score >= RICH_SCORE

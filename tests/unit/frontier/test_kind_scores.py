@@ -20,6 +20,7 @@ from orbweaver.frontier.kind_scores import (
     is_ordered,
     told_of,
 )
+from orbweaver.frontier.late import UNKNOWN_STILL
 from orbweaver.model.crawl import Crawl, default_crawl
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
@@ -164,6 +165,12 @@ def sorted_out(learner: KindLearner, *paths: str, taken: int | None = None) -> t
     )
 
 
+def band(learner: KindLearner, path: str) -> int:
+    """The band in which the link to a path waits."""
+    _, ((found, _),) = learner.sorted_out([Target(url=HOST + path, depth=1)])
+    return found
+
+
 def wiki() -> KindLearner:
     """Learn from five forms and five articles."""
     return learned(
@@ -244,6 +251,20 @@ def test_what_is_done_to_one_namespace_tells_of_others() -> None:
     talks = ["/w?title=Talk:T_8_x&action=edit", "/w?title=Talk:T_9_x&action=view"]
     learner = learned(*forms)
     assert sorted_out(learner, *talks) == ([talks[1]], [(4, talks[0])])
+
+
+def test_what_is_done_to_one_sort_of_files_tells_of_others() -> None:
+    """Pictures of the same folder say nothing: that they are no pages is why they bring none."""
+    diffs = [page(f"/git/diff/{n}_a_b.py?id={n}", reason=Reason.NOINDEX) for n in range(4)]
+    learner = learned(*diffs)
+    text = "/git/diff/8_a_b.md?id=9"
+    assert learner.scores.of(HOST + text).alike == 4
+    assert band(learner, text) == 6
+    skipped = {"outcome": Outcome.SKIPPED, "reason": Reason.CONTENT_TYPE}
+    pictures = [page(f"/doc/figures/{n}_a_b.png", **skipped) for n in range(4)]
+    learner = learned(*pictures)
+    assert learner.scores.of(f"{HOST}/doc/figures/8_a_b.html").alike == 0
+    assert band(learner, "/doc/figures/8_a_b.html") == UNKNOWN_STILL
 
 
 def test_as_many_of_a_doubtful_kind_are_out_as_are_known() -> None:
