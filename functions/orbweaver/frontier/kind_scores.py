@@ -24,7 +24,7 @@ brought what the same parameters bring in other folders and, where there are two
 folders bring; or `PRIOR` where nothing is known. Of kinds that differ in namespaces, numbers
 and the files they are about alone, what the others bring says more, and takes the place of that.
 
-Of a kind of which little is known one URL is out at a time, as each answer says more than those
+Of a kind of which little is known two URLs are out at a time, as each answer says more than those
 before. One whose relatives are barren is tried so, too, but late: it may be another thing. Where
 nearly all kinds are fruitful the order gains nothing: then nothing of this is waited for.
 
@@ -69,6 +69,8 @@ PRIOR, PRIOR_WEIGHT = 2 / 3, 1.5
 FRUITFUL = 0.5
 # Of so many URLs at least it must be known what they brought.
 TRIED_MIN = 3
+# Of a kind of which less is known, so many are out at a time.
+UNTRIED_OUT = 2
 # A kind of at least this score is asked for in any number, once it was tried; of others as many are
 # out at a time as are known.
 SURE = 0.75
@@ -507,7 +509,7 @@ class KindLearner:
         return taken + 1 if many and taken + 1 < NOTHING_NEW else None
 
     def _tries_one(self, known: KindScore) -> bool:
-        """Whether one more of a kind may be out: one until it was tried, then as many as are known.
+        """Whether one more of a kind may be out: two until it was tried, then as many as are known.
 
         Each answer says more of a kind than its score did before.
         """
@@ -515,7 +517,7 @@ class KindLearner:
         if known.count.tried and known.score >= SURE:
             return True
         tries = self._tries.get(known.shape, 0)
-        if tries - asked >= (asked if known.count.tried else 1):
+        if tries - asked >= (asked if known.count.tried else UNTRIED_OUT):
             return False
         if len(self._tries) >= MET_MAX:
             self._tries.clear()
