@@ -1,4 +1,4 @@
-"""Digests of texts: equal for equal ones, near for nearly equal ones, far for others."""
+"""Digests of texts, near for nearly equal ones, and runs, the same of what texts have in common."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbweaver.parsing.text_digest import CHARS_MAX, distance, text_digest
+from orbweaver.parsing.text_digest import (
+    CHARS_MAX,
+    RUNS_EACH,
+    distance,
+    text_digest,
+    text_runs,
+)
 from tests.costs import within
 
 # The most that one edit of 200 words changes, and the least that another text does; all but surely.
@@ -37,6 +43,27 @@ def test_only_words_count(text: str) -> None:
     """Case, space, signs and what holds a digit make no difference, nor does the way of reading."""
     spaced = "  ".join(text.upper().replace("_", " ").replace(".", "!").split())
     assert text_digest(f"x1a2 {spaced} \u2013 2026-11-23") == text_digest(text)
+
+
+@given(st.text(), st.text())
+def test_any_text_has_runs(text: str, echo: str) -> None:
+    """Each once, chosen by its hash alone; a text that echoes all has none."""
+    runs = text_runs(text, echo)
+    assert runs == text_runs(text, echo)
+    assert len(runs) == len(set(runs))
+    assert all(run % RUNS_EACH == 0 for run in runs)
+    assert text_runs(text, text) == ()
+
+
+@given(SEEDS)
+def test_a_part_of_a_text_has_runs_of_it(seed: int) -> None:
+    """All but those at its ends, wherever in the other text it stands."""
+    random = Random(seed)
+    before, part, behind = (words_of(random, 60) for _ in range(3))
+    whole = set(text_runs(" ".join([*before, *part, *behind])))
+    runs = set(text_runs(" ".join(part)))
+    assert len(runs - whole) <= 2
+    assert len(whole & set(text_runs(" ".join(words_of(random, 60))))) <= 2
 
 
 @given(SEEDS)

@@ -13,13 +13,20 @@ met before, and if its title and its text are new:
 
 - Digits count for nothing in titles. Of a title that has words that the URL does not have, these
   decide: the history of a file is named after the file, and is like the histories of others.
-- Else the text decides, by a digest that is near for texts that are nearly the same. Digests cost
-  as much as the rest of a page does, so the first pages of a kind have one, and then one in
-  `SAMPLED_EACH`. Of the others, the share of these that were new says it.
+- Else the text decides: a fifth of what it says must not have been met on the host. The history
+  of a file is like no other text, but each of its lines stands in the log, too. What nearly all
+  pages say counts for nothing. To find a text costs as much as the rest of a page does, so the
+  first pages of a kind are compared, and then one in `SAMPLED_EACH`. Of the others, the share of
+  these that were new says it.
 
 The score of a kind is the share of its fruitful ones, begun as if `PRIOR_WEIGHT` URLs of it had
 brought what the same parameters bring in other folders and, where there are two, what else its
-folders bring; or `PRIOR` where nothing is known.
+folders bring; or `PRIOR` where nothing is known. Of kinds that differ in namespaces, numbers
+and the files they are about alone, what the others bring says more, and takes the place of that.
+
+Of a kind of which little is known two URLs are out at a time, as each answer says more than those
+before. One whose relatives are barren is tried so, too, but late: it may be another thing. Where
+nearly all kinds are fruitful the order gains nothing: then nothing of this is waited for.
 
 Counts are those of one container, which adds them to those of others now and then: under digests
 of kinds, so that no part of a URL is stored with them.
@@ -28,7 +35,7 @@ of kinds, so that no part of a URL is stored with them.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -46,6 +53,7 @@ from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url import host_of
 from orbweaver.model.url_kind import (
     AGAIN,
+    ANY,
     DEEPER,
     Kinds,
     Shape,
@@ -54,20 +62,34 @@ from orbweaver.model.url_kind import (
     values_of,
     varies,
 )
-from orbweaver.parsing.text_digest import distance
+from orbweaver.parsing.text_digest import RUNS_EACH
 
 PRIOR, PRIOR_WEIGHT = 2 / 3, 1.5
 # A kind of at least this score is asked for at once.
 FRUITFUL = 0.5
 # Of so many URLs at least it must be known what they brought.
 TRIED_MIN = 3
+# Of a kind of which less is known, so many are out at a time.
+UNTRIED_OUT = 2
+# A kind of at least this score is asked for in any number, once it was tried; of others as many are
+# out at a time as are known.
+SURE = 0.75
+# So many URLs of kinds that are alike tell enough of a kind that none was asked for of.
+ALIKE_MIN = 3
+# Where this share of the kinds were fruitful, there is nothing to be gained by waiting: kinds count
+# after so many others as `PRIOR` says. It is looked at anew after so many answers.
+CALM, CALM_WEIGHT, CALM_EACH = 0.68, 6, 8
 KINDS_MAX = 200
-# Pages of a kind of which each has a digest; then one in so many, by its URL.
-SAMPLED_FIRST, SAMPLED_EACH = 6, 64
-# Digests of texts that are the same page: docs/yield.md.
-NEAR_BITS = 8
+# Pages of a kind of which each has its text compared, then one in so many, by its URL; where nearly
+# all kinds are fruitful, few and then none.
+SAMPLED_FIRST, SAMPLED_FEW, SAMPLED_EACH = 6, 2, 64
+# A text is new if that share of its runs of words was not met before, and so many; runs that that
+# many texts have do not count. Measured: docs/yield.md.
+NEW_SHARE, NEW_MIN, COMMON = 0.2, 2, 20
+# One byte each, for about a sixth as many runs.
+RUN_SLOTS, SLOTS_FILLED = 1 << 20, 6
 # What is remembered of pages, at most: then it begins anew.
-MET_MAX, DIGESTS_MAX, FOUND_MAX = 50_000, 1_000, 5_000
+MET_MAX, FOUND_MAX = 50_000, 5_000
 # A kind with so many URLs, of which that share was fruitful, is known to be worth its requests.
 RICH_ASKED, RICH_SCORE = 8, 0.7
 # Of redirects that lead to a new page one in so many counts: the page was asked for itself.
@@ -91,7 +113,8 @@ def is_ordered(crawl: Crawl) -> bool:
 class KindCount:
     """How many URLs of a kind were asked for and were fruitful; what of it others do not know.
 
-    `texts` counts the pages that had a digest, and `texts_new` those whose text was new.
+    `texts` counts the pages whose text was compared, and `texts_new` those whose text was new;
+    `others` what was asked for and was no page, but a picture.
     """
 
     asked: int = 0
@@ -100,12 +123,14 @@ class KindCount:
     fruitful_unshared: int = 0
     texts: int = 0
     texts_new: int = 0
+    others: int = 0
 
     def merge(self, other: Self) -> None:
         """Take in what is known of another kind, which this one takes the place of."""
         self.add(other.asked, other.fruitful)
         self.texts += other.texts
         self.texts_new += other.texts_new
+        self.others += other.others
 
     @property
     def weight(self) -> int:
@@ -119,7 +144,7 @@ class KindCount:
 
     @property
     def texts_vary(self) -> bool:
-        """Whether its texts were new as a rule, as far as there were digests."""
+        """Whether its texts were new as a rule, as far as they were compared."""
         return 2 * self.texts_new >= self.texts
 
     def add(self, asked: int, fruitful: int) -> None:
@@ -166,11 +191,20 @@ def asked_in(total: Mapping[str, int]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindScore:
-    """What is known of the kind of a URL: its name, its counts, and its score."""
+    """What is known of the kind of a URL: its name, its counts, and its score.
+
+    `alike` is how many URLs were asked for of other kinds that are alike.
+    """
 
     shape: Shape
     count: KindCount
     score: float
+    alike: int
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing is known of it but what kinds bring that are not much alike."""
+        return self.count.asked == 0 and self.alike < ALIKE_MIN
 
 
 class KindScores:
@@ -186,6 +220,11 @@ class KindScores:
         # Kinds by shapes, while no kinds are put together.
         self._found: dict[Shape, tuple[Shape, KindCount, KindCount, KindCount]] = {}
         self._state = (0, 0, 0)
+        # Kinds by what they are alike in.
+        self._alike: defaultdict[Shape, dict[Shape, KindCount]] = defaultdict(dict)
+        # Whether nearly all kinds are fruitful, and after how many answers that was looked at.
+        self._calm = False
+        self._noted = self._counted = 0
         # Of each path and value of a parameter, the first URL with it that was asked for.
         self._first: dict[int, int] = {}
         # Whether any had parameters: else no two have the same path.
@@ -199,11 +238,31 @@ class KindScores:
             beside.asked += wide.asked - count.asked
             beside.fruitful += wide.fruitful - count.fruitful
         prior = beside.score(PRIOR) if beside.asked > 0 else PRIOR
-        return KindScore(shape=shape, count=count, score=count.score(prior))
+        near = KindCount()
+        for one in self._alike[alike(shape)].values():
+            if one is not count:
+                near.asked += one.asked - one.others
+                near.fruitful += min(one.asked, one.fruitful)
+        if near.asked:
+            prior = near.score(prior)
+        score = count.score(prior)
+        return KindScore(shape=shape, count=count, score=score, alike=near.asked)
+
+    @property
+    def calm(self) -> bool:
+        """Whether nearly all kinds are fruitful: then the order gains nothing."""
+        if self._noted >= self._counted + CALM_EACH:
+            self._counted = self._noted
+            asked = [one for one in self._kinds.known.values() if one.asked]
+            fruitful = sum(2 * one.fruitful >= one.asked for one in asked)
+            weight = len(asked) + CALM_WEIGHT
+            self._calm = fruitful + CALM_WEIGHT / 2 >= CALM * weight
+        return self._calm
 
     def note(self, url: str, *, asked: int = 1, fruitful: int = 0) -> None:
         """Count a URL that was asked for, or that one asked for before was fruitful."""
         self.meet(url)
+        self._noted += 1
         for count in self._counts(self._shape(url))[1:]:
             count.add(asked, fruitful)
 
@@ -221,7 +280,12 @@ class KindScores:
         state = self._changes()
         if state != self._state or len(self._found) >= FOUND_MAX:
             self._found.clear()
+            if state != self._state:
+                self._alike.clear()
+                for one, known in self._kinds.known.items():
+                    self._alike[alike(one)][one] = known
             self._state = state
+        self._alike[alike(shape)][shape] = count
         self._found[narrow] = (shape, count, wide, folder)
         return shape, count, wide, folder
 
@@ -313,6 +377,21 @@ def everywhere(shape: Shape) -> Shape:
     return (shape[0], DEEPER, "", "", "", "", *shape[6:8], *plain)
 
 
+def alike(shape: Shape) -> Shape:
+    """Leave numbers and namespaces of a kind open, and what files it is about.
+
+    What a program does to one of them is like what it does to others. Files of a site's first
+    folder alone, without parameters, are told apart.
+    """
+    of_files = () if shape[2] or shape[7] else shape[4:6]
+    return (*shape[:3], *of_files, _opened(shape[6]), shape[7], *map(_opened, shape[8:]))
+
+
+def _opened(token: str) -> str:
+    bare = token.removesuffix(AGAIN)
+    return ANY + token[len(bare) :] if bare != ANY and varies(bare) else token
+
+
 def within(shape: Shape) -> Shape:
     """Leave all open but the folders of a kind."""
     return (*shape[:3], DEEPER, "", "", "", "")
@@ -324,16 +403,43 @@ def kind_key(shape: Shape) -> str:
     return blake2b(text, digest_size=6).hexdigest()
 
 
+class RunsMet:
+    """Remembers in how many texts runs of words were met, about, up to `COMMON`."""
+
+    def __init__(self) -> None:
+        self._met = bytearray()
+        self._filled = 0
+
+    def take(self, runs: Sequence[int], host: str) -> bool:
+        """Note the runs of a text; whether enough of them were not met before on its host.
+
+        What nearly all pages have, like a menu, makes a text neither new nor old.
+        """
+        if not self._met or self._filled * SLOTS_FILLED > RUN_SLOTS:
+            self._met, self._filled = bytearray(RUN_SLOTS), 0
+        met, salt = self._met, _hash(host)
+        new = own = 0
+        for run in runs:
+            at = (run ^ salt) // RUNS_EACH % RUN_SLOTS
+            times = met[at]
+            new += not times
+            if times < COMMON:
+                own += 1
+                met[at] = times + 1
+        self._filled += new
+        return new >= NEW_MIN and new >= NEW_SHARE * own
+
+
 class KindLearner:
     """Learns from the pages of a crawl, in the order in which they are read."""
 
     def __init__(self) -> None:
         self.scores = KindScores()
         self.asked = 0
-        # How many URLs of kinds that are not known yet were asked for, to know them.
+        # How many URLs were asked for of kinds that are not sure, to know them.
         self._tries: dict[Shape, int] = {}
         self._met: set[int] = set()
-        self._digests: dict[str, list[int]] = {}
+        self._runs = RunsMet()
         # Pages that were fruitful; it counts once.
         self._credited: set[int] = set()
         self._redirects: set[int] = set()
@@ -342,6 +448,8 @@ class KindLearner:
 
     def wants_digest(self, url: str) -> bool:
         """Whether the text of a page is to be compared with others."""
+        if self.scores.calm:
+            return self.scores.of(url).count.texts < SAMPLED_FEW
         if self.scores.of(url).count.texts < SAMPLED_FIRST:
             return True
         return _hash(url) % SAMPLED_EACH == 0
@@ -362,12 +470,7 @@ class KindLearner:
                 prompt.append((-1.0, link))
                 continue
             known = self.scores.of(link.url)
-            band = self._band(known, taken)
-            if band is None and taken is not None and known.score < FRUITFUL:
-                # As many of a kind as are known of it; then the others are looked at once more.
-                doubtful[known.shape] += 1
-                many = doubtful[known.shape] > max(TRIED_MIN, known.count.asked)
-                band = taken + 1 if many and taken + 1 < NOTHING_NEW else None
+            band = self._band(known) if taken is None else self._later(known, taken, doubtful)
             if band is None:
                 self.scores.meet(link.url)
                 prompt.append((-known.score, link))
@@ -377,22 +480,51 @@ class KindLearner:
         waiting.sort(key=itemgetter(0))
         return [link for _, link in prompt], [one for _, one in waiting]
 
-    def _band(self, known: KindScore, taken: int | None) -> int | None:
-        """Say in which band a link waits; None for one that is asked for at once."""
+    def _band(self, known: KindScore) -> int | None:
+        """Say in which band a new link waits; None for one that is asked for at once."""
         if known.score < FRUITFUL:
-            band = band_of(known.score)
-            return band if taken is None or band > taken else None
-        if known.count.tried or (taken is not None and taken > UNKNOWN):
+            return UNKNOWN_STILL if known.is_open else band_of(known.score)
+        if self.scores.calm:
             return None
-        tries = self._tries.get(known.shape, 0)
-        if tries < TRIED_MIN and not (self._rich and taken is None):
-            if len(self._tries) >= MET_MAX:
-                self._tries.clear()
-            self._tries[known.shape] = tries + 1
-            return None
-        return UNKNOWN if taken is None else UNKNOWN_STILL
+        # Where a kind is worth its requests, others wait to be tried first.
+        patient = self._rich and known.count.asked == 0
+        return None if not patient and self._tries_one(known) else UNKNOWN
 
-    def learn(self, record: PageRecord, digest: int | None = None) -> None:
+    def _later(self, known: KindScore, taken: int, doubtful: Counter[Shape]) -> int | None:
+        """Say in which band a link of a late pack goes on waiting; each once at most."""
+        if known.score < FRUITFUL:
+            if known.is_open and taken <= UNKNOWN_STILL and self._tries_one(known):
+                return None
+            band = band_of(known.score)
+            if band > taken:
+                return band
+        elif taken <= UNKNOWN:
+            calm = self.scores.calm
+            return None if calm or self._tries_one(known) else UNKNOWN_STILL
+        elif known.count.tried:
+            return None
+        # As many of a kind as are known of it; then the others are looked at once more.
+        doubtful[known.shape] += 1
+        many = doubtful[known.shape] > max(TRIED_MIN, known.count.asked)
+        return taken + 1 if many and taken + 1 < NOTHING_NEW else None
+
+    def _tries_one(self, known: KindScore) -> bool:
+        """Whether one more of a kind may be out: two until it was tried, then as many as are known.
+
+        Each answer says more of a kind than its score did before.
+        """
+        asked = known.count.asked
+        if known.count.tried and known.score >= SURE:
+            return True
+        tries = self._tries.get(known.shape, 0)
+        if tries - asked >= (asked if known.count.tried else UNTRIED_OUT):
+            return False
+        if len(self._tries) >= MET_MAX:
+            self._tries.clear()
+        self._tries[known.shape] = tries + 1
+        return True
+
+    def learn(self, record: PageRecord, digest: Sequence[int] | None = None) -> None:
         """Count a URL that was answered, and credit what it was found on."""
         status = record.status
         if status is None or status >= _FAULT or status == _TOO_MANY:
@@ -403,6 +535,8 @@ class KindLearner:
         fruitful = record.title is not None or record.sha256 is not None
         fruitful = fruitful and record.reason is Reason.OK and self._is_new(record, digest)
         self.scores.note(record.url, fruitful=int(fruitful))
+        if record.reason is Reason.CONTENT_TYPE:
+            self.scores.of(record.url).count.others += 1
         if fruitful and not self._rich and self.asked >= RICH_ASKED:
             known = self.scores.of(record.url)
             self._rich = known.count.asked >= RICH_ASKED and known.score >= RICH_SCORE
@@ -418,7 +552,7 @@ class KindLearner:
         if key not in self._redirects or key % REDIRECTS_EACH == 0:
             self.scores.note(referrer, asked=0, fruitful=1)
 
-    def _is_new(self, record: PageRecord, digest: int | None) -> bool:
+    def _is_new(self, record: PageRecord, digest: Sequence[int] | None) -> bool:
         host = host_of(record.url)
         address = record.canonical or record.url
         if host_of(address) != host:
@@ -434,15 +568,10 @@ class KindLearner:
             return telling or self.scores.of(record.url).count.texts_vary
         return varied
 
-    def _text_is_new(self, url: str, host: str, digest: int | None) -> bool | None:
+    def _text_is_new(self, url: str, host: str, digest: Sequence[int] | None) -> bool | None:
         if digest is None:
             return None
-        known = self._digests.setdefault(host, [])
-        new = all(distance(digest, one) > NEAR_BITS for one in known)
-        if new:
-            if len(known) >= DIGESTS_MAX:
-                known.clear()
-            known.append(digest)
+        new = self._runs.take(digest, host)
         count = self.scores.of(url).count
         count.texts += 1
         count.texts_new += new

@@ -292,6 +292,11 @@ class Kinds(Generic[K]):
         self._drop(self._kinds_max)
         return dict(sorted(self._known.items(), key=_order))
 
+    @property
+    def known(self) -> Mapping[Shape, K]:
+        """The kinds as they stand now, in no order that matters."""
+        return self._known
+
     def named(self, shape: Shape) -> tuple[Shape, K]:
         """Find what is known of a kind, and the shape that it is counted under."""
         narrowed = self.narrowed(shape)

@@ -9,6 +9,8 @@ few bits (`distance`); of texts that have nothing in common half of the bits dif
   words is a word.
 - `echo` is what a page repeats of its own URL and title: its words count nowhere in the text.
 - A run counts once, however often it comes. Order and place of paragraphs hardly matter.
+- `text_runs` lists some of the runs themselves: these say how much of a text stands in others, too,
+  each of which may say much more.
 - The first `CHARS_MAX` characters are read. The digest is the same on every machine and release of
   Python: a word's hash is BLAKE2b's.
 
@@ -27,6 +29,8 @@ from hashlib import blake2b
 CHARS_MAX = 65_536
 # Hashes of words that are kept for the next text, at some 150 bytes each.
 WORDS_KEPT = 16_384
+# Of a text's runs one in so many is told, chosen by its hash.
+RUNS_EACH = 4
 # Thai to Burmese, Khmer, kana, Han, Yi, Han of later planes; Hangul has spaces.
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf"
@@ -46,11 +50,7 @@ _ROOM = bytes(_LANE_BYTES - _HASH_BYTES)
 
 def text_digest(text: str, echo: str = "") -> int:
     """Digest a text; 0 where no words are left."""
-    words = _words(text[:CHARS_MAX])
-    if echo:
-        echoed = frozenset(_words(echo[:CHARS_MAX]))
-        words = [word for word in words if word not in echoed]
-    runs = _runs(words)
+    runs = _runs(_own_words(text, echo))
     count = len(runs) // _HASH_BYTES
     ones = int.from_bytes(b"\1" * count, "little")
     digest = 0
@@ -62,9 +62,26 @@ def text_digest(text: str, echo: str = "") -> int:
     return digest
 
 
+def text_runs(text: str, echo: str = "") -> tuple[int, ...]:
+    """List hashes of about one in `RUNS_EACH` of a text's runs, in any order.
+
+    Which ones hangs on their hashes alone: two texts have the same ones of what both say.
+    """
+    runs = memoryview(_runs(_own_words(text, echo))).cast("Q")
+    return tuple(run for run in runs if run % RUNS_EACH == 0)
+
+
 def distance(one: int, other: int) -> int:
     """Count the bits in which two digests differ, of 64."""
     return (one ^ other).bit_count()
+
+
+def _own_words(text: str, echo: str) -> list[bytes]:
+    words = _words(text[:CHARS_MAX])
+    if not echo:
+        return words
+    echoed = frozenset(_words(echo[:CHARS_MAX]))
+    return [word for word in words if word not in echoed]
 
 
 def _words(text: str) -> list[bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -49,7 +50,7 @@ class KindLearning:
         """Whether the text of a page is to be compared with others."""
         return is_ordered(crawl) and self.of(crawl).wants_digest(url)
 
-    def learn(self, crawl: Crawl, record: PageRecord, digest: int | None) -> None:
+    def learn(self, crawl: Crawl, record: PageRecord, digest: Sequence[int] | None) -> None:
         """Learn from an answer."""
         if is_ordered(crawl):
             self.of(crawl).learn(record, digest)

@@ -45,7 +45,7 @@ from orbweaver.parsing.main_text import plain_text
 from orbweaver.parsing.page import LINKS_MAX, Page, Prepared, parse, prepare
 from orbweaver.parsing.parse_guard import is_orderly
 from orbweaver.parsing.soft_404 import is_missing
-from orbweaver.parsing.text_digest import text_digest
+from orbweaver.parsing.text_digest import text_runs
 
 if TYPE_CHECKING:
     from orbweaver.extraction.extract import Extractor
@@ -104,7 +104,8 @@ class PageReading:
     items: tuple[Item, ...] | None = None
     kept: Kept | None = None
     cut: Cuts = ()
-    digest: int | None = None
+    # Some of the runs of words of its text, where it is to be compared with others.
+    digest: tuple[int, ...] | None = None
     left: ReadingStage | None = None
     why: str | None = None
 
@@ -259,10 +260,10 @@ def _is_small(html: bytes) -> bool:
 DIGESTED_BYTES_MAX, DIGESTED_CHARS_MAX = 64 * 1024, 16 * 1024
 
 
-def _digest(url: str, page: Page) -> int:
-    """Digest how the text of a page begins, but for what it repeats of its URL and title."""
+def _digest(url: str, page: Page) -> tuple[int, ...]:
+    """List runs of how the text of a page begins, but for what it repeats of its URL and title."""
     text = plain_text(page.html, DIGESTED_BYTES_MAX)[:DIGESTED_CHARS_MAX]
-    return text_digest(text, f"{echo_of(url)} {page.title or ''}")
+    return text_runs(text, f"{echo_of(url)} {page.title or ''}")
 
 
 def _kept(job: ReadingJob, page: Page | None) -> tuple[Kept | None, Cuts]:

@@ -7,21 +7,27 @@ from random import Random
 
 import pytest
 
+from orbweaver.frontier import kind_scores
 from orbweaver.frontier.kind_scores import (
+    COMMON,
     FRUITFUL,
     KINDS_MAX,
     SAMPLED_FIRST,
+    SURE,
     KindLearner,
     KindScores,
+    RunsMet,
     is_ordered,
     told_of,
 )
+from orbweaver.frontier.late import UNKNOWN_STILL
 from orbweaver.model.crawl import Crawl, default_crawl
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target, TargetKind
-from orbweaver.parsing.text_digest import text_digest
+from orbweaver.parsing.text_digest import RUNS_EACH, text_runs
 
+WORDS = [a + b + c for a in "bdfgk" for b in "aeiou" for c in "lmnrst"]
 HOST = "https://wiki.example"
 REASONS = (Reason.NOINDEX, Reason.OK)
 CRAWL = Crawl(id="c-1", name="c", started_at_ms=0, pages_max=500)
@@ -79,7 +85,7 @@ def test_pages_that_ask_to_be_left_out_of_indexes_make_a_kind_barren() -> None:
 def test_a_title_that_varies_only_with_its_url_is_not_new() -> None:
     """Histories are named after their files; without a digest the first texts would decide."""
     learner = KindLearner()
-    text = text_digest("one commit and then another commit by the same people of this project")
+    text = text_runs("one commit and then another commit by the same people of this project " * 2)
     for name in ("readme", "setup", "worker", "queue", "table", "claim"):
         learner.learn(page(f"/git/history/{name}.py", f"history - {name}.py"), text)
     for name in ("seeds", "pages"):
@@ -93,7 +99,7 @@ def test_texts_that_vary_make_titles_count_that_repeat_the_url() -> None:
     random = Random(5)
     for name in ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"):
         words = " ".join("".join(random.choices("abcdefgh", k=6)) for _ in range(200))
-        digest = text_digest(words) if learner.wants_digest(f"{HOST}/doku/{name}") else None
+        digest = text_runs(words) if learner.wants_digest(f"{HOST}/doku/{name}") else None
         learner.learn(page(f"/doku/{name}", name), digest)
     assert score(learner, "/doku/kappa") > 0.8
 
@@ -159,6 +165,12 @@ def sorted_out(learner: KindLearner, *paths: str, taken: int | None = None) -> t
     )
 
 
+def band(learner: KindLearner, path: str) -> int:
+    """The band in which the link to a path waits."""
+    _, ((found, _),) = learner.sorted_out([Target(url=HOST + path, depth=1)])
+    return found
+
+
 def wiki() -> KindLearner:
     """Learn from five forms and five articles."""
     return learned(
@@ -195,16 +207,127 @@ def test_a_late_pack_is_asked_for_if_its_band_still_is_its_kinds() -> None:
         assert sorted_out(wiki(), *late, taken=band) == ([*late], [])
 
 
-def test_a_kind_that_is_not_known_is_tried_a_few_times_before_all_of_it_is_asked_for() -> None:
-    """And when those that were put off come again without news of it, they are asked for."""
+def test_a_kind_that_is_not_known_is_tried_twice_until_that_was_answered() -> None:
+    """More answers at once would tell no more of it; each answer lets others out."""
     learner = KindLearner()
-    paths = [f"/new?x={n}" for n in range(6)]
-    prompt, late = sorted_out(learner, *paths)
+    paths = [f"/new?x={n}" for n in range(9)]
+    prompt, late = sorted_out(learner, *paths[:5])
     # The first of a path is told from the others.
-    assert prompt == paths[:4]
-    assert late == [(1, path) for path in paths[4:]]
-    assert sorted_out(learner, *paths[4:], taken=1) == ([], [(2, path) for path in paths[4:]])
-    assert sorted_out(learner, *paths[4:], taken=2) == (paths[4:], [])
+    assert prompt == paths[:3]
+    assert late == [(1, path) for path in paths[3:5]]
+    assert sorted_out(learner, paths[5]) == ([], [(1, paths[5])])
+    learner.learn(page(paths[1], "Ant hill"))
+    assert sorted_out(learner, *paths[5:7]) == ([paths[5]], [(1, paths[6])])
+
+
+def test_of_a_kind_that_is_not_known_a_few_are_asked_for_when_all_of_it_is_late() -> None:
+    """What was put off comes again without news of it: then not all of it is asked for, either."""
+    learner = KindLearner()
+    paths = [f"/new?x={n}" for n in range(9)]
+    sorted_out(learner, *paths[:3])
+    assert sorted_out(learner, *paths[3:], taken=1) == ([], [(2, path) for path in paths[3:]])
+    asked, left = paths[3:6], paths[6:]
+    assert sorted_out(learner, *paths[3:], taken=2) == (asked, [(3, path) for path in left])
+
+
+def test_a_kind_whose_kin_is_barren_is_tried_late() -> None:
+    """The differences of files say little of files, where all else they have in common is a folder.
+
+    So it is tried, behind what may be better, and before what is known to be barren.
+    """
+    learner = learned(*(page(f"/git/diff/{n}_a_b.py", reason=Reason.NOINDEX) for n in range(6)))
+    paths = [f"/git/tree/{n}_a_b.py" for n in range(4)]
+    assert score(learner, paths[0]) < FRUITFUL
+    assert sorted_out(learner, *paths) == ([], [(2, path) for path in paths])
+    assert sorted_out(learner, *paths, taken=2) == (paths[:2], [(5, path) for path in paths[2:]])
+    learner.learn(page(paths[0], "All of a file"))
+    learner.learn(page(paths[1], "And of another"))
+    assert score(learner, paths[2]) > FRUITFUL
+
+
+def test_what_is_done_to_one_namespace_tells_of_others() -> None:
+    """The forms of talks are as those of articles: none of them is tried."""
+    forms = [page(f"/w?title=T_{n}_x&action=edit", reason=Reason.NOINDEX) for n in range(4)]
+    talks = ["/w?title=Talk:T_8_x&action=edit", "/w?title=Talk:T_9_x&action=view"]
+    learner = learned(*forms)
+    assert sorted_out(learner, *talks) == ([talks[1]], [(4, talks[0])])
+
+
+def test_what_is_done_to_one_sort_of_files_tells_of_others() -> None:
+    """Pictures of the same folder say nothing: that they are no pages is why they bring none."""
+    diffs = [page(f"/git/diff/{n}_a_b.py?id={n}", reason=Reason.NOINDEX) for n in range(4)]
+    learner = learned(*diffs)
+    text = "/git/diff/8_a_b.md?id=9"
+    assert learner.scores.of(HOST + text).alike == 4
+    assert band(learner, text) == 6
+    skipped = {"outcome": Outcome.SKIPPED, "reason": Reason.CONTENT_TYPE}
+    pictures = [page(f"/doc/figures/{n}_a_b.png", **skipped) for n in range(4)]
+    learner = learned(*pictures)
+    assert learner.scores.of(f"{HOST}/doc/figures/8_a_b.html").alike == 0
+    assert band(learner, "/doc/figures/8_a_b.html") == UNKNOWN_STILL
+
+
+def test_as_many_of_a_doubtful_kind_are_out_as_are_known() -> None:
+    """A page that names a hundred of them, of which three are known, would be asked for in vain."""
+    few = learned(*(page(f"/d/{n}_a_b", f"T{'abc'[n]}", reason=REASONS[n < 2]) for n in range(3)))
+    paths = [f"/d/{n}_a_b" for n in range(10, 20)]
+    assert FRUITFUL < score(few, paths[0]) < SURE
+    assert sorted_out(few, *paths) == (paths[:6], [(1, path) for path in paths[6:]])
+    sure = learned(*(page(f"/d/{n}_a_b", f"T{'abc'[n]}") for n in range(3)))
+    assert sorted_out(sure, *paths) == (paths, [])
+
+
+def test_nothing_waits_where_nearly_all_kinds_are_fruitful() -> None:
+    """A manual has chapters of all kinds: the order would gain nothing, and cost time and texts."""
+    names = ["".join(Random(n).choices("abcdefgh", k=6)) for n in range(60)]
+    learner = learned(*(page(f"/k{'abcde'[n % 5]}/{n}_a_b", names[n]) for n in range(60)))
+    assert learner.scores.calm
+    paths = [f"/new/{n}_a_b" for n in range(9)]
+    assert sorted_out(learner, *paths) == (paths, [])
+    assert sorted_out(learner, *paths, taken=1) == (paths, [])
+    texts = [f"{HOST}/ka/{n}_x_y" for n in range(200)]
+    assert learner.wants_digest(texts[0])
+    for n in range(2):
+        learner.learn(page(f"/ka/{n}_x_y", f"X {names[n]}"), text_runs(" ".join(names[n:])))
+    assert not any(map(learner.wants_digest, texts))
+    barren = [page(f"/b{'abcde'[n % 5]}?x={n}", reason=Reason.NOINDEX) for n in range(40)]
+    assert not learned(*barren).scores.calm
+
+
+COMMITS = [" ".join(Random(n).choices(WORDS, k=12)) for n in range(40)]
+
+
+def test_a_text_of_what_was_met_before_is_not_new() -> None:
+    """The history of a file is like no other, but its lines stand in the log, too."""
+    learner = KindLearner()
+    learner.learn(page("/git?a=log", "Log"), text_runs(" ".join(COMMITS)))
+    for n in range(6):
+        lines = " ".join(Random(n).sample(COMMITS, k=8))
+        learner.learn(page(f"/git?a=history&f={n}_a_b", f"history {'abcdef'[n]}"), text_runs(lines))
+    assert score(learner, "/git?a=history&f=7_a_b") < 0.3
+    assert not RunsMet().take(text_runs("one two"), HOST)
+
+
+def test_what_all_pages_have_makes_no_text_old() -> None:
+    """A product has a line of its own, below a menu of two hundred words."""
+    learner = KindLearner()
+    menu = " ".join(Random(0).choices(WORDS, k=200))
+    for n in range(COMMON + 10):
+        own = " ".join(Random(n + 1).choices(WORDS, k=30))
+        learner.learn(page(f"/p/{n}_a_b", "A shop"), text_runs(f"{menu} {own}"))
+    runs = text_runs(f"{menu} {' '.join(Random(99).choices(WORDS, k=30))}")
+    assert learner._runs.take(runs, HOST)
+    assert learner._runs.take(runs, HOST) is False
+    assert learner._runs.take(runs, "https://other.example")
+
+
+def test_runs_are_forgotten_when_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As all that is remembered of pages."""
+    monkeypatch.setattr(kind_scores, "RUN_SLOTS", 64)
+    met = RunsMet()
+    runs = [RUNS_EACH * n for n in range(20)]
+    assert met.take(runs, HOST)
+    assert met.take(runs, HOST)
 
 
 def test_kinds_that_are_not_known_wait_where_there_is_one_worth_its_requests() -> None:
@@ -310,7 +433,7 @@ def test_first_pages_of_a_kind_have_digests_then_a_few() -> None:
         digest = None
         if learner.wants_digest(HOST + url):
             wanted += 1
-            digest = n * 0x9E3779B97F4A7C15 % 2**64
+            digest = text_runs(f"word{n} and what is said of it, which no other page says")
         learner.learn(page(url, f"word{n}"), digest)
     assert SAMPLED_FIRST < wanted < 40
 
