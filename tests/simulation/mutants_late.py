@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.frontier import journal as values
-from orbweaver.frontier.kind_scores import KindLearner
+from orbweaver.frontier.kind_learner import KindLearner
 from orbweaver.frontier.late import grouped
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.crawl import UNSPENT, Counters

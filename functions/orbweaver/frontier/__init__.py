@@ -11,6 +11,7 @@ Decides what belongs to a crawl and how it is written down; orders no effects (`
     seen_urls       claims that need no second look
     known_claims    those of a host, handed on as digests
     kind_scores     what kinds of URLs have brought
+    kind_learner    what pages tell of kinds, and which links go first
     late            links that are asked for when little else is out
     claims          states of packs and URLs
     pack_result     what pages came to, and their pack

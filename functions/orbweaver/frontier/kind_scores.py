@@ -2,31 +2,17 @@
 
 A kind is the shape of a URL (model/url_kind.py) down to the second folder, and the names of its
 parameters with values that are words. Of each kind is counted how many URLs were *asked* for, and
-how many of them were *fruitful*: the page was new, or was the first to name one that was.
+how many of them were *fruitful*: the page was new, or was the first to name one that was
+(frontier/kind_learner.py).
 
 Where paths have parameters the first URL of a path is told from the others, which often show the
 same once more: in another order, revision or colour. So is the first with a value of a parameter,
 where the values vary: a file or a product may be named there.
 
-A page is new if it does not ask to be left out of indexes, if no page of its canonical address was
-met before, and if its title and its text are new:
-
-- Digits count for nothing in titles. Of a title that has words that the URL does not have, these
-  decide: the history of a file is named after the file, and is like the histories of others.
-- Else the text decides: a fifth of what it says must not have been met on the host. The history
-  of a file is like no other text, but each of its lines stands in the log, too. What nearly all
-  pages say counts for nothing. To find a text costs as much as the rest of a page does, so the
-  first pages of a kind are compared, and then one in `SAMPLED_EACH`. Of the others, the share of
-  these that were new says it.
-
 The score of a kind is the share of its fruitful ones, begun as if `PRIOR_WEIGHT` URLs of it had
 brought what the same parameters bring in other folders and, where there are two, what else its
 folders bring; or `PRIOR` where nothing is known. Of kinds that differ in namespaces, numbers
 and the files they are about alone, what the others bring says more, and takes the place of that.
-
-Of a kind of which little is known two URLs are out at a time, as each answer says more than those
-before. One whose relatives are barren is tried so, too, but late: it may be another thing. Where
-nearly all kinds are fruitful the order gains nothing: then nothing of this is waited for.
 
 Counts are those of one container, which adds them to those of others now and then: under digests
 of kinds, so that no part of a URL is stored with them.
@@ -34,23 +20,16 @@ of kinds, so that no part of a URL is stored with them.
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice, product
-from operator import itemgetter
 from typing import Self
 
-from orbweaver.frontier.late import NOTHING_NEW, UNKNOWN, UNKNOWN_STILL, Banded, band_of
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import ORDERED_PAGES_MAX
-from orbweaver.model.outcome import Outcome, Reason
-from orbweaver.model.page_record import PageRecord
-from orbweaver.model.target import Target, TargetKind
-from orbweaver.model.url import host_of
 from orbweaver.model.url_kind import (
     AGAIN,
     ANY,
@@ -62,46 +41,23 @@ from orbweaver.model.url_kind import (
     values_of,
     varies,
 )
-from orbweaver.parsing.text_digest import RUNS_EACH
 
 PRIOR, PRIOR_WEIGHT = 2 / 3, 1.5
-# A kind of at least this score is asked for at once.
-FRUITFUL = 0.5
 # Of so many URLs at least it must be known what they brought.
 TRIED_MIN = 3
-# Of a kind of which less is known, so many are out at a time.
-UNTRIED_OUT = 2
-# A kind of at least this score is asked for in any number, once it was tried; of others as many are
-# out at a time as are known.
-SURE = 0.75
 # So many URLs of kinds that are alike tell enough of a kind that none was asked for of.
 ALIKE_MIN = 3
 # Where this share of the kinds were fruitful, there is nothing to be gained by waiting: kinds count
 # after so many others as `PRIOR` says. It is looked at anew after so many answers.
 CALM, CALM_WEIGHT, CALM_EACH = 0.68, 6, 8
 KINDS_MAX = 200
-# Pages of a kind of which each has its text compared, then one in so many, by its URL; where nearly
-# all kinds are fruitful, few and then none.
-SAMPLED_FIRST, SAMPLED_FEW, SAMPLED_EACH = 6, 2, 64
-# A text is new if that share of its runs of words was not met before, and so many; runs that that
-# many texts have do not count. Measured: docs/yield.md.
-NEW_SHARE, NEW_MIN, COMMON = 0.2, 2, 20
-# One byte each, for about a sixth as many runs.
-RUN_SLOTS, SLOTS_FILLED = 1 << 20, 6
 # What is remembered of pages, at most: then it begins anew.
 MET_MAX, FOUND_MAX = 50_000, 5_000
-# A kind with so many URLs, of which that share was fruitful, is known to be worth its requests.
-RICH_ASKED, RICH_SCORE = 8, 0.7
-# Of redirects that lead to a new page one in so many counts: the page was asked for itself.
-REDIRECTS_EACH = 3
 ASKED, FRUIT = "a", "f"
 # Shapes under which the kind of a URL is looked for.
 SHAPES_MAX = 10_000
 # Counted along: URLs in dead letters, and links that wait.
 DEAD, WAITING = "dead", "waiting"
-_WORD = re.compile(r"[^\W\d_]+")
-_ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
-_FAULT, _TOO_MANY = 500, 429
 
 
 def is_ordered(crawl: Crawl) -> bool:
@@ -296,7 +252,7 @@ class KindScores:
         """Note that a URL is asked for: others with its path are of another kind from now on."""
         if len(self._first) >= MET_MAX:
             self._first.clear()
-        own = _hash(url)
+        own = digest_of(url)
         if "?" not in url:
             self._first.setdefault(own, own)
             return
@@ -308,9 +264,9 @@ class KindScores:
         """Return the shape of a URL, with marks where it shares a part with one asked for."""
         shape = _coarse(url)
         if "?" not in url:
-            again = self._queried and self._first.get(own := _hash(url), own) != own
+            again = self._queried and self._first.get(own := digest_of(url), own) != own
             return (*shape, AGAIN) if again else shape
-        own = _hash(url)
+        own = digest_of(url)
         marked = list(self._kinds.narrowed(shape))
         for at, key in _parts(url):
             if self._first.get(key, own) == own:
@@ -363,11 +319,11 @@ def _parts(url: str) -> list[tuple[int, int]]:
     """List what a URL with parameters may share with another: a digest of each, by place."""
     shape = _coarse(url)
     parts = [
-        (at, _hash("\0".join((*shape[:at], value, *shape[at + 1 :]))))
+        (at, digest_of("\0".join((*shape[:at], value, *shape[at + 1 :]))))
         for at, value in values_of(url, shape)
         if value
     ]
-    return [*parts, (len(shape), _hash(url.partition("?")[0]))]
+    return [*parts, (len(shape), digest_of(url.partition("?")[0]))]
 
 
 def everywhere(shape: Shape) -> Shape:
@@ -403,207 +359,7 @@ def kind_key(shape: Shape) -> str:
     return blake2b(text, digest_size=6).hexdigest()
 
 
-class RunsMet:
-    """Remembers in how many texts runs of words were met, about, up to `COMMON`."""
-
-    def __init__(self) -> None:
-        self._met = bytearray()
-        self._filled = 0
-
-    def take(self, runs: Sequence[int], host: str) -> bool:
-        """Note the runs of a text; whether enough of them were not met before on its host.
-
-        What nearly all pages have, like a menu, makes a text neither new nor old.
-        """
-        if not self._met or self._filled * SLOTS_FILLED > RUN_SLOTS:
-            self._met, self._filled = bytearray(RUN_SLOTS), 0
-        met, salt = self._met, _hash(host)
-        new = own = 0
-        for run in runs:
-            at = (run ^ salt) // RUNS_EACH % RUN_SLOTS
-            times = met[at]
-            new += not times
-            if times < COMMON:
-                own += 1
-                met[at] = times + 1
-        self._filled += new
-        return new >= NEW_MIN and new >= NEW_SHARE * own
-
-
-class KindLearner:
-    """Learns from the pages of a crawl, in the order in which they are read."""
-
-    def __init__(self) -> None:
-        self.scores = KindScores()
-        self.asked = 0
-        # How many URLs were asked for of kinds that are not sure, to know them.
-        self._tries: dict[Shape, int] = {}
-        self._met: set[int] = set()
-        self._runs = RunsMet()
-        # Pages that were fruitful; it counts once.
-        self._credited: set[int] = set()
-        self._redirects: set[int] = set()
-        # Whether a kind is known that is worth its requests: then others wait to be tried.
-        self._rich = False
-
-    def wants_digest(self, url: str) -> bool:
-        """Whether the text of a page is to be compared with others."""
-        if self.scores.calm:
-            return self.scores.of(url).count.texts < SAMPLED_FEW
-        if self.scores.of(url).count.texts < SAMPLED_FIRST:
-            return True
-        return _hash(url) % SAMPLED_EACH == 0
-
-    def sorted_out(
-        self, links: Sequence[Target], taken: int | None = None
-    ) -> tuple[list[Target], list[Banded]]:
-        """Sort out which links are asked for at once, the best first, and which are late.
-
-        `taken` is the band of the late pack that they come from. Links with priority and sitemaps
-        are never late.
-        """
-        prompt: list[tuple[float, Target]] = []
-        waiting: list[tuple[float, Banded]] = []
-        doubtful: Counter[Shape] = Counter()
-        for link in links:
-            if link.express or link.kind is TargetKind.SITEMAP:
-                prompt.append((-1.0, link))
-                continue
-            known = self.scores.of(link.url)
-            band = self._band(known) if taken is None else self._later(known, taken, doubtful)
-            if band is None:
-                self.scores.meet(link.url)
-                prompt.append((-known.score, link))
-            else:
-                waiting.append((-known.score, (band, link)))
-        prompt.sort(key=itemgetter(0))
-        waiting.sort(key=itemgetter(0))
-        return [link for _, link in prompt], [one for _, one in waiting]
-
-    def _band(self, known: KindScore) -> int | None:
-        """Say in which band a new link waits; None for one that is asked for at once."""
-        if known.score < FRUITFUL:
-            return UNKNOWN_STILL if known.is_open else band_of(known.score)
-        if self.scores.calm:
-            return None
-        # Where a kind is worth its requests, others wait to be tried first.
-        patient = self._rich and known.count.asked == 0
-        return None if not patient and self._tries_one(known) else UNKNOWN
-
-    def _later(self, known: KindScore, taken: int, doubtful: Counter[Shape]) -> int | None:
-        """Say in which band a link of a late pack goes on waiting; each once at most."""
-        if known.score < FRUITFUL:
-            if known.is_open and taken <= UNKNOWN_STILL and self._tries_one(known):
-                return None
-            band = band_of(known.score)
-            if band > taken:
-                return band
-        elif taken <= UNKNOWN:
-            calm = self.scores.calm
-            return None if calm or self._tries_one(known) else UNKNOWN_STILL
-        elif known.count.tried:
-            return None
-        # As many of a kind as are known of it; then the others are looked at once more.
-        doubtful[known.shape] += 1
-        many = doubtful[known.shape] > max(TRIED_MIN, known.count.asked)
-        return taken + 1 if many and taken + 1 < NOTHING_NEW else None
-
-    def _tries_one(self, known: KindScore) -> bool:
-        """Whether one more of a kind may be out: two until it was tried, then as many as are known.
-
-        Each answer says more of a kind than its score did before.
-        """
-        asked = known.count.asked
-        if known.count.tried and known.score >= SURE:
-            return True
-        tries = self._tries.get(known.shape, 0)
-        if tries - asked >= (asked if known.count.tried else UNTRIED_OUT):
-            return False
-        if len(self._tries) >= MET_MAX:
-            self._tries.clear()
-        self._tries[known.shape] = tries + 1
-        return True
-
-    def learn(self, record: PageRecord, digest: Sequence[int] | None = None) -> None:
-        """Count a URL that was answered, and credit what it was found on."""
-        status = record.status
-        if status is None or status >= _FAULT or status == _TOO_MANY:
-            return
-        self.asked += 1
-        if record.outcome is Outcome.REDIRECTED:
-            self._add(self._redirects, record.url)
-        fruitful = record.title is not None or record.sha256 is not None
-        fruitful = fruitful and record.reason is Reason.OK and self._is_new(record, digest)
-        self.scores.note(record.url, fruitful=int(fruitful))
-        if record.reason is Reason.CONTENT_TYPE:
-            self.scores.of(record.url).count.others += 1
-        if fruitful and not self._rich and self.asked >= RICH_ASKED:
-            known = self.scores.of(record.url)
-            self._rich = known.count.asked >= RICH_ASKED and known.score >= RICH_SCORE
-        if fruitful:
-            self._credited.add(_hash(record.url))
-            self._credit(record.referrer)
-
-    def _credit(self, referrer: str | None) -> None:
-        """Count a page as fruitful that was the first to name a new one."""
-        if referrer is None or not self._add(self._credited, referrer):
-            return
-        key = _hash(referrer)
-        if key not in self._redirects or key % REDIRECTS_EACH == 0:
-            self.scores.note(referrer, asked=0, fruitful=1)
-
-    def _is_new(self, record: PageRecord, digest: Sequence[int] | None) -> bool:
-        host = host_of(record.url)
-        address = record.canonical or record.url
-        if host_of(address) != host:
-            address = record.url  # another host's may stand on all pages of this one
-        first = self._meet(f"url {address}")
-        title, own = _title_words(record)
-        titled = self._meet(f"title {host} {title}" if title else f"body {record.sha256}")
-        telling = bool(own) and self._meet(f"own {host} {own}")
-        varied = self._text_is_new(record.url, host, digest)
-        if not first or not titled:
-            return False
-        if varied is None:
-            return telling or self.scores.of(record.url).count.texts_vary
-        return varied
-
-    def _text_is_new(self, url: str, host: str, digest: Sequence[int] | None) -> bool | None:
-        if digest is None:
-            return None
-        new = self._runs.take(digest, host)
-        count = self.scores.of(url).count
-        count.texts += 1
-        count.texts_new += new
-        return new
-
-    def _meet(self, what: str) -> bool:
-        """Note something of a page; whether it is met for the first time."""
-        return self._add(self._met, what)
-
-    def _add(self, known: set[int], what: str) -> bool:
-        key = _hash(what)
-        if key in known:
-            return False
-        if len(known) >= MET_MAX:
-            known.clear()
-        known.add(key)
-        return True
-
-
-def _hash(text: str) -> int:
+def digest_of(text: str) -> int:
+    """Digest a text to 64 bits."""
     digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little")
-
-
-def _title_words(record: PageRecord) -> tuple[str, str]:
-    """Return the words of a title without numbers; and of these, those that its URL has not."""
-    words = _WORD.findall((record.title or "").lower())
-    there = frozenset(_WORD.findall(echo_of(record.url).lower()))
-    return " ".join(words), " ".join(word for word in words if word not in there)
-
-
-def echo_of(url: str) -> str:
-    """Return a URL as its words are written on the page."""
-    plain = _ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), url.encode())
-    return plain.decode("utf-8", "replace")

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from orbweaver.frontier.kind_scores import WAITING, KindLearner, asked_in, is_ordered
+from orbweaver.frontier.kind_learner import KindLearner
+from orbweaver.frontier.kind_scores import WAITING, asked_in, is_ordered
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import PortError
 from orbweaver.model.page_record import PageRecord

@@ -34,7 +34,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from orbweaver.frontier.body_file import Kept, kept_of
-from orbweaver.frontier.kind_scores import echo_of
+from orbweaver.frontier.kind_learner import echo_of
 from orbweaver.frontier.stored_content import Keeping, harvest, redacted_item
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.cuts import Cuts, joined
@@ -82,7 +82,7 @@ class ReadingJob:
     keeping: Keeping = field(default_factory=Keeping)
     noindex_skipped: bool = False
     obey_nofollow: bool = True
-    # Whether its text is to be compared with others (frontier/kind_scores.py).
+    # Whether its text is to be compared with others (frontier/kind_learner.py).
     digested: bool = False
 
     @property

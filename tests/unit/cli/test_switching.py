@@ -63,6 +63,16 @@ def test_what_is_switched_already_is_left(stage: Stage) -> None:
     assert not [word for word in stage.machine.asked if word.startswith("switch")]
 
 
+def test_a_store_has_no_workers_to_switch(tmp_path: Path) -> None:
+    """Its folder is no reason to ask for a region: it is said what stops its processes."""
+    stage = Stage(folder=tmp_path)
+    stage.make_store()
+    for action in ("status", "off", "on"):
+        assert stage.run(f"workers {action}") == 2
+        assert "a store has no workers that could be switched" in stage.noted
+        assert not stage.machine.asked
+
+
 def test_a_source_that_is_being_updated_is_asked_again(stage: Stage) -> None:
     """It takes an update as soon as the one before has ended."""
     stage.machine.switches[1] = Source(id="express", queue="express", state="Updating")

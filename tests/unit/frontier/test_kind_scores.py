@@ -7,19 +7,16 @@ from random import Random
 
 import pytest
 
-from orbweaver.frontier import kind_scores
-from orbweaver.frontier.kind_scores import (
+from orbweaver.frontier import kind_learner
+from orbweaver.frontier.kind_learner import (
     COMMON,
     FRUITFUL,
-    KINDS_MAX,
     SAMPLED_FIRST,
     SURE,
     KindLearner,
-    KindScores,
     RunsMet,
-    is_ordered,
-    told_of,
 )
+from orbweaver.frontier.kind_scores import KINDS_MAX, KindScores, is_ordered, told_of
 from orbweaver.frontier.late import UNKNOWN_STILL
 from orbweaver.model.crawl import Crawl, default_crawl
 from orbweaver.model.outcome import Outcome, Reason
@@ -323,7 +320,7 @@ def test_what_all_pages_have_makes_no_text_old() -> None:
 
 def test_runs_are_forgotten_when_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """As all that is remembered of pages."""
-    monkeypatch.setattr(kind_scores, "RUN_SLOTS", 64)
+    monkeypatch.setattr(kind_learner, "RUN_SLOTS", 64)
     met = RunsMet()
     runs = [RUNS_EACH * n for n in range(20)]
     assert met.take(runs, HOST)

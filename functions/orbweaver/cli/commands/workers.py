@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.cli import text
 from orbweaver.cli.command import answer, command, option
-from orbweaver.cli.exit_codes import FAILED, OK
+from orbweaver.cli.exit_codes import FAILED, OK, UsageError
 from orbweaver.cli.session import Surroundings, environment_in
 from orbweaver.cli.stack import (
     WORKER,
@@ -25,6 +25,7 @@ from orbweaver.cli.stack import (
     sources_of,
     workers_of,
 )
+from orbweaver.cli.store import store_of
 
 if TYPE_CHECKING:
     from localstack.sources import Source
@@ -37,10 +38,16 @@ THEN = {
     " queue_retention_d says (4 days unless it was set). On again: `orbweaver workers on`",
     "on": "workers are on and go on with what waits. Off again: `orbweaver workers off`",
 }
+_STORE = (
+    "a store has no workers that could be switched: they are processes of `orbweaver crawl`,"
+    " `serve` and `console`, which Ctrl-C ends; `orbweaver pause` has one crawl wait"
+)
 
 
 async def workers(arguments: Namespace, around: Surroundings) -> int:
     """Switch the workers of a stack, or say how they are switched."""
+    if store_of(arguments, around.folder, around.environment) is not None:
+        raise UsageError(f"orbweaver workers: {_STORE}")
     environment = environment_in(arguments, around)
     outputs = outputs_of(arguments.stack, around.machine, environment, around.note)
     if WORKER not in outputs:

@@ -1,0 +1,257 @@
+"""Learns from pages which kinds of URLs bring new ones, and sorts out which links go first.
+
+A page is new if it does not ask to be left out of indexes, if no page of its canonical address was
+met before, and if its title and its text are new:
+
+- Digits count for nothing in titles. Of a title that has words that the URL does not have, these
+  decide: the history of a file is named after the file, and is like the histories of others.
+- Else the text decides: a fifth of what it says must not have been met on the host. The history
+  of a file is like no other text, but each of its lines stands in the log, too. What nearly all
+  pages say counts for nothing. To find a text costs as much as the rest of a page does, so the
+  first pages of a kind are compared, and then one in `SAMPLED_EACH`. Of the others, the share of
+  these that were new says it.
+
+Of a kind of which little is known two URLs are out at a time, as each answer says more than those
+before. One whose relatives are barren is tried so, too, but late: it may be another thing. Where
+nearly all kinds are fruitful the order gains nothing: then nothing of this is waited for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from operator import itemgetter
+
+from orbweaver.frontier.kind_scores import MET_MAX, TRIED_MIN, KindScore, KindScores, digest_of
+from orbweaver.frontier.late import NOTHING_NEW, UNKNOWN, UNKNOWN_STILL, Banded, band_of
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import PageRecord
+from orbweaver.model.target import Target, TargetKind
+from orbweaver.model.url import host_of
+from orbweaver.model.url_kind import Shape
+from orbweaver.parsing.text_digest import RUNS_EACH
+
+# A kind of at least this score is asked for at once.
+FRUITFUL = 0.5
+# Of a kind of which less is known, so many are out at a time.
+UNTRIED_OUT = 2
+# A kind of at least this score is asked for in any number, once it was tried; of others as many are
+# out at a time as are known.
+SURE = 0.75
+# Pages of a kind of which each has its text compared, then one in so many, by its URL; where nearly
+# all kinds are fruitful, few and then none.
+SAMPLED_FIRST, SAMPLED_FEW, SAMPLED_EACH = 6, 2, 64
+# A text is new if that share of its runs of words was not met before, and so many; runs that that
+# many texts have do not count. Measured: docs/yield.md.
+NEW_SHARE, NEW_MIN, COMMON = 0.2, 2, 20
+# One byte each, for about a sixth as many runs.
+RUN_SLOTS, SLOTS_FILLED = 1 << 20, 6
+# A kind with so many URLs, of which that share was fruitful, is known to be worth its requests.
+RICH_ASKED, RICH_SCORE = 8, 0.7
+# Of redirects that lead to a new page one in so many counts: the page was asked for itself.
+REDIRECTS_EACH = 3
+_WORD = re.compile(r"[^\W\d_]+")
+_ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
+_FAULT, _TOO_MANY = 500, 429
+
+
+class RunsMet:
+    """Remembers in how many texts runs of words were met, about, up to `COMMON`."""
+
+    def __init__(self) -> None:
+        self._met = bytearray()
+        self._filled = 0
+
+    def take(self, runs: Sequence[int], host: str) -> bool:
+        """Note the runs of a text; whether enough of them were not met before on its host.
+
+        What nearly all pages have, like a menu, makes a text neither new nor old.
+        """
+        if not self._met or self._filled * SLOTS_FILLED > RUN_SLOTS:
+            self._met, self._filled = bytearray(RUN_SLOTS), 0
+        met, salt = self._met, digest_of(host)
+        new = own = 0
+        for run in runs:
+            at = (run ^ salt) // RUNS_EACH % RUN_SLOTS
+            times = met[at]
+            new += not times
+            if times < COMMON:
+                own += 1
+                met[at] = times + 1
+        self._filled += new
+        return new >= NEW_MIN and new >= NEW_SHARE * own
+
+
+class KindLearner:
+    """Learns from the pages of a crawl, in the order in which they are read."""
+
+    def __init__(self) -> None:
+        self.scores = KindScores()
+        self.asked = 0
+        # How many URLs were asked for of kinds that are not sure, to know them.
+        self._tries: dict[Shape, int] = {}
+        self._met: set[int] = set()
+        self._runs = RunsMet()
+        # Pages that were fruitful; it counts once.
+        self._credited: set[int] = set()
+        self._redirects: set[int] = set()
+        # Whether a kind is known that is worth its requests: then others wait to be tried.
+        self._rich = False
+
+    def wants_digest(self, url: str) -> bool:
+        """Whether the text of a page is to be compared with others."""
+        if self.scores.calm:
+            return self.scores.of(url).count.texts < SAMPLED_FEW
+        if self.scores.of(url).count.texts < SAMPLED_FIRST:
+            return True
+        return digest_of(url) % SAMPLED_EACH == 0
+
+    def sorted_out(
+        self, links: Sequence[Target], taken: int | None = None
+    ) -> tuple[list[Target], list[Banded]]:
+        """Sort out which links are asked for at once, the best first, and which are late.
+
+        `taken` is the band of the late pack that they come from. Links with priority and sitemaps
+        are never late.
+        """
+        prompt: list[tuple[float, Target]] = []
+        waiting: list[tuple[float, Banded]] = []
+        doubtful: Counter[Shape] = Counter()
+        for link in links:
+            if link.express or link.kind is TargetKind.SITEMAP:
+                prompt.append((-1.0, link))
+                continue
+            known = self.scores.of(link.url)
+            band = self._band(known) if taken is None else self._later(known, taken, doubtful)
+            if band is None:
+                self.scores.meet(link.url)
+                prompt.append((-known.score, link))
+            else:
+                waiting.append((-known.score, (band, link)))
+        prompt.sort(key=itemgetter(0))
+        waiting.sort(key=itemgetter(0))
+        return [link for _, link in prompt], [one for _, one in waiting]
+
+    def _band(self, known: KindScore) -> int | None:
+        """Say in which band a new link waits; None for one that is asked for at once."""
+        if known.score < FRUITFUL:
+            return UNKNOWN_STILL if known.is_open else band_of(known.score)
+        if self.scores.calm:
+            return None
+        # Where a kind is worth its requests, others wait to be tried first.
+        patient = self._rich and known.count.asked == 0
+        return None if not patient and self._tries_one(known) else UNKNOWN
+
+    def _later(self, known: KindScore, taken: int, doubtful: Counter[Shape]) -> int | None:
+        """Say in which band a link of a late pack goes on waiting; each once at most."""
+        if known.score < FRUITFUL:
+            if known.is_open and taken <= UNKNOWN_STILL and self._tries_one(known):
+                return None
+            band = band_of(known.score)
+            if band > taken:
+                return band
+        elif taken <= UNKNOWN:
+            calm = self.scores.calm
+            return None if calm or self._tries_one(known) else UNKNOWN_STILL
+        elif known.count.tried:
+            return None
+        # As many of a kind as are known of it; then the others are looked at once more.
+        doubtful[known.shape] += 1
+        many = doubtful[known.shape] > max(TRIED_MIN, known.count.asked)
+        return taken + 1 if many and taken + 1 < NOTHING_NEW else None
+
+    def _tries_one(self, known: KindScore) -> bool:
+        """Whether one more of a kind may be out: two until it was tried, then as many as are known.
+
+        Each answer says more of a kind than its score did before.
+        """
+        asked = known.count.asked
+        if known.count.tried and known.score >= SURE:
+            return True
+        tries = self._tries.get(known.shape, 0)
+        if tries - asked >= (asked if known.count.tried else UNTRIED_OUT):
+            return False
+        if len(self._tries) >= MET_MAX:
+            self._tries.clear()
+        self._tries[known.shape] = tries + 1
+        return True
+
+    def learn(self, record: PageRecord, digest: Sequence[int] | None = None) -> None:
+        """Count a URL that was answered, and credit what it was found on."""
+        status = record.status
+        if status is None or status >= _FAULT or status == _TOO_MANY:
+            return
+        self.asked += 1
+        if record.outcome is Outcome.REDIRECTED:
+            self._add(self._redirects, record.url)
+        fruitful = record.title is not None or record.sha256 is not None
+        fruitful = fruitful and record.reason is Reason.OK and self._is_new(record, digest)
+        self.scores.note(record.url, fruitful=int(fruitful))
+        if record.reason is Reason.CONTENT_TYPE:
+            self.scores.of(record.url).count.others += 1
+        if fruitful and not self._rich and self.asked >= RICH_ASKED:
+            known = self.scores.of(record.url)
+            self._rich = known.count.asked >= RICH_ASKED and known.score >= RICH_SCORE
+        if fruitful:
+            self._credited.add(digest_of(record.url))
+            self._credit(record.referrer)
+
+    def _credit(self, referrer: str | None) -> None:
+        """Count a page as fruitful that was the first to name a new one."""
+        if referrer is None or not self._add(self._credited, referrer):
+            return
+        key = digest_of(referrer)
+        if key not in self._redirects or key % REDIRECTS_EACH == 0:
+            self.scores.note(referrer, asked=0, fruitful=1)
+
+    def _is_new(self, record: PageRecord, digest: Sequence[int] | None) -> bool:
+        host = host_of(record.url)
+        address = record.canonical or record.url
+        if host_of(address) != host:
+            address = record.url  # another host's may stand on all pages of this one
+        first = self._meet(f"url {address}")
+        title, own = _title_words(record)
+        titled = self._meet(f"title {host} {title}" if title else f"body {record.sha256}")
+        telling = bool(own) and self._meet(f"own {host} {own}")
+        varied = self._text_is_new(record.url, host, digest)
+        if not first or not titled:
+            return False
+        if varied is None:
+            return telling or self.scores.of(record.url).count.texts_vary
+        return varied
+
+    def _text_is_new(self, url: str, host: str, digest: Sequence[int] | None) -> bool | None:
+        if digest is None:
+            return None
+        new = self._runs.take(digest, host)
+        count = self.scores.of(url).count
+        count.texts += 1
+        count.texts_new += new
+        return new
+
+    def _meet(self, what: str) -> bool:
+        """Note something of a page; whether it is met for the first time."""
+        return self._add(self._met, what)
+
+    def _add(self, known: set[int], what: str) -> bool:
+        key = digest_of(what)
+        if key in known:
+            return False
+        if len(known) >= MET_MAX:
+            known.clear()
+        known.add(key)
+        return True
+
+
+def _title_words(record: PageRecord) -> tuple[str, str]:
+    """Return the words of a title without numbers; and of these, those that its URL has not."""
+    words = _WORD.findall((record.title or "").lower())
+    there = frozenset(_WORD.findall(echo_of(record.url).lower()))
+    return " ".join(words), " ".join(word for word in words if word not in there)
+
+
+def echo_of(url: str) -> str:
+    """Return a URL as its words are written on the page."""
+    plain = _ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), url.encode())
+    return plain.decode("utf-8", "replace")
