@@ -174,7 +174,11 @@ async def test_what_was_given_back_is_handed_on_to_no_one(monkeypatch: pytest.Mo
     stage = staged(monkeypatch, last_ms=10**9)
     crawl = replace(POLITE, pages_max=3)
     stage.begin(crawl, f"{SITE}/page0", f"{SITE}/page1")
-    stage.web.put(f"{SITE}/page0", html("/a", "/b"))
+    # A page that is new, so that its links are asked for at once.
+    found = html("/a", "/b", title="ant")
+    text = " ".join(f"ant{letter} hill" for letter in "abcdefghijklmnopqrst")
+    found = replace(found, body=(found.body or b"") + f"<p>{text}".encode())
+    stage.web.put(f"{SITE}/page0", found)
     stage.web.put(f"{SITE}/page1", html("/c"))
     await stage.deliver(packed("page0", crawl))
     await stage.deliver(packed("page1", crawl))
