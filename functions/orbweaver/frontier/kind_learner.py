@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Sequence
 from operator import itemgetter
 
-from orbweaver.frontier.kind_scores import MET_MAX, TRIED_MIN, KindScore, KindScores, digest_of
+from orbweaver.frontier.kind_scores import MET_MAX, TRIED_MIN, KindScore, KindScores, text_hash
 from orbweaver.frontier.late import NOTHING_NEW, UNKNOWN, UNKNOWN_STILL, Banded, band_of
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
@@ -70,7 +70,7 @@ class RunsMet:
         """
         if not self._met or self._filled * SLOTS_FILLED > RUN_SLOTS:
             self._met, self._filled = bytearray(RUN_SLOTS), 0
-        met, salt = self._met, digest_of(host)
+        met, salt = self._met, text_hash(host)
         new = own = 0
         for run in runs:
             at = (run ^ salt) // RUNS_EACH % RUN_SLOTS
@@ -105,7 +105,7 @@ class KindLearner:
             return self.scores.of(url).count.texts < SAMPLED_FEW
         if self.scores.of(url).count.texts < SAMPLED_FIRST:
             return True
-        return digest_of(url) % SAMPLED_EACH == 0
+        return text_hash(url) % SAMPLED_EACH == 0
 
     def sorted_out(
         self, links: Sequence[Target], taken: int | None = None
@@ -194,14 +194,14 @@ class KindLearner:
             known = self.scores.of(record.url)
             self._rich = known.count.asked >= RICH_ASKED and known.score >= RICH_SCORE
         if fruitful:
-            self._credited.add(digest_of(record.url))
+            self._credited.add(text_hash(record.url))
             self._credit(record.referrer)
 
     def _credit(self, referrer: str | None) -> None:
         """Count a page as fruitful that was the first to name a new one."""
         if referrer is None or not self._add(self._credited, referrer):
             return
-        key = digest_of(referrer)
+        key = text_hash(referrer)
         if key not in self._redirects or key % REDIRECTS_EACH == 0:
             self.scores.note(referrer, asked=0, fruitful=1)
 
@@ -235,7 +235,7 @@ class KindLearner:
         return self._add(self._met, what)
 
     def _add(self, known: set[int], what: str) -> bool:
-        key = digest_of(what)
+        key = text_hash(what)
         if key in known:
             return False
         if len(known) >= MET_MAX:

@@ -252,7 +252,7 @@ class KindScores:
         """Note that a URL is asked for: others with its path are of another kind from now on."""
         if len(self._first) >= MET_MAX:
             self._first.clear()
-        own = digest_of(url)
+        own = text_hash(url)
         if "?" not in url:
             self._first.setdefault(own, own)
             return
@@ -264,9 +264,9 @@ class KindScores:
         """Return the shape of a URL, with marks where it shares a part with one asked for."""
         shape = _coarse(url)
         if "?" not in url:
-            again = self._queried and self._first.get(own := digest_of(url), own) != own
+            again = self._queried and self._first.get(own := text_hash(url), own) != own
             return (*shape, AGAIN) if again else shape
-        own = digest_of(url)
+        own = text_hash(url)
         marked = list(self._kinds.narrowed(shape))
         for at, key in _parts(url):
             if self._first.get(key, own) == own:
@@ -319,11 +319,11 @@ def _parts(url: str) -> list[tuple[int, int]]:
     """List what a URL with parameters may share with another: a digest of each, by place."""
     shape = _coarse(url)
     parts = [
-        (at, digest_of("\0".join((*shape[:at], value, *shape[at + 1 :]))))
+        (at, text_hash("\0".join((*shape[:at], value, *shape[at + 1 :]))))
         for at, value in values_of(url, shape)
         if value
     ]
-    return [*parts, (len(shape), digest_of(url.partition("?")[0]))]
+    return [*parts, (len(shape), text_hash(url.partition("?")[0]))]
 
 
 def everywhere(shape: Shape) -> Shape:
@@ -359,7 +359,7 @@ def kind_key(shape: Shape) -> str:
     return blake2b(text, digest_size=6).hexdigest()
 
 
-def digest_of(text: str) -> int:
-    """Digest a text to 64 bits."""
+def text_hash(text: str) -> int:
+    """Hash a text to 64 bits."""
     digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little")
