@@ -291,7 +291,8 @@ SCREENS: Mapping[str, tuple[Shown, ...]] = {
             "{name} | {urls} | {failed} | {latency_ms|ms} | {depth} | {bytes|size}",
             each="sections",
         ),
-        shown(".areas li", "{name} {urls} · {failed/urls|share} failed", each="sections"),
+        shown(".areas li", "{name} {urls} · {failed/urls|share} failed", each="areas"),
+        shown(".scale", "none failed less than 5 % from 5 % from 20 % from 50 %"),
         shown("p.muted", "And {count|sections} with {urls|urls}.", each="more"),
     ),
     # `orbweaver pages --json` of two runs

@@ -129,8 +129,8 @@ def days_of(
     return {**status, "days": [{"day": day, "runs": len(runs), "pages": pages, "usd": usd}]}
 
 
-def sections_of(pages: Sequence[Mapping[str, Any]], host: str) -> dict[str, Any]:
-    """Sum pages of a host up by the first segment of their paths."""
+def sections_of(pages: Sequence[Mapping[str, Any]], host: str, drawn: int) -> dict[str, Any]:
+    """Sum pages of a host up by the first segment of their paths; so many areas are drawn."""
     sections: dict[str, list[Mapping[str, Any]]] = {}
     for page in pages:
         path = page["url"].removeprefix(host).partition("?")[0]
@@ -150,7 +150,13 @@ def sections_of(pages: Sequence[Mapping[str, Any]], host: str) -> dict[str, Any]
         )
     rest = [row["urls"] for row in rows[SECTIONS_SHOWN:]]
     more = [{"count": len(rest), "urls": sum(rest)}] if rest else []
-    return {"urls": len(pages), "sections": rows[:SECTIONS_SHOWN], "more": more}
+    rows = areas = rows[:SECTIONS_SHOWN]
+    if drawn < len(rows):
+        small = rows[drawn - 1 :]
+        sums = {key: sum(row[key] for row in small) for key in ("urls", "failed")}
+        areas = [*rows[: drawn - 1], {"name": f"{len(small)} smaller", **sums}]
+        areas.sort(key=lambda row: -row["urls"])
+    return {"urls": len(pages), "sections": rows, "more": more, "areas": areas}
 
 
 def differences_of(

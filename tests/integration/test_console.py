@@ -199,10 +199,7 @@ async def test_a_site_is_mapped_and_two_runs_compared(site: Graph, tmp_path: Pat
         await tab.go(url)
         await tab.click("shop")
         await tab.click("Map")
-        await tab.click(site.url)
-        await tab.see("smaller sections")
-        areas = await tab.run("document.querySelectorAll('.areas li').length")
-        assert areas == await tab.run("document.querySelectorAll('tbody tr').length") > 10
+        await _see_areas(tab)
         await tab.click(after)
         await tab.click("changes since")
         await tab.click("Compare")
@@ -213,6 +210,28 @@ async def test_a_site_is_mapped_and_two_runs_compared(site: Graph, tmp_path: Pat
         assert await tab.run(marked) == ["5", "7"]
         assert before in await tab.run("location.hash")
         assert tab.mistakes() == []
+
+
+async def _see_areas(tab: Tab) -> None:
+    """Of one host its sections at once; each with room for its words, coloured by its own value."""
+    await tab.see("smaller sections")
+    areas = (
+        "[...document.querySelectorAll('.areas li')].map((one) => [one.className,"
+        " one.querySelector('span').innerText.split(' · ')[1],"
+        " one.clientWidth > 60 && [...one.querySelectorAll('div, a, strong, span')]"
+        ".every((part) => part.scrollWidth <= part.clientWidth)])"
+    )
+    for width, height in SIZES[::-1]:
+        await tab.look(width, height)
+        await tab.until(f"({areas}).every((one) => one[2])")
+    found = await tab.run(areas)
+    assert len(found) > 10
+    assert all((colour == "heat-0") == (told == "0 % failed") for colour, told, _ in found), found
+    assert "heat-0" in {colour for colour, _, _ in found}
+    await tab.fill("Colour", "depth")
+    await tab.see("from 10")
+    # No page is as deep as that, so none has the colour of such depths.
+    assert {colour for colour, _, _ in await tab.run(areas)} <= {"heat-0", "heat-1", "heat-2"}
 
 
 async def test_rules_are_tried_on_stored_pages(site: Graph, tmp_path: Path) -> None:

@@ -58,10 +58,13 @@ class Comparing:
         """Show a section of a run's site, and the largest of those within."""
         owner = await self._run(crawl)
         made, read = await self._once(("sections", owner.id), lambda: self._sections(owner))
-        found = made.shown(at.rstrip("/"))
+        hosts = list(made.whole.inner)
+        # Of one host alone there is nothing to choose: its sections are the map.
+        found = made.shown(at.rstrip("/") or (hosts[0] if len(hosts) == 1 else ""))
         if found is None:
             raise Refused(404, f"{owner.id} has nothing at {redacted(at)!a}")
-        return {"crawl": owner.id, "name": owner.name, "cut": read >= RECORDS_MAX, **found}
+        told = {"crawl": owner.id, "name": owner.name, "cut": read >= RECORDS_MAX}
+        return {**told, "hosts": len(hosts), **found}
 
     async def _sections(self, crawl: Crawl) -> tuple[SiteSections, int]:
         found, read = SiteSections(), 0

@@ -271,17 +271,26 @@ async def test_the_preview_of_a_definition_is_refused_or_told(tmp_path: Path) ->
 
 
 async def test_a_site_is_shown_by_its_sections(tmp_path: Path) -> None:
-    """The records of a run are read once for a while, however much of the map is looked at."""
+    """The records of a run are read once for a while, however much of the map is looked at.
+
+    The map of one host begins at its sections; of several, at these.
+    """
     async with opened(tmp_path) as stage:
         await stage.begin("/", "/a/1", "/a/2")
         whole = await stage.get(f"/console/sections?crawl={RUN.id}")
-        assert [(row["at"], row["urls"]) for row in whole["inner"]] == [(SITE, 3)]
+        assert (whole["at"], whole["hosts"]) == (SITE, 1)
+        assert [(row["at"], row["urls"]) for row in whole["inner"]] == [(f"{SITE}/a", 2)]
         await stage.ports.pages.store([record("/a/3")])
         inner = await stage.get(f"/console/sections?crawl={RUN.id}&at={SITE}/a")
         assert (inner["urls"], inner["cut"], inner["crawl"]) == (2, False, RUN.id)
         stage.clock.at_ms += KEPT_MS
         inner = await stage.get(f"/console/sections?crawl={RUN.id}&at={SITE}/a")
         assert inner["urls"] == 3
+        other = replace(record("/"), url="https://b.example/")
+        await stage.ports.pages.store([other])
+        stage.clock.at_ms += KEPT_MS
+        whole = await stage.get(f"/console/sections?crawl={RUN.id}")
+        assert (whole["at"], whole["hosts"], len(whole["inner"])) == ("", 2, 2)
         for query, status in (
             ("", 400),
             (f"?crawl={RUN.id}&at=nothing", 404),

@@ -52,12 +52,12 @@ function told(samples, live, meets) {
   return last[1] > last[2] ? `${now}. At the pace of late no end is in sight: found grows as fast as done, or nothing ends.` : `${now}.`;
 }
 
-/** Follow the width of an element, which a drawing fills without being scaled. */
-export function useWidth() {
+/** Follow the width of an element, which a drawing fills but for its margins, without being scaled. @param {number} [margins] */
+export function useWidth(margins = 28) {
   const box = useRef(/** @type {HTMLElement | null} */ (null));
   const [wide, setWide] = useState(680);
   useLayoutEffect(() => {
-    const measure = () => box.current && setWide(Math.max(260, box.current.clientWidth - 28));
+    const measure = () => box.current && setWide(Math.max(260, box.current.clientWidth - margins));
     const observer = new ResizeObserver(measure);
     if (box.current) observer.observe(box.current);
     return () => observer.disconnect();

@@ -1,19 +1,25 @@
 // The map of a site: its sections by path, as areas and as a table; one leads into the next.
-import { html, useState } from "/vendor/preact-htm.js";
+import { html } from "/vendor/preact-htm.js";
 import { ask, usePoll, link, number, percent, plural, Heading, Warning, Loading } from "/lib.js";
 import { size } from "/parts.js";
 import { useWidth } from "/chart.js";
 
-/** What colours say: a section's share of the worst, and words for it. @type {Record<string, [string, (one: any) => number, (one: any) => string]>} */
+/**
+ * What colours say of a section: a name, the class of the hue, the value, words for it, and from which value on each
+ * step begins. Bounds are the same for every site, so that colours of two maps say the same.
+ * @type {Record<string, {title: string, hue: string, value: (one: any) => number, told: (one: any) => string, from: number[], legend: string[]}>}
+ */
 const COLOURS = {
-  failed: ["Failed", (one) => (one.urls ? one.failed / one.urls : 0), (one) => `${percent(one.failed, one.urls)} failed`],
-  latency: ["Slow", (one) => one.latency_ms ?? 0, (one) => (one.latency_ms === null ? "not timed" : `${number(one.latency_ms)} ms`)],
-  depth: ["Deep", (one) => one.depth, (one) => `depth ${one.depth}`],
+  failed: { title: "Failed", hue: "failing", value: (one) => (one.urls ? one.failed / one.urls : 0), told: (one) => `${percent(one.failed, one.urls)} failed`, from: [Number.MIN_VALUE, 0.05, 0.2, 0.5], legend: ["none failed", "less than 5 %", "from 5 %", "from 20 %", "from 50 %"] },
+  latency: { title: "Slow", hue: "slow", value: (one) => one.latency_ms ?? 0, told: (one) => (one.latency_ms === null ? "not timed" : `${number(one.latency_ms)} ms`), from: [500, 1_000, 2_000, 5_000], legend: ["less than 0.5 s", "from 0.5 s", "from 1 s", "from 2 s", "from 5 s"] },
+  depth: { title: "Deep", hue: "deep", value: (one) => one.depth, told: (one) => `depth ${one.depth}`, from: [2, 4, 6, 10], legend: ["depth 0 or 1", "from 2", "from 4", "from 6", "from 10"] },
 };
-const STEPS = 5;
-const HIGH = 420;
-// What is smaller has no room for words: its row has them, and its title.
-const WIDE_MIN = 44, HIGH_MIN = 26;
+const HIGH = 420, HIGHEST = 2_000;
+// What is smaller has no room for words: such sections share an area.
+const WIDE_MIN = 76, HIGH_MIN = 46;
+
+/** Which step of a colour a section has, 0 to 4. @param {string} by @param {any} one */
+const stepOf = (by, one) => COLOURS[by].from.filter((least) => COLOURS[by].value(one) >= least).length;
 
 /**
  * Lay areas out, each as square as may be (Bruls, Huizing, van Wijk: squarified treemaps).
@@ -48,39 +54,68 @@ export function squares(areas, w, h, x = 0, y = 0) {
 /** The last part of a prefix. @param {string} at */
 const nameOf = (at) => (/^\w+:\/\/[^/]+$/.test(at) ? at : at.slice(at.lastIndexOf("/") + 1));
 
+/** Put sections together that have no room for words. @param {any[]} rows */
+function together(rows) {
+  const sum = (/** @type {any[]} */ of, /** @type {(one: any) => number} */ value) => of.reduce((all, one) => all + value(one), 0);
+  const timed = rows.filter((one) => one.latency_ms !== null);
+  return { at: `${number(rows.length)} smaller`, urls: sum(rows, (one) => one.urls), failed: sum(rows, (one) => one.failed), depth: Math.min(...rows.map((one) => one.depth)),
+    latency_ms: timed.length ? Math.round(sum(timed, (one) => one.latency_ms * one.urls) / sum(timed, (one) => one.urls)) : null };
+}
+
+/**
+ * Lay sections out so that each has room for words: the smallest share an area, of a fifth of the URLs at most; where
+ * that is not enough the map is higher.
+ * @param {any[]} rows largest first @param {number} wide
+ */
+export function laidOut(rows, wide) {
+  const total = rows.reduce((sum, one) => sum + one.urls, 0);
+  for (let high = HIGH; ; high += HIGH / 4) {
+    let shared = 0;
+    for (let kept = rows.length; kept >= 1 && shared <= total / 5; kept -= 1) {
+      const rest = kept < rows.length ? [together(rows.slice(kept))] : [];
+      const areas = [...rows.slice(0, kept), ...rest].sort((one, other) => other.urls - one.urls);
+      const places = squares(areas.map((one) => (one.urls / total) * wide * high), wide, high);
+      if (places.every(({ w, h }) => w >= WIDE_MIN && h >= HIGH_MIN) || high > HIGHEST) return { high, areas: areas.map((one, place) => ({ one, ...places[place] })) };
+      shared += rows[kept - 1].urls;
+    }
+  }
+}
+
 /** @param {{rows: any[], crawl: string, by: string}} given */
 function Areas({ rows, crawl, by }) {
-  const [, value, told] = COLOURS[by];
-  const most = Math.max(...rows.map(value), 0);
-  const total = rows.reduce((sum, one) => sum + one.urls, 0);
-  const [box, wide] = useWidth();
-  const places = squares(rows.map((one) => (one.urls / total) * wide * HIGH), wide, HIGH);
-  return html`<ul class="areas" ref=${box} aria-label="Sections by their number of URLs">${rows.map((one, place) => {
-    const { x, y, w, h } = places[place];
-    const step = most ? Math.min(STEPS - 1, Math.ceil((value(one) / most) * (STEPS - 1))) : 0;
-    const style = { left: `${(100 * x) / wide}%`, top: `${(100 * y) / HIGH}%`, width: `${(100 * w) / wide}%`, height: `${(100 * h) / HIGH}%` };
+  const { hue, told } = COLOURS[by];
+  const [box, wide] = useWidth(0);
+  const { high, areas } = laidOut(rows, wide);
+  return html`<ul class=${`areas ${hue}`} style=${{ height: `${high}px` }} ref=${box} aria-label="Sections by their number of URLs">${areas.map(({ one, x, y, w, h }) => {
+    const style = { left: `${(100 * x) / wide}%`, top: `${(100 * y) / high}%`, width: `${(100 * w) / wide}%`, height: `${(100 * h) / high}%` };
     const body = html`<strong>${nameOf(one.at)}</strong><span>${number(one.urls)} · ${told(one)}</span>`;
-    return html`<li style=${style} class=${`heat-${step}${w < WIDE_MIN || h < HIGH_MIN ? " tiny" : ""}`} title=${`${one.at}: ${plural(one.urls, "URL")}, ${told(one)}`}>${one.sections ? html`<a href=${link(`map/${encodeURIComponent(crawl)}`, { at: one.at, by })}>${body}</a>` : html`<div>${body}</div>`}</li>`;
+    return html`<li style=${style} class=${`heat-${stepOf(by, one)}`} title=${`${one.at}: ${plural(one.urls, "URL")}, ${told(one)}`}>${one.sections ? html`<a href=${link(`map/${encodeURIComponent(crawl)}`, { at: one.at, by })}>${body}</a>` : html`<div>${body}</div>`}</li>`;
   })}</ul>`;
 }
 
-/** @param {{at: string, crawl: string, by: string}} given */
-function Crumbs({ at, crawl, by }) {
+/** The way to a section; of one host alone the map begins there. @param {{at: string, crawl: string, by: string, hosts: number}} given */
+function Crumbs({ at, crawl, by, hosts }) {
   const host = /^\w+:\/\/[^/]+/.exec(at)?.[0];
   const steps = host ? [host, ...at.slice(host.length).split("/").filter(Boolean)] : [];
-  return html`<p class="crumb"><a href="#/">Runs</a> / <a href=${`#/run/${encodeURIComponent(crawl)}`}>${crawl}</a> / ${steps.length ? html`<a href=${link(`map/${encodeURIComponent(crawl)}`, { by })}>map</a>` : "map"}${steps.map((step, place) => html` / ${place === steps.length - 1 ? step : html`<a href=${link(`map/${encodeURIComponent(crawl)}`, { at: steps.slice(0, place + 1).join("/"), by })}>${step}</a>`}`)}</p>`;
+  const map = `map/${encodeURIComponent(crawl)}`;
+  const all = [...(hosts === 1 && steps.length ? [] : [{ name: "map", at: "" }]), ...steps.map((name, place) => ({ name, at: steps.slice(0, place + 1).join("/") }))];
+  return html`<p class="crumb"><a href="#/">Runs</a> / <a href=${`#/run/${encodeURIComponent(crawl)}`}>${crawl}</a>${all.map((one, place) => html` / ${place === all.length - 1 ? one.name : html`<a href=${link(map, { at: one.at, by })}>${one.name}</a>`}`)}</p>`;
 }
+
+/** What each colour says. @param {{by: string}} given */
+const Legend = ({ by }) => html`<ul class=${`scale ${COLOURS[by].hue}`} aria-label="What colours say">${COLOURS[by].legend.map((says, step) => html`<li><i class=${`heat-${step}`} aria-hidden="true"></i>${says}</li>`)}</ul>`;
 
 /** @param {{of: string, query: URLSearchParams}} given */
 export function SiteMap({ of, query }) {
-  const at = query.get("at") ?? "";
-  const [by, setBy] = useState(query.get("by") ?? "failed");
+  const asked = query.get("at") ?? "";
+  const by = query.get("by") ?? "";
   const chosen = by in COLOURS ? by : "failed";
-  const { data, trouble } = usePoll(() => ask("/console/sections", { query: { crawl: of, at } }), [of, at], 0);
-  return html`<${Crumbs} at=${at} crawl=${of} by=${chosen} />
+  const { data, trouble } = usePoll(() => ask("/console/sections", { query: { crawl: of, at: asked } }), [of, asked], 0);
+  const at = data?.at ?? asked;
+  return html`<${Crumbs} at=${at} crawl=${of} by=${chosen} hosts=${data?.hosts} />
     <${Heading} title=${at ? nameOf(at) : "Map of the site"}><span class="muted">${data && plural(data.urls, "URL")}${data?.cut && ", and more that were not read"}</span></${Heading}>
-    <div class="filters"><label>Colour <select value=${chosen} onChange=${(/** @type {any} */ event) => setBy(event.target.value)}>${Object.entries(COLOURS).map(([key, [title]]) => html`<option value=${key}>${title}</option>`)}</select></label>
-      <span class="scale" aria-hidden="true">least ${Array.from({ length: STEPS }, (_, step) => html`<i class=${`heat-${step}`}></i>`)} most</span></div>
+    <div class="filters"><label>Colour <select value=${chosen} onChange=${(/** @type {any} */ event) => { location.hash = link(`map/${encodeURIComponent(of)}`, { at: asked, by: event.target.value }).slice(1); }}>${Object.entries(COLOURS).map(([key, { title }]) => html`<option value=${key}>${title}</option>`)}</select></label>
+      <${Legend} by=${chosen} /></div>
     <${Warning} trouble=${trouble} />
     ${!data && !trouble && html`<${Loading} />`}
     ${data && data.inner.length === 0 && html`<div class="empty"><p>There is nothing below.</p></div>`}
