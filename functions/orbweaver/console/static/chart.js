@@ -94,6 +94,7 @@ export function Crossing({ samples, past, startedMs, finishedMs, most: limit, li
   const area = `${line(seen, 1)}${[...seen].reverse().map((one) => `L${x(one[0]).toFixed(1)} ${y(one[2]).toFixed(1)}`).join("")}Z`;
   // What was found before the first look is not known.
   const unseen = watched - startedMs > 1_500;
+  const known = unseen ? seen : [all[0], ...seen];
   const says = told(samples, live, meets);
   const times = steps((endMs - firstMs) / 1000, WIDE > 450 ? 6 : 3);
   const every = Math.max(1, Math.ceil(samples.length / ROWS));
@@ -107,13 +108,13 @@ export function Crossing({ samples, past, startedMs, finishedMs, most: limit, li
           ${steps(most, 4).map((mark) => html`<line class="grid" x1=${LEFT} x2=${WIDE - RIGHT} y1=${y(mark)} y2=${y(mark)} /><text x=${LEFT - 8} y=${y(mark) + 4} text-anchor="end">${number(mark)}</text>`)}
           ${times.map((mark) => html`<text x=${x(firstMs + mark * 1000)} y=${HIGH - 7} text-anchor=${mark ? "middle" : "start"}>${clock(mark)}</text>`)}
           <path class="area" d=${area} />
-          <path class="found" d=${line(unseen ? seen : [all[0], ...seen], 1)} /><path class="done" d=${line(all, 2)} />
+          <path class="found" d=${line(known, 1)} /><path class="done" d=${line(all, 2)} />
           ${ahead && html`<path class="found ahead" d=${`M${x(last[0])} ${y(last[1])}L${x(endMs)} ${y(ahead.found)}`} />
             <path class="done ahead" d=${`M${x(last[0])} ${y(last[2])}L${x(endMs)} ${y(ahead.done)}`} />
             ${share === 1 && html`<circle class="cross" cx=${x(endMs)} cy=${y(ahead.done)} r="4" />`}`}
           <line class="axis" x1=${LEFT} x2=${WIDE - RIGHT} y1=${HIGH - BOTTOM} y2=${HIGH - BOTTOM} />
         </svg>`}
-    <ul class="legend"><li class="found"><i></i>found</li><li class="done"><i></i>done</li>${ahead && html`<li>- - at the pace of late</li>`}</ul>
+    <ul class="legend">${known.length > 1 && html`<li class="found"><i></i>found</li>`}<li class="done"><i></i>done</li>${ahead && html`<li>- - at the pace of late</li>`}</ul>
     <p>${says}${unseen && html` <span class="muted">Before ${moment(watched)} nothing looked: done is told by records${past.length ? "" : " where these are few"}, found is not known.</span>`}</p>
   </figure>`;
 }
