@@ -116,7 +116,7 @@ async def test_a_crawl_is_watched_steered_and_explained(site: Graph, tmp_path: P
         await tab.fill("limits.pages", "40")
         await tab.click("Preview")
         said = await tab.until("document.querySelector('dialog table')?.innerText")
-        assert ("40" in said, "0ms" in said) == (True, True)
+        assert ("40" in said, "2 seconds\t0 seconds" in said) == (True, True)
         assert cli(tmp_path, "status", crawl, "--json")["state"] == "paused"
         await tab.click("Apply")
         await tab.until("!document.querySelector('dialog')")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -45,3 +46,30 @@ async def test_a_legend_names_the_lines_that_are_drawn(tmp_path: Path) -> None:
         stage.clock.at_ms += 10_000
         await tab.until("document.querySelector('path.found').getAttribute('d').includes('L')")
         assert await tab.run(names) == ["found", "done"]
+
+
+async def test_settings_are_written_to_be_read(tmp_path: Path) -> None:
+    """Spans of time in words, numbers in thousands; in a field as a person writes them."""
+    settings = (
+        "Object.fromEntries([...document.querySelectorAll('section[aria-labelledby=settings] dt')]"
+        ".map((one) => [one.innerText, one.nextElementSibling.innerText]))"
+    )
+    field = (
+        "[...document.querySelectorAll('dialog label')].find((one) => one.innerText.includes"
+        "('limits.duration'))?.querySelector('input').value"
+    )
+    crawl = replace(RUN, duration_max_s=7 * 86_400, delay_ms=1_500, exclude=("/a$", "/b$"))
+    crawl = replace(crawl, pages_max=1_000_000)
+    async with watched(tmp_path, crawl) as (_, tab):
+        await tab.run(f"location.hash = '#/run/{RUN.id}'")
+        await tab.see("What it was told")
+        told = await tab.run(settings)
+        assert (told["limits.duration"], told["limits.pages"]) == ("7 days", "1,000,000")
+        assert told["politeness.delay"] == "1,500 milliseconds"
+        assert told["scope.exclude"] == "/a$\n/b$"
+        await tab.click("Edit…")
+        assert await tab.until(field) == "7d"
+        await tab.fill("limits.duration", "90m")
+        await tab.click("Preview")
+        said = await tab.until("document.querySelector('dialog table')?.innerText")
+        assert said.splitlines()[-1:] == ["limits.duration\t7 days\t90 minutes"]

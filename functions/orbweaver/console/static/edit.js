@@ -1,7 +1,7 @@
 // An edit of a run: what may change, what would change, and then the change.
 import { html, useState } from "/vendor/preact-htm.js";
 import { ask, usePoll, Warning, Loading } from "/lib.js";
-import { valueText, Act, Dialog } from "/parts.js";
+import { settingText, fieldText, Act, Dialog } from "/parts.js";
 
 // Lists of tables, which a line cannot hold.
 const TABLES = ["rules", "items", "render.rules"];
@@ -42,8 +42,7 @@ export function Edit({ crawl, close }) {
   const [trouble, setTrouble] = useState(/** @type {any} */ (null));
   if (!data) return html`<${Dialog} title="Edit the run" close=${close}><${Warning} trouble=${unread} /><${Loading} /></${Dialog}>`;
   const settings = Object.entries(data.settings).filter(([key]) => !TABLES.includes(key));
-  const written = (/** @type {any} */ value) => (Array.isArray(value) ? value.join("\n") : value === null ? "" : String(value));
-  const changed = settings.filter(([key, was]) => key in typed && typed[key] !== written(was));
+  const changed = settings.filter(([key, was]) => key in typed && typed[key] !== fieldText(was));
   const change = {};
   for (const [key, was] of changed) put(change, key, valueOf(typed[key], was));
   const done = (/** @type {any} */ found) => { setTrouble(found); if (found) setPreview(null); };
@@ -53,12 +52,12 @@ export function Edit({ crawl, close }) {
   return html`<${Dialog} title="Edit the run" close=${close}>
     <p class="muted">It takes hold within seconds, for what is asked and found from then on. Rules and items are changed by <code>orbweaver edit --config</code>.</p>
     <form class="fields" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
-      <div class="row">${lines.map(([key, was]) => html`<${Field} key=${key} name=${key} was=${was} text=${typed[key] ?? written(was)} set=${set(key)} />`)}</div>
-      ${lists.map(([key, was]) => html`<${Field} key=${key} name=${key} was=${was} text=${typed[key] ?? written(was)} set=${set(key)} />`)}
+      <div class="row">${lines.map(([key, was]) => html`<${Field} key=${key} name=${key} was=${was} text=${typed[key] ?? fieldText(was)} set=${set(key)} />`)}</div>
+      ${lists.map(([key, was]) => html`<${Field} key=${key} name=${key} was=${was} text=${typed[key] ?? fieldText(was)} set=${set(key)} />`)}
     </form>
     <div class="foot"><${Warning} trouble=${trouble} />
     ${preview && (preview.changes.length
-      ? html`<div class="scroll"><table><caption class="hidden">What would change</caption><thead><tr><th scope="col">Key</th><th scope="col">Is</th><th scope="col">Becomes</th></tr></thead><tbody>${preview.changes.map((/** @type {any} */ one) => html`<tr><th scope="row"><code>${one.key}</code></th><td>${valueText(one.was)}</td><td><strong>${valueText(one.becomes)}</strong></td></tr>`)}</tbody></table></div>`
+      ? html`<div class="scroll"><table><caption class="hidden">What would change</caption><thead><tr><th scope="col">Key</th><th scope="col">Is</th><th scope="col">Becomes</th></tr></thead><tbody>${preview.changes.map((/** @type {any} */ one) => html`<tr><th scope="row"><code>${one.key}</code></th><td class="setting">${settingText(one.was)}</td><td class="setting"><strong>${settingText(one.becomes)}</strong></td></tr>`)}</tbody></table></div>`
       : html`<p>It is like that already.</p>`)}
     <div class="actions">
       <${Act} label="Preview" disabled=${!changed.length} act=${() => ask(`${path}/preview`, { body: change }).then(setPreview)} done=${done} />

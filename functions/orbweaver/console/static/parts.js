@@ -1,6 +1,6 @@
 // What the screens behind the first share: buttons that act, dialogs, addresses, values.
 import { html, useState, useEffect, useRef } from "/vendor/preact-htm.js";
-import { link } from "/lib.js";
+import { link, number, plural } from "/lib.js";
 
 /** @typedef {import("/lib.js").Trouble} Trouble */
 
@@ -17,6 +17,32 @@ export function valueText(value) {
   if (value === null || value === undefined) return "none";
   if (Array.isArray(value) && !value.length) return "none";
   return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
+const SPANS = /** @type {const} */ ([["d", "day", 86_400_000], ["h", "hour", 3_600_000], ["m", "minute", 60_000], ["s", "second", 1_000], ["ms", "millisecond", 1]]);
+
+/** Take a span of time of a definition apart, as 604800s: 7, d, day; null if it is none. @param {any} value */
+function spanOf(value) {
+  const found = /^(\d+)(m?s)$/.exec(value);
+  if (!found) return null;
+  const ms = Number(found[1]) * (found[2] === "s" ? 1_000 : 1);
+  const [unit, name, long] = /** @type {typeof SPANS[number]} */ (SPANS.find(([unit, , long]) => ms % long === 0 && (ms || unit === "s")));
+  return { count: ms / long, unit, name };
+}
+
+/** Write a setting of a definition to be read. @param {any} value @returns {string} */
+export function settingText(value) {
+  const span = spanOf(value);
+  if (span) return plural(span.count, span.name);
+  if (Array.isArray(value) && value.length && value.every((one) => typeof one === "string")) return value.join("\n");
+  return Number.isInteger(value) ? number(value) : valueText(value);
+}
+
+/** Write a setting into a field, as short as a person would. @param {any} value */
+export function fieldText(value) {
+  const span = spanOf(value);
+  if (span) return `${span.count}${span.unit}`;
+  return Array.isArray(value) ? value.join("\n") : value === null ? "" : String(value);
 }
 
 /** A URL, which leads to its explanation. @param {{url: string, crawl?: string}} given */

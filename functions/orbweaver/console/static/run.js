@@ -1,7 +1,7 @@
 // One run: how far it is, how it goes on, what it costs, and what to do about it.
 import { html, useState, useEffect, useRef } from "/vendor/preact-htm.js";
 import { ask, usePoll, user, steers, link, number, percent, rate, dollars, clock, moment, words, plural, Heading, Warning, State, Meter, Loading } from "/lib.js";
-import { size, valueText, Act, Dialog, Address } from "/parts.js";
+import { size, settingText, Act, Dialog, Address } from "/parts.js";
 import { Crossing } from "/chart.js";
 import { Edit } from "/edit.js";
 
@@ -102,7 +102,7 @@ function Settings({ data }) {
   const known = Object.entries(data.settings);
   return html`<section class="panel" aria-labelledby="settings"><div class="heading"><h2 id="settings">What it was told</h2></div>
     <dl class="settings"><dt>seeds</dt><dd>${data.references.map((/** @type {string} */ url) => html`<div><${Address} url=${url} crawl=${data.shown.crawl} /></div>`)}${data.references_more > 0 && html`<span class="muted">and ${number(data.references_more)} more</span>`}</dd>
-    ${known.map(([key, value]) => html`<dt>${key}</dt><dd>${Array.isArray(value) && typeof value[0] === "object" ? html`<details><summary>${value.map((one) => one.name ?? one.match ?? "…").join(", ")}</summary><code>${JSON.stringify(value, null, 1)}</code></details>` : valueText(value)}</dd>`)}</dl></section>`;
+    ${known.map(([key, value]) => html`<dt>${key}</dt><dd>${Array.isArray(value) && typeof value[0] === "object" ? html`<details><summary>${value.map((one) => one.name ?? one.match ?? "…").join(", ")}</summary><code>${JSON.stringify(value, null, 1)}</code></details>` : settingText(value)}</dd>`)}</dl></section>`;
 }
 
 /** @param {{shown: any, again: () => void}} given */
