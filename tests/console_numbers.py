@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -68,13 +68,19 @@ def size(value: float) -> str:
 
 
 def moment(value: float | str) -> str:
-    """Write a moment on this machine's clock."""
+    """Write a moment on this machine's clock; with its day and zone, unless it is today."""
     if isinstance(value, str):
         at = datetime.fromisoformat(value).astimezone()
     else:
         at = datetime.fromtimestamp(value / SECOND_MS, tz=UTC).astimezone()
     today = at.date() == datetime.now(tz=UTC).astimezone().date()
-    return f"{at:%H:%M:%S}" if today else f"{at:%Y-%m-%d %H:%M:%S}"
+    if today:
+        return f"{at:%H:%M:%S}"
+    east = at.utcoffset() or timedelta()
+    sign = "\N{MINUS SIGN}" if east < timedelta() else "+"
+    minutes = abs(east) // timedelta(minutes=1)
+    zone = f"{sign}{minutes // 60:02}:{minutes % 60:02}" if east else ""
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC{zone}"
 
 
 def amount(value: Any, row: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -73,3 +74,20 @@ async def test_settings_are_written_to_be_read(tmp_path: Path) -> None:
         await tab.click("Preview")
         said = await tab.until("document.querySelector('dialog table')?.innerText")
         assert said.splitlines()[-1:] == ["limits.duration\t7 days\t90 minutes"]
+
+
+async def test_a_moment_of_another_day_has_its_day_and_zone(tmp_path: Path) -> None:
+    """By the clock of the machine that looks, wherever that is; today has its time alone."""
+    async with watched(tmp_path) as (stage, tab):
+        await tab.run(f"location.hash = '#/run/{RUN.id}'")
+        await tab.see("What it was told")
+        for zone, said in (
+            ("UTC", "began 2026-11-21 08:59:00 UTC"),
+            ("Asia/Kolkata", "began 2026-11-21 14:29:00 UTC+05:30"),
+            ("America/St_Johns", "began 2026-11-21 05:29:00 UTC\N{MINUS SIGN}03:30"),
+        ):
+            await tab.call("Emulation.setTimezoneOverride", timezoneId=zone)
+            stage.clock.at_ms += 10_000
+            await tab.see(said)
+        now = await tab.run("import('/lib.js').then((file) => file.moment(Date.now()))")
+        assert re.fullmatch(r"\d\d:\d\d:\d\d", now)

@@ -135,24 +135,24 @@ export function dollars(amount) {
   return `$${amount.toFixed([3, 4, 5, 6, 7, 8].find((one) => Number(amount.toFixed(one)) >= 10 ** (1 - one)) ?? 9)}`;
 }
 
+const two = (/** @type {number} */ value) => String(value).padStart(2, "0");
 /** Write a span as a clock does. @param {number} seconds */
 export function clock(seconds) {
   const whole = Math.max(0, Math.round(seconds));
-  const days = Math.floor(whole / 86_400);
-  const two = (/** @type {number} */ value) => String(value).padStart(2, "0");
-  const hours = Math.floor((whole % 86_400) / 3_600);
+  const days = Math.floor(whole / 86_400), hours = Math.floor((whole % 86_400) / 3_600);
   const minutes = Math.floor((whole % 3_600) / 60);
   if (days) return `${days} d ${two(hours)}:${two(minutes)}`;
   return hours ? `${hours}:${two(minutes)}:${two(whole % 60)}` : `${minutes}:${two(whole % 60)}`;
 }
 
-/** Write a moment on this machine's clock. @param {number | string} at */
+/** Write a moment on this machine's clock; with its day and zone, unless it is today. @param {number | string} at */
 export function moment(at) {
   const when = new Date(at);
-  const two = (/** @type {number} */ value) => String(value).padStart(2, "0");
   const time = `${two(when.getHours())}:${two(when.getMinutes())}:${two(when.getSeconds())}`;
-  const today = new Date().toDateString() === when.toDateString();
-  return today ? time : `${when.getFullYear()}-${two(when.getMonth() + 1)}-${two(when.getDate())} ${time}`;
+  if (new Date().toDateString() === when.toDateString()) return time;
+  const west = when.getTimezoneOffset(), far = Math.abs(west);
+  const zone = west ? `${west > 0 ? "−" : "+"}${two(Math.floor(far / 60))}:${two(far % 60)}` : "";
+  return `${when.getFullYear()}-${two(when.getMonth() + 1)}-${two(when.getDate())} ${time} UTC${zone}`;
 }
 
 /** Write a key as words. @param {string} text */

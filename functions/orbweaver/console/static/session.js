@@ -61,7 +61,7 @@ export function User({ ended }) {
     return () => timers.forEach(clearTimeout);
   }, [who?.untilMs]);
   if (!who) return null;
-  return html`<span class="user">${who.name} may ${who.steers ? "steer" : "look"} <span class=${soon ? "warn" : ""}>until ${moment(who.untilMs).slice(0, -3)}</span> <${Act} kind="quiet" label="Sign out" act=${signOut} /></span>`;
+  return html`<span class="user">${who.name} may ${who.steers ? "steer" : "look"} <span class=${soon ? "warn" : ""}>until ${moment(who.untilMs)}</span> <${Act} kind="quiet" label="Sign out" act=${signOut} /></span>`;
 }
 
 /** The door: shown to whom nobody knows, or not any more. @param {{why: string}} given */

@@ -46,7 +46,7 @@ function Spending({ spending }) {
   const most = Math.max(...spending.days.map((/** @type {any} */ one) => one.usd), 0);
   return html`<section class="panel" aria-labelledby="spending"><div class="heading"><h2 id="spending">Dollars, by the day runs began</h2><span class="muted">by list prices</span></div>
     ${spending.days.length === 0 && html`<p class="muted">Nothing was crawled yet.</p>`}
-    ${spending.days.length > 0 && html`<div class="scroll"><table><thead><tr><th scope="col">Day</th><th scope="col" class="n">Runs</th><th scope="col" class="n">Pages</th><th scope="col" class="n">Dollars</th><th scope="col"><span class="hidden">Share</span></th></tr></thead><tbody>
+    ${spending.days.length > 0 && html`<div class="scroll"><table><thead><tr><th scope="col">Day (UTC)</th><th scope="col" class="n">Runs</th><th scope="col" class="n">Pages</th><th scope="col" class="n">Dollars</th><th scope="col"><span class="hidden">Share</span></th></tr></thead><tbody>
     ${spending.days.map((/** @type {any} */ one) => html`<tr><th scope="row"><a href=${`#/?day=${one.day}`}>${one.day}</a></th><td class="n">${number(one.runs)}</td><td class="n">${number(one.pages)}</td><td class="n">${dollars(one.usd)}</td><td><meter class="share" min="0" max=${most || 1} value=${one.usd} aria-label=${`dollars of ${one.day}`}></meter></td></tr>`)}</tbody></table></div>`}
     ${spending.runs_more > 0 && html`<p class="muted">${plural(spending.runs_more, "earlier run is", "earlier runs are")} not counted.</p>`}
   </section>`;
