@@ -226,7 +226,7 @@ SCREENS: Mapping[str, tuple[Shown, ...]] = {
             "Now open *",
             "Delay {delay_ms} ms *",
             "Silent {failures} *",
-            "429 and 503 *",
+            "429 and 503 0 none of late",
         ),
         shown(
             "section[aria-labelledby=crawls] tbody tr",

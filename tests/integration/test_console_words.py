@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from orbweaver.model.crawl import State, Stop
 from tests import browser
 from tests.unit.console.stage import RUN, TOKEN, opened
+from tests.unit.stage import NOW_MS, SITE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -74,6 +76,22 @@ async def test_settings_are_written_to_be_read(tmp_path: Path) -> None:
         await tab.click("Preview")
         said = await tab.until("document.querySelector('dialog table')?.innerText")
         assert said.splitlines()[-1:] == ["limits.duration\t7 days\t90 minutes"]
+
+
+async def test_a_host_that_asked_to_be_left_alone_says_when(tmp_path: Path) -> None:
+    """Not that it does: its block is over, and so is the run, which asks it no more."""
+    ended = replace(RUN, state=State.FINISHED, stop=Stop.FINISHED, finished_at_ms=NOW_MS)
+    async with watched(tmp_path, ended) as (stage, tab):
+        await stage.ports.hosts.block(SITE, NOW_MS + 1_000, 1, NOW_MS)
+        stage.clock.at_ms += 10_000
+        await tab.run(f"location.hash = '#/host?host={SITE}'")
+        await tab.see("forgotten after 30 quiet minutes")
+        assert "in a row; Retry-After" not in await tab.run("document.body.innerText")
+        stage.clock.at_ms += 30 * 60_000
+        await tab.see("none of late")
+        await tab.run(f"location.hash = '#/run/{RUN.id}'")
+        asked_next = "section[aria-labelledby=hosts] tbody td:last-child"
+        await tab.until(f"document.querySelector('{asked_next}')?.innerText === 'no more'")
 
 
 async def test_a_moment_of_another_day_has_its_day_and_zone(tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ from orbweaver.frontier.retrying import all_of
 from orbweaver.frontier.yield_drop import drop_percent
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.page_record import day_of
+from orbweaver.politeness.host_schedule import strikes_of
 
 READ_AT_ONCE = 16
 ROBOTS_BYTES_SHOWN = 100_000
@@ -188,14 +189,16 @@ async def host(means: Means, *, query: HostAsked) -> Reply:
     seen = await means.control.host(query.host, query.url)
     host, entry, decided = seen.host, seen.host.robots, seen.decided
     body = b"" if entry is None else entry.body or b""
-    times = times_of(host, means.clock.now_ms())
+    now_ms = means.clock.now_ms()
+    times, strikes = times_of(host, now_ms), strikes_of(host, now_ms)
     shown = HostSeen(
         host=host.name,
         blocked_until_ms=times.blocked_until_ms,
         next_slot_ms=times.next_slot_ms,
         why=times.why,
         failures=host.failures,
-        strikes=host.strikes,
+        strikes=strikes,
+        struck_at_ms=host.struck_at_ms if strikes else None,
         robots_at_ms=None if entry is None else entry.fetched_at_ms,
         robots_verdict=None if entry is None else entry.verdict,
         robots=body[:ROBOTS_BYTES_SHOWN].decode("utf-8", "replace") if body else None,

@@ -186,7 +186,10 @@ class HostSeen:
     next_slot_ms: int | None
     why: str | None
     failures: int
-    strikes: Annotated[int, Fits(says="answers in a row that asked to be left alone")]
+    strikes: Annotated[
+        int, Fits(says="how often it asked to be left alone; 30 quiet minutes forgive all")
+    ]
+    struck_at_ms: Annotated[int | None, Fits(says="when it did last; null: strikes is 0")]
     robots_at_ms: Annotated[int | None, Fits(says="when its robots.txt was fetched")]
     robots_verdict: Annotated[
         str | None, Fits(says="rules, allow (there is none), unreachable; null: not asked for yet")

@@ -187,6 +187,12 @@ def is_down(host: Host, now_ms: int) -> bool:
     return host.failures >= FAILURES_MAX + ROUNDS_MAX and host.blocked_until_ms > now_ms
 
 
+def strikes_of(host: Host, now_ms: int) -> int:
+    """How often a host asked to be left alone, as long as that counts."""
+    quiet_ms = now_ms - max(host.struck_at_ms, host.blocked_until_ms)
+    return 0 if quiet_ms >= STRIKES_FORGIVEN_MS else host.strikes
+
+
 def block_until_ms(
     host: Host, now_ms: int, retry_after_s: float | None, random: Random, asked_at_ms: int
 ) -> tuple[int, int]:
@@ -198,8 +204,7 @@ def block_until_ms(
     """
     if host.struck_at_ms > asked_at_ms and host.blocked_until_ms > now_ms:
         return _until_ms(host, now_ms, retry_after_s or 0.0, random), host.strikes
-    quiet = now_ms - max(host.struck_at_ms, host.blocked_until_ms) >= STRIKES_FORGIVEN_MS
-    strikes = 1 if quiet else host.strikes + 1
+    strikes = strikes_of(host, now_ms) + 1
     wait_s: float = min(BLOCK_S * 2 ** min(strikes - 1, 20), BLOCK_S_MAX)
     if retry_after_s is not None:
         wait_s = retry_after_s

@@ -14,7 +14,7 @@ from orbweaver.budget.rounds import PAGES_ASSUMED, Assumed
 from orbweaver.control.definition import parse
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.model.crawl import State, Stop
-from orbweaver.politeness.host_schedule import Host, RobotsEntry
+from orbweaver.politeness.host_schedule import STRIKES_FORGIVEN_MS, Host, RobotsEntry
 from tests.memory.world import ShardItem
 from tests.unit.api.stage import CRAWL, NOW_MS, SITE, Stage
 
@@ -152,6 +152,7 @@ async def test_a_host_is_shown_with_its_crawls_and_the_line_that_decides() -> No
         tat_ms=NOW_MS + 4_000,
         blocked_until_ms=NOW_MS + 60_000,
         strikes=2,
+        struck_at_ms=NOW_MS - 1_000,
         robots=RobotsEntry(fetched_at_ms=NOW_MS, body=b"User-agent: *\nDisallow: /cart\n"),
     )
     body = (await stage.get(f"/host?host=example.com&url={SITE}/cart")).body
@@ -160,7 +161,11 @@ async def test_a_host_is_shown_with_its_crawls_and_the_line_that_decides() -> No
     assert body["robots"].startswith("User-agent")
     assert (body["blocked_until_ms"], body["next_slot_ms"]) == (NOW_MS + 60_000, NOW_MS + 4_000)
     assert body["why"] == "it asked for it (429 or 503)"
+    assert (body["strikes"], body["struck_at_ms"]) == (2, NOW_MS - 1_000)
     assert [one["crawl"]["id"] for one in body["crawls"]] == [CRAWL.id]
+    stage.clock.at_ms += 60_000 + STRIKES_FORGIVEN_MS
+    forgiven = (await stage.get("/host?host=example.com")).body
+    assert (forgiven["strikes"], forgiven["struck_at_ms"]) == (0, None)
     unknown = (await stage.get("/host?host=new.example")).body
     assert (unknown["robots"], unknown["crawls"], unknown["says"]) == (None, [], None)
     assert (await stage.get("/host?host=%20")).status == 400

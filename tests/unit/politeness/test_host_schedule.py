@@ -26,6 +26,7 @@ from orbweaver.politeness.host_schedule import (
     pace_of,
     slack_ms,
     spacing_ms,
+    strikes_of,
     turn,
 )
 
@@ -152,6 +153,7 @@ def test_half_an_hour_of_quiet_forgives(struck_ms: int, blocked_ms: int, strikes
         blocked_until_ms=NOW_MS - blocked_ms,
     )
     assert block_until_ms(host, NOW_MS, 1.0, Fixed(0), NOW_MS)[1] == strikes
+    assert strikes_of(host, NOW_MS) == strikes - 1
 
 
 def test_a_block_is_never_shortened() -> None:

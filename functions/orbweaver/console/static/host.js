@@ -24,7 +24,7 @@ function Pace({ seen, atMs }) {
     <div><dt>Now</dt><dd class=${seen.blocked_until_ms ? "bad" : ""}>${seen.blocked_until_ms ? `left alone for ${inS(seen.blocked_until_ms)}` : "open"}<div class="below">${seen.why ?? (seen.next_slot_ms ? `planned ${inS(seen.next_slot_ms)} ahead` : "it may be asked at once")}</div></dd></div>
     <div><dt>Delay</dt><dd>${delays.length ? `${number(Math.max(...delays))} ms` : "–"}<div class="below">the longest of its crawls' and robots.txt's</div></dd></div>
     <div><dt>Silent</dt><dd class=${seen.failures ? "warn" : ""}>${number(seen.failures)}<div class="below">requests in a row without an answer</div></dd></div>
-    <div><dt>429 and 503</dt><dd class=${seen.strikes ? "warn" : ""}>${number(seen.strikes)}<div class="below">in a row; Retry-After is kept to</div></dd></div>
+    <div><dt>429 and 503</dt><dd class=${seen.blocked_until_ms && seen.strikes ? "warn" : ""}>${number(seen.strikes)}<div class="below">${seen.strikes ? `the last ${moment(seen.struck_at_ms)}; forgotten after 30 quiet minutes` : "none of late"}</div></dd></div>
   </dl>`;
 }
 
