@@ -109,3 +109,31 @@ async def test_a_moment_of_another_day_has_its_day_and_zone(tmp_path: Path) -> N
             await tab.see(said)
         now = await tab.run("import('/lib.js').then((file) => file.moment(Date.now()))")
         assert re.fullmatch(r"\d\d:\d\d:\d\d", now)
+
+
+@pytest.mark.parametrize("width", [320, 375, 768, 1280])
+async def test_every_place_and_button_is_within_the_window(tmp_path: Path, width: int) -> None:
+    """Nothing but a table is scrolled sideways, and a long line of a definition breaks."""
+    outside = (
+        "[...document.querySelectorAll('header *, button, a.button, input, select, textarea')]"
+        ".filter((one) => !one.closest('.scroll, .skip') && (one.getBoundingClientRect().right >"
+        " innerWidth + 1 || one.getBoundingClientRect().left < -1)).map((one) => one.outerHTML)"
+    )
+    async with watched(tmp_path) as (_, tab):
+        await tab.look(width, 800)
+        for screen, text in (
+            ("", RUN.name),
+            (f"run/{RUN.id}", "What it was told"),
+            ("new", "toml"),
+        ):
+            await tab.run(f"location.hash = '#/{screen}'")
+            await tab.see(text)
+            assert await tab.run(outside) == [], screen
+            assert await tab.run("document.documentElement.scrollWidth") <= width, screen
+        places = "[...document.querySelectorAll('nav a')].map((one) => one.innerText)"
+        assert {"Runs", "Dead letters", "Query"} <= set(await tab.run(places))
+        await tab.fill("Seeds", f"https://example.com/{'a/' * 200}")
+        field = "document.querySelector('textarea.toml')"
+        await tab.until(f"{field}.value.includes('a/a/a')")
+        if width < 760:
+            assert await tab.run(f"{field}.scrollWidth <= {field}.clientWidth")

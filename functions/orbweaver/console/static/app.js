@@ -92,8 +92,6 @@ function App({ said }) {
     const timer = setTimeout(() => ask("/console/about").then(setAbout, () => {}), 200);
     return () => { removeEventListener("hashchange", moved); removeEventListener("unknown", refused); clearTimeout(timer); };
   }, []);
-  // On a phone the places are more than are seen at once.
-  useEffect(() => document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), [at.screen]);
   return html`
     <a class="skip" href="#main" onClick=${(/** @type {Event} */ event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>Skip to the content</a>
     <header>
