@@ -11,6 +11,7 @@ import pytest
 
 from orbweaver.model.crawl import State, Stop
 from tests import browser
+from tests.integration.test_console import type_toml
 from tests.unit.console.stage import RUN, TOKEN, opened
 from tests.unit.stage import NOW_MS, SITE
 
@@ -137,3 +138,29 @@ async def test_every_place_and_button_is_within_the_window(tmp_path: Path, width
         await tab.until(f"{field}.value.includes('a/a/a')")
         if width < 760:
             assert await tab.run(f"{field}.scrollWidth <= {field}.clientWidth")
+
+
+async def test_a_draft_stays_until_it_is_started(tmp_path: Path) -> None:
+    """It outlasts another screen and a reload, also where it cannot be read yet."""
+    field = "document.querySelector('textarea.toml')?.value"
+    async with watched(tmp_path) as (_, tab):
+        await tab.click("New crawl")
+        await tab.see("there is no seed")
+        await tab.fill("Seeds", "https://example.com/")
+        await tab.until(f"{field}.includes('example.com')")
+        await tab.click("Runs")
+        await tab.see(RUN.name)
+        await tab.click("New crawl")
+        await tab.until(f"{field}?.includes('example.com')")
+        await type_toml(tab, "seeds = [")
+        await tab.see("it is no TOML")
+        await tab.call("Page.reload")
+        await tab.until(f"{field} === 'seeds = ['")
+        await tab.click("Begin anew")
+        await tab.see("there is no seed")
+        await tab.fill("Seeds", "https://example.com/")
+        await tab.see("by an estimate")
+        await tab.click("Start")
+        await tab.see("What it was told")
+        await tab.click("New crawl")
+        await tab.see("there is no seed")

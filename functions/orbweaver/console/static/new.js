@@ -4,7 +4,7 @@ import { html, useState, useEffect, useRef } from "/vendor/preact-htm.js";
 import { ask, user, steers, number, plural, dollars, clock, words, Heading, Warning } from "/lib.js";
 import { Act } from "/parts.js";
 
-const TYPED_MS = 400;
+const TYPED_MS = 400, DRAFT = "orbweaver-console-draft";
 const FIRST = { seeds: [], limits: { pages: 1000 } };
 
 /** Keys of the form; all others are written as TOML. @type {[string, [string, string, string, string[]?][]][]} */
@@ -136,7 +136,11 @@ export function New() {
       }
     }, wait);
   }
-  useEffect(() => { if (steers()) go({ document: FIRST }, 0); return () => clearTimeout(timer.current); }, []);
+  const anew = () => go({ document: FIRST }, 0);
+  // What was written stays with the tab until it is started.
+  useEffect(() => { const toml = sessionStorage.getItem(DRAFT); if (steers()) go(toml ? { toml } : { document: FIRST }, 0); return () => clearTimeout(timer.current); }, []);
+  useEffect(() => { if (draft.toml) sessionStorage.setItem(DRAFT, draft.toml); }, [draft.toml]);
+  const leave = (/** @type {string} */ to) => { sessionStorage.removeItem(DRAFT); location.hash = to; };
   const change = (/** @type {string} */ key, /** @type {any} */ value) => {
     const document = put(draft.document, key, value);
     setDraft({ ...draft, document, broken: null });
@@ -146,10 +150,11 @@ export function New() {
   const problems = checked?.problems ?? [];
   const ready = Boolean(checked) && !problems.length && !draft.broken;
   const recurs = ready && draft.document.schedule;
-  const start = async () => { const run = await ask("/api/crawls", { body: draft.document }); location.hash = `#/run/${encodeURIComponent(run.id)}`; };
-  const recur = async () => { await ask("/console/schedules", { body: { document: draft.document } }); location.hash = "#/schedules"; };
+  const start = async () => { const run = await ask("/api/crawls", { body: draft.document }); leave(`#/run/${encodeURIComponent(run.id)}`); };
+  const recur = async () => { await ask("/console/schedules", { body: { document: draft.document } }); leave("#/schedules"); };
   if (!steers()) return html`<${Heading} title="New crawl" /><div class="empty"><p>To start a crawl takes the group <code>steer</code>.</p></div>`;
   return html`<${Heading} title="New crawl"><div class="actions">
+      <button type="button" class="quiet" onClick=${anew}>Begin anew</button>
       ${!user() && html`<${Act} label="Preview" disabled=${!ready} act=${() => ask("/console/preview", { body: { document: draft.document } }).then(setPreview)} done=${setTrouble} />`}
       ${recurs && user() ? html`<span>It recurs: <code>orbweaver schedule put</code> puts it on schedule.</span>` : recurs ? html`<${Act} kind="main" label="Put on schedule" act=${recur} done=${setTrouble} />` : html`<${Act} kind="main" label="Start" disabled=${!ready} act=${start} done=${setTrouble} />`}</div></${Heading}>
     <p class="muted">What is typed on one side stands on the other; the form writes the text anew. ${user() ? "A preview of its first page is shown by the console on a machine of your own." : "Preview asks for the first page alone, in its host's time."}</p>

@@ -47,7 +47,7 @@ export async function arrive() {
 /** Forget the token, and have the pages forget who signed in. */
 async function signOut() {
   const at = await pages();
-  sessionStorage.removeItem(SESSION);
+  sessionStorage.clear();
   if (at) location.assign(`${at.pages}/logout?${new URLSearchParams({ client_id: at.client, logout_uri: `${location.origin}/` })}`);
 }
 
