@@ -113,7 +113,7 @@ export function SiteMap({ of, query }) {
   const { data, trouble } = usePoll(() => ask("/console/sections", { query: { crawl: of, at: asked } }), [of, asked], 0);
   const at = data?.at ?? asked;
   return html`<${Crumbs} at=${at} crawl=${of} by=${chosen} hosts=${data?.hosts} />
-    <${Heading} title=${at ? nameOf(at) : "Map of the site"}><span class="muted">${data && plural(data.urls, "URL")}${data?.cut && ", and more that were not read"}</span></${Heading}>
+    <${Heading} title=${asked ? nameOf(asked) : "Map of the site"}><span class="muted">${data && plural(data.urls, "URL")}${data?.cut && ", and more that were not read"}</span></${Heading}>
     <div class="filters"><label>Colour <select value=${chosen} onChange=${(/** @type {any} */ event) => { location.hash = link(`map/${encodeURIComponent(of)}`, { at: asked, by: event.target.value }).slice(1); }}>${Object.entries(COLOURS).map(([key, { title }]) => html`<option value=${key}>${title}</option>`)}</select></label>
       <${Legend} by=${chosen} /></div>
     <${Warning} trouble=${trouble} />
@@ -123,5 +123,5 @@ export function SiteMap({ of, query }) {
     <div class="scroll" tabindex="0" role="region" aria-label="Sections"><table><thead><tr><th scope="col">Section</th><th scope="col" class="n">URLs</th><th scope="col" class="n">Failed</th><th scope="col" class="n">Took</th><th scope="col" class="n">Depth</th><th scope="col" class="n">Size</th></tr></thead>
       <tbody>${data.inner.map((/** @type {any} */ one) => html`<tr><th scope="row">${one.sections ? html`<a class="url" href=${link(`map/${encodeURIComponent(of)}`, { at: one.at, by: chosen })}>${nameOf(one.at)}</a>` : html`<span class="url">${nameOf(one.at)}</span>`}</th><td class="n">${number(one.urls)}</td><td class=${one.failed ? "n warn" : "n"}>${number(one.failed)}</td><td class="n">${one.latency_ms === null ? "–" : `${number(one.latency_ms)} ms`}</td><td class="n">${number(one.depth)}</td><td class="n">${size(one.bytes)}</td></tr>`)}</tbody></table></div>
     ${data.inner_more > 0 && html`<p class="muted">And ${plural(data.inner_more, "smaller section")} with ${plural(data.urls_more, "URL")}.</p>`}
-    ${data.own > 0 && at && html`<p class="muted">${plural(data.own, "URL")} of this section itself.</p>`}`}`;
+    ${data.own > 0 && html`<p class="muted">${plural(data.own, "URL")} of this section itself.</p>`}`}`;
 }
