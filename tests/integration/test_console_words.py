@@ -164,3 +164,23 @@ async def test_a_draft_stays_until_it_is_started(tmp_path: Path) -> None:
         await tab.see("What it was told")
         await tab.click("New crawl")
         await tab.see("there is no seed")
+
+
+async def test_an_address_that_is_mistyped_leads_to_words(tmp_path: Path) -> None:
+    """Not to an empty page, also when it is loaded anew."""
+    async with watched(tmp_path) as (_, tab):
+        await tab.run("location.hash = '#/nothing/100%'")
+        await tab.see("There is no such screen")
+        await tab.call("Page.reload")
+        await tab.see("There is no such screen")
+
+
+async def test_the_address_of_another_start_leads_back_to_the_screen(tmp_path: Path) -> None:
+    """The tab goes on where it was, with the new token."""
+    async with watched(tmp_path) as (stage, tab):
+        await tab.click("Schedules")
+        await tab.see("Nothing recurs")
+        await tab.run("localStorage.setItem('orbweaver-console-token', 'of-an-earlier-start')")
+        await tab.run(f"location.href = '{stage.url}#token={TOKEN}'")
+        await tab.until("location.hash === '#/schedules'")
+        await tab.see("Nothing recurs")

@@ -26,12 +26,12 @@ const ABSENT = { rules: "Try rules", schedules: "Schedules", query: "Query" };
 const THEMES = ["auto", "light", "dark"];
 const THEME = "orbweaver-console-theme";
 
-/** Take the token out of the address, where `orbweaver console` has put it, and keep it; whether there was one. */
-function takeToken() {
+/** Take the token out of the address, where `orbweaver console` has put it, and keep it; whether there was one. @param {string} place where to go on */
+function takeToken(place) {
   const found = /^#token=([\w-]+)$/.exec(location.hash);
   if (found) {
     localStorage.setItem(KEY, found[1]);
-    history.replaceState(null, "", "#/");
+    history.replaceState(null, "", place);
   }
   return Boolean(found);
 }
@@ -44,11 +44,14 @@ const ofSession = (name) => (/** @type {any} */ given) => {
 };
 const Door = ofSession("Door"), User = ofSession("User"), NotHere = ofSession("NotHere");
 
+/** Read a part of an address, which a person may have typed. @param {string} text */
+const plain = (text) => { try { return decodeURIComponent(text); } catch { return text; } };
+
 /** Read the address: which screen, its argument, and its query. */
 function route() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
   const [screen, ...rest] = path.split("/");
-  return { screen, of: decodeURIComponent(rest.join("/")), query: new URLSearchParams(query ?? "") };
+  return { screen, of: plain(rest.join("/")), query: new URLSearchParams(query ?? "") };
 }
 
 function ThemeSwitch() {
@@ -86,7 +89,7 @@ function App({ said }) {
     const refused = (/** @type {any} */ event) => { if (event.detail) setUnknown(event.detail); };
     addEventListener("unknown", refused);
     // The address of another start, in the same tab: what was refused is asked for anew.
-    const moved = () => { if (takeToken()) return location.reload(); setAt(route()); window.scrollTo(0, 0); };
+    const moved = (/** @type {HashChangeEvent} */ event) => { if (takeToken(new URL(event.oldURL).hash)) return location.reload(); setAt(route()); window.scrollTo(0, 0); };
     addEventListener("hashchange", moved);
     // Behind the rows of the first screen.
     const timer = setTimeout(() => ask("/console/about").then(setAbout, () => {}), 200);
@@ -111,7 +114,7 @@ function App({ said }) {
 
 /** Begin: with a token from the address, or on the way back from where one signs in. */
 async function begin() {
-  const loopback = takeToken();
+  const loopback = takeToken("#/");
   if (loopback) sessionStorage.removeItem(SESSION);
   const arrives = !loopback && /[?&](code|error)=/.test(location.search);
   const said = arrives ? await (await import("/session.js")).arrive() : "";
