@@ -184,3 +184,22 @@ async def test_the_address_of_another_start_leads_back_to_the_screen(tmp_path: P
         await tab.run(f"location.href = '{stage.url}#token={TOKEN}'")
         await tab.until("location.hash === '#/schedules'")
         await tab.see("Nothing recurs")
+
+
+async def test_a_number_may_be_typed_as_it_is_shown(tmp_path: Path) -> None:
+    """In thousands; one that is too small is refused for that; an emptied field changes nothing."""
+    async with watched(tmp_path) as (_, tab):
+        await tab.run("location.hash = '#/new'")
+        await tab.see("there is no seed")
+        await tab.fill("Pages at most", "20,000")
+        await tab.until("document.querySelector('textarea.toml').value.includes('pages = 20000')")
+        await tab.fill("Pages at most", "-1")
+        await tab.see("-1 does not fit: give 1 to 100,000,000")
+        await tab.run(f"location.hash = '#/run/{RUN.id}'")
+        await tab.click("Edit…")
+        await tab.fill("limits.pages", "2,000")
+        await tab.fill("limits.duration", "")
+        await tab.click("Preview")
+        said = await tab.until("document.querySelector('dialog table')?.innerText")
+        assert said.splitlines()[-1].startswith("limits.pages\t")
+        assert said.endswith("\t2,000")

@@ -1,7 +1,7 @@
 // An edit of a run: what may change, what would change, and then the change.
 import { html, useState } from "/vendor/preact-htm.js";
 import { ask, usePoll, Warning, Loading } from "/lib.js";
-import { settingText, fieldText, Act, Dialog } from "/parts.js";
+import { settingText, fieldText, numberIn, Act, Dialog } from "/parts.js";
 
 // Lists of tables, which a line cannot hold.
 const TABLES = ["rules", "items", "render.rules"];
@@ -10,9 +10,7 @@ const TABLES = ["rules", "items", "render.rules"];
 function valueOf(text, was) {
   if (Array.isArray(was)) return text.split("\n").map((line) => line.trim()).filter(Boolean);
   const plain = text.trim();
-  if (/^-?\d+$/.test(plain)) return Number(plain);
-  if (/^\d+\.\d+$/.test(plain)) return Number(plain);
-  return plain === "true" || plain === "false" ? plain === "true" : plain;
+  return plain === "true" || plain === "false" ? plain === "true" : numberIn(plain);
 }
 
 /** Put a value at its key, as `limits.pages`. @param {any} document @param {string} key @param {any} value */
@@ -30,7 +28,7 @@ function Field({ name, was, text, set }) {
   return html`<label><span><code>${name}</code></span>${
     Array.isArray(was) ? html`<textarea rows="3" value=${text} onInput=${typed} placeholder="one a line"></textarea>`
     : typeof was === "boolean" ? html`<select value=${text} onChange=${typed}><option value="true">true</option><option value="false">false</option></select>`
-    : html`<input value=${text} onInput=${typed} placeholder="none" autocomplete="off" spellcheck=${false} />`}</label>`;
+    : html`<input value=${text} onInput=${typed} placeholder=${fieldText(was) || "none"} autocomplete="off" spellcheck=${false} />`}</label>`;
 }
 
 /** @param {{crawl: string, close: () => void}} given */
@@ -42,7 +40,7 @@ export function Edit({ crawl, close }) {
   const [trouble, setTrouble] = useState(/** @type {any} */ (null));
   if (!data) return html`<${Dialog} title="Edit the run" close=${close}><${Warning} trouble=${unread} /><${Loading} /></${Dialog}>`;
   const settings = Object.entries(data.settings).filter(([key]) => !TABLES.includes(key));
-  const changed = settings.filter(([key, was]) => key in typed && typed[key] !== fieldText(was));
+  const changed = settings.filter(([key, was]) => key in typed && typed[key] !== fieldText(was) && (Array.isArray(was) || typed[key].trim()));
   const change = {};
   for (const [key, was] of changed) put(change, key, valueOf(typed[key], was));
   const done = (/** @type {any} */ found) => { setTrouble(found); if (found) setPreview(null); };

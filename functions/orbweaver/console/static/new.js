@@ -2,7 +2,7 @@
 // page with what would become of its links, what it would cost, and the start.
 import { html, useState, useEffect, useRef } from "/vendor/preact-htm.js";
 import { ask, user, steers, number, plural, dollars, clock, words, Heading, Warning } from "/lib.js";
-import { Act } from "/parts.js";
+import { numberIn, Act } from "/parts.js";
 
 const TYPED_MS = 400, DRAFT = "orbweaver-console-draft";
 const FIRST = { seeds: [], limits: { pages: 1000 } };
@@ -54,7 +54,7 @@ function valueOf(text, kind) {
   const plain = text.trim();
   if (!plain) return undefined;
   if (plain === "true" || plain === "false") return plain === "true";
-  return kind === "number" && /^\d+(\.\d+)?$/.test(plain) ? Number(plain) : plain;
+  return kind === "number" ? numberIn(plain) : plain;
 }
 
 /** @param {{path: string, text: string}[]} problems @param {string} key */

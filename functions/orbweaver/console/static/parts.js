@@ -38,6 +38,12 @@ export function settingText(value) {
   return Number.isInteger(value) ? number(value) : valueText(value);
 }
 
+/** Read a number as it is shown, 1,000 too; what is none stays a text. @param {string} text */
+export function numberIn(text) {
+  const bare = /^-?\d{1,3}(,\d{3})+$/.test(text) ? text.replaceAll(",", "") : text;
+  return /^-?\d+(\.\d+)?$/.test(bare) ? Number(bare) : text;
+}
+
 /** Write a setting into a field, as short as a person would. @param {any} value */
 export function fieldText(value) {
   const span = spanOf(value);
