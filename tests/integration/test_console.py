@@ -125,7 +125,9 @@ async def test_a_crawl_is_watched_steered_and_explained(site: Graph, tmp_path: P
         await check_run(tab, status)
         assert cli(tmp_path, "status", crawl, "--json")["stop"] == "max_pages"
         await _look_around(tab, site, crawl, tmp_path)
-        assert tab.mistakes() == []
+        # The browser logs the query that was refused.
+        refused = "Failed to load resource: the server responded with a status of 400 (Bad Request)"
+        assert tab.mistakes() == [refused]
 
 
 TOML = "document.querySelector('textarea.toml')"
@@ -164,6 +166,13 @@ async def test_a_crawl_is_defined_previewed_and_started(site: Graph, tmp_path: P
             " [...row.cells].slice(0, 2).map((cell) => cell.innerText))"
         )
         assert rows == [[f"{site.url}/{number}", "taken"] for number in (1, 2, 3)]
+        old = "document.body.innerText.includes('before the last change')"
+        assert not await tab.run(old)
+        await tab.fill("Pages at most", "900")
+        await tab.until(old)
+        await tab.see("by an estimate")
+        await tab.click("Preview")
+        await tab.until(f"!{old}")
         await tab.click("Start")
         await tab.until("document.querySelector('h1 ~ .state')?.innerText.includes('finished')")
         status = cli(tmp_path, "status", "--json")
@@ -317,6 +326,14 @@ async def _ask(tab: Tab, crawl: str, folder: Path) -> None:
     names = ("crawl", "outcome", "reason", "pages")
     assert shown == [[str(row[name]) for name in names] for row in said]
     assert await tab.run("document.querySelectorAll('.chart rect').length") == len(said)
+    await tab.run(
+        "{const field = document.querySelector('textarea.sql'); field.value = 'SELECT nothing';"
+        " field.dispatchEvent(new Event('input', {bubbles: true}))}"
+    )
+    await tab.click("Run")
+    await tab.see("Binder Error")
+    # No rows of another query stand below what is wrong with this one.
+    assert not await tab.run("Boolean(document.querySelector('[aria-label=Rows]'))")
 
 
 # --- texts of sites -------------------------------------------------------------------------------

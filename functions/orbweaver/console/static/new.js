@@ -88,11 +88,11 @@ function Problems({ problems, lines, broken }) {
   return html`<div role="status"><ul class="problems">${found.map(({ path, text, line }) => html`<li>${line && html`<span class="muted">line ${line}</span> `}${path && html`<code>${path}</code>`} ${text}</li>`)}</ul></div>`;
 }
 
-/** @param {{found: any}} given */
-function Preview({ found }) {
+/** @param {{found: any, old: boolean}} given */
+function Preview({ found, old }) {
   const [only, setOnly] = useState("");
   const links = found.links.filter((/** @type {any} */ one) => !only || (one.refused ?? "taken") === only);
-  return html`<section class="panel" aria-labelledby="preview"><div class="heading"><h2 id="preview">The first page</h2><span class="url">${found.url ?? ""}</span></div>
+  return html`<section class="panel" aria-labelledby="preview"><div class="heading"><h2 id="preview">The first page</h2>${old && html`<span class="warn" role="status">before the last change: preview it anew</span>`}<span class="url">${found.url ?? ""}</span></div>
     <dl class="settings">
       ${found.redirects.length > 0 && html`<dt>redirected from</dt><dd>${found.redirects.map((/** @type {string} */ url) => html`<div class="url">${url}</div>`)}</dd>`}
       ${found.status && html`<dt>status</dt><dd>${found.status}</dd>`}
@@ -155,7 +155,7 @@ export function New() {
   if (!steers()) return html`<${Heading} title="New crawl" /><div class="empty"><p>To start a crawl takes the group <code>steer</code>.</p></div>`;
   return html`<${Heading} title="New crawl"><div class="actions">
       <button type="button" class="quiet" onClick=${anew}>Begin anew</button>
-      ${!user() && html`<${Act} label="Preview" disabled=${!ready} act=${() => ask("/console/preview", { body: { document: draft.document } }).then(setPreview)} done=${setTrouble} />`}
+      ${!user() && html`<${Act} label="Preview" disabled=${!ready} act=${() => ask("/console/preview", { body: { document: draft.document } }).then((found) => setPreview({ found, of: draft.toml }))} done=${setTrouble} />`}
       ${recurs && user() ? html`<span>It recurs: <code>orbweaver schedule put</code> puts it on schedule.</span>` : recurs ? html`<${Act} kind="main" label="Put on schedule" act=${recur} done=${setTrouble} />` : html`<${Act} kind="main" label="Start" disabled=${!ready} act=${start} done=${setTrouble} />`}</div></${Heading}>
     <p class="muted">What is typed on one side stands on the other; the form writes the text anew. ${user() ? "A preview of its first page is shown by the console on a machine of your own." : "Preview asks for the first page alone, in its host's time."}</p>
     <${Warning} trouble=${trouble} />
@@ -170,5 +170,5 @@ export function New() {
         ${recurs && html`<p class="muted">It recurs, as [schedule] says; without that it is started once.</p>`}
       </section>
     </div>
-    ${preview && html`<${Preview} found=${preview} />`}`;
+    ${preview && html`<${Preview} found=${preview.found} old=${preview.of !== draft.toml} />`}`;
 }

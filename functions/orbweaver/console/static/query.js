@@ -41,6 +41,8 @@ export function Query({ query }) {
       setAsked(sql);
       setTrouble(null);
     } catch (why) {
+      // Rows of another query would stand below what is wrong with this one.
+      setFound(null);
       setTrouble(why);
     } finally {
       setBusy(false);
