@@ -29,8 +29,10 @@ def run_of(status: Mapping[str, Any]) -> dict[str, Any]:
         rows.append({"name": f"{outcome}{alone}", "count": number, "of": status["done"]})
         inner = {} if alone else reasons
         rows += [{"name": one, "count": n, "of": status["done"]} for one, n in inner.items()]
+    skipped = status["reasons"]["skipped"]
     left_out = [
         *({"text": f"link refused: {one}", "count": n} for one, n in status["refused"].items()),
+        *({"text": f"URL skipped: {one}", "count": n} for one, n in skipped.items()),
         *({"text": f"part cut: {one}", "count": n} for one, n in status["incomplete"].items()),
     ]
     if status["needs_rendering"]:

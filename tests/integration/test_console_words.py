@@ -95,6 +95,14 @@ async def test_a_host_that_asked_to_be_left_alone_says_when(tmp_path: Path) -> N
         await tab.until(f"document.querySelector('{asked_next}')?.innerText === 'no more'")
 
 
+async def test_a_paused_run_asks_nothing_now(tmp_path: Path) -> None:
+    """Whatever slots its host has."""
+    async with watched(tmp_path, replace(RUN, state=State.PAUSED)) as (_, tab):
+        await tab.run(f"location.hash = '#/run/{RUN.id}'")
+        asked_next = "section[aria-labelledby=hosts] tbody td:last-child"
+        await tab.until(f"document.querySelector('{asked_next}')?.innerText === 'once resumed'")
+
+
 async def test_a_moment_of_another_day_has_its_day_and_zone(tmp_path: Path) -> None:
     """By the clock of the machine that looks, wherever that is; today has its time alone."""
     async with watched(tmp_path) as (stage, tab):

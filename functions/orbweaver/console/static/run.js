@@ -75,7 +75,7 @@ function Hosts({ shown }) {
     <div class="scroll" tabindex="0" role="region" aria-label="Hosts"><table><thead><tr><th scope="col">Host</th><th scope="col" class="n">Found</th><th scope="col" class="n">Done</th><th scope="col" class="n">Queued</th><th scope="col" class="n">Failed</th><th scope="col" class="n">Delay</th><th scope="col">Asked next</th></tr></thead>
     <tbody>${hosts.map((/** @type {any} */ host) => html`<tr><th scope="row"><a class="url" href=${link("host", { host: host.host })}>${host.host.replace("https://", "")}</a></th>
       <td class="n">${number(host.claimed)}</td><td class="n">${number(host.done)}</td><td class="n">${number(host.queued)}</td><td class=${host.failed ? "n warn" : "n"}>${number(host.failed)}</td><td class="n">${host.delay_ms ? `${number(host.delay_ms)} ms` : "none"}</td>
-      <td>${shown.state === "finished" ? "no more" : host.standing !== "open" ? html`<span class="bad">${host.standing} for ${clock(host.wait_ms / 1000)}: ${host.why}</span>` : host.no_robots ? html`<span class="warn">no robots.txt: ${host.no_robots}</span>` : host.wait_ms >= 2000 ? `planned ${clock(host.wait_ms / 1000)} ahead` : "now"}</td></tr>`)}</tbody></table></div>
+      <td>${shown.state === "finished" ? "no more" : shown.state === "paused" ? "once resumed" : host.standing !== "open" ? html`<span class="bad">${host.standing} for ${clock(host.wait_ms / 1000)}: ${host.why}</span>` : host.no_robots ? html`<span class="warn">no robots.txt: ${host.no_robots}</span>` : host.wait_ms >= 2000 ? `planned ${clock(host.wait_ms / 1000)} ahead` : "now"}</td></tr>`)}</tbody></table></div>
   </section>`;
 }
 
@@ -92,7 +92,7 @@ function LeftOut({ shown }) {
     ${report
       ? report.skipped.map((/** @type {any} */ one) => html`<tr><th scope="row">${words(one.kind)}: ${words(one.reason)}<div class="muted">${one.means}</div>
           <ul class="samples">${one.samples.map((/** @type {string} */ url) => html`<li><${Address} url=${url} crawl=${shown.crawl} /></li>`)}</ul></th><td class="n">${number(one.count)}</td></tr>`)
-      : [...refused.map(([reason, count]) => [`link refused: ${words(reason)}`, count]), ...Object.entries(shown.incomplete).map(([part, count]) => [`part cut: ${words(part)}`, count]), ...(shown.needs_rendering ? [["page that needs scripts", shown.needs_rendering]] : [])].map(([text, count]) => html`<tr><th scope="row">${text}</th><td class="n">${number(/** @type {any} */ (count))}</td></tr>`)}
+      : [...refused.map(([reason, count]) => [`link refused: ${words(reason)}`, count]), ...Object.entries(shown.reasons.skipped ?? {}).map(([reason, count]) => [`URL skipped: ${words(reason)}`, count]), ...Object.entries(shown.incomplete).map(([part, count]) => [`part cut: ${words(part)}`, count]), ...(shown.needs_rendering ? [["page that needs scripts", shown.needs_rendering]] : [])].map(([text, count]) => html`<tr><th scope="row">${text}</th><td class="n">${number(/** @type {any} */ (count))}</td></tr>`)}
     </tbody></table></div>
   </section>`;
 }
