@@ -259,6 +259,8 @@ async def test_rules_are_tried_on_stored_pages(site: Graph, tmp_path: Path) -> N
         )
         await type_toml(tab, f'{rules}heading = {{ css = "title[" }}\n')
         await tab.until("document.querySelector('.problems')?.innerText.includes('line 5')")
+        await type_toml(tab, "# nothing yet\n")
+        await tab.see("There is no [[items]] there.")
         await type_toml(tab, f'{rules}heading = "title"\nnothing = ".nothing"\n')
         await tab.until("!document.querySelector('.problems')")
         await tab.click("Run on 50 pages")
@@ -305,6 +307,9 @@ async def _look_around(tab: Tab, site: Graph, crawl: str, folder: Path) -> None:
     await tab.see("Page 1 <b>of</b> the shop")
     rows = await tab.run("document.querySelectorAll('tbody tr').length")
     assert rows == cli(folder, "status", crawl, "--json")["done"]
+    await tab.run(f"location.hash = '#/data/{crawl}?outcome=unchanged'")
+    await tab.see("There are none like that.")
+    await tab.run(f"location.hash = '#/data/{crawl}'")
     await _ask(tab, crawl, folder)
 
 

@@ -28,7 +28,7 @@ const Texts = ({ rows, crawl }) => html`<table><thead><tr><th scope="col">Page</
 
 const SHOWN = { pages: Pages, items: Items, texts: Texts };
 const NONE = {
-  pages: "There are no such pages.",
+  pages: "There are no pages yet.",
   items: "There are no items: a definition's `items` say what is taken out of pages.",
   texts: "There are no texts: `records.text = true` has them kept.",
 };
@@ -75,7 +75,7 @@ export function Data({ of, query }) {
     </form>
     <${Warning} trouble=${trouble} />
     ${!page && !trouble && html`<${Loading} />`}
-    ${page && !page.rows.length && html`<div class="empty"><p>${NONE[/** @type {keyof typeof NONE} */ (table)]}</p></div>`}
+    ${page && !page.rows.length && html`<div class="empty"><p>${valid || outcome ? "There are none like that." : NONE[/** @type {keyof typeof NONE} */ (table)]}</p></div>`}
     ${page?.rows.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label=${`Rows of ${table}, from ${number(first + 1)}`}><${Shown} rows=${page.rows} crawl=${of} /></div>`}
     <div class="actions"><button type="button" disabled=${at === 1} onClick=${() => setCursors(cursors.slice(0, -1))}>Before</button><button type="button" disabled=${!page?.next} onClick=${() => setCursors([...cursors, page.next])}>Next</button></div>`;
 }

@@ -77,6 +77,7 @@ export function Rules({ of, query }) {
         <textarea class="toml" rows="18" aria-labelledby="rules" value=${toml} onInput=${type} spellcheck=${false} autocomplete="off"></textarea>
         ${problems.length > 0 && html`<div role="status"><ul class="problems">${problems.map((/** @type {any} */ { path, text, line }) => html`<li>${line && html`<span class="muted">line ${line}</span> `}${path && html`<code>${path}</code>`} ${text}</li>`)}</ul></div>`}</section>
     </div>
+    ${tried && !tried.page && !problems.length && html`<p class="warn" role="status">There is no [[items]] there.</p>`}
     ${tried?.page && html`<${Found} page=${tried.page} />`}
     ${coverage && html`<${Covered} coverage=${coverage} />`}`;
 }
