@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from orbweaver.api.problems import Refused
-from orbweaver.console.watching import Sample, Watching, past_of
+from orbweaver.console.watching import CrawlRead, Sample, Watching, past_of
 from orbweaver.control.definition_keys import BY_PATH
 from orbweaver.control.edits import EDITABLE
+from orbweaver.control.progress.figures import span
 from orbweaver.frontier.retrying import closing
 
 if TYPE_CHECKING:
@@ -99,8 +100,13 @@ class WatchedRuns:
             "references": crawl.references[:URLS_SHOWN],
             "references_more": max(0, len(crawl.references) - URLS_SHOWN),
             "runs": await self._runs(crawl),
-            "idle": await self.where.idle_workers() if crawl.live else None,
+            "notice": await self._notice(watched.last),
         }
+
+    async def _notice(self, read: CrawlRead) -> str | None:
+        if read.crawl.live:
+            return await self.where.idle_workers()
+        return why_nothing(read.crawl) if read.nothing_new else None
 
     async def _runs(self, crawl: Crawl) -> list[str]:
         """Name the runs of a crawl's name, newest first; listing them reads a whole table."""
@@ -118,6 +124,21 @@ class WatchedRuns:
         async with closing(self.control.pages(crawl, limit=RECORDS_READ_MAX)) as records:
             done_ms = [record.fetched_at async for record in records]
         return past_of(done_ms, first[0])
+
+
+def why_nothing(crawl: Crawl) -> str:
+    """Say why a run asked for nothing, and how it is crawled all the same."""
+    said, window = "Nothing was asked for: ", f"within the window of {span(crawl.window_s)}"
+    again = 'dedup.window = "0s" asks for all of it again'
+    if crawl.resumes and not crawl.pages_own:
+        limit = f"the limit of {crawl.pages_max:,} pages is used up by {crawl.resumes[0]}, {window}"
+        return f"{said}{limit}. A higher limits.pages goes on with what is left; {again}."
+    if crawl.resumes:
+        return (
+            f"{said}what {crawl.resumes[0]} left out, these limits and this scope leave out, too."
+        )
+    seeds = "every seed was" if len(crawl.seeds) > 1 else "the seed was"
+    return f"{said}{seeds} crawled by an earlier run of {crawl.name}, {window}; {again}."
 
 
 def settings_of(crawl: Crawl) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from orbweaver.control.progress.status import ProgressMeter, StatusReading, as_json
+from orbweaver.control.progress.status import ProgressMeter, StatusReading, as_json, nothing_new
 
 if TYPE_CHECKING:
     from orbweaver.model.crawl import Crawl
@@ -32,6 +32,8 @@ class CrawlRead:
 
     crawl: Crawl
     shown: Shown
+    # Whether it ended without one URL, because all of them were seen before.
+    nothing_new: bool = False
 
 
 Look: TypeAlias = Callable[[str], Awaitable[CrawlRead]]
@@ -52,7 +54,10 @@ class MeteredReadings:
         self._meters.move_to_end(reading.status.crawl.id)
         if len(self._meters) > METERS_MAX:
             self._meters.popitem(last=False)
-        return CrawlRead(crawl=reading.status.crawl, shown=as_json(meter.see(reading)))
+        view = meter.see(reading)
+        return CrawlRead(
+            crawl=reading.status.crawl, shown=as_json(view), nothing_new=nothing_new(view)
+        )
 
 
 @dataclass(slots=True)

@@ -28,6 +28,7 @@ from orbweaver.console.watching import (
 )
 from orbweaver.control.rule_trial import PAGES_MAX
 from orbweaver.frontier import warc
+from orbweaver.model.crawl import State, Stop
 from orbweaver.model.errors import Transient
 from orbweaver.model.page_record import day_of
 from tests.unit.console.stage import BEARER, POLL_MS, RUN, opened, record
@@ -624,3 +625,26 @@ def test_a_body_is_a_page_a_text_or_not_shown(
 ) -> None:
     """No header is made of what a site wrote, and nothing is shown that a browser would run."""
     assert shown_as(record("/", content_type=content_type, charset=charset)) == as_what
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        ({}, ("the seed was crawled by an earlier run of site", "7 days; dedup.window")),
+        ({"seeds": (f"{SITE}/", f"{SITE}/a")}, ("every seed was crawled",)),
+        ({"resumes": ("site-0",), "pages_max": 0}, ("limit of 0 pages is used up by site-0",)),
+        ({"resumes": ("site-0",)}, ("what site-0 left out",)),
+    ],
+)
+async def test_a_run_that_asked_for_nothing_says_why(
+    tmp_path: Path, made: dict[str, Any], said: tuple[str, ...]
+) -> None:
+    """What to do about it, too; one that goes on says nothing of the kind."""
+    async with opened(tmp_path) as stage:
+        ended: dict[str, Any] = {"state": State.FINISHED, "finished_at_ms": NOW_MS}
+        await stage.ports.crawls.create(replace(RUN, stop=Stop.FINISHED, **ended, **made))
+        notice = (await stage.get(PULSE))["notice"]
+        assert all(one in notice for one in said), notice
+    async with opened(tmp_path / "other") as stage:
+        await stage.ports.crawls.create(RUN)
+        assert (await stage.get(PULSE))["notice"].startswith("nothing works on this store")

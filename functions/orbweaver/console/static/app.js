@@ -106,7 +106,7 @@ function App({ said }) {
     </header>
     <main id="main" tabindex="-1">
       ${unknown && html`<${Door} why=${unknown} />`}
-      ${about?.idle && html`<div class="notice" role="status"><p>${about.idle}</p></div>`}
+      ${about?.idle && at.screen !== "run" && html`<div class="notice" role="status"><p>${about.idle}</p></div>`}
       ${stranger ? null : hosted && at.screen in ABSENT ? html`<${NotHere} title=${/** @type {any} */ (ABSENT)[at.screen]} />` : at.screen === "" ? html`<${Runs} query=${at.query} />` : html`<${Later} key=${at.screen} name=${at.screen} of=${at.of} query=${at.query} />`}
     </main>
     <footer>${about && `Orbweaver ${about.version}`} ${about && !about.billed && "· nothing is paid for here: dollars are what AWS would charge"}</footer>`;

@@ -155,7 +155,7 @@ export function Run({ of }) {
     <p class="crumb"><a href="#/">Runs</a> / ${shown.name}${before && html` · <a href=${`#/run/${encodeURIComponent(before)}`}>the run before</a> · <a href=${link("changes", { before, after: shown.crawl })}>changes since</a>`}</p>
     <${Heading} title=${shown.crawl}><${State} state=${shown.state} stop=${shown.stop} /><span class="muted">began ${moment(data.started_ms)}</span><${Steering} shown=${shown} again=${again} /></${Heading}>
     <${Warning} trouble=${trouble} atMs=${atMs} />
-    ${data.idle && html`<div class="notice"><p>${data.idle}</p></div>`}
+    ${data.notice && html`<div class="notice"><p>${data.notice}</p></div>`}
     <${Spoken} shown=${shown} />
     <${Figures} shown=${shown} />
     ${shown.left_text && html`<p class="left"><strong>Time left:</strong> ${shown.left_text}</p>`}
