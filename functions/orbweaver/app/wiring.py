@@ -231,6 +231,7 @@ def api_of(ports: PortSet, *, signed: bool = True) -> Api:
         pages=ports.pages,
         files=ports.files,
         backlog=ports.backlog,
+        frontier=ports.frontier,
         clock=ports.clock,
         allowed=ports.settings.allowed,
     )

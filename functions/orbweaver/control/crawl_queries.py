@@ -27,7 +27,7 @@ from orbweaver.politeness.robots_txt import RobotsVerdict, parse
 
 if TYPE_CHECKING:
     from orbweaver.frontier.backlog import Backlog
-    from orbweaver.frontier.ports import Crawls, Pages
+    from orbweaver.frontier.ports import Crawls, Frontier, Pages
     from orbweaver.model.ports import Clock, Files
     from orbweaver.politeness.ports import Hosts
 
@@ -158,6 +158,7 @@ class Lookout:
         *,
         files: Files,
         backlog: Backlog,
+        frontier: Frontier,
         records_max: int | None = None,
     ) -> Report:
         """Say what a crawl left out and why, with examples, and where its requests went.
@@ -186,7 +187,7 @@ class Lookout:
         known = dict.fromkeys(url for urls in refused.values() for url in urls)
         ended = await all_of((self._has_ended(url, status.crawl) for url in known), LOOKUPS_AT_ONCE)
         taken = {url for url, has in zip(known, ended, strict=True) if has}
-        spared = await spared_links(status.crawl, status.counters, backlog)
+        spared = await spared_links(status.crawl, status.counters, backlog, frontier, status.at_ms)
         return report_of(status.crawl, total, examples, refused, taken, requests, spared)
 
     async def _has_ended(self, url: str, crawl: Crawl) -> bool:

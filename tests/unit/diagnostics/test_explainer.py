@@ -17,7 +17,7 @@ from orbweaver.model.outcome import Reason
 from orbweaver.model.page_record import DAY_MS
 from orbweaver.model.url_rules import UrlRule
 from orbweaver.politeness.host_schedule import RobotsEntry
-from tests.memory import MemoryBacklog, MemoryFiles
+from tests.memory import MemoryBacklog, MemoryFiles, MemoryFrontier
 from tests.unit.stage import (
     CRAWL,
     NOW_MS,
@@ -321,7 +321,9 @@ async def test_links_that_nofollow_withdraws_are_known_of() -> None:
     beyond = (await told(stage, f"{SITE}/8")).verdict
     assert f"{page} asks not to follow its links, and may have one to it" in beyond
     files, backlog = MemoryFiles(stage.world), MemoryBacklog(stage.world)
-    report = await control_of(stage).report(PLAN.id, files=files, backlog=backlog)
+    report = await control_of(stage).report(
+        PLAN.id, files=files, backlog=backlog, frontier=MemoryFrontier(stage.world)
+    )
     (line,) = report.skipped
     assert (line.reason, line.count) == ("seed_nofollow", 9)
     assert line.samples == tuple(f"{SITE}/{n}" for n in range(5))

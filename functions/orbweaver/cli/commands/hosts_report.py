@@ -79,7 +79,11 @@ async def report(arguments: Namespace, around: Surroundings) -> int:
     async with chosen(arguments, around) as session:
         ports = session.ports
         found = await session.control.report(
-            arguments.which, files=ports.files, backlog=ports.backlog, records_max=arguments.records
+            arguments.which,
+            files=ports.files,
+            backlog=ports.backlog,
+            frontier=ports.frontier,
+            records_max=arguments.records,
         )
     body: dict[str, Any] = {"type": "report", "crawl": found.crawl.id}
     body["skipped"] = [asdict(line) for line in found.skipped]
@@ -170,9 +174,10 @@ def spared_lines(found: Report) -> list[str]:
     if not told.links:
         return []
     title = "links that wait until little else is left" if crawl.live else "links that were spared"
+    most = "" if told.exact else "at most "
     first = f"; of the first {told.read:,}" if told.read < told.links else ""
     rows = [(f"{one.links:,}", one.kind) for one in told.kinds[:KINDS_SHOWN]]
-    lines = ["", f"{title}: {told.links:,}{first}"]
+    lines = ["", f"{title}: {most}{told.links:,}{first}"]
     for one, row in zip(told.kinds, text.table(rows, right=(0,), indent=2), strict=False):
         lines += [row, f"      {text.cut(one.example, 200)}"]
     left = told.read - sum(one.links for one in told.kinds[:KINDS_SHOWN])

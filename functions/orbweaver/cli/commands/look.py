@@ -66,7 +66,7 @@ def status(arguments: Namespace, around: Surroundings) -> int:
                 else:
                     around.write("", *crawl_summary.lines(view))
                 return OK
-            view = ProgressMeter().see(await session.read(arguments.which))
+            view = ProgressMeter().see(await session.read_closely(arguments.which))
             off = None if view.ended else await session.place.idle_workers()
             if off is not None:
                 around.note(off)

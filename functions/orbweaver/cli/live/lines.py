@@ -179,9 +179,11 @@ def cost(view: View) -> str:
 def limits(view: View) -> str:
     """Say how much of each limit is used, and how many links wait to be asked for late."""
     said = " · ".join(budget.said for budget in view.budgets)
-    if number := view.reading.status.counters.late_links:
+    number, exact = status.late_links(view)
+    if number:
         links = text.plural(number, "late link")
-        said += f" · {links} {'spared' if view.ended else 'waiting'}"
+        most = "" if exact else "at most "
+        said += f" · {most}{links} {'spared' if view.ended else 'waiting'}"
     return said
 
 
