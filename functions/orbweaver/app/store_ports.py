@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from orbweaver.adapters.sqlite.schedules import SqliteSchedules
     from orbweaver.delivery.ports import Courier
     from orbweaver.extraction.extract import Extractor
+    from orbweaver.frontier.pack_result import Underway
     from orbweaver.model.metrics import Service
     from orbweaver.model.ports import Clock, Fetcher, Metrics
     from orbweaver.rendering.renderer import Renderer
@@ -168,11 +169,18 @@ class StorePorts:
     # --- tables -----------------------------------------------------------------------------
 
     @cached_property
+    def underway(self) -> Underway:
+        """What workers of this process have done and not committed yet."""
+        from orbweaver.frontier.pack_result import Underway
+
+        return Underway()
+
+    @cached_property
     def packs(self) -> SqlitePacks:
         """Journals of packs."""
         from orbweaver.adapters.sqlite.packs import SqlitePacks
 
-        return SqlitePacks(self.store, clock=self.clock, **self._kept)
+        return SqlitePacks(self.store, clock=self.clock, committed=self.underway.end, **self._kept)
 
     @cached_property
     def backlog(self) -> SqliteBacklog:

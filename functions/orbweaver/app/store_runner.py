@@ -88,7 +88,7 @@ class StoreRunner:
         """Take the open store, the processes that work on it, and those that are yet to begin."""
         self._ports = ports
         self._processes = processes
-        self._worker = worker_of(ports)
+        self._worker = worker_of(ports, ports.underway)
         self._inboxes = [ports.inbox(queue) for queue in LANES]
         self._further = further
         self._sharing = Sharing(processes=self._alive, held_max=BATCHES * BATCH_MESSAGES)

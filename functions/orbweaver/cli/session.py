@@ -297,7 +297,7 @@ def stack_session(ports: PortSet, place: StackPlace) -> Session:
 def store_session(ports: StorePorts, *, works: bool = False) -> Session:
     """Make the session of an open store; `works`: this command works on it."""
     return Session(
-        control=control_of(ports),
+        control=control_of(ports, ports.underway),
         ports=ports,
         settings=ports.settings,
         place=StorePlace(ports=ports, works=works),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from orbweaver.diagnostics.host_status import HostView, host_view, hosts_of, nam
 from orbweaver.diagnostics.refusal_report import Examples, Report, report_of
 from orbweaver.exporting.manifest import days_between
 from orbweaver.frontier.retrying import all_of, closing
-from orbweaver.model.crawl import Counters, Crawl, default_crawl
+from orbweaver.model.crawl import Counters, Counts, Crawl, State, default_crawl
 from orbweaver.model.errors import ControlError, StoredNewer, UnknownCrawl
 from orbweaver.model.outcome import Outcome
 from orbweaver.model.page_record import PageRecord, shard_of
@@ -69,13 +69,22 @@ class Lookout:
     """Finds and shows crawls."""
 
     def __init__(
-        self, *, crawls: Crawls, pages: Pages, hosts: Hosts, clock: Clock, settings: Settings
+        self,
+        *,
+        crawls: Crawls,
+        pages: Pages,
+        hosts: Hosts,
+        clock: Clock,
+        settings: Settings,
+        underway: Callable[[str], Counts] | None = None,
     ) -> None:
+        """Take the ports; `underway` says what this process has done of a crawl uncommitted."""
         self._crawls = crawls
         self._pages = pages
         self._hosts = hosts
         self._clock = clock
         self._settings = settings
+        self._underway = underway
 
     async def find(self, which: str | None = None) -> Crawl:
         """Find a crawl by its id, or the newest one of a name, or the newest one of all."""
@@ -105,9 +114,11 @@ class Lookout:
         return len(await self._crawls.newer())
 
     async def status(self, which: str | None = None) -> Status:
-        """Read a crawl (see `find`) and its counters."""
+        """Read a crawl (see `find`) and its counters, with what is underway until it has ended."""
         crawl = await self.find(which)
         counters = await self._crawls.counters(crawl)
+        if self._underway is not None and crawl.state is not State.FINISHED:
+            counters = counters.plus(self._underway(crawl.id))
         return Status(crawl=crawl, counters=counters, at_ms=self._clock.now_ms())
 
     async def hosts(
