@@ -30,7 +30,7 @@ from orbweaver.control.crawl_control import Control
 from orbweaver.control.progress.reader import StatusReader
 from orbweaver.control.progress.status import ProgressMeter, StatusReading, View, stalled
 from orbweaver.frontier.queues import Depths
-from orbweaver.model.crawl import State
+from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import Transient
 from orbweaver.model.ports import Clock, Fetcher
 from orbweaver.model.settings import Settings
@@ -120,6 +120,12 @@ class Surroundings:
 def shown(line: str, out: TextIO) -> str:
     """Make control characters visible where a terminal would obey them; a file gets them."""
     return visible(line) if out.isatty() else line
+
+
+def note_older(around: Surroundings, crawl: Crawl, newest: Crawl) -> None:
+    """Say that an answer is of an older run than the newest of its name, which did nothing."""
+    if crawl.id != newest.id:
+        around.note(f"{newest.id} asked for nothing: this is of {crawl.id}, the run before it")
 
 
 class Place(Protocol):

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 LOOKUPS_AT_ONCE = 16
 CRAWLS_OF_HOST_MAX = 20
+# Of a name, where the newest ones did nothing.
+RUNS_LOOKED_AT = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +106,30 @@ class Lookout:
         near = difflib.get_close_matches(which, known, n=1)
         hint = f": did you mean {near[0]}?" if near else ""
         raise UnknownCrawl(f"no crawl has the id or name {redacted(which)!r}{hint}")
+
+    async def runs(self, which: str | None = None) -> tuple[Crawl, ...]:
+        """List the runs that `which` may mean, newest first: one of an id, all those of a name."""
+        newest = await self.find(which)
+        if which == newest.id:
+            return (newest,)
+        older = [
+            run
+            for run in await self._crawls.list()
+            if run.name == newest.name and run.started_at_ms < newest.started_at_ms
+        ]
+        return (newest, *older)
+
+    async def telling(self, which: str | None = None) -> tuple[Crawl, Crawl]:
+        """Find the newest run of a name that did anything, or may yet; and the newest of all.
+
+        A run that found everything within the window is over without one URL: what is asked about
+        the crawl is known of the run before it. Of an id it is that run, whatever it did.
+        """
+        runs = await self.runs(which)
+        for run in runs[:RUNS_LOOKED_AT]:
+            if run.live or (await self._crawls.counters(run)).claimed:
+                return run, runs[0]
+        return runs[0], runs[0]
 
     async def crawls(self) -> tuple[Crawl, ...]:
         """List all crawls, newest first."""

@@ -14,7 +14,7 @@ from typing import Any
 from orbweaver.cli import crawl_summary, text
 from orbweaver.cli.command import answer, command, newest, option, repeated
 from orbweaver.cli.exit_codes import OK
-from orbweaver.cli.session import Surroundings, chosen
+from orbweaver.cli.session import Surroundings, chosen, note_older
 from orbweaver.control.progress.spending import price
 from orbweaver.diagnostics.host_status import HostView
 from orbweaver.diagnostics.refusal_report import SCRIPTS, Report, RequestKind, Requests, Skipped
@@ -78,8 +78,10 @@ async def report(arguments: Namespace, around: Surroundings) -> int:
     """Show where a crawl's requests went, what it left out, and why, with examples."""
     async with chosen(arguments, around) as session:
         ports = session.ports
+        crawl, newest = await session.control.telling(arguments.which)
+        note_older(around, crawl, newest)
         found = await session.control.report(
-            arguments.which,
+            crawl.id,
             files=ports.files,
             backlog=ports.backlog,
             frontier=ports.frontier,

@@ -27,7 +27,7 @@ from orbweaver.cli.crawl_end import timed
 from orbweaver.cli.exit_codes import FAILED, OK
 from orbweaver.cli.live.display import JsonDisplay
 from orbweaver.cli.live.lines import heading, rows
-from orbweaver.cli.session import Session, Surroundings, chosen
+from orbweaver.cli.session import Session, Surroundings, chosen, note_older
 from orbweaver.control.progress.status import ProgressMeter, as_json
 from orbweaver.exporting.cells import iso
 from orbweaver.exporting.manifest import page_as_json
@@ -97,7 +97,8 @@ async def pages(arguments: Namespace, around: Surroundings) -> int:
     """List the pages of a crawl, a line each."""
     outcome = Outcome(arguments.outcome) if arguments.outcome else None
     async with chosen(arguments, around) as session:
-        crawl = await session.control.find(arguments.which)
+        crawl, newest = await session.control.telling(arguments.which)
+        note_older(around, crawl, newest)
         number = 0
         found = session.control.pages(crawl, outcome=outcome, limit=arguments.limit)
         async with closing(found) as records:
