@@ -106,11 +106,11 @@ class StorePorts:
         return SqliteMessages(self.store, clock=self.clock, receive_max=most)
 
     def held_by(self, process: str) -> None:
-        """Take messages in the name of a process, so that others can take them back."""
+        """Take and send messages in the name of a process, so that others can take them back."""
         self._messages.holder = process
 
     def take_back(self, process: str) -> int:
-        """Have what a process held that has died be due now."""
+        """Have what a process held that has ended be due now; how many messages that were."""
         return self._messages.take_back(process)
 
     def inbox(self, queue: QueueName) -> SqliteInbox:
