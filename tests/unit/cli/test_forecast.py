@@ -358,6 +358,57 @@ def test_a_run_that_could_not_go_on_says_why(carried: int, expected: str) -> Non
     assert expected in crawl_summary.nothing_new(view.reading.status.crawl)
 
 
+LIMITED: Mapping[str, Any] = {**ENDED, "pages_max": 200, "stop": Stop.MAX_PAGES}
+
+
+@pytest.mark.parametrize(
+    ("counts", "spared", "changes", "said"),
+    [
+        ({}, None, LIMITED, ""),
+        ({"late_links": 9}, Spared(links=7, read=7), {**LIMITED, "stop": Stop.CANCELLED}, ""),
+        (
+            {"late_links": 9},
+            Spared(links=1, read=1),
+            LIMITED,
+            "1 link beyond the limit of 200 pages",
+        ),
+        ({"late_links": 9}, None, LIMITED, "at most 9 links beyond the limit of 200 pages"),
+        (
+            {"late_links": 9, "refused.budget": 4},
+            Spared(links=7, read=7),
+            LIMITED,
+            "at most 11 links beyond the limit of 200 pages",
+        ),
+        (
+            {"late_links": 9},
+            Spared(links=7, read=7),
+            {**LIMITED, "stop": Stop.NOTHING_NEW},
+            (
+                "7 links that bring next to nothing new: the same command without"
+                " --stop-when-nothing-new goes on with them"
+            ),
+        ),
+    ],
+)
+def test_a_run_that_leaves_links_over_says_how_many(
+    counts: Mapping[str, int], spared: Spared | None, changes: Mapping[str, Any], said: str
+) -> None:
+    """And how to go on; what was counted and not read may be more than there are."""
+    reading = replace(reading_of({"claimed": 200, "fetched": 200, **counts}, **changes))
+    view = ProgressMeter().see(replace(reading, spared=spared))
+    left = crawl_summary.left_over(view)
+    assert left.startswith(said)
+    assert bool(left) is bool(said)
+    shown = "\n".join(crawl_summary.lines(view))
+    assert (f"\nleft over  {left}\n" in f"{shown}\n") is bool(said)
+
+
+def test_of_an_ended_crawl_nothing_is_on_the_queues() -> None:
+    """What is there is of others, or finds its pack committed when it comes."""
+    assert lines.queue(view_of({})) == "180 waiting · 20 in work · 7 delayed"
+    assert "queue" not in dict(lines.rows(view_of({}, **ENDED)))
+
+
 def test_a_message_that_a_dead_worker_has_is_told_of() -> None:
     """The queue says how many are in work, and for how long each is held back at most."""
     held = Depths(in_work=1, hidden_s=360)

@@ -208,9 +208,7 @@ async def test_a_later_run_names_the_run_that_has_the_url() -> None:
     await seed(stage, replace(PLAN, id="site-2", started_at_ms=stage.clock.at_ms))
     await stage.drain()
     explanation = await told(stage, f"{SITE}/a")
-    assert words(explanation, "crawl") == [
-        "site-2 (finished, finished): the newest whose scope it lies in"
-    ]
+    assert words(explanation, "crawl") == ["site-2 (finished): the newest whose scope it lies in"]
     assert explanation.verdict == "fetched: ok (the page was read), by the run site-1"
     assert "site-2 passes it over" in words(explanation, "claim")[1]
 

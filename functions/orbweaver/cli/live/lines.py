@@ -188,14 +188,14 @@ def limits(view: View) -> str:
 
 
 def queue(view: View) -> str:
-    """Say what is on the queues."""
+    """Say what is on the queues; of a crawl that has ended nothing is, but for others' messages."""
     depths = view.reading.depths
-    if depths is None:
+    if depths is None or view.ended:
         return ""
     numbers = (depths.waiting, depths.in_work, depths.delayed)
     pairs = zip(numbers, ("waiting", "in work", "delayed"), strict=True)
     words = " · ".join(f"{number:,} {word}" for number, word in pairs)
-    if depths.in_work and not depths.waiting and depths.hidden_s and not view.ended:
+    if depths.in_work and not depths.waiting and depths.hidden_s:
         # What a queue does not tell: which message, and since when.
         words += f" (back within {text.roughly(depths.hidden_s)} where the worker died)"
     return words
