@@ -102,6 +102,7 @@ def main(words: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     say(f"all of it took {time.monotonic() - started_s:.0f} s")
+    say(f"ask for rows of it: {program()} query --from {os.path.relpath(FOLDER)} --saved outcomes")
     if keep:
         say(f"see the crawl in a browser: {look_again(port)}")
     return 0
@@ -117,8 +118,12 @@ def usual_port() -> int:
 
 def look_again(port: int) -> str:
     """Write the line that has the stack run again, and opens the console over it."""
-    program = os.path.relpath(Path(sys.executable).with_name("orbweaver"))
-    return f"{program} local up --port {port} && {program} console --port {port}"
+    return f"{program()} local up --port {port} && {program()} console --port {port}"
+
+
+def program() -> str:
+    """Name the command that lies beside this interpreter."""
+    return os.path.relpath(Path(sys.executable).with_name("orbweaver"))
 
 
 def demonstrate(shop: child.Child, stood: Stack) -> None:

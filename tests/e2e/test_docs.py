@@ -160,6 +160,9 @@ def desk(stand: Stand, site: str, crawled: Crawled, tmp_path: Path) -> Iterator[
             r"http://127\.0\.0\.1:8000/books/x_1/": crawled.book,
             "ID": crawled.run,
             "NAME": "bookshop",
+            # What the demo leaves, of a larger shop.
+            r"\.local/demo": "out",
+            "items_demo_books": "items_bookshop_books",
             "URL": crawled.book,
             r"exports/2026": "out",
             r"2026-11-21": datetime.now(tz=UTC).strftime("%Y-%m-%d"),

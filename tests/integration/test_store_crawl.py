@@ -40,6 +40,8 @@ COMMAND = "import sys; from orbweaver.cli.main import main; sys.exit(main())"
 FAST = ("--delay", "0", "--format", "jsonl")
 SIZE = 120
 WAIT_S = 30
+# From a killed process to the next request; messages may be held back for a minute and a half.
+GOES_ON_S = 20
 
 
 def tree(size: int = SIZE, *, slow_s: float = 0.0) -> dict[str, Answer]:
@@ -198,6 +200,24 @@ def test_an_interrupted_crawl_is_paused_and_goes_on(folder: Path) -> None:
             done = result(process)
         assert done["outcomes"]["fetched"] == SIZE
         assert asked(site).total() <= SIZE + 8  # those that were being asked for
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_polite_crawl_goes_on_at_once(number: signal.Signals, folder: Path) -> None:
+    """What a process had taken on is handed out as soon as that is gone, not a minute later."""
+    words = ("crawl", "--delay", "100ms", "--format", "jsonl", "--json")
+    with graph.serve_in_background(tree()) as site:
+        with started(folder, *words, f"{site.url}/0") as process:
+            until(site, 45)
+            process.send_signal(number)
+            process.communicate(timeout=WAIT_S)
+        gone_s, before = time.monotonic(), asked(site).total()
+        with started(folder, *words, f"{site.url}/0") as process:
+            until(site, before + 1)
+            assert time.monotonic() - gone_s < GOES_ON_S
+            assert result(process)["outcomes"]["fetched"] == SIZE
+        # Of packs that were not done.
+        assert asked(site).total() <= SIZE + 2 * 25
 
 
 def test_one_store_is_used_by_several_at_once(folder: Path) -> None:

@@ -72,7 +72,7 @@ def check(
         if crawl_id not in stuck:
             found += _complete(plan, runs, crawl, crawl_id, world, web)
     found += _taken_in(plan, world)
-    found += _spared(plan, world)
+    found += _spared(world, web)
     found += _dangling(world, cloud)
     found += check_backlog(world, stuck, cloud.sqs.redriven)
     found += check_bodies(world)
@@ -317,15 +317,16 @@ def _given_up(world: World, crawl_id: str) -> bool:
     return any(record.reason is Reason.HOST_DOWN for record in _records(world, crawl_id))
 
 
-def _spared(plan: Scenario, world: World) -> Iterator[Violation]:
+def _spared(world: World, web: SimWeb) -> Iterator[Violation]:
     """I1: no host is given up that answers now and then, unless nobody could take note of that.
 
-    A recovery that could not be written is lost, and the silences before and after it are one.
+    A recovery that could not be written is lost, by a throttle or a kill, and the silences before
+    and after it are one.
     """
-    if not (plan.faults.throttled or plan.faults.unknown):
-        for crawl_id in world.crawls:
-            if _given_up(world, crawl_id):
-                yield Violation("I1 host given up", crawl_id)
+    for crawl_id in world.crawls:
+        for record in _records(world, crawl_id):
+            if record.reason is Reason.HOST_DOWN and split(record.url)[0] not in web.unheard:
+                yield Violation("I1 host given up", record.url)
 
 
 def _apart(world: World, ids: list[str]) -> bool:

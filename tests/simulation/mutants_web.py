@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from orbweaver.politeness import host_schedule, pacer, robots_cache
+from orbweaver.politeness import host_health, host_schedule, pacer, robots_cache
 from orbweaver.worker import fetch_pack
 from tests.memory import hosts
 from tests.simulation.mutant import mutants, patient
@@ -57,6 +57,10 @@ async def _whatever_happened(_self: Any, _visit: Any) -> bool:
     return True
 
 
+async def _deaf(_self: Any, _host: str, *, troubled: bool) -> None:
+    await asyncio.sleep(0)
+
+
 MUTANTS = mutants(
     ("no slot reserved", pacer.Pacer, "take", _free_slots),
     ("no slot reserved on retry", fetch_pack.PackFetcher, "_walk", _retries_without_slot),
@@ -64,6 +68,7 @@ MUTANTS = mutants(
     ("late slots used", pacer.Pacer, "asks", _late_is_fine),
     ("the delay not kept within a block", pacer.Pacer, "asks", _soon_again),
     ("blocks forgotten", hosts.MemoryHosts, "block", _block_ignored),
+    ("answers of a silent host not noted", host_health.HostHealth, "answered", _deaf),
     ("robots.txt never refreshed", robots_cache, "_fresh", _always_fresh),
 ) + mutants(
     ("asked on after a pause", fetch_pack.PackFetcher, "_goes_on", _whatever_happened),

@@ -30,7 +30,6 @@ from tests.memory import (
     MemoryEvents,
     MemoryFiles,
     MemoryFrontier,
-    MemoryHosts,
     MemoryMetrics,
     MemoryPacks,
     Moment,
@@ -39,7 +38,7 @@ from tests.simulation.budgets import BODY_BYTES_MAX
 from tests.simulation.clock import ERROR_MS_MAX, SimClock
 from tests.simulation.rendering import BROWSER, QUEUE, SimRenderer
 from tests.simulation.sqs import RECEIVE_MAX, SimQueue
-from tests.simulation.tables import SimFiles, SimOrders, SimPages, SimWorkspace, fault_of
+from tests.simulation.tables import SimFiles, SimHosts, SimOrders, SimPages, SimWorkspace, fault_of
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -258,7 +257,7 @@ class WorkerProcess(Process):
             fetcher=self,
             reader=InPlaceReader(),
             renderer=SimRenderer(self) if renders else None,
-            hosts=MemoryHosts(world, self.gate),
+            hosts=SimHosts(world, self.gate, cloud.web),
             history=pages,
             crawls=recent,
             clock=self.clock,

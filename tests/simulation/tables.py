@@ -9,7 +9,9 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from orbweaver.exporting.formats.hashed_file import Made
-from tests.memory import MemoryFiles, MemoryOrders, MemoryPages
+from orbweaver.model.errors import Transient
+from orbweaver.politeness.host_schedule import FAILURES_MAX, ROUNDS_MAX
+from tests.memory import MemoryFiles, MemoryHosts, MemoryOrders, MemoryPages
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -18,8 +20,10 @@ if TYPE_CHECKING:
     from orbweaver.exporting.workspace import ChunkWorkspace
     from orbweaver.model.columns import Table
     from orbweaver.model.page_record import PageRecord
+    from orbweaver.politeness.host_schedule import Host
     from tests.memory import World
     from tests.memory.world import Gate
+    from tests.simulation.web import SimWeb
 
 T = TypeVar("T")
 # Few, so that a run of the exporter takes steps that can be counted.
@@ -41,6 +45,42 @@ def fault_of(effect: str, kind: str) -> str:
     if kind == "throttle" and effect in BATCHES:
         return "partial batch"
     return kind
+
+
+class SimHosts(MemoryHosts):
+    """Politeness units; the web is told what was noted of silences, and what could not be."""
+
+    def __init__(self, world: World, gate: Gate, web: SimWeb) -> None:
+        super().__init__(world, gate)
+        self._web = web
+
+    async def look(self, host: str) -> Host:
+        """See the port."""
+        with self._refused(host):
+            return await super().look(host)
+
+    async def fail(self, host: str, now_ms: int, chance: float, *, probe: bool) -> Host:
+        """See the port."""
+        state = await super().fail(host, now_ms, chance, probe=probe)
+        if state.failures == 1:
+            self._web.noted(host)
+        elif state.failures >= FAILURES_MAX + ROUNDS_MAX:
+            self._web.take_for_dead(host)
+        return state
+
+    async def recover(self, host: str) -> None:
+        """See the port."""
+        with self._refused(host):
+            await super().recover(host)
+        self._web.noted(host)
+
+    @contextmanager
+    def _refused(self, host: str) -> Iterator[None]:
+        try:
+            yield
+        except Transient:
+            self._web.refused.add(host)
+            raise
 
 
 class SimPages(MemoryPages):

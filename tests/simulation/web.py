@@ -32,6 +32,7 @@ class Asker(Protocol):
     """Who asks: a process with a clock, which may die of the answer."""
 
     clock: SimClock
+    dead: bool
     journals: int
     stops_s: list[float]
 
@@ -81,6 +82,12 @@ class SimWeb:
         self._flapped: Counter[str] = Counter()
         # How many requests in a row a host has left without an answer.
         self.silent: Counter[str] = Counter()
+        # Who has an answer of a host that was silent, until somebody noted that it answers.
+        self._answered: defaultdict[str, list[Asker]] = defaultdict(list)
+        # Hosts of which something could not be noted since their silence was.
+        self.refused: set[str] = set()
+        # Hosts that were taken for dead since a note of an answer was lost.
+        self.unheard: set[str] = set()
         self._now_s = epoch_s
         self._counts = counts
 
@@ -113,7 +120,11 @@ class SimWeb:
             answer = _response(304, None)
         answer = self._sent(request, answer)
         slow_s = 0.02 if page is None else page.latency_s
-        self.silent[origin] = self.silent[origin] + 1 if isinstance(answer, Failure) else 0
+        if isinstance(answer, Failure):
+            self.silent[origin] += 1
+        else:
+            self.silent[origin] = 0
+            self._answered[origin].append(asker)
         if isinstance(answer, Failure) and answer.reason is Reason.TIMEOUT:
             slow_s = request.total_s
         elif isinstance(answer, Response) and answer.status == TOO_MANY_REQUESTS:
@@ -125,6 +136,16 @@ class SimWeb:
             self._counts["poison"] += 1
             asker.kill()
         return answer
+
+    def noted(self, origin: str) -> None:
+        """Note that a silence of a host begins, or its end was noted."""
+        self._answered.pop(origin, None)
+        self.refused.discard(origin)
+
+    def take_for_dead(self, origin: str) -> None:
+        """Note that a host is given up: whether one that had an answer of it could not say so."""
+        if origin in self.refused or any(asker.dead for asker in self._answered[origin]):
+            self.unheard.add(origin)
 
     def _heard(self, site: Site, ask: Ask, answer: Response | Failure, asker: Asker) -> None:
         """Note until when a host is to be left alone by the one who has its answer now."""

@@ -15,7 +15,7 @@ from orbweaver.model.ports import Clock, Files
 
 if TYPE_CHECKING:
     from orbweaver.frontier.backlog import Backlog
-    from orbweaver.frontier.ports import Crawls, Pages
+    from orbweaver.frontier.ports import Crawls, Frontier, Pages
     from orbweaver.frontier.queues import Queue
 
 
@@ -30,6 +30,7 @@ class Means:
     pages: Pages
     files: Files
     backlog: Backlog
+    frontier: Frontier
     clock: Clock
     allowed: Allowed = PUBLIC_ONLY
 

@@ -218,7 +218,11 @@ async def report(means: Means, *, path: OfCrawl) -> Reply:
     """Say what a crawl left out and why, with examples, and where its requests went."""
     crawl = await means.crawl(path.id)
     told = await means.control.report(
-        crawl.id, files=means.files, backlog=means.backlog, records_max=RECORDS_MAX
+        crawl.id,
+        files=means.files,
+        backlog=means.backlog,
+        frontier=means.frontier,
+        records_max=RECORDS_MAX,
     )
     shown = LeftOut(
         crawl=Run.of(told.crawl), skipped=told.skipped, spared=told.spared, requests=told.requests

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from orbweaver.adapters.sqlite.schedules import SqliteSchedules
     from orbweaver.delivery.ports import Courier
     from orbweaver.extraction.extract import Extractor
+    from orbweaver.frontier.pack_result import Underway
     from orbweaver.model.metrics import Service
     from orbweaver.model.ports import Clock, Fetcher, Metrics
     from orbweaver.rendering.renderer import Renderer
@@ -105,11 +106,11 @@ class StorePorts:
         return SqliteMessages(self.store, clock=self.clock, receive_max=most)
 
     def held_by(self, process: str) -> None:
-        """Take messages in the name of a process, so that others can take them back."""
+        """Take and send messages in the name of a process, so that others can take them back."""
         self._messages.holder = process
 
     def take_back(self, process: str) -> int:
-        """Have what a process held that has died be due now."""
+        """Have what a process held that has ended be due now; how many messages that were."""
         return self._messages.take_back(process)
 
     def inbox(self, queue: QueueName) -> SqliteInbox:
@@ -168,11 +169,18 @@ class StorePorts:
     # --- tables -----------------------------------------------------------------------------
 
     @cached_property
+    def underway(self) -> Underway:
+        """What workers of this process have done and not committed yet."""
+        from orbweaver.frontier.pack_result import Underway
+
+        return Underway()
+
+    @cached_property
     def packs(self) -> SqlitePacks:
         """Journals of packs."""
         from orbweaver.adapters.sqlite.packs import SqlitePacks
 
-        return SqlitePacks(self.store, clock=self.clock, **self._kept)
+        return SqlitePacks(self.store, clock=self.clock, committed=self.underway.end, **self._kept)
 
     @cached_property
     def backlog(self) -> SqliteBacklog:

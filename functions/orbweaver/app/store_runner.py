@@ -6,8 +6,10 @@ Rules
   processes and crawls. Processes share what is queued (adapters/sqlite/messages.py).
 - A message that failed is seen again after `RETRY_S`, as often as `receive_max` says; then it is a
   dead letter.
-- What a killed process had taken is seen again as soon as another one looks: each process holds a
-  lock on a file of its own, which the kernel gives back however the process ends.
+- What a killed process had taken, and what it had sent and taken on without receiving it
+  (worker/rounds.py), is seen again as soon as another one looks: each process holds a lock on a
+  file of its own, which the kernel gives back however the process ends. One that ends in order
+  gives it back itself.
 - A process that is no longer wanted finishes what it is asking for, for up to `END_S`, and requeues
   the rest of its batches; one that is interrupted or told to end (SIGTERM) requeues what it is
   asking for as well.
@@ -88,7 +90,7 @@ class StoreRunner:
         """Take the open store, the processes that work on it, and those that are yet to begin."""
         self._ports = ports
         self._processes = processes
-        self._worker = worker_of(ports)
+        self._worker = worker_of(ports, ports.underway)
         self._inboxes = [ports.inbox(queue) for queue in LANES]
         self._further = further
         self._sharing = Sharing(processes=self._alive, held_max=BATCHES * BATCH_MESSAGES)
@@ -201,6 +203,8 @@ async def running(
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+            with contextlib.suppress(PortError):  # or they come back when they are due
+                ports.take_back(own)
 
 
 class FurtherProcesses:

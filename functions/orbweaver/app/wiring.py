@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from orbweaver.control.webhook_sender import Notifier
     from orbweaver.diagnostics.explainer import Explainer
     from orbweaver.erasure.messages import Stores
+    from orbweaver.frontier.pack_result import Underway
     from orbweaver.model.ports import Fetcher, Metrics
     from orbweaver.worker.apply_journal import JournalApplier
     from orbweaver.worker.batch import Worker
@@ -41,8 +42,8 @@ def keep_made() -> None:
     gc.set_threshold(GARBAGE_OBJECTS)
 
 
-def worker_of(ports: PortSet) -> Worker:
-    """Put a worker together."""
+def worker_of(ports: PortSet, underway: Underway | None = None) -> Worker:
+    """Put a worker together; `underway` is told what it has done and not committed yet."""
     from orbweaver.budget.reservation import BudgetKeeper
     from orbweaver.model.metrics import Service
     from orbweaver.worker.batch import Worker
@@ -76,6 +77,7 @@ def worker_of(ports: PortSet) -> Worker:
         clock=ports.clock,
         metrics=metrics,
         settings=ports.settings,
+        underway=underway,
     )
     return Worker(
         queue=ports.queue,
@@ -135,8 +137,8 @@ def fetcher_of(ports: PortSet) -> Fetcher:
     )
 
 
-def control_of(ports: PortSet) -> Control:
-    """Put together who starts and steers crawls."""
+def control_of(ports: PortSet, underway: Underway | None = None) -> Control:
+    """Put together who starts and steers crawls; what is `underway` in this process counts, too."""
     from orbweaver.control.crawl_control import Control
 
     return Control(
@@ -147,6 +149,7 @@ def control_of(ports: PortSet) -> Control:
         hosts=ports.hosts,
         clock=ports.clock,
         settings=ports.settings,
+        underway=None if underway is None else underway.counts,
     )
 
 
@@ -231,6 +234,7 @@ def api_of(ports: PortSet, *, signed: bool = True) -> Api:
         pages=ports.pages,
         files=ports.files,
         backlog=ports.backlog,
+        frontier=ports.frontier,
         clock=ports.clock,
         allowed=ports.settings.allowed,
     )

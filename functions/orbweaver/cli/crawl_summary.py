@@ -10,7 +10,7 @@ from orbweaver.cli.export_files import Written
 from orbweaver.cli.live.lines import STOPS, cost, counted, items, left_out, reasons
 from orbweaver.control.progress import status as progress
 from orbweaver.control.progress.status import View
-from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl import Crawl, Stop
 from orbweaver.model.crawl_settings import RenderMode
 from orbweaver.model.cuts import COUNTER, PAGES
 from orbweaver.model.outcome import Outcome, Refusal
@@ -35,6 +35,7 @@ def lines(view: View, written: Written | None = None, before: str = "") -> list[
     fetched += f", {per_s} a second, {text.size(view.of('bytes'))}"
     blocks = [[ended + fetched], outcomes(view), hosts(view)]
     said = {
+        "left over": left_over(view),
         "nofollow": withdrawn(view),
         "cut": incomplete(view),
         "scripts": unrendered(view),
@@ -60,6 +61,24 @@ def outcomes(view: View) -> list[str]:
     if refused := view.reasons("refused"):
         rows.append(("(not asked)", f"{sum(refused.values()):,}", f"links: {left_out(view)}"))
     return text.table(rows, right=(1,))
+
+
+def left_over(view: View) -> str:
+    """Count the links that an end before the last one leaves, and say what goes on with them."""
+    crawl, limit = view.crawl, text.plural(view.crawl.pages_max, "page")
+    goes_on = {
+        Stop.MAX_PAGES: f"beyond the limit of {limit}: the same command with a higher"
+        " --max-pages goes on with them",
+        Stop.NOTHING_NEW: "that bring next to nothing new: the same command without"
+        " --stop-when-nothing-new goes on with them",
+    }
+    waiting, exact = progress.late_links(view)
+    # Of a crawl that is not ordered, or that has more than may wait: each time one was found.
+    beyond = view.of(f"refused.{Refusal.BUDGET}")
+    if crawl.stop not in goes_on or not waiting + beyond:
+        return ""
+    most = "" if exact and not beyond else "at most "
+    return f"{most}{text.plural(waiting + beyond, 'link')} {goes_on[crawl.stop]}"
 
 
 def incomplete(view: View) -> str:

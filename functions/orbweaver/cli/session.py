@@ -30,6 +30,7 @@ from orbweaver.control.crawl_control import Control
 from orbweaver.control.progress.reader import StatusReader
 from orbweaver.control.progress.status import ProgressMeter, StatusReading, View, stalled
 from orbweaver.frontier.queues import Depths
+from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import Transient
 from orbweaver.model.ports import Clock, Fetcher
 from orbweaver.model.settings import Settings
@@ -119,6 +120,12 @@ class Surroundings:
 def shown(line: str, out: TextIO) -> str:
     """Make control characters visible where a terminal would obey them; a file gets them."""
     return visible(line) if out.isatty() else line
+
+
+def note_older(around: Surroundings, crawl: Crawl, newest: Crawl) -> None:
+    """Say that an answer is of an older run than the newest of its name, which did nothing."""
+    if crawl.id != newest.id:
+        around.note(f"{newest.id} asked for nothing: this is of {crawl.id}, the run before it")
 
 
 class Place(Protocol):
@@ -234,7 +241,7 @@ class Session:
         self, crawl_id: str, view: View | None, display: Display
     ) -> StatusReading:
         """Read a crawl, and show how old the picture is for as long as that takes."""
-        reading = asyncio.ensure_future(self.read(crawl_id))
+        reading = asyncio.ensure_future(self.read_closely(crawl_id, ended=True))
         try:
             while not (await asyncio.wait({reading}, timeout=TICK_S))[0]:
                 if view is not None:
@@ -245,6 +252,22 @@ class Session:
 
     def _aged(self, view: View) -> View:
         return replace(view, age_ms=max(0, self.ports.clock.now_ms() - view.reading.status.at_ms))
+
+    async def read_closely(self, which: str | None, *, ended: bool = False) -> StatusReading:
+        """Read a crawl as `read` does, and of a store which links wait, which may take 0.3 s.
+
+        `ended`: these only once the crawl has ended. Of a stack a report says it.
+        """
+        reading = await self.read(which)
+        if reading.billed or (ended and reading.status.crawl.state is not State.FINISHED):
+            return reading
+        from orbweaver.diagnostics.spared_links import spared_links
+
+        status, ports = reading.status, self.ports
+        spared = await spared_links(
+            status.crawl, status.counters, ports.backlog, ports.frontier, status.at_ms
+        )
+        return replace(reading, spared=spared)
 
     async def read(self, which: str | None) -> StatusReading:
         """Read a crawl, the queue, and the hosts of what the crawl began with."""
@@ -280,7 +303,7 @@ def stack_session(ports: PortSet, place: StackPlace) -> Session:
 def store_session(ports: StorePorts, *, works: bool = False) -> Session:
     """Make the session of an open store; `works`: this command works on it."""
     return Session(
-        control=control_of(ports),
+        control=control_of(ports, ports.underway),
         ports=ports,
         settings=ports.settings,
         place=StorePlace(ports=ports, works=works),

@@ -11,7 +11,7 @@ A message that is sent twice finds its ledger and ends.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ from orbweaver.frontier.messages import Close, Pack, Past, SeedsMessage, decode,
 from orbweaver.frontier.resumption import earlier, resumed
 from orbweaver.frontier.retrying import all_of
 from orbweaver.frontier.yield_drop import before, pages_of
-from orbweaver.model.crawl import Crawl, State, Stop, moved, run_id
+from orbweaver.model.crawl import Counts, Crawl, State, Stop, moved, run_id
 from orbweaver.model.errors import Conflict, ControlError, UnknownCrawl
 from orbweaver.model.redacted_names import closed_by
 from orbweaver.model.settings import Settings
@@ -64,8 +64,16 @@ class Control(Lookout):
         hosts: Hosts,
         clock: Clock,
         settings: Settings,
+        underway: Callable[[str], Counts] | None = None,
     ) -> None:
-        super().__init__(crawls=crawls, pages=pages, hosts=hosts, clock=clock, settings=settings)
+        super().__init__(
+            crawls=crawls,
+            pages=pages,
+            hosts=hosts,
+            clock=clock,
+            settings=settings,
+            underway=underway,
+        )
         self._queue = queue
         self._packs = packs
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from orbweaver.diagnostics.host_status import HostView, host_view, hosts_of, nam
 from orbweaver.diagnostics.refusal_report import Examples, Report, report_of
 from orbweaver.exporting.manifest import days_between
 from orbweaver.frontier.retrying import all_of, closing
-from orbweaver.model.crawl import Counters, Crawl, default_crawl
+from orbweaver.model.crawl import Counters, Counts, Crawl, State, default_crawl
 from orbweaver.model.errors import ControlError, StoredNewer, UnknownCrawl
 from orbweaver.model.outcome import Outcome
 from orbweaver.model.page_record import PageRecord, shard_of
@@ -27,12 +27,14 @@ from orbweaver.politeness.robots_txt import RobotsVerdict, parse
 
 if TYPE_CHECKING:
     from orbweaver.frontier.backlog import Backlog
-    from orbweaver.frontier.ports import Crawls, Pages
+    from orbweaver.frontier.ports import Crawls, Frontier, Pages
     from orbweaver.model.ports import Clock, Files
     from orbweaver.politeness.ports import Hosts
 
 LOOKUPS_AT_ONCE = 16
 CRAWLS_OF_HOST_MAX = 20
+# Of a name, where the newest ones did nothing.
+RUNS_LOOKED_AT = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,13 +71,22 @@ class Lookout:
     """Finds and shows crawls."""
 
     def __init__(
-        self, *, crawls: Crawls, pages: Pages, hosts: Hosts, clock: Clock, settings: Settings
+        self,
+        *,
+        crawls: Crawls,
+        pages: Pages,
+        hosts: Hosts,
+        clock: Clock,
+        settings: Settings,
+        underway: Callable[[str], Counts] | None = None,
     ) -> None:
+        """Take the ports; `underway` says what this process has done of a crawl uncommitted."""
         self._crawls = crawls
         self._pages = pages
         self._hosts = hosts
         self._clock = clock
         self._settings = settings
+        self._underway = underway
 
     async def find(self, which: str | None = None) -> Crawl:
         """Find a crawl by its id, or the newest one of a name, or the newest one of all."""
@@ -96,6 +107,30 @@ class Lookout:
         hint = f": did you mean {near[0]}?" if near else ""
         raise UnknownCrawl(f"no crawl has the id or name {redacted(which)!r}{hint}")
 
+    async def runs(self, which: str | None = None) -> tuple[Crawl, ...]:
+        """List the runs that `which` may mean, newest first: one of an id, all those of a name."""
+        newest = await self.find(which)
+        if which == newest.id:
+            return (newest,)
+        older = [
+            run
+            for run in await self._crawls.list()
+            if run.name == newest.name and run.started_at_ms < newest.started_at_ms
+        ]
+        return (newest, *older)
+
+    async def telling(self, which: str | None = None) -> tuple[Crawl, Crawl]:
+        """Find the newest run of a name that did anything, or may yet; and the newest of all.
+
+        A run that found everything within the window is over without one URL: what is asked about
+        the crawl is known of the run before it. Of an id it is that run, whatever it did.
+        """
+        runs = await self.runs(which)
+        for run in runs[:RUNS_LOOKED_AT]:
+            if run.live or (await self._crawls.counters(run)).claimed:
+                return run, runs[0]
+        return runs[0], runs[0]
+
     async def crawls(self) -> tuple[Crawl, ...]:
         """List all crawls, newest first."""
         return await self._crawls.list()
@@ -105,9 +140,11 @@ class Lookout:
         return len(await self._crawls.newer())
 
     async def status(self, which: str | None = None) -> Status:
-        """Read a crawl (see `find`) and its counters."""
+        """Read a crawl (see `find`) and its counters, with what is underway until it has ended."""
         crawl = await self.find(which)
         counters = await self._crawls.counters(crawl)
+        if self._underway is not None and crawl.state is not State.FINISHED:
+            counters = counters.plus(self._underway(crawl.id))
         return Status(crawl=crawl, counters=counters, at_ms=self._clock.now_ms())
 
     async def hosts(
@@ -158,6 +195,7 @@ class Lookout:
         *,
         files: Files,
         backlog: Backlog,
+        frontier: Frontier,
         records_max: int | None = None,
     ) -> Report:
         """Say what a crawl left out and why, with examples, and where its requests went.
@@ -186,7 +224,7 @@ class Lookout:
         known = dict.fromkeys(url for urls in refused.values() for url in urls)
         ended = await all_of((self._has_ended(url, status.crawl) for url in known), LOOKUPS_AT_ONCE)
         taken = {url for url, has in zip(known, ended, strict=True) if has}
-        spared = await spared_links(status.crawl, status.counters, backlog)
+        spared = await spared_links(status.crawl, status.counters, backlog, frontier, status.at_ms)
         return report_of(status.crawl, total, examples, refused, taken, requests, spared)
 
     async def _has_ended(self, url: str, crawl: Crawl) -> bool:

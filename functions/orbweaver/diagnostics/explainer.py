@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from orbweaver.diagnostics.explanation import Explanation, explain
-from orbweaver.diagnostics.url_status import Facts, Journey, choose
+from orbweaver.diagnostics.url_status import Facts, Journey, UrlStatus, choose
 from orbweaver.frontier.claims import StandingClaim
 from orbweaver.frontier.journal import outbox
 from orbweaver.frontier.kind_scores import is_ordered, told_of
@@ -42,17 +42,25 @@ PACKS_MAX = 100
 NAMES_MAX = 25
 # Seeds that are looked at for one that withdraws its links.
 SEEDS_MAX = 5
+# Runs of a name that are asked, where the newest knows nothing of a URL.
+RUNS_MAX = 10
 # Packs of the backlog of a host that are looked through for a URL.
 BACKLOG_MAX = 50
 # Late packs of a crawl that are looked through for a URL.
 LATE_MAX = 400
 
 
+def knows(facts: Facts, told: Explanation) -> bool:
+    """Whether a run has anything to say of a URL that was not told by its rules alone."""
+    unseen = told.url_status in (UrlStatus.UNSEEN, UrlStatus.REFUSED)
+    return not unseen or facts.late or bool(facts.refused) or facts.seed_nofollow
+
+
 class Finder(Protocol):
     """What finds crawls and records by what a person calls them."""
 
-    async def find(self, which: str | None = None) -> Crawl:
-        """Find a crawl by its id or name; raises UnknownCrawl."""
+    async def runs(self, which: str | None = None) -> tuple[Crawl, ...]:
+        """List the runs that an id or a name may mean, newest first; raises UnknownCrawl."""
 
     async def page(self, url: str, crawl: Crawl | None = None) -> tuple[PageRecord, ...]:
         """Find the records of a URL on the newest day that has any, newest first."""
@@ -79,7 +87,25 @@ class Explainer:
 
         `ask` fetches a robots.txt that no copy is kept of. Raises UnknownCrawl.
         """
-        crawl, chosen = await self._choose(reference, which)
+        runs, chosen = await self._choose(reference, which)
+        first, told = await self._explain(reference, runs[0], chosen, ask)
+        if runs[0].live or knows(first, told):
+            return first, told
+
+        async def asked(_host: str, _crawl: Crawl) -> RobotsEntry | None:
+            return first.robots
+
+        # What waited or was refused is known of its run alone, and another may have come since.
+        for run in runs[1:RUNS_MAX]:
+            why = f"{chosen}; {runs[0].id}, the newest of that name, knows nothing of it"
+            found = await self._explain(reference, run, why, asked)
+            if knows(*found):
+                return found
+        return first, told
+
+    async def _explain(
+        self, reference: str, crawl: Crawl, chosen: str, ask: AskRobots | None
+    ) -> tuple[Facts, Explanation]:
         settings = self.settings
         facts = Facts(
             reference=reference,
@@ -99,9 +125,19 @@ class Explainer:
             facts = replace(facts, robots=await ask(host_of(url), crawl))
         return facts, explain(facts)
 
-    async def _choose(self, reference: str, which: str | None) -> tuple[Crawl, str]:
+    async def _choose(self, reference: str, which: str | None) -> tuple[tuple[Crawl, ...], str]:
+        """Choose a run, before older ones of its name that may answer instead; and say why."""
         if which is not None:
-            return await self.finder.find(which), "as asked for"
+            return await self.finder.runs(which), "as asked for"
+        crawl, why = await self._likely(reference)
+        older = [
+            run
+            for run in await self.crawls.list()
+            if run.name == crawl.name and run.started_at_ms < crawl.started_at_ms
+        ]
+        return (crawl, *older), why
+
+    async def _likely(self, reference: str) -> tuple[Crawl, str]:
         crawls = await self.crawls.list()
         if not crawls:
             raise UnknownCrawl("there is no crawl yet")

@@ -19,6 +19,7 @@ from orbweaver.diagnostics.rule_texts import (
     scope_rule,
     span,
     trap_rule,
+    urls,
 )
 from orbweaver.diagnostics.url_changes import changes
 from orbweaver.diagnostics.url_status import Facts, UrlStatus, refusal_of, robots_of, url_status_of
@@ -149,7 +150,7 @@ def _kind(facts: Facts) -> str:
     if facts.kind is None:
         return ": of its kind none is known to have been asked for"
     asked, fruitful = facts.kind
-    return f": of {asked:,} URLs of its kind, {fruitful:,} brought something new"
+    return f": of {urls(asked)} of its kind, {fruitful:,} brought something new"
 
 
 def _withdrawn(facts: Facts) -> str | None:
@@ -228,7 +229,7 @@ def _statements(facts: Facts, url: str, url_status: UrlStatus) -> Iterator[tuple
 
 def _crawl(facts: Facts) -> str:
     crawl = facts.crawl
-    stop = f", {crawl.stop}" if crawl.stop is not None else ""
+    stop = "" if crawl.stop in (None, Stop.FINISHED) else f", {crawl.stop}"
     return f"{crawl.id} ({crawl.state}{stop}): {facts.chosen}"
 
 

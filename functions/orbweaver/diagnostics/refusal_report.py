@@ -113,12 +113,14 @@ class SparedKind:
 class Spared:
     """Links that wait while a crawl runs, and are spared once it has ended.
 
-    `read` of them were looked at, those that would be asked for first, for `kinds`: the largest
-    `KINDS_NAMED`, those with the most links first.
+    `links` counts different URLs that were never asked for, or says, where it is not `exact`, how
+    many there are at most. `read` of them were looked at, those that would be asked for first, for
+    `kinds`: the largest `KINDS_NAMED`, those with the most links first.
     """
 
     links: int = 0
     read: int = 0
+    exact: bool = True
     kinds: tuple[SparedKind, ...] = ()
 
 

@@ -118,6 +118,11 @@ def moment(at_ms: int) -> str:
     return f"{datetime.fromtimestamp(at_ms / 1000, tz=UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
+def urls(number: int) -> str:
+    """Write a number of URLs."""
+    return f"{number:,} URL{'' if number == 1 else 's'}"
+
+
 def span(seconds: int) -> str:
     """Write a span in its largest whole unit: `7 d`, `90 min`, `1 s`."""
     for unit, word in ((DAY_S, "d"), (HOUR_S, "h"), (MINUTE_S, "min")):

@@ -1,25 +1,36 @@
-"""Links of a crawl that wait to be asked for late, or were spared, by kind of URL.
+"""Links of a crawl that wait to be asked for late, or were spared: how many, and of which kinds.
 
-How many there are is what the crawl has counted. Of which kinds they are is read from the late
-packs that wait (frontier/late.py), the best first, up to `PACKS_READ`.
+What the crawl counts is places in late packs (frontier/late.py): one URL may have several, as each
+worker remembers for some minutes alone which links wait, and as links that are found once the limit
+is reached are put there without a look at their claims. So the packs that wait are read, the best
+first, up to `PACKS_READ`: each URL counts once, and none that was claimed by then, by this run or
+by one before it. Of packs behind these it is not known, nor once claims may be deleted: then what
+is told is the most that there can be.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from orbweaver.diagnostics.refusal_report import KINDS_NAMED, Spared, SparedKind
-from orbweaver.frontier.backlog import Backlog
+from orbweaver.frontier.backlog import Backlog, WaitingPack
+from orbweaver.frontier.claims import Claimer
 from orbweaver.frontier.kind_scores import is_ordered
 from orbweaver.frontier.late import LANE
 from orbweaver.frontier.messages import Pack, decode
+from orbweaver.frontier.retrying import all_of
 from orbweaver.model.crawl import Counters, Crawl
 from orbweaver.model.url_kind import FOLDED_SHARE, Kinds, Shape, example_of, folded, kind_text
 
+if TYPE_CHECKING:
+    from orbweaver.frontier.ports import Frontier
+
 # Some 10,000 links, and 0.3 s to read.
 PACKS_READ = 400
+LOOKUPS_AT_ONCE = 16
 
 
 @dataclass(slots=True)
@@ -37,18 +48,19 @@ class _Links:
         self.example = min(filter(None, (self.example, other.example)), default="")
 
 
-async def spared_links(crawl: Crawl, counters: Counters, backlog: Backlog) -> Spared:
-    """Read which links of a crawl wait."""
+async def spared_links(
+    crawl: Crawl, counters: Counters, backlog: Backlog, frontier: Frontier, now_ms: int
+) -> Spared:
+    """Read which links of a crawl wait, as of `now_ms`; nothing is read where none was counted."""
     if not is_ordered(crawl) or not counters.late_links:
         return Spared()
-    found, read = Kinds(_Links), 0
-    for one in await backlog.standing(crawl.id, LANE, PACKS_READ):
-        pack = decode(one.body)
-        if not isinstance(pack, Pack):
-            continue  # of a newer version
-        for target in pack.targets:
-            read += 1
-            found.of(target.url).see(target.url)
+    packs = await backlog.standing(crawl.id, LANE, PACKS_READ)
+    listed = _urls(packs)
+    urls = await _unasked(crawl, tuple(dict.fromkeys(listed)), frontier)
+    beyond = max(0, counters.late_links - len(listed)) if len(packs) == PACKS_READ else 0
+    found, read = Kinds(_Links), len(urls)
+    for url in urls:
+        found.of(url).see(url)
     shapes = {shape: one for shape, one in found.all().items() if one.weight}
     places = folded({shape: one.weight for shape, one in shapes.items()}, FOLDED_SHARE * read)
     kinds: defaultdict[Shape, _Links] = defaultdict(_Links)
@@ -59,4 +71,39 @@ async def spared_links(crawl: Crawl, counters: Counters, backlog: Backlog) -> Sp
         for shape, links in kinds.items()
     ]
     named.sort(key=lambda one: (-one.links, one.kind))
-    return Spared(links=counters.late_links, read=read, kinds=tuple(named[:KINDS_NAMED]))
+    kept = now_ms // 1000 < crawl.claim_expires_s(crawl.started_at_ms, 0)
+    return Spared(
+        links=read + beyond,
+        read=read,
+        exact=kept and not beyond,
+        kinds=tuple(named[:KINDS_NAMED]),
+    )
+
+
+def _urls(packs: Sequence[WaitingPack]) -> list[str]:
+    """List the URLs of late packs, once for each place; those of a newer version are skipped."""
+    decoded = (decode(one.body) for one in packs)
+    return [target.url for pack in decoded if isinstance(pack, Pack) for target in pack.targets]
+
+
+async def _unasked(crawl: Crawl, urls: Sequence[str], frontier: Frontier) -> list[str]:
+    """Leave out URLs that were claimed by a run, or that it found claimed when it began."""
+    began_ms = crawl.started_at_ms
+    as_it_began = Claimer(
+        name=crawl.name,
+        crawl=crawl.id,
+        pack="",
+        at_ms=began_ms,
+        stale_before_ms=crawl.stale_before_ms(began_ms),
+        expires_s=0,
+    )
+    known = await frontier.known(as_it_began, urls)
+    # A later run may have claimed them since: to this one they are as they were.
+    others = [url for url in urls if url in known.held - known.own]
+    claims = await all_of((frontier.standing(crawl.name, url) for url in others), LOOKUPS_AT_ONCE)
+    before = {
+        url
+        for url, claim in zip(others, claims, strict=True)
+        if claim is not None and claim.at_ms < began_ms
+    }
+    return [url for url in urls if url not in known.own and url not in before]

@@ -96,10 +96,15 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutgoingPack:
-    """A pack to send, and how long the queue is to hold it."""
+    """A pack to send, and how long the queue is to hold it.
+
+    `taken`: the worker that sends it has taken it on, so that its message is for the case that this
+    worker dies. A queue that knows who is alive hands it over then, without the delay.
+    """
 
     pack: Pack
     delay_s: int = 0
+    taken: bool = False
 
     @property
     def express(self) -> bool:

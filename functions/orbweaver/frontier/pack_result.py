@@ -18,6 +18,7 @@ from orbweaver.frontier.body_file import BodyPlace, Kept, located
 from orbweaver.frontier.journal import DELAY_S_MAX, NOTHING, Journal, Requeue, Unrecorded
 from orbweaver.frontier.late import NOTHING_NEW, Banded
 from orbweaver.frontier.messages import Past
+from orbweaver.model.crawl import Counts
 from orbweaver.model.cuts import counters
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.page_record import NEEDS_RENDERING, RENDERED, PageRecord
@@ -80,7 +81,7 @@ class PackResult:
 
     def __init__(self, crawl: str, hosts: Sequence[str] = ()) -> None:
         """Start empty for a pack of `crawl`, whose counters keep some hosts apart."""
-        self._crawl = crawl
+        self.crawl = crawl
         self._hosts = {host: place for place, host in enumerate(hosts)}
         self._records: dict[str, PageRecord] = {}
         self._again: dict[str, Requeue] = {}
@@ -145,6 +146,11 @@ class PackResult:
         if record.items and recorded:
             self._counts["items"] += record.items
             self._counts["items_invalid"] += record.items_invalid or 0
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What its commit would count of the URLs that have ended so far."""
+        return self._counts
 
     @property
     def kept(self) -> Sequence[Kept]:
@@ -332,12 +338,40 @@ class PackResult:
                 for record in ended
                 if record.url in self._unrecorded
             ),
-            crawl=self._crawl,
+            crawl=self.crawl,
             left=self.left,
             past=tuple(self._past),
             late=tuple(self._late),
             surplus_band=self._surplus_band,
         )
+
+
+class Underway:
+    """What packs of this process have come to that are not committed yet.
+
+    Of a host that is asked once a second a pack takes half a minute, and counters move when it is
+    committed. Who shows progress in the same process adds what stands here. Nothing is decided by
+    it, and none of it is written: should the process die, these URLs are asked for again.
+    """
+
+    def __init__(self) -> None:
+        self._results: dict[str, PackResult] = {}
+
+    def begin(self, pack_id: str, result: PackResult) -> None:
+        """Note what a pack is coming to."""
+        self._results[pack_id] = result
+
+    def end(self, pack_id: str) -> None:
+        """Forget a pack: it is counted, or is to be done again; a second time does nothing."""
+        self._results.pop(pack_id, None)
+
+    def counts(self, crawl_id: str) -> Counts:
+        """Add up what packs of a crawl would count, were they committed now."""
+        total: Counter[str] = Counter()
+        for result in self._results.values():
+            if result.crawl == crawl_id:
+                total.update(result.counts)
+        return total
 
 
 def _same(target: Target, sent: Target) -> bool:

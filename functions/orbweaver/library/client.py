@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from orbweaver.control.progress.figures import plural
 from orbweaver.library.crawl_request import spec_of
 from orbweaver.library.rows import AsyncCrawlRows, PageHook, Row
 from orbweaver.model.columns import PAGES, Type
@@ -61,8 +62,9 @@ class CrawlStatus:
 
     def __str__(self) -> str:
         """Say it in one line."""
-        urls = f"{self.done:,} of {self.claimed:,} URLs"
-        return f"{self.id} {self.state}: {self.pages:,} pages, {urls}, {self.elapsed_s:,.0f} s"
+        pages, claimed = plural(self.pages, "page"), plural(self.claimed, "URL")
+        took = f"{self.elapsed_s:,.0f} s"
+        return f"{self.id} {self.state}: {pages}, {self.done:,} of {claimed}, {took}"
 
 
 class ClientClosedError(RuntimeError):

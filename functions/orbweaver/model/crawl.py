@@ -237,6 +237,12 @@ class Counters:
             learned=MappingProxyType(learned),
         )
 
+    def plus(self, counts: Counts) -> Counters:
+        """Add what is yet to be counted; shards stay as they were read."""
+        total = Counter(self.total)
+        total.update({key: n for key, n in counts.items() if not key.startswith(LEARNED)})
+        return replace(self, total=MappingProxyType(dict(total)))
+
     @property
     def claimed(self) -> int:
         """How many URLs belong to the crawl."""

@@ -35,7 +35,7 @@ PARTS: Mapping[str, str] = MappingProxyType(
         "title": "characters of the title beyond 500",
         "description": "characters of the description beyond 500",
         "language": "characters of the language beyond 35",
-        "canonical": "canonical URLs that are none, or too long (1)",
+        "canonical": "canonical links that are no http or https URL, or too long (1)",
         "content_type": "characters of the header beyond 200",
         "etag": "characters of the header beyond 200",
         "last_modified": "characters of the header beyond 200",

@@ -27,7 +27,7 @@ from orbweaver.frontier.claims import Recalled
 from orbweaver.frontier.envelope import SINCE, SINCE_DIGITS_MAX
 from orbweaver.frontier.journal import Journal, OutgoingPack, apart, outbox
 from orbweaver.frontier.messages import Pack, SeedsMessage, child_id
-from orbweaver.frontier.pack_result import PackResult
+from orbweaver.frontier.pack_result import PackResult, Underway
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import StoredNewer
 from orbweaver.model.metrics import counted, failures
@@ -133,6 +133,7 @@ class PackProcessor:
         clock: Clock,
         metrics: Metrics,
         settings: Settings,
+        underway: Underway | None = None,
     ) -> None:
         self._packs = packs
         self._crawls = crawls
@@ -144,6 +145,7 @@ class PackProcessor:
         self._clock = clock
         self._metrics = metrics
         self._settings = settings
+        self._underway = underway or Underway()
         self._retracer = Retracer(
             packs=packs, crawls=crawls, frontier=frontier, bounds=settings.bounds
         )
@@ -161,6 +163,14 @@ class PackProcessor:
         self, delivery: Delivery, message: Pack | SeedsMessage, known: Recalled, round_: Round
     ) -> Result:
         """Process a pack or seeds from where earlier deliveries left it, as far as it goes."""
+        try:
+            return await self._advance(delivery, message, known, round_)
+        finally:
+            self._underway.end(message.id)
+
+    async def _advance(
+        self, delivery: Delivery, message: Pack | SeedsMessage, known: Recalled, round_: Round
+    ) -> Result:
         crawl = await self._crawls.get(message.crawl)
         if crawl is None:
             return Hopeless(reason=f"unknown crawl {message.crawl[:60]!r}")
@@ -288,6 +298,7 @@ class PackProcessor:
         self, pack: Pack, crawl: Crawl, round_: Round, *, early: bool = False
     ) -> _Results | Requeued:
         result = PackResult(crawl.id, crawl.hosts_counted)
+        self._underway.begin(pack.id, result)
         reservations = self._budget_keeper.open(crawl, pack.id)
         refused = admit_target(crawl, self._clock.now_ms())
         if refused is not None:

@@ -277,7 +277,8 @@ class Succession:
             else:
                 held_s = round_.rest_s(crawl.id, alone=is_of_one_host(crawl))
             delay_s = max(delay_s, held_s)
-        await self._queue.send([replace(outgoing, delay_s=delay_s)], express=crawl.express)
+        sent = replace(outgoing, delay_s=delay_s, taken=taken)
+        await self._queue.send([sent], express=crawl.express)
         if taken and round_ is not None:
             round_.take_on(outgoing.pack)
 

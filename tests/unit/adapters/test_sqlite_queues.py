@@ -25,6 +25,7 @@ from orbweaver.app.store_ports import StorePorts
 from orbweaver.delivery.plan import order_of
 from orbweaver.frontier.dead_letters import RECEIVED_TOO_OFTEN, read
 from orbweaver.frontier.envelope import WaitingMessage
+from orbweaver.frontier.journal import OutgoingPack
 from orbweaver.frontier.messages import MessageSource, encode
 from orbweaver.model.settings import Settings
 from orbweaver.worker.pack import Delivery
@@ -382,3 +383,21 @@ async def test_events_say_what_the_bus_of_aws_says(ports: StorePorts) -> None:
     assert completed["detail"]["counts"] == {"claimed": 2, "fetched.ok": 2}
     order = order_of(taken[1].body)
     assert (order.day, order.crawl) == (EXPORT.day, EXPORT.crawl)
+
+
+async def test_what_a_process_has_taken_on_is_due_once_it_has_ended(
+    ports: StorePorts, messages: SqliteMessages, clock: ManualClock
+) -> None:
+    """Though nobody received it; what it sent for later stays for later, and so does another's."""
+    pack = samples.outgoing().pack
+    for process in ("1-alive", "2-dead"):
+        ports.held_by(process)
+        both = [OutgoingPack(pack=pack, delay_s=50, taken=taken) for taken in (True, False)]
+        await ports.queue.send(both, express=False)
+    assert ports.take_back("2-dead") == 1
+    (first,) = messages.take(QueueName.CRAWL, 10, HOLD_S)
+    assert first.receives == 1
+    messages.delete([first.handle])
+    clock.at_ms += 50_000
+    assert [one.receives for one in messages.take(QueueName.CRAWL, 10, HOLD_S)] == [1, 1, 1]
+    assert ports.take_back("1-alive") == 0

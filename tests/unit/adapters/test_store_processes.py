@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -40,6 +42,19 @@ def test_a_process_of_another_user_counts_as_alive(open_folder: Path) -> None:
     (open_folder / FOLDER / "1-other").touch(0)
     with unwritable(open_folder):
         assert StoreProcesses(open_folder).alive() == 1
+
+
+def test_a_process_that_stands_still_is_alive(tmp_path: Path) -> None:
+    """However long it is stopped: what it holds is its own when it goes on."""
+    processes = StoreProcesses(tmp_path)
+    words = [sys.executable, "-c", MEMBER, str(tmp_path)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as member:
+        assert member.stdout is not None
+        member.stdout.readline()
+        member.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, member.pid, os.WSTOPPED | os.WNOWAIT)
+        assert (processes.alive(), list(processes.ended())) == (1, [])
+        member.kill()
 
 
 def test_a_killed_process_is_found_ended_once(tmp_path: Path) -> None:

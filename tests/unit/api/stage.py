@@ -99,6 +99,7 @@ class Stage:
             pages=pages,
             files=MemoryFiles(world, gate),
             backlog=MemoryBacklog(world, gate),
+            frontier=MemoryFrontier(world, gate),
             clock=clock,
             allowed=settings.allowed,
         )

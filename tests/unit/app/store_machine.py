@@ -24,6 +24,7 @@ from tests.unit.stage import CRAWL, NOW_MS, SITE, SmallWeb, html
 
 if TYPE_CHECKING:
     from orbweaver.app.ports import PortSet
+    from orbweaver.model.crawl import Crawl
     from orbweaver.model.http_exchange import Request
     from orbweaver.model.ports import Fetcher
 
@@ -50,10 +51,10 @@ class Machine:
         self.opened.append(ports)
         return ports
 
-    async def work(self) -> None:
+    async def work(self, ports: StorePorts | None = None) -> None:
         """Take messages until there are none, as a worker does."""
-        ports = self.open()
-        worker = wiring.worker_of(ports)
+        ports = ports or self.open()
+        worker = wiring.worker_of(ports, ports.underway)
         lanes = [ports.inbox(queue) for queue in (QueueName.EXPRESS, QueueName.CRAWL)]
         while True:
             for inbox in lanes:
@@ -71,10 +72,10 @@ class Machine:
                     return
                 self.clock.at_ms = max(self.clock.at_ms, min(due))
 
-    async def start(self) -> None:
+    async def start(self, crawl: Crawl = CRAWL) -> None:
         """Start a crawl with a page as its seed."""
         ports = self.open()
-        crawl = replace(CRAWL, seeds=(f"{SITE}/0",), seeds_planned=1)
+        crawl = replace(crawl, seeds=(f"{SITE}/0",), seeds_planned=1)
         await ports.crawls.create(crawl)
         seeds = seeds_of(crawl.id, crawl.id, crawl.references, at_ms=NOW_MS, planned=True)
         await ports.queue.send_seeds(seeds, express=False)

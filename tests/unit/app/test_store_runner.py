@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import errno
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from orbweaver.adapters.sqlite.messages import QueueName
+from orbweaver.adapters.sqlite.messages import QueueDepth, QueueName
 from orbweaver.adapters.sqlite.processes import StoreProcesses
 from orbweaver.app.store_ports import FILE, StorePorts
 from orbweaver.app.store_runner import (
@@ -93,3 +94,14 @@ def test_one_that_has_died_is_not_counted_and_keeps_nobody(tmp_path: Path) -> No
         until(lambda: StoreProcesses(tmp_path).alive() == 1)
         kill(further, 1)
     assert further.alive() == 0
+
+
+async def test_what_a_process_has_taken_on_is_given_back_as_it_ends(tmp_path: Path) -> None:
+    """Nobody would find that it has ended, and the messages are held back."""
+    ports = StorePorts(store_settings({}), tmp_path)
+    taken = replace(samples.outgoing(delay_s=60), taken=True)
+    async with running(ports):
+        await ports.queue.send([taken], express=False)
+        assert ports.inbox(QueueName.CRAWL).depth() == QueueDepth(delayed=1)
+    assert ports.inbox(QueueName.CRAWL).depth() == QueueDepth(waiting=1)
+    await ports.aclose()

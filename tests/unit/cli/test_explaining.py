@@ -28,7 +28,7 @@ def test_people_read_the_verdict_first(stage: Stage) -> None:
     first, *rest = stage.said.splitlines()
     assert first == f"failed: http_client_error ({Reason.HTTP_CLIENT_ERROR.means})"
     assert all(line.startswith("  ") for line in rest)
-    assert f"crawl      {RUN} (finished, finished): the newest whose scope it lies in" in stage.said
+    assert f"crawl      {RUN} (finished): the newest whose scope it lies in" in stage.said
     assert f"means      {Reason.HTTP_CLIENT_ERROR.means}" in stage.said
     stage.run(f"explain HTTPS://EXAMPLE.com/x?utm_id=1#y --crawl {RUN}")
     assert stage.said.startswith("never seen, and")

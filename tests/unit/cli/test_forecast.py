@@ -13,6 +13,7 @@ from orbweaver.cli.live import lines
 from orbweaver.control.progress import spending, status
 from orbweaver.control.progress.hosts import HostStanding
 from orbweaver.control.progress.status import ProgressMeter, as_json, stalled
+from orbweaver.diagnostics.refusal_report import Spared
 from orbweaver.frontier.queues import Depths
 from orbweaver.model.crawl import State, Stop
 from orbweaver.model.crawl_settings import Scope
@@ -22,6 +23,7 @@ from tests.unit.cli.views import NOW_MS, reading_of, view_of
 
 SHOP, DOCS, OLD = "https://shop.example", "https://docs.example", "http://old.example:8080"
 ALONE: Mapping[str, Any] = {"seeds": (f"{SHOP}/",), "hosts_counted": ()}
+ENDED: Mapping[str, Any] = {"state": State.FINISHED, "finished_at_ms": NOW_MS + 60_000}
 PACED = {"claimed": 1_000, "fetched": 100, "host.0.claimed": 900, "host.0.done": 60}
 
 
@@ -170,6 +172,33 @@ def test_hosts_that_nobody_counted() -> None:
         hosts=(Host(name=SHOP, blocked_until_ms=NOW_MS + 99_000),),
     )
     assert as_json(ended)["waiting"] == {}
+
+
+@pytest.mark.parametrize(
+    ("spared", "changes", "said", "number", "exact"),
+    [
+        (None, {}, "at most 7 late links waiting", 7, False),
+        (Spared(links=5, read=5), {}, "5 late links waiting", 5, True),
+        (Spared(links=1, read=1), ENDED, "1 late link spared", 1, True),
+        (Spared(links=6, read=4, exact=False), ENDED, "at most 6 late links spared", 6, False),
+        (Spared(), ENDED, None, 0, True),
+    ],
+)
+def test_late_links_are_urls_where_they_were_read(
+    spared: Spared | None, changes: Mapping[str, Any], said: str | None, number: int, exact: bool
+) -> None:
+    """Else what was counted, places in packs, is the most that there can be."""
+    reading = reading_of({"late_links": 9, "late_links_taken": 2}, pages_max=100, **changes)
+    view = ProgressMeter().see(replace(reading, spared=spared))
+    assert lines.limits(view).partition(" · ")[2] == (said or "")
+    body = as_json(view)
+    assert (body["late_links"], body["late_links_exact"]) == (number, exact)
+
+
+def test_of_a_crawl_that_has_none_waiting_it_is_known() -> None:
+    """Nothing needs to be read."""
+    body = as_json(view_of({"late_links": 2, "late_links_taken": 2}))
+    assert (body["late_links"], body["late_links_exact"]) == (0, True)
 
 
 def test_budgets_are_listed_where_they_matter() -> None:
@@ -327,6 +356,57 @@ def test_a_run_that_could_not_go_on_says_why(carried: int, expected: str) -> Non
     view = view_of({"refused.budget": 9}, **options)
     assert status.nothing_new(view)
     assert expected in crawl_summary.nothing_new(view.reading.status.crawl)
+
+
+LIMITED: Mapping[str, Any] = {**ENDED, "pages_max": 200, "stop": Stop.MAX_PAGES}
+
+
+@pytest.mark.parametrize(
+    ("counts", "spared", "changes", "said"),
+    [
+        ({}, None, LIMITED, ""),
+        ({"late_links": 9}, Spared(links=7, read=7), {**LIMITED, "stop": Stop.CANCELLED}, ""),
+        (
+            {"late_links": 9},
+            Spared(links=1, read=1),
+            LIMITED,
+            "1 link beyond the limit of 200 pages",
+        ),
+        ({"late_links": 9}, None, LIMITED, "at most 9 links beyond the limit of 200 pages"),
+        (
+            {"late_links": 9, "refused.budget": 4},
+            Spared(links=7, read=7),
+            LIMITED,
+            "at most 11 links beyond the limit of 200 pages",
+        ),
+        (
+            {"late_links": 9},
+            Spared(links=7, read=7),
+            {**LIMITED, "stop": Stop.NOTHING_NEW},
+            (
+                "7 links that bring next to nothing new: the same command without"
+                " --stop-when-nothing-new goes on with them"
+            ),
+        ),
+    ],
+)
+def test_a_run_that_leaves_links_over_says_how_many(
+    counts: Mapping[str, int], spared: Spared | None, changes: Mapping[str, Any], said: str
+) -> None:
+    """And how to go on; what was counted and not read may be more than there are."""
+    reading = replace(reading_of({"claimed": 200, "fetched": 200, **counts}, **changes))
+    view = ProgressMeter().see(replace(reading, spared=spared))
+    left = crawl_summary.left_over(view)
+    assert left.startswith(said)
+    assert bool(left) is bool(said)
+    shown = "\n".join(crawl_summary.lines(view))
+    assert (f"\nleft over  {left}\n" in f"{shown}\n") is bool(said)
+
+
+def test_of_an_ended_crawl_nothing_is_on_the_queues() -> None:
+    """What is there is of others, or finds its pack committed when it comes."""
+    assert lines.queue(view_of({})) == "180 waiting · 20 in work · 7 delayed"
+    assert "queue" not in dict(lines.rows(view_of({}, **ENDED)))
 
 
 def test_a_message_that_a_dead_worker_has_is_told_of() -> None:

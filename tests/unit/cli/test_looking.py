@@ -193,11 +193,18 @@ def test_pages_of_one_outcome(stage: Stage) -> None:
     assert len(stage.said.splitlines()) == 2
 
 
-def test_a_run_without_records_points_to_the_one_before(stage: Stage) -> None:
-    """A name means its newest run, which has found nothing new if it came too soon."""
+def test_a_run_that_asked_for_nothing_leaves_its_name_to_the_one_before(stage: Stage) -> None:
+    """What came too soon found nothing new: pages and report are of the run before, and say so."""
     stage.run(f"crawl {SITE}")
-    assert stage.run("pages example.com") == 0
-    assert f"the run before it: {RUN}\n" in stage.noted
+    empty = max(stage.world.crawls)
+    assert empty != RUN
+    for words in ("pages example.com", "report example.com", "report"):
+        assert stage.run(words) == 0
+        assert f"{empty} asked for nothing: this is of {RUN}, the run before it\n" in stage.noted
+        assert f"{SITE}/lost" in stage.said
+    assert stage.run(f"pages {empty}") == 0
+    assert (stage.said, "asked for nothing" in stage.noted) == ("", False)
+    assert stage.noted == f"0 pages of {empty}\nthe run before it: {RUN}\n"
     assert stage.run("export --crawl example.com") == 0
     assert f"the run before it: {RUN}\n" in stage.noted
     stage.run(f"pages {RUN} --outcome unchanged")

@@ -8,13 +8,19 @@ import pytest
 
 from orbweaver.adapters.sqlite.messages import Outgoing, QueueDepth, QueueName, SqliteMessages
 from orbweaver.adapters.sqlite.processes import FOLDER, StoreProcesses
+from orbweaver.adapters.sqlite.shards import write_shard
 from orbweaver.adapters.sqlite.store import StoreUnusable
 from orbweaver.app.store_ports import StorePorts
 from orbweaver.cli.session import store_session
 from orbweaver.cli.store import StorePlace, is_store, opened_store
 from orbweaver.control.crawl_spec import CrawlSpec
+from orbweaver.frontier.backlog import WaitingPack
+from orbweaver.frontier.late import BANDS_MAX, LANE, place_at
+from orbweaver.frontier.messages import Pack, encode
 from orbweaver.frontier.queues import Depths
+from orbweaver.model.crawl import Crawl, finished
 from orbweaver.model.settings import Settings
+from orbweaver.model.target import Target
 from tests.unprivileged import unwritable
 
 if TYPE_CHECKING:
@@ -52,6 +58,35 @@ async def test_a_store_that_may_not_be_entered_is_not_taken_for_none(open_folder
             async with opened_store(folder, {}):
                 pass
     assert not is_store(open_folder)
+
+
+@pytest.mark.parametrize("ended", [False, True])
+async def test_of_a_store_it_is_read_which_links_wait(tmp_path: Path, *, ended: bool) -> None:
+    """While a crawl is watched, not before it has ended."""
+    ports = StorePorts(Settings(), tmp_path)
+    with ports.ending:
+        session = store_session(ports)
+        spec = CrawlSpec(seeds=("https://a.example/",), pages_max=10)
+        begun = await session.control.start(spec)
+        with ports.store.writing() as db:
+            write_shard(db, begun, 0, {"late_links": 3}, 1, commits=1)
+        link = Target(url="https://a.example/late", depth=1)
+        await ports.backlog.put(begun.id, LANE, [late_pack(begun, link, link)])
+        if ended:
+            counters = await ports.crawls.counters(begun)
+            done = finished(begun, counters, ports.clock.now_ms())
+            assert await ports.crawls.seal(begun, counters, done)
+        close = await session.read_closely(None)
+        assert close.spared is not None
+        assert (close.spared.links, close.spared.exact) == (1, True)
+        assert ((await session.read_closely(None, ended=True)).spared is not None) is ended
+
+
+def late_pack(crawl: Crawl, *links: Target) -> WaitingPack:
+    """Have links wait."""
+    place = place_at(BANDS_MAX, links, 1, "late")
+    pack = Pack(id="late", crawl=crawl.id, at_ms=1, targets=links, place=place, late=True)
+    return WaitingPack(place=place, body=encode(pack))
 
 
 def test_a_store_is_idle_once_no_process_works_on_it(tmp_path: Path) -> None:

@@ -119,3 +119,5 @@ def test_commands_that_wait_for_workers_say_that_they_are_off(stage: Stage) -> N
         assert off in stage.noted
     assert stage.run("pause y") == 0
     assert off not in stage.noted
+    assert stage.run("status y") == 0
+    assert off not in stage.noted, "it waits for a person"

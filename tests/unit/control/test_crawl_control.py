@@ -15,7 +15,7 @@ from orbweaver.model.crawl import State, Stop, default_crawl, run_id
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import DAY_MS
 from orbweaver.politeness.host_schedule import Host
-from tests.memory import MemoryBacklog, MemoryFiles, Moment
+from tests.memory import MemoryBacklog, MemoryFiles, MemoryFrontier, Moment
 from tests.memory.world import ShardItem, open_gate
 from tests.unit.control_stage import NOW_MS, PLAN, SEED, Killed, Stage, kill_at
 
@@ -307,7 +307,10 @@ async def test_a_report_says_what_was_left_out() -> None:
     stage.put("run-1", f"{SEED}ok", NOW_MS)
     stage.world.samples["run-1"] = {"scope": ("https://other.example/",)}
     report = await stage.control.report(
-        "run-1", files=MemoryFiles(stage.world), backlog=MemoryBacklog(stage.world)
+        "run-1",
+        files=MemoryFiles(stage.world),
+        backlog=MemoryBacklog(stage.world),
+        frontier=MemoryFrontier(stage.world),
     )
     found = {line.reason: (line.kind, line.count, set(line.samples)) for line in report.skipped}
     assert found == {
@@ -328,6 +331,7 @@ async def test_a_report_says_where_the_requests_went() -> None:
     ports: dict[str, Any] = {
         "files": MemoryFiles(stage.world),
         "backlog": MemoryBacklog(stage.world),
+        "frontier": MemoryFrontier(stage.world),
     }
     told = (await stage.control.report(**ports)).requests
     assert [(one.kind, one.requests) for one in told.kinds] == [(f"{SEED}page/0", 30)]

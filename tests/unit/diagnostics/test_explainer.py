@@ -17,7 +17,7 @@ from orbweaver.model.outcome import Reason
 from orbweaver.model.page_record import DAY_MS
 from orbweaver.model.url_rules import UrlRule
 from orbweaver.politeness.host_schedule import RobotsEntry
-from tests.memory import MemoryBacklog, MemoryFiles
+from tests.memory import MemoryBacklog, MemoryFiles, MemoryFrontier
 from tests.unit.stage import (
     CRAWL,
     NOW_MS,
@@ -208,11 +208,49 @@ async def test_a_later_run_names_the_run_that_has_the_url() -> None:
     await seed(stage, replace(PLAN, id="site-2", started_at_ms=stage.clock.at_ms))
     await stage.drain()
     explanation = await told(stage, f"{SITE}/a")
-    assert words(explanation, "crawl") == [
-        "site-2 (finished, finished): the newest whose scope it lies in"
-    ]
+    assert words(explanation, "crawl") == ["site-2 (finished): the newest whose scope it lies in"]
     assert explanation.verdict == "fetched: ok (the page was read), by the run site-1"
     assert "site-2 passes it over" in words(explanation, "claim")[1]
+
+
+async def test_a_run_that_knows_nothing_of_a_url_leaves_it_to_the_one_before() -> None:
+    """By a name or none, not by an id; what waited or was refused is known of its run alone."""
+    stage = await begun()
+    await stage.drain()
+    stage.world.samples["site-1"] = {"pattern": (f"{SITE}/x",)}
+    stage.clock.at_ms += 60_000
+    await seed(stage, replace(PLAN, id="site-2", started_at_ms=stage.clock.at_ms))
+    await stage.drain()
+    for which, why in ((None, "the newest whose scope it lies in"), ("site", "as asked for")):
+        explanation = await told(stage, f"{SITE}/x", which)
+        (crawl,) = words(explanation, "crawl")
+        assert crawl.startswith("site-1 (finished")
+        assert crawl.endswith(f": {why}; site-2, the newest of that name, knows nothing of it")
+        assert words(explanation, "linked by")[0].startswith("some page: a link to it was refused")
+    assert "site-2 is over" in (await told(stage, f"{SITE}/x", "site-2")).verdict
+    assert "site-2 is over" in (await told(stage, f"{SITE}/unheard-of")).verdict
+
+
+async def test_a_robots_txt_is_asked_for_once_whatever_runs_are_looked_at() -> None:
+    """Of a URL whose host keeps no copy of it."""
+    stage = await begun(replace(PLAN, scope=Scope.ANY))
+    await stage.drain()
+    other = "https://other.example/x"
+    stage.world.samples["site-1"] = {"pattern": (other,)}
+    stage.clock.at_ms += 60_000
+    again = replace(PLAN, id="site-2", scope=Scope.ANY, started_at_ms=stage.clock.at_ms)
+    await seed(stage, again)
+    await stage.drain()
+    asked: list[str] = []
+
+    async def ask(host: str, _crawl: Crawl) -> RobotsEntry | None:
+        asked.append(host)
+        return RobotsEntry(fetched_at_ms=stage.clock.at_ms, verdict="allow")
+
+    explanation = await told(stage, other, ask=ask)
+    assert words(explanation, "crawl")[0].startswith("site-1 ")
+    assert words(explanation, "robots")[0].startswith("there is none")
+    assert asked == ["https://other.example"]
 
 
 async def test_an_earlier_run_keeps_its_own_record() -> None:
@@ -321,7 +359,9 @@ async def test_links_that_nofollow_withdraws_are_known_of() -> None:
     beyond = (await told(stage, f"{SITE}/8")).verdict
     assert f"{page} asks not to follow its links, and may have one to it" in beyond
     files, backlog = MemoryFiles(stage.world), MemoryBacklog(stage.world)
-    report = await control_of(stage).report(PLAN.id, files=files, backlog=backlog)
+    report = await control_of(stage).report(
+        PLAN.id, files=files, backlog=backlog, frontier=MemoryFrontier(stage.world)
+    )
     (line,) = report.skipped
     assert (line.reason, line.count) == ("seed_nofollow", 9)
     assert line.samples == tuple(f"{SITE}/{n}" for n in range(5))

@@ -22,13 +22,16 @@ from orbweaver.diagnostics.spared_links import spared_links
 from orbweaver.frontier.backlog import WaitingPack
 from orbweaver.frontier.late import LANE, place_at
 from orbweaver.frontier.messages import Pack, encode
-from orbweaver.model.crawl import Counters, Crawl, State
+from orbweaver.model.crawl import DAY_S, Counters, Crawl, State
 from orbweaver.model.target import Target
-from tests.memory import MemoryBacklog, World
+from orbweaver.worker.apply_journal import claimer_of
+from tests.memory import MemoryBacklog, MemoryFrontier, World
 
 SITE = "https://wiki.example"
 SPEC = CrawlSpec(seeds=(f"{SITE}/",), name="wiki", pages_max=100)
-CRAWL = replace(crawl_of(SPEC, 1), id="wiki-1")
+BEGAN_MS = 10 * DAY_S * 1000
+CRAWL = replace(crawl_of(SPEC, BEGAN_MS), id="wiki-1")
+NOW_MS = BEGAN_MS + 60_000
 
 
 def pack(name: str, band: int, *urls: str) -> WaitingPack:
@@ -42,6 +45,24 @@ def pack(name: str, band: int, *urls: str) -> WaitingPack:
 def counters(waiting: int) -> Counters:
     """Count links that wait."""
     return Counters(shards=(), total={"late_links": waiting + 3, "late_links_taken": 3})
+
+
+async def told_of(
+    waiting: int,
+    backlog: MemoryBacklog,
+    frontier: MemoryFrontier | None = None,
+    crawl: Crawl = CRAWL,
+    now_ms: int = NOW_MS,
+) -> Spared:
+    """Read the links that wait, of which so many places were counted."""
+    claims = frontier or MemoryFrontier(World())
+    return await spared_links(crawl, counters(waiting), backlog, claims, now_ms)
+
+
+async def claim(frontier: MemoryFrontier, crawl: Crawl, at_ms: int, *paths: str) -> None:
+    """Have a run claim URLs."""
+    targets = [Target(url=f"{SITE}{path}", depth=1) for path in paths]
+    await frontier.claim(claimer_of(crawl, f"{crawl.id}/pack", at_ms), targets)
 
 
 async def waiting(*packs: WaitingPack) -> MemoryBacklog:
@@ -62,8 +83,8 @@ async def test_links_that_wait_are_told_by_kind() -> None:
     backlog = await waiting(
         pack("a", 3, *edits), pack("b", 4, "/w/Special:Log?token=s3cret", "/w/Special:Log?token=x")
     )
-    told = await spared_links(CRAWL, counters(22), backlog)
-    assert (told.links, told.read) == (22, 22)
+    told = await told_of(22, backlog)
+    assert (told.links, told.read, told.exact) == (22, 22, True)
     assert told.kinds == (
         SparedKind(
             kind=f"{SITE}/w/index.php?title=Page0&action=edit",
@@ -80,11 +101,32 @@ async def test_no_more_packs_are_read_than_that(monkeypatch: pytest.MonkeyPatch)
     """The best come first, and how many were looked at is said."""
     monkeypatch.setattr(module, "PACKS_READ", 1)
     backlog = await waiting(pack("a", 3, "/best"), pack("b", 5, "/worst/1", "/worst/2"))
-    told = await spared_links(CRAWL, counters(3), backlog)
+    told = await told_of(3, backlog)
     assert (told.links, told.read, [one.links for one in told.kinds]) == (3, 1, [1])
-    assert "links that were spared: 3; of the first 1" in spared_lines(
+    assert "links that were spared: at most 3; of the first 1" in spared_lines(
         await report_with(told, replace(CRAWL, state=State.FINISHED))
     )
+
+
+async def test_each_url_that_was_never_asked_for_counts_once() -> None:
+    """However often it was put there, and none that this run has claimed, or one before it."""
+    places = pack("a", 3, "/twice", "/asked", "/known"), pack("b", 4, "/twice", "/once", "/later")
+    frontier = MemoryFrontier(World())
+    before, later = replace(CRAWL, id="wiki-0"), replace(CRAWL, id="wiki-2")
+    await claim(frontier, replace(before, started_at_ms=1), BEGAN_MS - 1, "/known")
+    await claim(frontier, CRAWL, BEGAN_MS + 1, "/asked")
+    await claim(frontier, replace(later, started_at_ms=NOW_MS), NOW_MS, "/later")
+    told = await told_of(6, await waiting(*places), frontier)
+    assert (told.links, told.read, told.exact) == (3, 3, True)
+
+
+async def test_once_claims_may_be_gone_it_is_the_most_there_can_be() -> None:
+    """A week after the run began: what it has claimed looks as if it was never asked for."""
+    backlog = await waiting(pack("a", 3, "/p"))
+    week_s = CRAWL.claim_expires_s(BEGAN_MS, 0)
+    assert (await told_of(1, backlog, now_ms=week_s * 1000 - 1)).exact
+    late = await told_of(1, backlog, now_ms=week_s * 1000)
+    assert (late.links, late.exact) == (1, False)
 
 
 @pytest.mark.parametrize("crawl", [replace(CRAWL, pages_max=10**7), CRAWL])
@@ -95,14 +137,14 @@ async def test_where_nothing_waits_nothing_is_read(crawl: Crawl) -> None:
         raise AssertionError
 
     backlog = MemoryBacklog(World(), refuse)
-    told = await spared_links(crawl, counters(5 if crawl is not CRAWL else 0), backlog)
+    told = await told_of(5 if crawl is not CRAWL else 0, backlog, crawl=crawl)
     assert told == Spared()
     assert spared_lines(await report_with(told)) == []
 
 
 async def test_a_person_is_told_how_they_are_asked_for_all_the_same() -> None:
     """By an edit while the crawl runs, else by a later run."""
-    told = await spared_links(CRAWL, counters(1), await waiting(pack("a", 3, "/p")))
+    told = await told_of(1, await waiting(pack("a", 3, "/p")))
     assert spared_lines(await report_with(told)) == [
         "",
         "links that wait until little else is left: 1",

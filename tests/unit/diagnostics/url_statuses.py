@@ -411,7 +411,7 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
     "never seen, too late": (
         {"crawl": OVER},
         UrlStatus.UNSEEN,
-        ["never seen, and site-1 is over; a new run would", "(finished, finished)"],
+        ["never seen, and site-1 is over; a new run would", "(finished)"],
     ),
     "never seen, by the crawl of bare URLs": (
         {"crawl": replace(CRAWL, seeds=(), continuous=True)},

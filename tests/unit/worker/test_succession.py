@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -23,14 +24,27 @@ POLITE = replace(CRAWL, delay_ms=1_000)
 DEADLINE_MS = NOW_MS + 900_000
 
 
+class NotingQueue(MemoryQueue):
+    """Notes of each pack that is sent whether its sender has taken it on."""
+
+    taken: list[bool]
+
+    async def send(self, outgoing_packs: Sequence[OutgoingPack], *, express: bool) -> None:
+        """See the port."""
+        self.taken += [outgoing.taken for outgoing in outgoing_packs]
+        await super().send(outgoing_packs, express=express)
+
+
 class Host:
     """A host with packs, and what was sent and taken on of them."""
 
     def __init__(self) -> None:
         self.clock = ManualClock(NOW_MS)
         self.world = World()
+        self.queue = NotingQueue(self.world)
+        self.queue.taken = []
         self.succession = Succession(
-            backlog=MemoryBacklog(self.world), queue=MemoryQueue(self.world), clock=self.clock
+            backlog=MemoryBacklog(self.world), queue=self.queue, clock=self.clock
         )
         self.taken_on: list[Pack] = []
 
@@ -287,6 +301,8 @@ async def test_what_another_delivery_has_taken_on_is_not_taken_on_again() -> Non
     assert not second.has_taken(other)
     held_s = second.copy_delay_s(POLITE.id)
     assert host.sent == [(one.id, 0), (other.id, held_s), (other.id, held_s)]
+    # A queue that sees the first one die hands the pack out; the second has no part in it.
+    assert host.queue.taken == [False, True, False]
 
 
 async def test_nobody_begins_between_what_was_begun_ahead(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,11 +71,15 @@ class Sharing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outgoing:
-    """A message to send; `source` and `reason` are of dead letters."""
+    """A message to send; `source` and `reason` are of dead letters.
+
+    `held`: the process that sends it works on it already, and it is due at once should that die.
+    """
 
     body: str
     group: str = ""
     delay_s: float = 0
+    held: bool = False
     reason: str | None = None
     source: str | None = None
     since_ms: int | None = None
@@ -114,7 +118,7 @@ class SqliteMessages:
         self._store = store
         self._clock = clock
         self._receive_max = receive_max
-        # The process that takes messages, where another one is to see that it has died.
+        # The process that takes and sends messages, where another one is to see that it has died.
         self.holder: str | None = None
         # Which group of a queue had its turn last.
         self._last: dict[QueueName, str] = {}
@@ -132,6 +136,7 @@ class SqliteMessages:
                 None if one.reason is None else _sound(one.reason),
                 one.source,
                 one.since_ms,
+                self.holder if one.held else None,
             )
             for one in outgoing
         ]
@@ -140,8 +145,8 @@ class SqliteMessages:
         with self._store.writing() as db:
             db.executemany(
                 "INSERT INTO messages"
-                " (queue, grp, due, body, sent_at, takes, reason, source, since_ms)"
-                " VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?)",
+                " (queue, grp, due, body, sent_at, takes, reason, source, since_ms, holder)"
+                " VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?, ?)",
                 rows,
             )
 
@@ -251,15 +256,16 @@ class SqliteMessages:
                 )
 
     def take_back(self, holder: str) -> int:
-        """Have what a process held that has died be due now; how many messages that were.
+        """Have what a process held that has ended be due now; how many messages that were.
 
-        They count as taken, for one of them may be why it died; but that alone buries none.
+        What it had received counts as taken, for one of them may be why it died; but that alone
+        buries none. What it sent and worked on already was not received at all.
         """
         now_ms = self._clock.now_ms()
         with self._store.writing() as db:
             return db.execute(
-                "UPDATE messages SET due = ?, deaths = deaths + 1, holder = NULL"
-                " WHERE takes > 0 AND holder = ? AND due > ?",
+                "UPDATE messages SET due = ?, deaths = deaths + (takes > 0), holder = NULL"
+                " WHERE holder = ? AND due > ?",
                 (now_ms, holder, now_ms),
             ).rowcount
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -50,11 +50,14 @@ class SqlitePacks:
         clock: Clock,
         ledger_retention_s: int,
         crawl_retention_s: int,
+        committed: Callable[[str], None] = lambda _pack: None,
     ) -> None:
+        """Take the store; `committed` is called with each pack in the moment it is committed."""
         self._store = store
         self._clock = clock
         self._retention_s = ledger_retention_s
         self._crawl_kept_s = crawl_retention_s
+        self._committed = committed
 
     async def recall(self, pack_ids: Sequence[str]) -> Mapping[str, Recalled]:
         with self._store.reading() as db:
@@ -93,6 +96,7 @@ class SqlitePacks:
             for each in settled:
                 settle(db, crawl, each)
             self._put_ledger(db, ledger)
+        self._committed(ledger.pack)
         return Committed()
 
     async def commit_together(self, crawl: Crawl, commits: Sequence[tuple[Ledger, Counts]]) -> bool:
@@ -109,6 +113,8 @@ class SqlitePacks:
             add_counts(db, crawl, number, shard, total, self._crawl_kept_s)
             for ledger, _ in commits:
                 self._put_ledger(db, ledger)
+        for ledger, _ in commits:
+            self._committed(ledger.pack)
         return True
 
     async def strike(self, pack_id: str) -> int:

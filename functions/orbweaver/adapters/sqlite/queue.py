@@ -36,6 +36,7 @@ class SqliteQueue:
                     body=encode(outgoing.pack),
                     group=outgoing.pack.crawl,
                     delay_s=outgoing.delay_s,
+                    held=outgoing.taken,
                 )
                 for outgoing in outgoing_packs
                 if (express or outgoing.express) is lane

@@ -94,7 +94,8 @@ TABLES = (
         crawl TEXT NOT NULL, site TEXT NOT NULL, jar TEXT NOT NULL, expires INTEGER NOT NULL,
         PRIMARY KEY (crawl, site))""",
     # `due` is when a message can be taken; `takes` tells one taking of it from the next. `holder`
-    # is the process that took it last, and `deaths` how often such a process has died.
+    # is the process that took it last, or that sent it and works on it already, and `deaths` how
+    # often one has died that took it.
     """CREATE TABLE messages (
         n INTEGER PRIMARY KEY AUTOINCREMENT, queue TEXT NOT NULL, grp TEXT NOT NULL,
         due INTEGER NOT NULL, body TEXT NOT NULL, sent_at INTEGER NOT NULL,

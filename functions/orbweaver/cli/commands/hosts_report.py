@@ -14,7 +14,7 @@ from typing import Any
 from orbweaver.cli import crawl_summary, text
 from orbweaver.cli.command import answer, command, newest, option, repeated
 from orbweaver.cli.exit_codes import OK
-from orbweaver.cli.session import Surroundings, chosen
+from orbweaver.cli.session import Surroundings, chosen, note_older
 from orbweaver.control.progress.spending import price
 from orbweaver.diagnostics.host_status import HostView
 from orbweaver.diagnostics.refusal_report import SCRIPTS, Report, RequestKind, Requests, Skipped
@@ -78,8 +78,14 @@ async def report(arguments: Namespace, around: Surroundings) -> int:
     """Show where a crawl's requests went, what it left out, and why, with examples."""
     async with chosen(arguments, around) as session:
         ports = session.ports
+        crawl, newest = await session.control.telling(arguments.which)
+        note_older(around, crawl, newest)
         found = await session.control.report(
-            arguments.which, files=ports.files, backlog=ports.backlog, records_max=arguments.records
+            crawl.id,
+            files=ports.files,
+            backlog=ports.backlog,
+            frontier=ports.frontier,
+            records_max=arguments.records,
         )
     body: dict[str, Any] = {"type": "report", "crawl": found.crawl.id}
     body["skipped"] = [asdict(line) for line in found.skipped]
@@ -170,9 +176,10 @@ def spared_lines(found: Report) -> list[str]:
     if not told.links:
         return []
     title = "links that wait until little else is left" if crawl.live else "links that were spared"
+    most = "" if told.exact else "at most "
     first = f"; of the first {told.read:,}" if told.read < told.links else ""
     rows = [(f"{one.links:,}", one.kind) for one in told.kinds[:KINDS_SHOWN]]
-    lines = ["", f"{title}: {told.links:,}{first}"]
+    lines = ["", f"{title}: {most}{told.links:,}{first}"]
     for one, row in zip(told.kinds, text.table(rows, right=(0,), indent=2), strict=False):
         lines += [row, f"      {text.cut(one.example, 200)}"]
     left = told.read - sum(one.links for one in told.kinds[:KINDS_SHOWN])

@@ -225,7 +225,7 @@ def explained(crawl: Crawl, plan: CrawlSpec) -> Iterator[tuple[str, str]]:
     yield "skips", skipped if crawl.window_s else "nothing: every URL is asked for again, once"
     yield "ends", f"when nothing is left, or after {text.span(crawl.duration_max_s)}"
     most = "exactly" if plan.pages_max else "by default"
-    yield "ends", f"at {crawl.pages_max:,} URLs at most ({most})"
+    yield "ends", f"at {text.plural(crawl.pages_max, 'URL')} at most ({most})"
     yield from _budgets(crawl)
     yield from (("keeps", words) for words in kept_words(crawl))
     renders_none = "" if renders(crawl) else "renders pages, or "

@@ -27,8 +27,8 @@ from orbweaver.cli.crawl_end import timed
 from orbweaver.cli.exit_codes import FAILED, OK
 from orbweaver.cli.live.display import JsonDisplay
 from orbweaver.cli.live.lines import heading, rows
-from orbweaver.cli.session import Session, Surroundings, chosen
-from orbweaver.control.progress.status import ProgressMeter, as_json
+from orbweaver.cli.session import Session, Surroundings, chosen, note_older
+from orbweaver.control.progress.status import WORKING, ProgressMeter, as_json
 from orbweaver.exporting.cells import iso
 from orbweaver.exporting.manifest import page_as_json
 from orbweaver.frontier.retrying import closing
@@ -56,9 +56,7 @@ def status(arguments: Namespace, around: Surroundings) -> int:
         async with chosen(arguments, around) as session:
             if arguments.watch:
                 crawl = await session.control.find(arguments.which)
-                off = await session.place.idle_workers() if crawl.finished_at_ms is None else None
-                if off is not None:
-                    around.note(off)
+                await _note_idle(session, crawl, around)
                 view = await session.watch(crawl.id, display)
                 display.close()
                 if isinstance(display, JsonDisplay):
@@ -66,10 +64,8 @@ def status(arguments: Namespace, around: Surroundings) -> int:
                 else:
                     around.write("", *crawl_summary.lines(view))
                 return OK
-            view = ProgressMeter().see(await session.read(arguments.which))
-            off = None if view.ended else await session.place.idle_workers()
-            if off is not None:
-                around.note(off)
+            view = ProgressMeter().see(await session.read_closely(arguments.which))
+            await _note_idle(session, view.crawl, around)
             lines = (heading(view), *text.table(rows(view), indent=2))
             answer(arguments, around, {"type": "status", **as_json(view)}, *lines)
             if arguments.which is None and not arguments.json:
@@ -77,6 +73,12 @@ def status(arguments: Namespace, around: Surroundings) -> int:
             return OK
 
     return timed(go(), lambda: arguments.which, around, display)
+
+
+async def _note_idle(session: Session, crawl: Crawl, around: Surroundings) -> None:
+    """Say that nothing works on a crawl, unless that is paused and waits for a person."""
+    if crawl.state in WORKING and (off := await session.place.idle_workers()) is not None:
+        around.note(off)
 
 
 async def _others(session: Session, shown: Crawl, around: Surroundings) -> None:
@@ -97,7 +99,8 @@ async def pages(arguments: Namespace, around: Surroundings) -> int:
     """List the pages of a crawl, a line each."""
     outcome = Outcome(arguments.outcome) if arguments.outcome else None
     async with chosen(arguments, around) as session:
-        crawl = await session.control.find(arguments.which)
+        crawl, newest = await session.control.telling(arguments.which)
+        note_older(around, crawl, newest)
         number = 0
         found = session.control.pages(crawl, outcome=outcome, limit=arguments.limit)
         async with closing(found) as records:

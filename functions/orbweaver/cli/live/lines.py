@@ -179,21 +179,23 @@ def cost(view: View) -> str:
 def limits(view: View) -> str:
     """Say how much of each limit is used, and how many links wait to be asked for late."""
     said = " · ".join(budget.said for budget in view.budgets)
-    if number := view.reading.status.counters.late_links:
+    number, exact = status.late_links(view)
+    if number:
         links = text.plural(number, "late link")
-        said += f" · {links} {'spared' if view.ended else 'waiting'}"
+        most = "" if exact else "at most "
+        said += f" · {most}{links} {'spared' if view.ended else 'waiting'}"
     return said
 
 
 def queue(view: View) -> str:
-    """Say what is on the queues."""
+    """Say what is on the queues; of a crawl that has ended nothing is, but for others' messages."""
     depths = view.reading.depths
-    if depths is None:
+    if depths is None or view.ended:
         return ""
     numbers = (depths.waiting, depths.in_work, depths.delayed)
     pairs = zip(numbers, ("waiting", "in work", "delayed"), strict=True)
     words = " · ".join(f"{number:,} {word}" for number, word in pairs)
-    if depths.in_work and not depths.waiting and depths.hidden_s and not view.ended:
+    if depths.in_work and not depths.waiting and depths.hidden_s:
         # What a queue does not tell: which message, and since when.
         words += f" (back within {text.roughly(depths.hidden_s)} where the worker died)"
     return words

@@ -19,6 +19,7 @@ from orbweaver.control.progress.forecast import Forecast, hosts_begun_at
 from orbweaver.control.progress.hosts import HostRow
 from orbweaver.control.progress.rates import RateHistory, Rates
 from orbweaver.control.progress.spending import Budget
+from orbweaver.diagnostics.refusal_report import Spared
 from orbweaver.frontier.queues import Depths
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.cuts import COUNTER
@@ -44,6 +45,8 @@ class StatusReading:
     hosts: tuple[Host, ...] = ()
     # Whether what it uses is paid for; a store's is not.
     billed: bool = True
+    # Which links wait or were spared, where that was read: what is counted may be more.
+    spared: Spared | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +171,12 @@ def empty(view: View) -> bool:
     return view.ended and not pages and not nothing_new(view)
 
 
+def late_links(view: View) -> tuple[int, bool]:
+    """How many links wait or were spared, and whether exactly so many; else it is the most."""
+    spared, places = view.reading.spared, view.reading.status.counters.late_links
+    return (places, not places) if spared is None else (spared.links, spared.exact)
+
+
 def early(view: View) -> bool:
     """Whether too few pages are there to say what one takes: each host's robots.txt comes first."""
     wanted = max(PAGES_TOLD, hosts_begun_at(view.crawl))
@@ -187,6 +196,7 @@ def as_json(view: View) -> dict[str, Any]:
     status = view.reading.status
     crawl, depths = status.crawl, view.reading.depths
     left_s, total = view.forecast.left_s, view.total
+    waiting, exact = late_links(view)
     body: dict[str, Any] = {
         "crawl": crawl.id,
         "name": crawl.name,
@@ -199,6 +209,9 @@ def as_json(view: View) -> dict[str, Any]:
         "outcomes": {str(outcome): view.of(outcome) for outcome in Outcome},
         "reasons": {str(outcome): view.reasons(outcome) for outcome in Outcome},
         "refused": view.reasons("refused"),
+        # Links that wait until little else is left, or were spared; else these are the most.
+        "late_links": waiting,
+        "late_links_exact": exact,
         "incomplete": view.reasons(COUNTER),
         "needs_rendering": view.of(NEEDS_RENDERING),
         "rendered": view.of(RENDERED),

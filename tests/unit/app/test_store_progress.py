@@ -1,0 +1,58 @@
+"""What is told of a crawl by the process that works on it, while packs are under way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from orbweaver.app import wiring
+from orbweaver.model.crawl import State
+from tests.unit.app.store_machine import PAGES, Machine
+from tests.unit.stage import CRAWL, SmallWeb
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+    from orbweaver.control.crawl_control import Control
+    from orbweaver.model.http_exchange import Request
+    from tests.unit.stage import Answer
+
+
+class WatchedWeb(SmallWeb):
+    """Notes at each request how many URLs are told to have ended, and how many are committed."""
+
+    control: Control
+    stored: Control
+
+    def __init__(self, web: SmallWeb, machine: Machine) -> None:
+        super().__init__(machine.clock)
+        self.answers = web.answers
+        self.told: list[tuple[int, int]] = []
+
+    async def fetch(self, request: Request) -> Answer:
+        """See the port."""
+        told, stored = await self.control.status(CRAWL.id), await self.stored.status(CRAWL.id)
+        self.told.append((told.counters.done, stored.counters.done))
+        return await super().fetch(request)
+
+
+async def test_progress_moves_with_each_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not with each pack that is committed; it never goes back, and ends with what is stored."""
+    machine = Machine(tmp_path)
+    web = WatchedWeb(machine.web, machine)
+    monkeypatch.setattr(wiring, "fetcher_of", lambda _ports: web)
+    crawl = replace(CRAWL, delay_ms=1_000)
+    await machine.start(crawl)
+    ports = machine.open()
+    web.control, web.stored = wiring.control_of(ports, ports.underway), wiring.control_of(ports)
+    await machine.work(ports)
+    assert len(web.told) == PAGES
+    assert [told for told, _ in web.told] == list(range(PAGES))
+    assert max(told - stored for told, stored in web.told) > 1
+    assert not ports.underway.counts(CRAWL.id)
+    status = await web.control.status(CRAWL.id)
+    assert (status.crawl.state, status.counters.done) == (State.FINISHED, PAGES)
