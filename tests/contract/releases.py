@@ -107,6 +107,7 @@ class Deployment:
                 budgets=container.budgets,
                 crawls=container.crawls,
                 clock=clock,
+                random=Random(3),
                 settings=settings,
             ),
             host_claims=HostClaims(files=container.files, clock=clock, settings=settings),

@@ -96,6 +96,7 @@ JOURNALS = st.builds(
     ).map(tuple),
     late=st.lists(st.tuples(st.integers(0, BANDS_MAX), TARGETS), max_size=60).map(tuple),
     surplus_band=st.none() | st.integers(0, BANDS_MAX),
+    by=st.integers(0, 2**53),
 )
 
 

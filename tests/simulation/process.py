@@ -282,6 +282,7 @@ class WorkerProcess(Process):
                 budgets=MemoryBudgets(world, self.gate),
                 crawls=crawls,
                 clock=self.clock,
+                random=Random(f"{cloud.seed}/{name}/deliveries"),
                 settings=settings,
             ),
             # Sites are small, and rounds are long: one URL is worth writing down, at any time.

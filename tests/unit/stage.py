@@ -7,6 +7,7 @@ the old one remembered. Time passes only by what somebody sleeps and by what the
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -54,6 +55,7 @@ from tests.memory.world import Gate, ShardItem, open_gate
 NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
 SITE = "https://example.com"
 REMAINING_MS = 60_000
+_CONTAINERS = itertools.count(3)
 # Ids of packs are hexadecimal: the shard that counts a pack follows from its id.
 ROOT = child_id("root", 0)
 # Polite by default, quick where politeness is not what is tested.
@@ -234,6 +236,7 @@ class Stage:
             budgets=self.budgets,
             crawls=self.crawls,
             clock=self.clock,
+            random=Random(next(_CONTAINERS)),
             settings=self.settings,
         )
         self.host_claims = HostClaims(

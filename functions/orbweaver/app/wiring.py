@@ -71,6 +71,7 @@ def worker_of(ports: PortSet, underway: Underway | None = None) -> Worker:
             budgets=ports.budgets,
             crawls=ports.crawls,
             clock=ports.clock,
+            random=ports.random,
             settings=ports.settings,
         ),
         host_claims=HostClaims(files=ports.files, clock=ports.clock, settings=ports.settings),

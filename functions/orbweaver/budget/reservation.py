@@ -46,11 +46,15 @@ from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url import host_of
 
 if TYPE_CHECKING:
+    from random import Random
+
     from orbweaver.budget.ports import Budgets
     from orbweaver.frontier.ports import Crawls
 
 # How often a budget may change between being read and being taken from.
 TAKE_TRIES = 5
+# Deliveries of one pack are told apart by a number up to this.
+BY_MAX = 2**53 - 1
 # How long links wait for others to give back what would pay for them: the pack is to be settled.
 REACH_TRIES, REACH_WAIT_S = 4, 1.0
 # Counting a URL again changes nothing, so an answer that was lost is asked for again.
@@ -177,11 +181,18 @@ class BudgetKeeper:
     """Opens reservations; one a container."""
 
     def __init__(
-        self, *, budgets: Budgets, crawls: Crawls, clock: Clock, settings: Settings
+        self,
+        *,
+        budgets: Budgets,
+        crawls: Crawls,
+        clock: Clock,
+        random: Random,
+        settings: Settings,
     ) -> None:
         self.budgets = budgets
         self.crawls = crawls
         self.clock = clock
+        self.random = random
         self.settings = settings
         # Which limits are used up, as high as they were then.
         self.spent: set[tuple[str, LimitPart, int]] = set()
@@ -210,6 +221,7 @@ class Reservations:
         self._budget_keeper = budget_keeper
         self._crawl = crawl
         self._pack_id = pack_id
+        self._by = 0
         self._counted: set[str] = set()
         self._visited = False
         self._received = 0
@@ -224,6 +236,13 @@ class Reservations:
         """What was reserved, by part."""
         both = (self.bytes, self.dollars)
         return {each.part: each.reserved for each in both if each and each.reserved}
+
+    @property
+    def by(self) -> int:
+        """Which delivery reserved it: a random number; 0 where nothing was reserved."""
+        if self.reserved and not self._by:
+            self._by = self._budget_keeper.random.randint(1, BY_MAX)
+        return self._by
 
     @asynccontextmanager
     async def room(self, target: Target) -> AsyncIterator[Room | Refused]:
@@ -329,9 +348,8 @@ class Reservations:
 
         Where that fails, it stays reserved until it is taken for dead.
         """
-        same = (own.at_ms, own.counts, own.reserved)
         settled = settlements(own.reserved, own.counts)
-        if settled and same != (standing.at_ms, standing.counts, standing.reserved):
+        if settled and own.by != standing.by:
             with suppress(Transient):
                 await self._budget_keeper.budgets.settle(self._crawl, settled)
 

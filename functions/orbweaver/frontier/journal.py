@@ -63,6 +63,9 @@ class Journal:
     # What was reserved of the crawl's budgets, by part: what of it the counts do not spend
     # goes back with the commit.
     reserved: Mapping[str, int] = field(default_factory=dict)
+    # Which delivery that was, as a random number: another one of the same pack may come to the same
+    # in the same millisecond. 0 where nothing was reserved.
+    by: int = 0
     # URLs that ended without having been asked for, because the crawl did: other runs may.
     unasked: tuple[str, ...] = ()
     unrecorded: tuple[Unrecorded, ...] = ()

@@ -49,6 +49,8 @@ def encode(journal: Journal) -> bytes:
         "reserved": dict(journal.reserved),
         "crawl": journal.crawl,
     }
+    if journal.by:
+        body["by"] = journal.by
     if journal.left:
         body["left"] = [_target_row(target) for target in journal.left]
     if journal.past:
@@ -90,6 +92,7 @@ def decode(blob: bytes) -> Journal:
             for url, outcome, reason in body.get("unrecorded", ())
         ),
         reserved=MappingProxyType(body.get("reserved", {})),
+        by=body.get("by", 0),
         crawl=body.get("crawl", ""),
         left=tuple(_target(row) for row in body.get("left", ())),
         past=tuple(past_in(row) for row in body.get("past", ())),

@@ -320,9 +320,13 @@ class PackResult:
             self._candidates[url] = replace(self._candidates[url], prior=priors[url])
 
     def journal(
-        self, order: Sequence[Target], at_ms: int, reserved: Mapping[str, int] = NOTHING
+        self,
+        order: Sequence[Target],
+        at_ms: int,
+        reserved: Mapping[str, int] = NOTHING,
+        by: int = 0,
     ) -> Journal:
-        """Close the result, in the pack's order; `reserved` is what was reserved for it."""
+        """Close the result, in the pack's order; `reserved` is what was reserved for it, and by."""
         urls = [target.url for target in order]
         ended = [self._records[url] for url in urls if url in self._records]
         return Journal(
@@ -332,6 +336,7 @@ class PackResult:
             candidates=tuple(self._candidates.values()),
             counts=MappingProxyType(dict(sorted(self._counts.items()))),
             reserved=reserved,
+            by=by,
             unasked=tuple(self._unasked),
             unrecorded=tuple(
                 Unrecorded(url=record.url, outcome=record.outcome, reason=record.reason)

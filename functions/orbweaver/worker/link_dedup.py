@@ -122,7 +122,7 @@ class Sifter:
                 self._sort_out(crawl, message, result)
             await reservations.pay(result, len(order), looked_up)
             self._keep_left(crawl, message, result)
-            own = result.journal(order, at_ms, reservations.reserved)
+            own = result.journal(order, at_ms, reservations.reserved, reservations.by)
             journal = await self._packs.write_journal(message.id, own)
             await reservations.settle(own, journal)
             self._note_late(crawl, message, journal)
