@@ -24,7 +24,14 @@ from collections.abc import Sequence
 from operator import itemgetter
 
 from orbweaver.frontier.kind_scores import MET_MAX, TRIED_MIN, KindScore, KindScores, text_hash
-from orbweaver.frontier.late import NOTHING_NEW, UNKNOWN, UNKNOWN_STILL, Banded, band_of
+from orbweaver.frontier.late import (
+    DOUBTFUL,
+    NOTHING_NEW,
+    UNKNOWN,
+    UNKNOWN_STILL,
+    Banded,
+    band_of,
+)
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target, TargetKind
@@ -136,7 +143,7 @@ class KindLearner:
     def _band(self, known: KindScore) -> int | None:
         """Say in which band a new link waits; None for one that is asked for at once."""
         if known.score < FRUITFUL:
-            return UNKNOWN_STILL if known.is_open else band_of(known.score)
+            return DOUBTFUL if known.is_open else band_of(known.score)
         if self.scores.calm:
             return None
         # Where a kind is worth its requests, others wait to be tried first.
@@ -146,7 +153,7 @@ class KindLearner:
     def _later(self, known: KindScore, taken: int, doubtful: Counter[Shape]) -> int | None:
         """Say in which band a link of a late pack goes on waiting; each once at most."""
         if known.score < FRUITFUL:
-            if known.is_open and taken <= UNKNOWN_STILL and self._tries_one(known):
+            if known.is_open and taken <= DOUBTFUL and self._tries_one(known):
                 return None
             band = band_of(known.score)
             if band > taken:

@@ -7,6 +7,7 @@ depth, then by age. Nothing was claimed or paid for them, so the limit is not to
 
     0      beyond the limit, of kinds that are asked for at once
     1, 2   of kinds of which too little is known: a few were tried, or are to be
+    3      of kinds of which nothing is known but that their relatives brought little
     3 - 6  of kinds that brought little; the higher, the less
 
 A late pack is *due* when the crawl has little else out (`few_out`). Then it is sent as any message.
@@ -32,9 +33,9 @@ from orbweaver.model.target import PACK_TARGETS_MAX, Target
 
 # What stands for a host in the key of the backlog; no origin looks like this.
 LANE = "late"
-SURPLUS, UNKNOWN, UNKNOWN_STILL, BANDS_MAX = 0, 1, 2, 6
+SURPLUS, UNKNOWN, UNKNOWN_STILL, DOUBTFUL, BANDS_MAX = 0, 1, 2, 3, 6
 # Scores from which on a kind belongs to a band.
-BARREN = ((3, 0.3), (4, 0.15), (5, 0.05))
+BARREN = ((DOUBTFUL, 0.3), (4, 0.15), (5, 0.05))
 # Of kinds in this band and those behind it, fewer than 15 in a hundred were fruitful.
 NOTHING_NEW = 5
 # Of a hundred URLs that are done, so many may be out when late packs are sent; and so many more are

@@ -28,7 +28,7 @@ from orbweaver.frontier.backlog import (
 from orbweaver.frontier.belonging import is_of_one_host
 from orbweaver.frontier.envelope import Newer
 from orbweaver.frontier.journal import Ledger, OutgoingPack
-from orbweaver.frontier.late import BANDS_MAX, LANE, UNKNOWN_STILL, band_at
+from orbweaver.frontier.late import BANDS_MAX, DOUBTFUL, LANE, band_at
 from orbweaver.frontier.messages import Pack, SeedsMessage, decode, encode
 from orbweaver.frontier.queues import Queue
 from orbweaver.model.crawl import Crawl, State
@@ -214,7 +214,7 @@ class Succession:
         packs = [
             self._outgoing(one)
             for at, one in enumerate(waiting)
-            if band_at(one.place) <= (band_max if at < count else UNKNOWN_STILL)
+            if band_at(one.place) <= (band_max if at < count else DOUBTFUL)
         ]
         if packs:
             await self._queue.send(packs, express=crawl.express)

@@ -17,7 +17,7 @@ from orbweaver.frontier.kind_learner import (
     RunsMet,
 )
 from orbweaver.frontier.kind_scores import KINDS_MAX, KindScores, is_ordered, told_of
-from orbweaver.frontier.late import UNKNOWN_STILL
+from orbweaver.frontier.late import DOUBTFUL
 from orbweaver.model.crawl import Crawl, default_crawl
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
@@ -235,7 +235,7 @@ def test_a_kind_whose_kin_is_barren_is_tried_late() -> None:
     learner = learned(*(page(f"/git/diff/{n}_a_b.py", reason=Reason.NOINDEX) for n in range(6)))
     paths = [f"/git/tree/{n}_a_b.py" for n in range(4)]
     assert score(learner, paths[0]) < FRUITFUL
-    assert sorted_out(learner, *paths) == ([], [(2, path) for path in paths])
+    assert sorted_out(learner, *paths) == ([], [(DOUBTFUL, path) for path in paths])
     assert sorted_out(learner, *paths, taken=2) == (paths[:2], [(5, path) for path in paths[2:]])
     learner.learn(page(paths[0], "All of a file"))
     learner.learn(page(paths[1], "And of another"))
@@ -261,7 +261,7 @@ def test_what_is_done_to_one_sort_of_files_tells_of_others() -> None:
     pictures = [page(f"/doc/figures/{n}_a_b.png", **skipped) for n in range(4)]
     learner = learned(*pictures)
     assert learner.scores.of(f"{HOST}/doc/figures/8_a_b.html").alike == 0
-    assert band(learner, "/doc/figures/8_a_b.html") == UNKNOWN_STILL
+    assert band(learner, "/doc/figures/8_a_b.html") == DOUBTFUL
 
 
 def test_as_many_of_a_doubtful_kind_are_out_as_are_known() -> None:

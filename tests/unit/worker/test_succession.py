@@ -360,7 +360,7 @@ async def test_the_only_host_of_a_crawl_waits_for_no_others() -> None:
 async def test_more_late_packs_are_sent_of_kinds_that_are_not_known() -> None:
     """So many of the others; and none twice, nor of a band that is not asked for."""
     host = Host()
-    bands = (1, 1, 2, 3, 3, 5)
+    bands = (1, 1, 3, 4, 4, 5)
     packs = [
         replace(
             pack_of(f"{SITE}/{at}"),
