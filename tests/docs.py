@@ -33,7 +33,7 @@ REASONS = {
     "a dead letter": 1,
     "a Chromium": 1,  # tests/rendering/test_crawl.py types the same
     "a browser": 1,  # tests/integration/test_console.py types the same
-    "minutes": 3,
+    "minutes": 4,
 }
 OWN = "a stack of its own"
 RUNNING, ENDED = "a running crawl", "an ended crawl"

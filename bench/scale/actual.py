@@ -87,7 +87,7 @@ async def _play(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> Counter[
     table = Table(kernel, books)
     stack = model.settings
     monkeypatch.setattr(process, "Settings", lambda **given: replace(stack, **given))
-    monkeypatch.setattr(process, "MemoryHosts", lambda _world, _gate: View(table))
+    monkeypatch.setattr(process, "SimHosts", lambda _world, _gate, _web: View(table))
     world = World()
     model.succession = Succession(
         backlog=MemoryBacklog(world),

@@ -55,7 +55,7 @@ NEW_SHARE, NEW_MIN, COMMON = 0.2, 2, 20
 # One byte each, for about a sixth as many runs.
 RUN_SLOTS, SLOTS_FILLED = 1 << 20, 6
 # A kind with so many URLs, of which that share was fruitful, is known to be worth its requests.
-RICH_ASKED, RICH_SCORE = 8, 0.7
+RICH_ASKED, RICH_SCORE = 4, 0.7
 # Of redirects that lead to a new page one in so many counts: the page was asked for itself.
 REDIRECTS_EACH = 3
 _WORD = re.compile(r"[^\W\d_]+")
