@@ -74,7 +74,7 @@ def _back_twice(world: Any, crawl: Any, settled: Any) -> None:
 
 async def _settled_by_all(self: Any, own: Any, _standing: Any) -> None:
     """Settle whether or not the journal stands."""
-    await _WHOLE_SETTLE(self, own, replace(own, at_ms=own.at_ms - 1))
+    await _WHOLE_SETTLE(self, own, replace(own, by=own.by + 1))
 
 
 _WHOLE_SETTLE = reservation.Reservations.__dict__["settle"]
