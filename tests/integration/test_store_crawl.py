@@ -39,7 +39,8 @@ FUNCTIONS = Path(__file__).parents[2] / "functions"
 COMMAND = "import sys; from orbweaver.cli.main import main; sys.exit(main())"
 FAST = ("--delay", "0", "--format", "jsonl")
 SIZE = 120
-WAIT_S = 30
+# Only catches what hangs.
+WAIT_S = 300
 # From a killed process to the next request; messages may be held back for a minute and a half.
 GOES_ON_S = 20
 
