@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from tests.browser import Tab
     from tests.unit.console.stage import Stage
 
+# The last column of a run's hosts.
+ASKED_NEXT = "section[aria-labelledby=hosts] tbody td:last-child"
 pytestmark = [
     pytest.mark.thorough,
     pytest.mark.skipif(browser.installed() is None, reason="no Chromium is installed"),
@@ -91,16 +93,14 @@ async def test_a_host_that_asked_to_be_left_alone_says_when(tmp_path: Path) -> N
         stage.clock.at_ms += 30 * 60_000
         await tab.see("none of late")
         await tab.run(f"location.hash = '#/run/{RUN.id}'")
-        asked_next = "section[aria-labelledby=hosts] tbody td:last-child"
-        await tab.until(f"document.querySelector('{asked_next}')?.innerText === 'no more'")
+        await tab.until(f"document.querySelector('{ASKED_NEXT}')?.innerText === 'no more'")
 
 
 async def test_a_paused_run_asks_nothing_now(tmp_path: Path) -> None:
     """Whatever slots its host has."""
     async with watched(tmp_path, replace(RUN, state=State.PAUSED)) as (_, tab):
         await tab.run(f"location.hash = '#/run/{RUN.id}'")
-        asked_next = "section[aria-labelledby=hosts] tbody td:last-child"
-        await tab.until(f"document.querySelector('{asked_next}')?.innerText === 'once resumed'")
+        await tab.until(f"document.querySelector('{ASKED_NEXT}')?.innerText === 'once resumed'")
 
 
 async def test_a_moment_of_another_day_has_its_day_and_zone(tmp_path: Path) -> None:

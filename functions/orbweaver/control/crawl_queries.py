@@ -110,14 +110,16 @@ class Lookout:
     async def runs(self, which: str | None = None) -> tuple[Crawl, ...]:
         """List the runs that `which` may mean, newest first: one of an id, all those of a name."""
         newest = await self.find(which)
-        if which == newest.id:
-            return (newest,)
+        return (newest,) if which == newest.id else await self.with_older(newest)
+
+    async def with_older(self, crawl: Crawl) -> tuple[Crawl, ...]:
+        """List a run, then those of its name that began before it, newest first."""
         older = [
             run
             for run in await self._crawls.list()
-            if run.name == newest.name and run.started_at_ms < newest.started_at_ms
+            if run.name == crawl.name and run.started_at_ms < crawl.started_at_ms
         ]
-        return (newest, *older)
+        return (crawl, *older)
 
     async def telling(self, which: str | None = None) -> tuple[Crawl, Crawl]:
         """Find the newest run of a name that did anything, or may yet; and the newest of all.

@@ -62,6 +62,9 @@ class Finder(Protocol):
     async def runs(self, which: str | None = None) -> tuple[Crawl, ...]:
         """List the runs that an id or a name may mean, newest first; raises UnknownCrawl."""
 
+    async def with_older(self, crawl: Crawl) -> tuple[Crawl, ...]:
+        """List a run, then those of its name that began before it, newest first."""
+
     async def page(self, url: str, crawl: Crawl | None = None) -> tuple[PageRecord, ...]:
         """Find the records of a URL on the newest day that has any, newest first."""
 
@@ -130,12 +133,7 @@ class Explainer:
         if which is not None:
             return await self.finder.runs(which), "as asked for"
         crawl, why = await self._likely(reference)
-        older = [
-            run
-            for run in await self.crawls.list()
-            if run.name == crawl.name and run.started_at_ms < crawl.started_at_ms
-        ]
-        return (crawl, *older), why
+        return await self.finder.with_older(crawl), why
 
     async def _likely(self, reference: str) -> tuple[Crawl, str]:
         crawls = await self.crawls.list()

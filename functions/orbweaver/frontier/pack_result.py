@@ -326,7 +326,7 @@ class PackResult:
         reserved: Mapping[str, int] = NOTHING,
         by: int = 0,
     ) -> Journal:
-        """Close the result, in the pack's order; `reserved` is what was reserved for it, and by."""
+        """Close the result, in the pack's order; `reserved` is what the delivery `by` reserved."""
         urls = [target.url for target in order]
         ended = [self._records[url] for url in urls if url in self._records]
         return Journal(

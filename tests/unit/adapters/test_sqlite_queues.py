@@ -388,7 +388,7 @@ async def test_events_say_what_the_bus_of_aws_says(ports: StorePorts) -> None:
 async def test_what_a_process_has_taken_on_is_due_once_it_has_ended(
     ports: StorePorts, messages: SqliteMessages, clock: ManualClock
 ) -> None:
-    """Though nobody received it; what it sent for later stays for later, and so does another's."""
+    """A dead process's own packs come at once; other delayed messages keep their delay."""
     pack = samples.outgoing().pack
     for process in ("1-alive", "2-dead"):
         ports.held_by(process)

@@ -97,7 +97,7 @@ def test_one_that_has_died_is_not_counted_and_keeps_nobody(tmp_path: Path) -> No
 
 
 async def test_what_a_process_has_taken_on_is_given_back_as_it_ends(tmp_path: Path) -> None:
-    """Nobody would find that it has ended, and the messages are held back."""
+    """A process that ends in order leaves no lock by which others could see that it has ended."""
     ports = StorePorts(store_settings({}), tmp_path)
     taken = replace(samples.outgoing(delay_s=60), taken=True)
     async with running(ports):

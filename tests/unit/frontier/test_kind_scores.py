@@ -188,7 +188,7 @@ def test_what_its_folders_bring_is_what_a_new_kind_begins_with() -> None:
 
 
 def test_links_of_barren_kinds_are_late_and_none_is_lost() -> None:
-    """The fruitful first; where they are known, what is to be tried waits, and then the barren."""
+    """Fruitful links are asked for at once; untried kinds wait, and barren ones behind them."""
     paths = ("/e?action=edit&t=7", "/a/one_1_x", "/new?x=1", "/a/two_2_x")
     assert sorted_out(wiki(), *paths) == (
         ["/a/one_1_x", "/a/two_2_x"],
