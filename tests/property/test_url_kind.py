@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from random import Random
+from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from orbweaver.model import url_kind
 from orbweaver.model.url_kind import (
     KINDS_MAX,
     NAME_CHARS_MAX,
@@ -25,6 +28,9 @@ from orbweaver.model.url_kind import (
     shape_of,
 )
 from orbweaver.model.url_patterns import PATTERN_CHARS_MAX, matches, problem_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SITE = "https://example.com"
 SEGMENTS = st.sampled_from(
@@ -79,9 +85,13 @@ class Met:
         return len(self.urls)
 
 
-def kinds_of(met: list[str], kinds_max: int = KINDS_MAX) -> Kinds[Met]:
+def kinds_of(
+    met: list[str],
+    kinds_max: int = KINDS_MAX,
+    stands: Callable[[Met], bool] | None = None,
+) -> Kinds[Met]:
     """Meet URLs in their order."""
-    kinds = Kinds(Met, kinds_max)
+    kinds = Kinds(Met, kinds_max, stands)
     for url in met:
         kinds.of(url).urls.append(url)
     return kinds
@@ -151,6 +161,56 @@ def test_kinds_do_not_depend_on_the_order_of_urls(met: list[str], seed: int) -> 
     assert sorted(url for of in found.values() for url in of) == sorted(met)
     for shape, of in found.items():
         assert all(re.search(pattern_of(shape), url) for url in of)
+
+
+FEW_WORDS = st.sampled_from(["aa", "bb", "cc", "dd", "x9f3e1"])
+CROWDED = st.builds(
+    lambda folders, query: f"{SITE}/{'/'.join(folders)}{query}",
+    st.lists(FEW_WORDS, min_size=1, max_size=3),
+    st.sampled_from(["", "?aa=1", "?bb=1", "?cc=1"]),
+)
+
+
+@settings(max_examples=300)
+@given(st.lists(CROWDED, max_size=40), st.integers())
+def test_places_within_places_that_are_too_many(met: list[str], seed: int) -> None:
+    """Which of them is open first makes no difference to the kinds."""
+    with patch.object(url_kind, "SIBLINGS_MAX", 2):
+        shuffled = Random(seed).sample(met, len(met))
+        found = {shape: sorted(of.urls) for shape, of in kinds_of(met).all().items()}
+        assert found == {shape: sorted(of.urls) for shape, of in kinds_of(shuffled).all().items()}
+    assert sorted(url for of in found.values() for url in of) == sorted(met)
+
+
+@given(st.lists(CROWDED, max_size=40), st.integers(1, 4))
+def test_queries_that_stand_lose_no_url(met: list[str], least: int) -> None:
+    """Also where the folder that they are in is open later; and none is counted twice."""
+    with patch.object(url_kind, "SIBLINGS_MAX", 1):
+        found = kinds_of(met, stands=lambda known: known.weight >= least).all()
+    assert sorted(url for of in found.values() for url in of.urls) == sorted(met)
+    for shape, of in found.items():
+        assert all(re.search(pattern_of(shape), url) for url in of.urls)
+
+
+def test_queries_that_matter_stand_where_they_are_too_many() -> None:
+    """And are told apart from then on, whatever becomes of the folders around them."""
+    words = [f"w{chr(97 + at)}" for at in range(SIBLINGS_MAX)]
+    kinds = kinds_of(
+        [f"{SITE}/pub/{name}.php?{query}" for name in "xy" for query in ("board=1", "board=2")]
+        + [f"{SITE}/pub/x.php?{word}=1" for word in words],
+        stands=lambda known: known.weight >= 2,
+    )
+    for word in words:
+        kinds.of(f"{SITE}/{word}/y.php?z=1").urls.append("")
+    for query in ("board=3", "wa=7", "never=1"):
+        kinds.of(f"{SITE}/pub/x.php?{query}").urls.append("")
+    found = {kind_text(shape).removeprefix(SITE): of.weight for shape, of in kinds.all().items()}
+    assert found == {
+        "/*/x.php?board=0": 3,
+        "/*/y.php?board=0": 2,
+        "/*/x.php?*": SIBLINGS_MAX + 2,
+        "/*/y.php?z=0": SIBLINGS_MAX,
+    }
 
 
 @pytest.mark.parametrize("seed", range(3))

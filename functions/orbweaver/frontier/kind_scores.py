@@ -33,6 +33,7 @@ from orbweaver.model.crawl_settings import ORDERED_PAGES_MAX
 from orbweaver.model.url_kind import (
     AGAIN,
     ANY,
+    ANY_QUERY,
     DEEPER,
     Kinds,
     Shape,
@@ -99,6 +100,11 @@ class KindCount:
         return self.asked >= TRIED_MIN
 
     @property
+    def stands(self) -> bool:
+        """Whether it was tried, and most were fruitful: it is told apart where kinds are many."""
+        return self.tried and 2 * self.fruitful >= self.asked
+
+    @property
     def texts_vary(self) -> bool:
         """Whether its texts were new as a rule, as far as they were compared."""
         return 2 * self.texts_new >= self.texts
@@ -128,11 +134,9 @@ def told_of(url: str, total: Mapping[str, int]) -> tuple[int, int] | None:
     for at, one in enumerate(shape[8:], 8):
         places[at] |= {"*"} if one else set()
         places[at] |= {token + AGAIN for token in places[at] if varies(token)}
-    shapes = {
-        (*some, *again)
-        for some in islice(product(*map(sorted, places)), SHAPES_MAX)
-        for again in ((), (AGAIN,))
-    }
+    named = set(islice(product(*map(sorted, places)), SHAPES_MAX))
+    unnamed = {(*some[:7], ANY_QUERY) for some in named if some[7]}
+    shapes = {(*some, *again) for some in named | unnamed for again in ((), (AGAIN,))}
     found = [
         (total.get(ASKED + key, 0), total.get(FRUIT + key, 0)) for key in map(kind_key, shapes)
     ]
@@ -167,11 +171,11 @@ class KindScores:
     """What the kinds of a crawl have brought."""
 
     def __init__(self) -> None:
-        self._kinds: Kinds[KindCount] = Kinds(KindCount, KINDS_MAX)
+        self._kinds = _kinds()
         # The same parameters in all folders.
-        self._everywhere: Kinds[KindCount] = Kinds(KindCount, KINDS_MAX)
+        self._everywhere = _kinds()
         # All of the same folders.
-        self._folders: Kinds[KindCount] = Kinds(KindCount, KINDS_MAX)
+        self._folders = _kinds()
         self._shared: Mapping[str, int] = {}
         # Kinds by shapes, while no kinds are put together.
         self._found: dict[Shape, tuple[Shape, KindCount, KindCount, KindCount]] = {}
@@ -306,6 +310,10 @@ class KindScores:
         if asked > count.asked:
             count.asked = asked
             count.fruitful = self._shared.get(FRUIT + key, 0) + count.fruitful_unshared
+
+
+def _kinds() -> Kinds[KindCount]:
+    return Kinds(KindCount, KINDS_MAX, lambda known: known.stands)
 
 
 @lru_cache(maxsize=1_024)

@@ -25,7 +25,7 @@ shapes that this one `covers`, and in no others.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Generic, Protocol, Self, TypeAlias, TypeVar
@@ -267,17 +267,28 @@ class Kinds(Generic[K]):
     """What is known of each kind of a crawl; `rest` is that of all kinds that were too many.
 
     Where there are too many, light ones are folded first; one that is met again begins anew.
+
+    Queries that are too many in a place are open like other words, but for those that `stands` says
+    of, which is told what is known of all kinds with that query by then. A site's scripts have one
+    place, `/*.php?…`: without that, what brings something would count with what brings nothing.
     """
 
-    def __init__(self, new: Callable[[], K], kinds_max: int = KINDS_MAX) -> None:
+    def __init__(
+        self,
+        new: Callable[[], K],
+        kinds_max: int = KINDS_MAX,
+        stands: Callable[[K], bool] | None = None,
+    ) -> None:
         self.rest = new()
         # Counts how often kinds were put together: what was found before may be another one's.
         self.changes = 0
         self._new = new
         self._kinds_max = kinds_max
+        self._stands = stands
         self._known: dict[Shape, K] = {}
-        # The words met behind each beginning of a shape; None where they have become too many.
-        self._words: dict[Shape, set[str] | None] = {}
+        # The words met behind each beginning of a shape; those that stand where they were too many.
+        self._words: dict[Shape, set[str]] = {}
+        self._standing: dict[Shape, set[str]] = {}
 
     def of(self, url: str) -> K:
         """Find what is known of the kind of a URL, to add to it."""
@@ -319,41 +330,49 @@ class Kinds(Generic[K]):
         at = 0
         while at < len(shape):
             if shape[at] not in _NO_WORDS:
-                words = self._words.setdefault(shape[:at], set())
-                if words is None:
+                start = shape[:at]
+                standing = self._standing.get(start)
+                if standing is None:
+                    words = self._words.setdefault(start, set())
+                    words.add(shape[at])
+                    if len(words) > SIBLINGS_MAX:
+                        self._open(start, self._to_stand(start))
+                        return None
+                elif shape[at] not in standing:
                     shape = _opened(shape, at)
                     continue
-                words.add(shape[at])
-                if len(words) > SIBLINGS_MAX:
-                    self._open(shape[:at])
-                    return None
             at += 1
         return shape
 
-    def _open(self, start: Shape) -> None:
-        """Have all words behind a beginning count as one."""
+    def _to_stand(self, start: Shape) -> set[str]:
+        """List the words behind a beginning that are to stand though there are too many."""
+        at = len(start)
+        if at != _QUERY or self._stands is None:
+            return set()
+        together: defaultdict[str, K] = defaultdict(self._new)
+        for shape, known in self._known.items():
+            if shape[:at] == start and shape[at] in self._words[start]:
+                together[shape[at]].merge(known)
+        return {word for word, known in together.items() if self._stands(known)}
+
+    def _open(self, start: Shape, standing: set[str]) -> None:
+        """Have all words behind a beginning count as one, but for those that stand."""
         self.changes += 1
         at = len(start)
-        behind = {
-            shape: found
-            for shape, found in self._known.items()
-            if shape[:at] == start and shape[at] not in _NO_WORDS
-        }
-        opened = [
-            _opened(one, at)
-            for one, words in self._words.items()
-            if words is None and len(one) > at and one[:at] == start and one[at] not in _NO_WORDS
-        ]
-        self._words = {
-            one: words
-            for one, words in self._words.items()
-            if len(one) <= at or one[:at] != start or one[at] in _NO_WORDS
-        }
-        self._words[start] = None
-        self._words.update(dict.fromkeys(opened))
-        for shape in behind:
-            del self._known[shape]
-        for shape, found in behind.items():
+
+        def goes(shape: Shape) -> bool:
+            behind = len(shape) > at and shape[:at] == start
+            return behind and shape[at] not in _NO_WORDS and shape[at] not in standing
+
+        self._words.pop(start, None)
+        standing |= self._standing.get(start, set())
+        self._standing[start] = standing
+        gone = {shape: self._known.pop(shape) for shape in [*filter(goes, self._known)]}
+        for one in [*filter(goes, self._words)]:
+            del self._words[one]
+        for one in [*filter(goes, self._standing)]:
+            self._open(_opened(one, at), self._standing.pop(one))
+        for shape, found in gone.items():
             self.at(_opened(shape, at)).merge(found)
 
     def _drop(self, most: int) -> None:
@@ -372,7 +391,9 @@ class Kinds(Generic[K]):
             if shape not in self._known:
                 self.rest.merge(found)
         starts = {shape[:at] for shape in self._known for at in range(len(shape))}
-        self._words = {start: words for start, words in self._words.items() if start in starts}
+        for met in (self._words, self._standing):
+            for start in met.keys() - starts:
+                del met[start]
 
 
 def _order(one: tuple[Shape, Mergeable]) -> tuple[int, str]:

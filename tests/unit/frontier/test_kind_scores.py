@@ -22,6 +22,7 @@ from orbweaver.model.crawl import Crawl, default_crawl
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target, TargetKind
+from orbweaver.model.url_kind import SIBLINGS_MAX
 from orbweaver.parsing.text_digest import RUNS_EACH, text_runs
 
 WORDS = [a + b + c for a in "bdfgk" for b in "aeiou" for c in "lmnrst"]
@@ -454,6 +455,21 @@ def test_counts_of_all_containers_are_added_up() -> None:
     begun.share({}, total)
     assert begun.of(url).score == pytest.approx(one.of(url).score)
     assert all(len(key) <= 16 and key.isascii() for key in total)
+
+
+def test_what_brings_something_is_told_from_the_many_other_queries_of_a_script() -> None:
+    """A forum's boards, beside its sorts, filters, printable pages and forms to log in."""
+    learner = KindLearner()
+    for number in range(10):
+        learner.learn(page(f"/viewforum.php?board=7{number}&sid=a_b_{number}", WORDS[number]))
+    for at, word in enumerate(WORDS[: SIBLINGS_MAX + 6]):
+        path = f"/viewforum.php?board=7&{word}=1"
+        learner.learn(page(path, WORDS[at % 10], reason=REASONS[at % 2]))
+    assert score(learner, "/viewforum.php?board=99&sid=x_y_z") > FRUITFUL
+    assert score(learner, "/viewforum.php?board=7&never_seen=1") < FRUITFUL / 2
+    known = told_of(f"{HOST}/viewforum.php?board=7&never_seen=1", learner.scores.unshared())
+    assert known is not None
+    assert known[0] >= SIBLINGS_MAX - 1
 
 
 def test_kinds_are_bounded() -> None:
