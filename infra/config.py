@@ -106,7 +106,7 @@ class Config(RenderingKeys):
     claims_travel: str = choice(
         "yes",
         ("yes", "no"),
-        "no: workers look up what others knew of a host's links: docs/cost.md",
+        "no: workers leave no files to others of what they know: docs/cost.md",
         local="no",
     )
     # All hosts of a batch are crawled concurrently: more packs, less waiting in vain.

@@ -21,6 +21,7 @@ import logging
 import statistics
 from base64 import b64decode, b64encode
 from dataclasses import dataclass, replace
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -132,51 +133,76 @@ class _Web:
 
 @dataclass(slots=True)
 class _Queue:
-    """What is sent, by when it is due; one process takes it in batches, as that of a store does."""
+    """What is sent, by when it is due; workers take it in batches.
+
+    One works on several at once, as the process of a store does, in the order in which they are
+    due. Of several workers each has one at a time and a memory of its own, as containers have, and
+    gets any of what is due.
+    """
 
     stage: Stage
-    worker: Worker
+    workers: Sequence[Worker]
+    random: Random
 
     async def drain(self, first: str) -> None:
         """Work until nothing is left."""
         numbers = itertools.count()
         due: list[tuple[float, int, str]] = [(0.0, next(numbers), first)]
         running: set[asyncio.Task[None]] = set()
+        several = len(self.workers) > 1
+        idle = [*self.workers] if several else [*self.workers] * BATCHES
         now = asyncio.get_running_loop().time
         while due or running or self.stage.world.sent:
             for mail in self.stage.world.sent:
                 heapq.heappush(due, (now() + mail.delay_s, next(numbers), mail.body))
             self.stage.world.sent.clear()
-            while len(running) < BATCHES and due and due[0][0] <= now():
-                bodies: list[str] = []
-                while due and due[0][0] <= now() and len(bodies) < BATCH_MESSAGES:
-                    bodies.append(heapq.heappop(due)[2])
-                task = asyncio.ensure_future(self._work(bodies))
+            ready: list[tuple[float, int, str]] = []
+            while idle and due and due[0][0] <= now():
+                ready.append(heapq.heappop(due))
+            if several:
+                self.random.shuffle(ready)
+                self.random.shuffle(idle)
+            while idle and ready:
+                bodies = [body for _, _, body in ready[:BATCH_MESSAGES]]
+                del ready[:BATCH_MESSAGES]
+                worker = idle.pop()
+                task = asyncio.ensure_future(self._work(worker, bodies))
                 running.add(task)
                 task.add_done_callback(running.discard)
+                task.add_done_callback(partial(_let, idle, worker))
+            for entry in ready:
+                heapq.heappush(due, entry)
             await asyncio.sleep(POLL_S)
             if now() > LONGEST_S:
                 message = "the crawl stands still"
                 raise RuntimeError(message)
 
-    async def _work(self, bodies: Sequence[str]) -> None:
+    async def _work(self, worker: Worker, bodies: Sequence[str]) -> None:
         deliveries = [
             Delivery(id=str(place), body=body, receives=1) for place, body in enumerate(bodies)
         ]
         until_ms = self.stage.clock.now_ms() + round(BATCH_S * 1000)
-        if failed := await self.worker.run(deliveries, until_ms):
+        if failed := await worker.run(deliveries, until_ms):
             message = f"{len(failed)} of {len(bodies)} messages failed"
             raise RuntimeError(message)
 
 
-def crawl(answers: Answers, start: str, pages: int, seed: int) -> Sequence[Asked]:
+def _let(idle: list[Worker], worker: Worker, _task: object) -> None:
+    idle.append(worker)
+
+
+def crawl(answers: Answers, start: str, pages: int, seed: int, workers: int = 1) -> Sequence[Asked]:
     """Crawl an application with a page limit; its requests in the order in which they began."""
     stage = Stage(clock=cast("ManualClock", _Clock()))
     web = _Web(answers, seed)
     stage.web = cast("SmallWeb", web)
-    stage.restart()
+    containers: list[Worker] = []
+    for _ in range(workers):
+        stage.restart()
+        containers.append(stage.worker)
     ordered = replace(CRAWL, seeds=(start,), pages_max=pages, concurrency=AT_ONCE, obey_robots=True)
-    loop.run(_Queue(stage, stage.worker).drain(encode(stage.begin(ordered, start))))
+    queue = _Queue(stage, containers, Random(seed))
+    loop.run(queue.drain(encode(stage.begin(ordered, start))))
     return sorted(web.requests, key=lambda request: request.at_us)
 
 
@@ -189,7 +215,7 @@ def measured(application: Application, place: Place, asked: argparse.Namespace) 
     start = f"http://{ADDRESS}:{PORT}{application.start}"
     rows: list[list[float]] = []
     for seed in range(asked.first, asked.first + asked.seeds):
-        requests = crawl(answers, start, points[-1], seed)
+        requests = crawl(answers, start, points[-1], seed, asked.workers)
         counts = novel(requests, truth, application.keys_of)
         counts += [0] * (points[-1] - len(counts))
         found = shares(counts, len(truth.articles), points)
@@ -209,6 +235,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=12, help="how many crawls (12)")
     parser.add_argument("--first", type=int, default=0, help="from which seed on (0)")
     parser.add_argument("--requests", default="500,1000", help="where shares are read (500,1000)")
+    parser.add_argument("--workers", type=int, default=1, help="how many there are (1)")
     asked = parser.parse_args()
     logging.disable(logging.CRITICAL)
     with placed(asked.application) as place:

@@ -37,6 +37,7 @@ from orbweaver.worker.body_writer import BodyWriter
 from orbweaver.worker.crawl_cache import RecentCrawls
 from orbweaver.worker.fetch_pack import PackFetcher
 from orbweaver.worker.host_claims import HostClaims
+from orbweaver.worker.kind_learning import KindLearning
 from orbweaver.worker.pack import Delivery, PackProcessor
 from orbweaver.worker.seeding import Seeder
 from tests.contract.worlds import AwsWorld, Container
@@ -93,6 +94,7 @@ class Deployment:
             clock=clock,
             random=Random(1),
             settings=settings,
+            kinds=KindLearning(crawls=container.crawls, files=container.files, settings=settings),
         )
         processor = PackProcessor(
             packs=packs,

@@ -19,7 +19,7 @@ def handing_on(plan: Scenario) -> bool:
 
 
 def _of_any_run(_crawl_id: str) -> str:
-    return host_claims.PREFIX
+    return known_claims.PREFIX
 
 
 def _of_few_bits(url: str) -> int:

@@ -21,6 +21,7 @@ from orbweaver.worker.crawl_cache import RecentCrawls
 from orbweaver.worker.ending import Ending
 from orbweaver.worker.fetch_pack import PackFetcher
 from orbweaver.worker.host_claims import HostClaims
+from orbweaver.worker.kind_learning import KindLearning
 from orbweaver.worker.pack import PackProcessor
 from orbweaver.worker.seeding import Seeder
 from tests.memory import (
@@ -260,6 +261,9 @@ class WorkerProcess(Process):
             hosts=SimHosts(world, self.gate, cloud.web),
             history=pages,
             crawls=recent,
+            kinds=KindLearning(
+                crawls=crawls, files=MemoryFiles(world, self.gate), settings=settings
+            ),
             clock=self.clock,
             random=self.random,
             settings=settings,

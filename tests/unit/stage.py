@@ -31,6 +31,7 @@ from orbweaver.worker.crawl_cache import RecentCrawls
 from orbweaver.worker.ending import Ending
 from orbweaver.worker.fetch_pack import PackFetcher
 from orbweaver.worker.host_claims import HostClaims
+from orbweaver.worker.kind_learning import KindLearning
 from orbweaver.worker.pack import Delivery, PackProcessor
 from orbweaver.worker.page_reading import PageReader
 from orbweaver.worker.seeding import Seeder
@@ -225,6 +226,9 @@ class Stage:
             hosts=self.hosts,
             history=self.pages,
             crawls=recent,
+            kinds=KindLearning(
+                crawls=self.crawls, files=MemoryFiles(world, gate), settings=self.settings
+            ),
             clock=self.clock,
             random=Random(1),
             settings=self.settings,

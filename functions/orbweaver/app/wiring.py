@@ -99,6 +99,7 @@ def pack_fetcher_of(
 ) -> PackFetcher:
     """Put together who asks the web."""
     from orbweaver.worker.fetch_pack import PackFetcher
+    from orbweaver.worker.kind_learning import KindLearning
 
     return PackFetcher(
         fetcher=ports.watched(fetcher_of(ports), metrics),
@@ -110,6 +111,7 @@ def pack_fetcher_of(
         clock=ports.clock,
         random=ports.random,
         settings=ports.settings,
+        kinds=KindLearning(crawls=ports.crawls, files=ports.files, settings=ports.settings),
         ending=ending,
     )
 

@@ -52,12 +52,12 @@ from orbweaver.exporting.requests import RUN_MS_MAX
 from orbweaver.exporting.run_state import RUN, begun_ms
 from orbweaver.frontier.body_file import PREFIX as BODIES
 from orbweaver.frontier.body_file import folder_of
+from orbweaver.frontier.known_claims import PREFIX as CLAIMS
+from orbweaver.frontier.known_claims import folder_of as claims_of
 from orbweaver.frontier.retrying import all_of
 from orbweaver.frontier.warc import WarcError
 from orbweaver.model.columns import ITEMS
 from orbweaver.model.ports import Clock, Files
-from orbweaver.worker.host_claims import PREFIX as CLAIMS
-from orbweaver.worker.host_claims import folder_of as claims_of
 
 Say = Callable[[str], None]
 T = TypeVar("T")

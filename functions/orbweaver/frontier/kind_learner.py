@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Sequence
 from operator import itemgetter
 
-from orbweaver.frontier.kind_scores import MET_MAX, TRIED_MIN, KindScore, KindScores, text_hash
+from orbweaver.frontier.kind_scores import TRIED_MIN, KindScore, KindScores
 from orbweaver.frontier.late import (
     DOUBTFUL,
     NOTHING_NEW,
@@ -32,12 +32,12 @@ from orbweaver.frontier.late import (
     Banded,
     band_of,
 )
+from orbweaver.frontier.met import MET_MAX, text_hash
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url import host_of
 from orbweaver.model.url_kind import Shape
-from orbweaver.parsing.text_digest import RUNS_EACH
 
 # A kind of at least this score is asked for at once.
 FRUITFUL = 0.5
@@ -49,11 +49,6 @@ SURE = 0.75
 # Pages of a kind of which each has its text compared, then one in so many, by its URL; where nearly
 # all kinds are fruitful, few and then none.
 SAMPLED_FIRST, SAMPLED_FEW, SAMPLED_EACH = 6, 2, 64
-# A text is new if that share of its runs of words was not met before, and so many; runs that that
-# many texts have do not count. Measured: docs/yield.md.
-NEW_SHARE, NEW_MIN, COMMON = 0.2, 2, 20
-# One byte each, for about a sixth as many runs.
-RUN_SLOTS, SLOTS_FILLED = 1 << 20, 6
 # A kind with so many URLs, of which that share was fruitful, is known to be worth its requests.
 RICH_ASKED, RICH_SCORE = 4, 0.7
 # Of redirects that lead to a new page one in so many counts: the page was asked for itself.
@@ -61,33 +56,6 @@ REDIRECTS_EACH = 3
 _WORD = re.compile(r"[^\W\d_]+")
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 _FAULT, _TOO_MANY = 500, 429
-
-
-class RunsMet:
-    """Remembers in how many texts runs of words were met, about, up to `COMMON`."""
-
-    def __init__(self) -> None:
-        self._met = bytearray()
-        self._filled = 0
-
-    def take(self, runs: Sequence[int], host: str) -> bool:
-        """Note the runs of a text; whether enough of them were not met before on its host.
-
-        What nearly all pages have, like a menu, makes a text neither new nor old.
-        """
-        if not self._met or self._filled * SLOTS_FILLED > RUN_SLOTS:
-            self._met, self._filled = bytearray(RUN_SLOTS), 0
-        met, salt = self._met, text_hash(host)
-        new = own = 0
-        for run in runs:
-            at = (run ^ salt) // RUNS_EACH % RUN_SLOTS
-            times = met[at]
-            new += not times
-            if times < COMMON:
-                own += 1
-                met[at] = times + 1
-        self._filled += new
-        return new >= NEW_MIN and new >= NEW_SHARE * own
 
 
 class KindLearner:
@@ -98,11 +66,7 @@ class KindLearner:
         self.asked = 0
         # How many URLs were asked for of kinds that are not sure, to know them.
         self._tries: dict[Shape, int] = {}
-        self._met: set[int] = set()
-        self._runs = RunsMet()
-        # Pages that were fruitful; it counts once.
-        self._credited: set[int] = set()
-        self._redirects: set[int] = set()
+        self._met = self.scores.met
         # Whether a kind is known that is worth its requests: then others wait to be tried.
         self._rich = False
 
@@ -191,7 +155,7 @@ class KindLearner:
             return
         self.asked += 1
         if record.outcome is Outcome.REDIRECTED:
-            self._add(self._redirects, record.url)
+            self._met.see(_redirect(record.url))
         fruitful = record.title is not None or record.sha256 is not None
         fruitful = fruitful and record.reason is Reason.OK and self._is_new(record, digest)
         self.scores.note(record.url, fruitful=int(fruitful))
@@ -201,15 +165,14 @@ class KindLearner:
             known = self.scores.of(record.url)
             self._rich = known.count.asked >= RICH_ASKED and known.score >= RICH_SCORE
         if fruitful:
-            self._credited.add(text_hash(record.url))
+            self._met.see(_fruit(record.url))
             self._credit(record.referrer)
 
     def _credit(self, referrer: str | None) -> None:
         """Count a page as fruitful that was the first to name a new one."""
-        if referrer is None or not self._add(self._credited, referrer):
+        if referrer is None or not self._met.see(_fruit(referrer)):
             return
-        key = text_hash(referrer)
-        if key not in self._redirects or key % REDIRECTS_EACH == 0:
+        if not self._met.has_seen(_redirect(referrer)) or text_hash(referrer) % REDIRECTS_EACH == 0:
             self.scores.note(referrer, asked=0, fruitful=1)
 
     def _is_new(self, record: PageRecord, digest: Sequence[int] | None) -> bool:
@@ -217,10 +180,10 @@ class KindLearner:
         address = record.canonical or record.url
         if host_of(address) != host:
             address = record.url  # another host's may stand on all pages of this one
-        first = self._meet(f"url {address}")
+        first = self._met.see(f"url {address}")
         title, own = _title_words(record)
-        titled = self._meet(f"title {host} {title}" if title else f"body {record.sha256}")
-        telling = bool(own) and self._meet(f"own {host} {own}")
+        titled = self._met.see(f"title {host} {title}" if title else f"body {record.sha256}")
+        telling = bool(own) and self._met.see(f"own {host} {own}")
         varied = self._text_is_new(record.url, host, digest)
         if not first or not titled:
             return False
@@ -231,24 +194,19 @@ class KindLearner:
     def _text_is_new(self, url: str, host: str, digest: Sequence[int] | None) -> bool | None:
         if digest is None:
             return None
-        new = self._runs.take(digest, host)
+        new = self._met.take_text(digest, host)
         count = self.scores.of(url).count
         count.texts += 1
         count.texts_new += new
         return new
 
-    def _meet(self, what: str) -> bool:
-        """Note something of a page; whether it is met for the first time."""
-        return self._add(self._met, what)
 
-    def _add(self, known: set[int], what: str) -> bool:
-        key = text_hash(what)
-        if key in known:
-            return False
-        if len(known) >= MET_MAX:
-            known.clear()
-        known.add(key)
-        return True
+def _fruit(url: str) -> str:
+    return f"fruit {url}"
+
+
+def _redirect(url: str) -> str:
+    return f"redirect {url}"
 
 
 def _title_words(record: PageRecord) -> tuple[str, str]:

@@ -28,6 +28,7 @@ from hashlib import blake2b
 from itertools import islice, product
 from typing import Self
 
+from orbweaver.frontier.met import Met, text_hash
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import ORDERED_PAGES_MAX
 from orbweaver.model.url_kind import (
@@ -52,13 +53,13 @@ ALIKE_MIN = 3
 # after so many others as `PRIOR` says. It is looked at anew after so many answers.
 CALM, CALM_WEIGHT, CALM_EACH = 0.68, 6, 8
 KINDS_MAX = 200
-# What is remembered of pages, at most: then it begins anew.
-MET_MAX, FOUND_MAX = 50_000, 5_000
+# What is remembered of shapes, at most: then it begins anew.
+FOUND_MAX = 5_000
 ASKED, FRUIT = "a", "f"
 # Shapes under which the kind of a URL is looked for.
 SHAPES_MAX = 10_000
-# Counted along: URLs in dead letters, and links that wait.
-DEAD, WAITING = "dead", "waiting"
+# Counted along: URLs in dead letters, links that wait, and files with what was met.
+DEAD, WAITING, FILES = "dead", "waiting", "met"
 
 
 def is_ordered(crawl: Crawl) -> bool:
@@ -171,6 +172,7 @@ class KindScores:
     """What the kinds of a crawl have brought."""
 
     def __init__(self) -> None:
+        self.met = Met()
         self._kinds = _kinds()
         # The same parameters in all folders.
         self._everywhere = _kinds()
@@ -185,10 +187,6 @@ class KindScores:
         # Whether nearly all kinds are fruitful, and after how many answers that was looked at.
         self._calm = False
         self._noted = self._counted = 0
-        # Of each path and value of a parameter, the first URL with it that was asked for.
-        self._first: dict[int, int] = {}
-        # Whether any had parameters: else no two have the same path.
-        self._queried = False
 
     def of(self, url: str) -> KindScore:
         """Say what is known of the kind of a URL."""
@@ -254,26 +252,20 @@ class KindScores:
 
     def meet(self, url: str) -> None:
         """Note that a URL is asked for: others with its path are of another kind from now on."""
-        if len(self._first) >= MET_MAX:
-            self._first.clear()
         own = text_hash(url)
         if "?" not in url:
-            self._first.setdefault(own, own)
-            return
-        self._queried = True
+            self.met.note_first(own, own)
         for _, key in _parts(url):
-            self._first.setdefault(key, own)
+            self.met.note_first(key, own)
 
     def _shape(self, url: str) -> Shape:
         """Return the shape of a URL, with marks where it shares a part with one asked for."""
-        shape = _coarse(url)
+        shape, own = _coarse(url), text_hash(url)
         if "?" not in url:
-            again = self._queried and self._first.get(own := text_hash(url), own) != own
-            return (*shape, AGAIN) if again else shape
-        own = text_hash(url)
+            return (*shape, AGAIN) if self.met.first(own, own) != own else shape
         marked = list(self._kinds.narrowed(shape))
         for at, key in _parts(url):
-            if self._first.get(key, own) == own:
+            if self.met.first(key, own) == own:
                 continue
             if at == len(shape):
                 marked.append(AGAIN)
@@ -325,6 +317,8 @@ def _coarse(url: str) -> Shape:
 @lru_cache(maxsize=1_024)
 def _parts(url: str) -> list[tuple[int, int]]:
     """List what a URL with parameters may share with another: a digest of each, by place."""
+    if "?" not in url:
+        return []
     shape = _coarse(url)
     parts = [
         (at, text_hash("\0".join((*shape[:at], value, *shape[at + 1 :]))))
@@ -365,9 +359,3 @@ def kind_key(shape: Shape) -> str:
     """Name a kind by a digest, which tells nothing of its URLs."""
     text = "\0".join(shape).encode("utf-8", "surrogatepass")
     return blake2b(text, digest_size=6).hexdigest()
-
-
-def text_hash(text: str) -> int:
-    """Hash a text to 64 bits."""
-    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "little")

@@ -18,6 +18,8 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from hashlib import blake2b
 
+# Below it lies what workers hand on to each other, by run.
+PREFIX = "claimed/"
 DIGEST_BYTES = 8
 DIGESTS_MAX = 100_000
 # The last byte is the version.
@@ -27,6 +29,11 @@ FILE_BYTES_MAX = len(MAGIC) + DIGEST_BYTES * DIGESTS_MAX
 RECENT_BYTES, RECENT_MAX = 100, 1_000
 # Digests are merged by so many ranges, one after the other: as Python's numbers they are large.
 RANGES = 32
+
+
+def folder_of(crawl_id: str) -> str:
+    """Name the folder of what is handed on of a run."""
+    return f"{PREFIX}{crawl_id}/"
 
 
 class KnownClaims:

@@ -124,8 +124,9 @@ class Settings:
     round_s: float = 60.0
     # yes: a visit waits for a slot only where that costs less than to come back.
     waits_billed: str = "no"
-    # yes: what is known of a host's claims travels with the host (worker/host_claims.py). That pays
-    # where look-ups are billed, so unless it is said it is so where waits are.
+    # yes: what is known of a host's claims travels with the host (worker/host_claims.py), and what
+    # was met is told to others (worker/kind_learning.py). That pays where look-ups are billed, so
+    # unless it is said it is so where waits are.
     claims_travel: str = ""
     # How long a pack waits for others to store what is kept of pages in one file, and how large
     # that gets.
@@ -203,6 +204,11 @@ class Settings:
         """Those queues, each once: a frugal stack has one for crawl and express."""
         others = filter(None, [self.render_queue_url])
         return tuple(dict.fromkeys((self.crawl_queue_url, self.express_queue_url, *others)))
+
+    @property
+    def hands_on(self) -> bool:
+        """Whether workers leave what they know of a crawl to others, in files."""
+        return (self.claims_travel or self.waits_billed) == "yes"
 
     @property
     def renders_elsewhere(self) -> bool:

@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from orbweaver.frontier.backlog import Backlog
     from orbweaver.frontier.ports import Crawls, Frontier, Packs, Pages
     from orbweaver.frontier.queues import Queue
-    from orbweaver.worker.kind_learning import KindLearning
     from orbweaver.worker.rounds import Round
 
 _log = logging.getLogger(__name__)
@@ -187,10 +186,6 @@ class JournalApplier:
                     await self._frontier.abandon(crawl, [target.url for target in one.targets])
                 await self.succession.leave(one)
         await self.succession.tend(crawl, pack.id, standing_of(pack))
-
-    async def share(self, crawl: Crawl, kinds: KindLearning, *, now: bool = False) -> None:
-        """Have all containers know what this one has learned."""
-        await kinds.share(crawl, self._crawls, now=now)
 
     async def close(self, close: Close) -> None:
         """End a cancelled crawl: what has no outcome by now never gets another than that.

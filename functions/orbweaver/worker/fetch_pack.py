@@ -47,6 +47,7 @@ from orbweaver.politeness.robots_cache import Deferred, RobotsKeeper, RobotsUnre
 from orbweaver.politeness.robots_txt import Robots
 from orbweaver.worker.crawl_cache import RecentCrawls
 from orbweaver.worker.ending import Ending
+from orbweaver.worker.kind_learning import KindLearning
 from orbweaver.worker.pack_context import PackContext
 from orbweaver.worker.page_reading import PageReader
 from orbweaver.worker.response_handling import ResponseHandler
@@ -124,6 +125,7 @@ class PackFetcher:
         hosts: Hosts,
         history: History,
         crawls: RecentCrawls,
+        kinds: KindLearning,
         clock: Clock,
         random: Random,
         settings: Settings,
@@ -133,10 +135,8 @@ class PackFetcher:
         self._ending = ending or Ending()
         self._history = history
         self._crawls = crawls
-        self._fetcher = fetcher
-        self._hosts = hosts
-        self._clock = clock
-        self._random = random
+        self._fetcher, self._hosts = fetcher, hosts
+        self._clock, self._random = clock, random
         self._settings = settings
         self._unvisited = Unvisited(clock=clock, random=random, settings=settings)
         self._sitemaps = Sitemaps(clock=clock, settings=settings)
@@ -163,8 +163,9 @@ class PackFetcher:
             clock=clock,
             random=random,
             settings=settings,
+            kinds=kinds,
         )
-        self.kinds = self._handler.kinds
+        self.kinds = kinds
         self._company = Company(settings)
         self._cookies: Cookies | None = None
         # As long as a host is being asked, and no longer.
@@ -360,6 +361,7 @@ class PackFetcher:
                 page = await self._handler.handle(visit.context, target, *answered)
                 page = replace(page, counts={**page.counts, **counts})
             visit.result.add(page)
+        await self.kinds.share(visit.context.crawl)
 
     async def _ask(
         self, context: PackContext, target: Target, pacer: Pacer, turn: Turn

@@ -33,6 +33,7 @@ from orbweaver.frontier.known_claims import (
     RECENT_BYTES,
     KnownClaims,
     decode,
+    folder_of,
 )
 from orbweaver.frontier.messages import Pack
 from orbweaver.model.crawl import Crawl
@@ -44,7 +45,6 @@ from orbweaver.worker.rounds import Round
 
 _log = logging.getLogger(__name__)
 
-PREFIX = "claimed/"
 # Of all hosts together; some 650,000 digests.
 BYTES_MAX = 5 * 1024 * 1024
 # An entry takes about as much by itself, however little it holds.
@@ -82,11 +82,6 @@ def key_of(crawl_id: str, pages_max: int, host: str) -> str:
     return f"{folder_of(crawl_id)}{pages_max}/{url_hash(host)}"
 
 
-def folder_of(crawl_id: str) -> str:
-    """Name the folder of a run."""
-    return f"{PREFIX}{crawl_id}/"
-
-
 def worth_saving(new: int, left_ms: int, *, least: int = NEW_LEAST, last_ms: int = LAST_MS) -> bool:
     """Whether a host is written down now, with so many new digests, and so little time left."""
     return new >= least and left_ms < last_ms
@@ -106,7 +101,7 @@ class HostClaims:
     ) -> None:
         self._files = files
         self._clock = clock
-        self._used = (settings.claims_travel or settings.waits_billed) == "yes"
+        self._used = settings.hands_on
         self._new_least = new_least
         self._last_ms = last_ms
         # The one that was visited longest ago is the first.

@@ -1,20 +1,33 @@
-"""What this container has learned of the kinds of URLs of its crawls, and shares with others."""
+"""What this container has learned of the kinds of URLs of its crawls, and shares with others.
+
+    counts  of kinds, in an item by crawl, as soon as there are enough new ones
+    files   with digests of what was met (frontier/met.py), numbered in the same item, where
+            others learn of the crawl as well, or are to go on with it
+
+What others know is read before links are sorted out. Files are hints, like those that travel with
+hosts (worker/host_claims.py), and lie beside them: one that is lost costs some requests.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from orbweaver.frontier.kind_learner import KindLearner
-from orbweaver.frontier.kind_scores import WAITING, asked_in, is_ordered
+from orbweaver.frontier.kind_scores import FILES, WAITING, asked_in, is_ordered
+from orbweaver.frontier.known_claims import folder_of
+from orbweaver.frontier.met import NEWS_BYTES_MAX
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import PortError
 from orbweaver.model.page_record import PageRecord
 
 if TYPE_CHECKING:
     from orbweaver.frontier.ports import Crawls
+    from orbweaver.model.ports import Files
+    from orbweaver.model.settings import Settings
 
 _log = logging.getLogger(__name__)
 
@@ -22,6 +35,9 @@ _log = logging.getLogger(__name__)
 CRAWLS_MAX = 50
 # Counts are shared after so many answers; then after so many in a hundred of those that all have.
 SHARED_FIRST, SHARED_MORE_PERCENT = 4, 10
+# A file is numbered before it is there: so often is it looked for.
+LOOKS_MAX = 3
+READ_AT_ONCE = 20
 
 
 @dataclass(slots=True)
@@ -35,12 +51,30 @@ class _Learned:
     # Links that wait: those that were told of by all, and those that were not told of yet.
     waiting_of_all: int = 0
     waiting: int = 0
+    # How many files there are; those that are to be read, and how often they were looked for.
+    files: int = 0
+    unread: dict[int, int] = field(default_factory=dict)
+    sharing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def alone(self) -> bool:
+        """Whether no other had learned of the crawl when counts were last shared."""
+        return self.counted <= self.shared
+
+    @property
+    def enough(self) -> bool:
+        """Whether enough was counted since."""
+        least = max(SHARED_FIRST, self.counted * SHARED_MORE_PERCENT // 100)
+        return self.learner.asked - self.shared >= least
 
 
 class KindLearning:
     """Learns of crawls that have an order; one a container."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, crawls: Crawls, files: Files, settings: Settings) -> None:
+        self._crawls_port, self._files = crawls, files
+        # Else files are left only where several learn of a crawl at a time.
+        self._hands_on, self._barred = settings.hands_on, settings.claims_travel == "no"
         self._crawls: dict[str, _Learned] = {}
 
     def of(self, crawl: Crawl) -> KindLearner:
@@ -65,32 +99,72 @@ class KindLearning:
         """Count links that wait from now on, or that do no longer."""
         self._of(crawl).waiting += links
 
-    async def share(self, crawl: Crawl, crawls: Crawls, *, now: bool = False) -> None:
-        """Add what was counted here to what all have counted, if there is enough of it by now.
+    async def share(self, crawl: Crawl, *, now: bool = False) -> None:
+        """Add what was learned here to what all know, if there is enough of it, and read that.
 
-        `now`: what all have counted matters, however little there is to add. A failure is made up
+        `now`: it is read in any case, unless a process is alone with it. A failure is made up
         for later. What is added twice, as an answer was lost, weighs twice.
         """
         if not is_ordered(crawl):
             return
         known = self._of(crawl)
+        if known.sharing.locked():
+            if now:  # what is being read is as good
+                async with known.sharing:
+                    pass
+            return
+        async with known.sharing:
+            alone = bool(known.shared) and known.alone and not self._hands_on
+            if known.enough or (now and not alone):
+                try:
+                    await self._share(crawl, known)
+                except PortError as error:
+                    told = {"crawl": crawl.id, "error": str(error)}
+                    _log.warning("kinds.not_shared", extra=told)
+
+    async def _share(self, crawl: Crawl, known: _Learned) -> None:
         scores, asked = known.learner.scores, known.learner.asked
-        least = max(SHARED_FIRST, known.counted * SHARED_MORE_PERCENT // 100)
-        if not now and asked - known.shared < least:
-            return
-        known.shared = asked
-        told, waiting = scores.unshared(), known.waiting
-        if waiting:
-            told[WAITING] = waiting
-        try:
-            total = await (crawls.learn(crawl, told) if told else crawls.learned(crawl.id))
-        except PortError as error:
-            _log.warning("kinds.not_shared", extra={"crawl": crawl.id, "error": str(error)})
-            return
+        if not known.counted:
+            known.counted = asked_in(await self._crawls_port.learned(crawl.id))
+        told, leaves = dict[str, int](), self._hands_on or not (known.alone or self._barred)
+        if known.enough:
+            known.shared = asked
+            told = scores.unshared()
+            if known.waiting:
+                told[WAITING] = known.waiting
+            if leaves and scores.met.has_news:
+                told[FILES] = 1
+        learn, learned = self._crawls_port.learn, self._crawls_port.learned
+        total = await (learn(crawl, told) if told else learned(crawl.id))
         scores.share(told, total)
         known.counted = asked_in(total)
-        known.waiting -= waiting
+        known.waiting -= told.get(WAITING, 0)
         known.waiting_of_all = total.get(WAITING, 0)
+        newest = total.get(FILES, 0)
+        known.unread |= dict.fromkeys(range(known.files + 1, newest + 1), 0)
+        known.files = max(known.files, newest)
+        folder = f"{folder_of(crawl.id)}kinds/"
+        if FILES in told:
+            known.unread.pop(newest, None)
+            await self._files.put(f"{folder}{newest}", scores.met.told())
+        await self._read(folder, known)
+
+    async def _read(self, folder: str, known: _Learned) -> None:
+        """Take in what others have left in files."""
+        numbers = list(known.unread)[:READ_AT_ONCE]
+        found = await asyncio.gather(*(self._body(f"{folder}{number}") for number in numbers))
+        for number, body in zip(numbers, found, strict=True):
+            looks = known.unread.pop(number) + 1
+            if body is not None:
+                known.learner.scores.met.take(body)
+            elif looks < LOOKS_MAX:
+                known.unread[number] = looks
+
+    async def _body(self, key: str) -> bytes | None:
+        try:
+            return await self._files.get(key, NEWS_BYTES_MAX)
+        except PortError:
+            return None  # who may not list is told that it may not read what is not there
 
     def _of(self, crawl: Crawl) -> _Learned:
         found = self._crawls.get(crawl.id)

@@ -108,6 +108,8 @@ class Sifter:
         of_pages = bool(order) and all(target.kind is TargetKind.PAGE for target in order)
         waiting = self._waiting[crawl.id] if of_pages and not crawl.continuous else []
         self._see_known(crawl, result)
+        # What others have asked for meanwhile decides what is asked for now.
+        await self._kinds.share(crawl, now=True)
         async with self._turn(crawl, result, waiting) as alone:
             own_links = frozenset(result.candidates)
             spent = (crawl.id, crawl.pages_max) in self._spent

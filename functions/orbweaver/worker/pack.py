@@ -279,8 +279,6 @@ class PackProcessor:
         """Look at what is to be claimed: seeds, or links that were asked for late."""
         reservations = self._budget_keeper.open(crawl, message.id)
         if isinstance(message, Pack):
-            # What others have asked for meanwhile decides what of it is asked for now.
-            await self._applier.share(crawl, self._pack_fetcher.kinds, now=True)
             now_ms = self._clock.now_ms()
             result = late_result(message, crawl, now_ms)
             return _Results(result=result, at_ms=now_ms, reservations=reservations)
@@ -367,7 +365,6 @@ class PackProcessor:
                 await self._applier.drop(crawl, message, None)
             return Done()
         self._sifter.settled(crawl, journal, ledger)
-        await self._applier.share(crawl, self._pack_fetcher.kinds)
         self._count(journal)
         more = ledger.children or journal.again or journal.past
         return Done(check=None if more else crawl.id)

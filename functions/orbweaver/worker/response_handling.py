@@ -71,7 +71,7 @@ class _Given(NamedTuple):
 class ResponseHandler:
     """Turns answers into results; blocks hosts that ask for it."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it needs of all that reads
         self,
         *,
         health: HostHealth,
@@ -80,13 +80,14 @@ class ResponseHandler:
         clock: Clock,
         random: Random,
         settings: Settings,
+        kinds: KindLearning,
         rendering: PageRendering | None = None,
         render_lane: RenderLane | None = None,
     ) -> None:
         self._reader = reader
         self._rendering = rendering
         self._render_lane = render_lane
-        self.kinds = KindLearning()
+        self._kinds = kinds
         self._sitemaps = sitemaps
         self._clock = clock
         self._random = random
@@ -145,7 +146,7 @@ class ResponseHandler:
             case _:
                 assert_never(verdict)
         record, kept = _recorded(context, target, end, answer, reading, at_ms, why)
-        self.kinds.learn(context.crawl, record, None if reading is None else reading.digest)
+        self._kinds.learn(context.crawl, record, None if reading is None else reading.digest)
         return replace(context.ended(target, record, kept, found), counts=counts)
 
     async def _given(
@@ -251,7 +252,7 @@ class ResponseHandler:
             html=isinstance(verdict, answers.Read),
             agent=identity_of(context.crawl, host, settings.user_agent).token,
             links_max=settings.links_per_page_max,
-            digested=self.kinds.wants_digest(context.crawl, target.url),
+            digested=self._kinds.wants_digest(context.crawl, target.url),
         )
         until_ms = context.until_ms + round((settings.fetch_total_s + later_s) * 1000)
         return await self._reader.read(job, host, until_ms)

@@ -7,17 +7,16 @@ from random import Random
 
 import pytest
 
-from orbweaver.frontier import kind_learner
+from orbweaver.frontier import met
 from orbweaver.frontier.kind_learner import (
-    COMMON,
     FRUITFUL,
     SAMPLED_FIRST,
     SURE,
     KindLearner,
-    RunsMet,
 )
 from orbweaver.frontier.kind_scores import KINDS_MAX, KindScores, is_ordered, told_of
 from orbweaver.frontier.late import DOUBTFUL, UNKNOWN
+from orbweaver.frontier.met import COMMON, Met
 from orbweaver.model.crawl import Crawl, default_crawl
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
@@ -303,7 +302,7 @@ def test_a_text_of_what_was_met_before_is_not_new() -> None:
         lines = " ".join(Random(n).sample(COMMITS, k=8))
         learner.learn(page(f"/git?a=history&f={n}_a_b", f"history {'abcdef'[n]}"), text_runs(lines))
     assert score(learner, "/git?a=history&f=7_a_b") < 0.3
-    assert not RunsMet().take(text_runs("one two"), HOST)
+    assert not Met().take_text(text_runs("one two"), HOST)
 
 
 def test_what_all_pages_have_makes_no_text_old() -> None:
@@ -314,18 +313,18 @@ def test_what_all_pages_have_makes_no_text_old() -> None:
         own = " ".join(Random(n + 1).choices(WORDS, k=30))
         learner.learn(page(f"/p/{n}_a_b", "A shop"), text_runs(f"{menu} {own}"))
     runs = text_runs(f"{menu} {' '.join(Random(99).choices(WORDS, k=30))}")
-    assert learner._runs.take(runs, HOST)
-    assert learner._runs.take(runs, HOST) is False
-    assert learner._runs.take(runs, "https://other.example")
+    assert learner.scores.met.take_text(runs, HOST)
+    assert learner.scores.met.take_text(runs, HOST) is False
+    assert learner.scores.met.take_text(runs, "https://other.example")
 
 
 def test_runs_are_forgotten_when_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """As all that is remembered of pages."""
-    monkeypatch.setattr(kind_learner, "RUN_SLOTS", 64)
-    met = RunsMet()
+    monkeypatch.setattr(met, "RUN_SLOTS", 64)
+    known = Met()
     runs = [RUNS_EACH * n for n in range(20)]
-    assert met.take(runs, HOST)
-    assert met.take(runs, HOST)
+    assert known.take_text(runs, HOST)
+    assert known.take_text(runs, HOST)
 
 
 def test_kinds_that_are_not_known_wait_where_there_is_one_worth_its_requests() -> None:

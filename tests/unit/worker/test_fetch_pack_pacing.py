@@ -22,8 +22,9 @@ from orbweaver.politeness.host_schedule import Host
 from orbweaver.politeness.robots_rules import UNDECIDED, AgentRules
 from orbweaver.worker.crawl_cache import RecentCrawls
 from orbweaver.worker.fetch_pack import HELD_MS, JUDGED_AT_ONCE, TROUBLE_MS, PackFetcher
+from orbweaver.worker.kind_learning import KindLearning
 from orbweaver.worker.pack_context import PackContext
-from tests.memory import ManualClock, MemoryCrawls, MemoryHosts, MemoryPages, World
+from tests.memory import ManualClock, MemoryCrawls, MemoryFiles, MemoryHosts, MemoryPages, World
 from tests.unit.stage import CRAWL, NOW_MS, ROOT, SITE, Stage, answer, fail_on, html
 from tests.unit.worker.test_fetch_pack import OTHER, POLITE, A, targets, visit
 
@@ -281,6 +282,9 @@ async def test_hosts_are_asked_side_by_side_within_bounds(
         hosts=MemoryHosts(world),
         history=MemoryPages(world),
         crawls=RecentCrawls(crawls=MemoryCrawls(world), clock=clock),
+        kinds=KindLearning(
+            crawls=MemoryCrawls(world), files=MemoryFiles(world), settings=Settings()
+        ),
         clock=clock,
         random=Random(1),
         settings=Settings(fetch_concurrency=at_once),

@@ -1,0 +1,83 @@
+"""What was met: what others are told, they know; what is forged says nothing."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orbweaver.frontier.met import MET_MAX, NEWS_BYTES_MAX, NEWS_MAX, RUNS_NEWS_MAX, Met, text_hash
+
+HOST = "https://example.com"
+WHATS = st.lists(st.text(max_size=3), max_size=30)
+FIRSTS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=30)
+TEXTS = st.lists(st.lists(st.integers(0, 2**32 - 1), max_size=20), max_size=5)
+
+
+def met(seen: list[str], firsts: list[tuple[int, int]], texts: list[list[int]]) -> Met:
+    """Meet things."""
+    known = Met()
+    for what in seen:
+        known.see(what)
+    for part, url in firsts:
+        known.note_first(part, url)
+    for runs in texts:
+        known.take_text(runs, HOST)
+    return known
+
+
+@given(WHATS, FIRSTS, TEXTS, WHATS, FIRSTS)
+def test_what_is_told_is_known_by_another(
+    seen: list[str],
+    firsts: list[tuple[int, int]],
+    texts: list[list[int]],
+    own_seen: list[str],
+    own_firsts: list[tuple[int, int]],
+) -> None:
+    """Its own firsts stay; it does not tell what it was told, and nothing is told twice."""
+    one, other = met(seen, firsts, texts), met(own_seen, own_firsts, [])
+    before = {part: other.first(part, -1) for part in range(10)}
+    other.told()
+    told = one.told()
+    assert len(told) <= NEWS_BYTES_MAX
+    assert not one.has_news
+    other.take(told)
+    assert not other.has_news
+    assert all(other.has_seen(what) and not other.see(what) for what in (*seen, *own_seen))
+    for part, url in before.items():
+        assert other.first(part, -1) == (one.first(part, -1) if url == -1 else url)
+    assert not any(other.take_text(runs, HOST) for runs in texts)
+
+
+@given(st.binary(max_size=100), st.booleans())
+def test_what_is_no_telling_says_nothing(told: bytes, cut: bool) -> None:
+    """Of another version, broken, or made up."""
+    known = met(["a"], [(1, 2)], [[1, 2, 3, 4]])
+    if cut:
+        whole = met(["b"], [(3, 4)], [[5, 6]]).told()
+        told = (whole + told)[: max(0, len(whole) - 1 - len(told))] if told else b"\x02" + whole[1:]
+    fresh = Met()
+    fresh.take(told)
+    known.take(told)
+    assert known.has_seen("a")
+    assert known.first(1, 0) == 2
+    if cut:
+        assert not fresh.has_seen("b")
+        assert fresh.first(3, 0) == 0
+
+
+def test_what_is_remembered_and_told_is_bounded() -> None:
+    """However much a crawl shows."""
+    known, other = Met(), Met()
+    for number in range(MET_MAX + 10):
+        known.see(str(number))
+        known.note_first(number, number)
+    for number in range(100):
+        known.take_text(range(number << 20, (number << 20) + 4_000, 4), HOST)
+    told = known.told()
+    assert NEWS_MAX * 15 < len(told) <= NEWS_BYTES_MAX
+    other.take(told)
+    assert other.has_seen(str(NEWS_MAX - 1))
+    assert not other.has_seen(str(NEWS_MAX))
+    assert not known.has_seen("1")  # it began anew
+    assert RUNS_NEWS_MAX >= 4_000
+    assert text_hash("a") != text_hash("b")

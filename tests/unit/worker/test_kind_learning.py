@@ -1,0 +1,181 @@
+"""What containers learn of a crawl's kinds, and tell each other."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.model.errors import Permanent, Transient
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import PageRecord
+from orbweaver.model.settings import Settings
+from orbweaver.worker.kind_learning import LOOKS_MAX, SHARED_FIRST, KindLearning
+from tests.memory import MemoryCrawls, MemoryFiles, Moment, World
+from tests.unit.stage import CRAWL, SITE
+
+if TYPE_CHECKING:
+    from tests.memory.world import Gate
+
+ORDERED = replace(CRAWL, pages_max=500)
+FOLDER = f"claimed/{ORDERED.id}/kinds/"
+HANDED_ON, KEPT = Settings(claims_travel="yes"), Settings()
+LETTERS = "abcdefghijklmnopqrst"
+
+
+def container(world: World, settings: Settings = KEPT, *, gate: Gate | None = None) -> KindLearning:
+    """A container that has learned nothing."""
+    ports = (world,) if gate is None else (world, gate)
+    return KindLearning(crawls=MemoryCrawls(*ports), files=MemoryFiles(*ports), settings=settings)
+
+
+def learn(kinds: KindLearning, *letters: str, query: str = "") -> None:
+    """Learn of pages that have a title each."""
+    for letter in letters:
+        record = PageRecord(
+            crawl=ORDERED.id,
+            url=f"{SITE}/d/{letter}_1_x{query}",
+            outcome=Outcome.FETCHED,
+            reason=Reason.OK,
+            fetched_at=0,
+            depth=1,
+            status=200,
+            title=f"Page {letter * 3}",
+            sha256="00",
+        )
+        kinds.learn(ORDERED, record, None)
+
+
+def fruitful(kinds: KindLearning, query: str = "") -> int:
+    """How many of the pages were fruitful, as far as is known."""
+    return kinds.of(ORDERED).scores.of(f"{SITE}/d/z_1_x{query}").count.fruitful
+
+
+async def test_what_one_container_met_is_not_new_to_another() -> None:
+    """Be it the same page by another address, which is asked for elsewhere, or its path."""
+    world = World(crawls={ORDERED.id: ORDERED})
+    one, other = container(world, HANDED_ON), container(world, HANDED_ON)
+    learn(one, *LETTERS[:5])
+    await one.share(ORDERED)
+    assert list(world.files) == [f"{FOLDER}1"]
+    await other.share(ORDERED, now=True)
+    assert fruitful(other) == 5
+    learn(other, *LETTERS[:5], query="?sort=up")
+    assert fruitful(other, "?sort=up") == 0
+    await other.share(ORDERED)
+    assert sorted(world.files) == [f"{FOLDER}1", f"{FOLDER}2"]
+
+
+async def test_of_containers_at_the_same_time_each_tells_the_others() -> None:
+    """Also where nothing is handed on by default; one that is alone writes no file."""
+    world = World(crawls={ORDERED.id: ORDERED})
+    one, other = container(world), container(world)
+    learn(one, *LETTERS[:5])
+    await one.share(ORDERED)
+    assert not world.files
+    learn(other, *LETTERS[5:10])
+    await other.share(ORDERED)
+    assert list(world.files) == [f"{FOLDER}1"]
+    learn(one, *LETTERS[10:15])
+    await one.share(ORDERED)
+    assert list(world.files) == [f"{FOLDER}1"]  # only now it knows of the other
+    learn(one, *LETTERS[5:10])
+    assert fruitful(one) == 15
+    await one.share(ORDERED)
+    assert sorted(world.files) == [f"{FOLDER}1", f"{FOLDER}2"]
+
+
+async def test_where_nothing_may_be_handed_on_no_file_is_written() -> None:
+    """Counts are shared all the same."""
+    world, barred = World(crawls={ORDERED.id: ORDERED}), Settings(claims_travel="no")
+    containers = [container(world, barred) for _ in range(3)]
+    for place, kinds in enumerate(containers):
+        learn(kinds, *LETTERS[5 * place : 5 * place + 5])
+        await kinds.share(ORDERED)
+    assert fruitful(containers[-1]) == 15
+    assert not world.files
+
+
+async def test_a_container_that_is_alone_reads_nothing() -> None:
+    """Until it has counted enough again."""
+    calls: list[str] = []
+
+    async def noting(at: str, _moment: Moment) -> None:
+        calls.append(at)
+
+    world = World(crawls={ORDERED.id: ORDERED})
+    kinds = container(world, gate=noting)
+    learn(kinds, *LETTERS[:5])
+    await kinds.share(ORDERED)
+    before = len(calls)
+    assert before
+    for _ in range(3):
+        await kinds.share(ORDERED, now=True)
+    await kinds.share(replace(ORDERED, pages_max=10**7), now=True)
+    assert len(calls) == before
+
+
+async def test_a_file_that_is_not_there_is_looked_for_a_few_times() -> None:
+    """Its number is known before it is put; what is broken is passed over."""
+    world = World(crawls={ORDERED.id: ORDERED})
+    one, other = container(world, HANDED_ON), container(world)
+    learn(one, *LETTERS[:5])
+    await one.share(ORDERED)
+    put = world.files.pop(f"{FOLDER}1")
+    looks: list[str] = []
+    found = other._files.get
+
+    async def get(key: str, bytes_max: int | None = None) -> bytes | None:
+        looks.append(key)
+        if len(looks) == 1:
+            raise Permanent("it may not be read")
+        return await found(key, bytes_max)
+
+    other._files.get = get  # type: ignore[method-assign]
+    for _ in range(LOOKS_MAX + 2):
+        await other.share(ORDERED, now=True)
+    assert looks == [f"{FOLDER}1"] * LOOKS_MAX
+    learn(one, *LETTERS[5:10])
+    world.files[f"{FOLDER}1"] = put[:-1]
+    await one.share(ORDERED)
+    await other.share(ORDERED, now=True)
+    assert looks[-1] == f"{FOLDER}2"
+    learn(other, *LETTERS[5:10])
+    assert fruitful(other) == 10
+
+
+@pytest.mark.parametrize("broken", ["crawls.learn", "crawls.read_kinds", "files.put"])
+async def test_a_failure_to_share_is_made_up_for(
+    broken: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And holds up no page."""
+    failing = [True]
+
+    async def gate(at: str, _moment: Moment) -> None:
+        if failing[0] and at.startswith(broken):
+            raise Transient(at)
+
+    world = World(crawls={ORDERED.id: ORDERED})
+    kinds, other = container(world, HANDED_ON, gate=gate), container(world)
+    learn(kinds, *LETTERS[:5])
+    await kinds.share(ORDERED)
+    assert "kinds.not_shared" in caplog.text
+    failing[0] = False
+    learn(kinds, *LETTERS[5 : 5 + SHARED_FIRST])
+    await kinds.share(ORDERED)
+    await other.share(ORDERED, now=True)
+    assert fruitful(other) == 5 + SHARED_FIRST
+
+
+async def test_packs_that_end_together_share_once() -> None:
+    """Each waits for the answer that it needs, and adds nothing a second time."""
+    world = World(crawls={ORDERED.id: ORDERED})
+    one, other = container(world, HANDED_ON), container(world, HANDED_ON)
+    learn(other, *LETTERS[10:15])
+    await other.share(ORDERED)
+    learn(one, *LETTERS[:5])
+    await asyncio.gather(*(one.share(ORDERED, now=number % 2 == 0) for number in range(6)))
+    await other.share(ORDERED, now=True)
+    assert fruitful(one) == fruitful(other) == 10
