@@ -260,7 +260,10 @@ class KindScores:
 
     def _shape(self, url: str) -> Shape:
         """Return the shape of a URL, with marks where it shares a part with one asked for."""
-        shape, own = _coarse(url), text_hash(url)
+        shape = _coarse(url)
+        if "?" not in url and not self.met.queried:
+            return shape
+        own = text_hash(url)
         if "?" not in url:
             return (*shape, AGAIN) if self.met.first(own, own) != own else shape
         marked = list(self._kinds.narrowed(shape))

@@ -47,6 +47,8 @@ class Met:
     def __init__(self) -> None:
         self._seen: set[int] = set()
         self._first: dict[int, int] = {}
+        # Whether any URL had parameters: else no two have the same path.
+        self.queried = False
         self._runs = bytearray()
         self._runs_filled = 0
         self._news_seen = array("Q")
@@ -145,6 +147,7 @@ class Met:
         if len(self._first) >= MET_MAX:
             self._first.clear()
         self._first[part] = url
+        self.queried = self.queried or part != url
 
 
 def _read(told: bytes, size: int) -> list[int]:
