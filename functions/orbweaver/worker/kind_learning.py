@@ -26,6 +26,7 @@ from orbweaver.model.page_record import PageRecord
 
 if TYPE_CHECKING:
     from orbweaver.frontier.ports import Crawls
+    from orbweaver.model.crawl import Counts
     from orbweaver.model.ports import Files
     from orbweaver.model.settings import Settings
 
@@ -72,10 +73,10 @@ class KindLearning:
     """Learns of crawls that have an order; one a container."""
 
     def __init__(self, *, crawls: Crawls, files: Files, settings: Settings) -> None:
-        self._crawls_port, self._files = crawls, files
+        self._crawls, self._files = crawls, files
         # Else files are left only where several learn of a crawl at a time.
         self._hands_on, self._barred = settings.hands_on, settings.claims_travel == "no"
-        self._crawls: dict[str, _Learned] = {}
+        self._known: dict[str, _Learned] = {}
 
     def of(self, crawl: Crawl) -> KindLearner:
         """Return what is learned of a crawl."""
@@ -123,19 +124,21 @@ class KindLearning:
                     _log.warning("kinds.not_shared", extra=told)
 
     async def _share(self, crawl: Crawl, known: _Learned) -> None:
-        scores, asked = known.learner.scores, known.learner.asked
-        if not known.counted:
-            known.counted = asked_in(await self._crawls_port.learned(crawl.id))
-        told, leaves = dict[str, int](), self._hands_on or not (known.alone or self._barred)
+        scores = known.learner.scores
+        told: dict[str, int] = {}
+        total: Counts = {}
+        if not (known.enough and known.counted):
+            total = await self._crawls.learned(crawl.id)
+            known.counted = asked_in(total)
         if known.enough:
-            known.shared = asked
+            leaves = self._hands_on or not (known.alone or self._barred)
+            known.shared = known.learner.asked
             told = scores.unshared()
             if known.waiting:
                 told[WAITING] = known.waiting
             if leaves and scores.met.has_news:
                 told[FILES] = 1
-        learn, learned = self._crawls_port.learn, self._crawls_port.learned
-        total = await (learn(crawl, told) if told else learned(crawl.id))
+            total = await self._crawls.learn(crawl, told)
         scores.share(told, total)
         known.counted = asked_in(total)
         known.waiting -= told.get(WAITING, 0)
@@ -167,9 +170,9 @@ class KindLearning:
             return None  # who may not list is told that it may not read what is not there
 
     def _of(self, crawl: Crawl) -> _Learned:
-        found = self._crawls.get(crawl.id)
+        found = self._known.get(crawl.id)
         if found is None:
-            while len(self._crawls) >= CRAWLS_MAX:
-                del self._crawls[next(iter(self._crawls))]
-            found = self._crawls[crawl.id] = _Learned()
+            while len(self._known) >= CRAWLS_MAX:
+                del self._known[next(iter(self._known))]
+            found = self._known[crawl.id] = _Learned()
         return found
