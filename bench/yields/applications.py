@@ -20,6 +20,7 @@ ALL = {
         mediawiki.APPLICATION,
         repositories.CGIT,
         autoindex.APPLICATION,
+        autoindex.APPLICATION_SMALL,
         repositories.GITWEB_FOLLOWED,
         repositories.GITWEB_AS_PACKAGED,
         wordpress.APPLICATION,
