@@ -7,7 +7,7 @@ met before, and if its title and its text are new:
   decide: the history of a file is named after the file, and is like the histories of others.
 - Else the text decides: a fifth of what it says must not have been met on the host. The history
   of a file is like no other text, but each of its lines stands in the log, too. What nearly all
-  pages say counts for nothing. To find a text costs as much as the rest of a page does, so the
+  pages say counts for nothing. To compare a text costs as much as the rest of a page, so the
   first pages of a kind are compared, and then one in `SAMPLED_EACH`. Of the others, the share of
   these that were new says it.
 
@@ -48,7 +48,7 @@ UNTRIED_OUT = 2
 SURE = 0.75
 # Pages of a kind of which each has its text compared, then one in so many, by its URL; where nearly
 # all kinds are fruitful, few and then none.
-SAMPLED_FIRST, SAMPLED_FEW, SAMPLED_EACH = 6, 2, 64
+SAMPLED_FIRST, SAMPLED_FEW, SAMPLED_EACH = 6, 2, 128
 # A kind with so many URLs, of which that share was fruitful, is known to be worth its requests.
 RICH_ASKED, RICH_SCORE = 4, 0.7
 # Of redirects that lead to a new page one in so many counts: the page was asked for itself.
@@ -72,11 +72,10 @@ class KindLearner:
 
     def wants_digest(self, url: str) -> bool:
         """Whether the text of a page is to be compared with others."""
+        compared = self.scores.count(url).texts
         if self.scores.calm:
-            return self.scores.of(url).count.texts < SAMPLED_FEW
-        if self.scores.of(url).count.texts < SAMPLED_FIRST:
-            return True
-        return text_hash(url) % SAMPLED_EACH == 0
+            return compared < SAMPLED_FEW
+        return compared < SAMPLED_FIRST or text_hash(url) % SAMPLED_EACH == 0
 
     def sorted_out(
         self, links: Sequence[Target], taken: int | None = None
@@ -160,7 +159,7 @@ class KindLearner:
         fruitful = fruitful and record.reason is Reason.OK and self._is_new(record, digest)
         self.scores.note(record.url, fruitful=int(fruitful))
         if record.reason is Reason.CONTENT_TYPE:
-            self.scores.of(record.url).count.others += 1
+            self.scores.count(record.url).others += 1
         if fruitful and not self._rich and self.asked >= RICH_ASKED:
             known = self.scores.of(record.url)
             self._rich = known.count.asked >= RICH_ASKED and known.score >= RICH_SCORE
@@ -188,14 +187,14 @@ class KindLearner:
         if not first or not titled:
             return False
         if varied is None:
-            return telling or self.scores.of(record.url).count.texts_vary
+            return telling or self.scores.count(record.url).texts_vary
         return varied
 
     def _text_is_new(self, url: str, host: str, digest: Sequence[int] | None) -> bool | None:
         if digest is None:
             return None
         new = self._met.take_text(digest, host)
-        count = self.scores.of(url).count
+        count = self.scores.count(url)
         count.texts += 1
         count.texts_new += new
         return new
@@ -218,5 +217,7 @@ def _title_words(record: PageRecord) -> tuple[str, str]:
 
 def echo_of(url: str) -> str:
     """Return a URL as its words are written on the page."""
+    if "%" not in url:
+        return url
     plain = _ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), url.encode())
     return plain.decode("utf-8", "replace")

@@ -182,6 +182,8 @@ class KindScores:
         # Kinds by shapes, while no kinds are put together.
         self._found: dict[Shape, tuple[Shape, KindCount, KindCount, KindCount]] = {}
         self._state = (0, 0, 0)
+        # What is known of kinds, while nothing is counted.
+        self._scored: dict[Shape, KindScore] = {}
         # Kinds by what they are alike in.
         self._alike: defaultdict[Shape, dict[Shape, KindCount]] = defaultdict(dict)
         # Whether nearly all kinds are fruitful, and after how many answers that was looked at.
@@ -190,7 +192,14 @@ class KindScores:
 
     def of(self, url: str) -> KindScore:
         """Say what is known of the kind of a URL."""
-        shape, count, *wider = self._counts(self._shape(url))
+        narrow = self._shape(url)
+        known = self._scored.get(narrow)
+        if known is None:
+            known = self._scored[narrow] = self._score(narrow)
+        return known
+
+    def _score(self, narrow: Shape) -> KindScore:
+        shape, count, *wider = self._counts(narrow)
         beside = KindCount()
         for wide in wider if shape[2] else wider[:1]:
             beside.asked += wide.asked - count.asked
@@ -206,6 +215,10 @@ class KindScores:
         score = count.score(prior)
         return KindScore(shape=shape, count=count, score=score, alike=near.asked)
 
+    def count(self, url: str) -> KindCount:
+        """Return the counts of the kind of a URL."""
+        return self._counts(self._shape(url))[1]
+
     @property
     def calm(self) -> bool:
         """Whether nearly all kinds are fruitful: then the order gains nothing."""
@@ -219,6 +232,7 @@ class KindScores:
 
     def note(self, url: str, *, asked: int = 1, fruitful: int = 0) -> None:
         """Count a URL that was asked for, or that one asked for before was fruitful."""
+        self._scored.clear()
         self.meet(url)
         self._noted += 1
         for count in self._counts(self._shape(url))[1:]:
@@ -238,6 +252,7 @@ class KindScores:
         state = self._changes()
         if state != self._state or len(self._found) >= FOUND_MAX:
             self._found.clear()
+            self._scored.clear()
             if state != self._state:
                 self._alike.clear()
                 for one, known in self._kinds.known.items():
@@ -255,6 +270,7 @@ class KindScores:
         own = text_hash(url)
         if "?" not in url:
             self.met.note_first(own, own)
+            return
         for _, key in _parts(url):
             self.met.note_first(key, own)
 
@@ -278,6 +294,7 @@ class KindScores:
 
     def unshared(self) -> dict[str, int]:
         """List what others do not know of, by digests of kinds."""
+        self._scored.clear()  # kinds may be put together
         found: dict[str, int] = {}
         for kinds in (self._kinds, self._everywhere, self._folders):
             for shape, count in kinds.all().items():
@@ -288,6 +305,7 @@ class KindScores:
 
     def share(self, told: Mapping[str, int], total: Mapping[str, int]) -> None:
         """Take in what all have counted by now, `told` included."""
+        self._scored.clear()
         self._shared = total
         for kinds in (self._kinds, self._everywhere, self._folders):
             for shape, count in kinds.all().items():
@@ -311,7 +329,7 @@ def _kinds() -> Kinds[KindCount]:
     return Kinds(KindCount, KINDS_MAX, lambda known: known.stands)
 
 
-@lru_cache(maxsize=1_024)
+@lru_cache(maxsize=4_096)
 def _coarse(url: str) -> Shape:
     """Return the shape of a URL down to its second folder; most are looked at a few times."""
     return in_two_folders(shape_of(url))
@@ -320,8 +338,6 @@ def _coarse(url: str) -> Shape:
 @lru_cache(maxsize=1_024)
 def _parts(url: str) -> list[tuple[int, int]]:
     """List what a URL with parameters may share with another: a digest of each, by place."""
-    if "?" not in url:
-        return []
     shape = _coarse(url)
     parts = [
         (at, text_hash("\0".join((*shape[:at], value, *shape[at + 1 :]))))

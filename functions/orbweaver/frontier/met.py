@@ -14,6 +14,7 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Sequence
+from functools import lru_cache
 from hashlib import blake2b
 
 from orbweaver.parsing.text_digest import RUNS_EACH
@@ -35,8 +36,9 @@ _SLOT_BYTES = 3
 NEWS_BYTES_MAX = _HEAD.size + 3 * NEWS_MAX * DIGEST_BYTES + RUNS_NEWS_MAX * _SLOT_BYTES
 
 
+@lru_cache(maxsize=4_096)
 def text_hash(text: str) -> int:
-    """Hash a text to a digest."""
+    """Hash a text to a digest; of most that is met, it is asked for a few times in a row."""
     digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).digest()
     return int.from_bytes(digest)
 
@@ -58,11 +60,14 @@ class Met:
     def see(self, what: str) -> bool:
         """Note something; whether it was not seen before."""
         key = text_hash(what)
-        if key in self._seen:
+        seen, news = self._seen, self._news_seen
+        if key in seen:
             return False
-        self._keep_seen(key)
-        if len(self._news_seen) < NEWS_MAX:
-            self._news_seen.append(key)
+        if len(seen) >= MET_MAX:
+            seen.clear()
+        seen.add(key)
+        if len(news) < NEWS_MAX:
+            news.append(key)
         return True
 
     def has_seen(self, what: str) -> bool:
@@ -116,8 +121,9 @@ class Met:
         if version != _VERSION or len(told) != slots_at + runs * _SLOT_BYTES:
             return
         digests = _read(told[_HEAD.size : slots_at], DIGEST_BYTES)
-        for key in digests[:seen]:
-            self._keep_seen(key)
+        if len(self._seen) + seen > MET_MAX:
+            self._seen.clear()
+        self._seen.update(digests[:seen])
         for part, url in zip(digests[seen::2], digests[seen + 1 :: 2], strict=True):
             if part not in self._first:
                 self._keep_first(part, url)
@@ -137,11 +143,6 @@ class Met:
                 met[at] = times + 1
         self._runs_filled += new
         return new, own
-
-    def _keep_seen(self, key: int) -> None:
-        if len(self._seen) >= MET_MAX:
-            self._seen.clear()
-        self._seen.add(key)
 
     def _keep_first(self, part: int, url: int) -> None:
         if len(self._first) >= MET_MAX:

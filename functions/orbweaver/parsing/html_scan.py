@@ -34,7 +34,8 @@ _LONG_TAG_BYTES = 2 * _ATTRIBUTES_MAX
 _KEPT = "a area base link meta template /template"
 # Elements whose content is no markup; a title's is kept.
 _RAW = "script style textarea xmp iframe noembed noframes"
-_INLINE = (
+# Elements that part no words.
+INLINE = (
     "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd mark q rp rt ruby s "
     "samp small span strike strong sub sup time tt u var wbr"
 )
@@ -116,7 +117,7 @@ _OUTLINE = _compiled(
         | (?:<[\x00-\xff]*+)?+ \Z )"""  # a tag that does not end is none
 )
 _NO_TEXT = _compiled(
-    rf"""(</?+{_one_of(_INLINE)}{_ATTRIBUTES} | {_COMMENT})
+    rf"""(</?+{_one_of(INLINE)}{_ATTRIBUTES} | {_COMMENT})
         | {_RAW_ELEMENT} | {_element("title")} | </?+[a-zA-Z]{_ATTRIBUTES} | {_BOGUS_COMMENT}"""
 )
 TAG = _compiled(rf"<[a-zA-Z]{_ATTRIBUTES}")

@@ -39,6 +39,8 @@ SHARED_FIRST, SHARED_MORE_PERCENT = 4, 10
 # A file is numbered before it is there: so often is it looked for.
 LOOKS_MAX = 3
 READ_AT_ONCE = 20
+# Packs wait for it before they are written down; longer than that it is given up for once.
+SHARED_WITHIN_S = 3.0
 
 
 @dataclass(slots=True)
@@ -103,25 +105,31 @@ class KindLearning:
     async def share(self, crawl: Crawl, *, now: bool = False) -> None:
         """Add what was learned here to what all know, if there is enough of it, and read that.
 
-        `now`: it is read in any case, unless a process is alone with it. A failure is made up
-        for later. What is added twice, as an answer was lost, weighs twice.
+        `now`: it is read in any case, unless a process is alone with it. A failure, or what takes
+        too long, is made up for later. What is added twice, as an answer was lost, weighs twice.
         """
         if not is_ordered(crawl):
             return
         known = self._of(crawl)
+        if not self._is_due(known, now=now):
+            return
         if known.sharing.locked():
             if now:  # what is being read is as good
                 async with known.sharing:
                     pass
             return
         async with known.sharing:
-            alone = bool(known.shared) and known.alone and not self._hands_on
-            if known.enough or (now and not alone):
-                try:
+            try:
+                async with asyncio.timeout(SHARED_WITHIN_S):
                     await self._share(crawl, known)
-                except PortError as error:
-                    told = {"crawl": crawl.id, "error": str(error)}
-                    _log.warning("kinds.not_shared", extra=told)
+            except (PortError, TimeoutError) as error:
+                told = {"crawl": crawl.id, "error": str(error) or type(error).__name__}
+                _log.warning("kinds.not_shared", extra=told)
+
+    def _is_due(self, known: _Learned, *, now: bool) -> bool:
+        """Whether there is something to add, or to read that others may have added."""
+        alone = bool(known.shared) and known.alone and not self._hands_on
+        return known.enough or (now and not alone)
 
     async def _share(self, crawl: Crawl, known: _Learned) -> None:
         scores = known.learner.scores

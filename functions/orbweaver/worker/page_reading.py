@@ -41,7 +41,7 @@ from orbweaver.model.cuts import Cuts, joined
 from orbweaver.model.item import Item
 from orbweaver.model.url import TRACKING_PARAMETERS
 from orbweaver.parsing.html_scan import TAG_BYTES_MIN
-from orbweaver.parsing.main_text import plain_text
+from orbweaver.parsing.main_text import plain_words
 from orbweaver.parsing.page import LINKS_MAX, Page, Prepared, parse, prepare
 from orbweaver.parsing.parse_guard import is_orderly
 from orbweaver.parsing.soft_404 import is_missing
@@ -256,13 +256,13 @@ def _is_small(html: bytes) -> bool:
     return len(html) <= SMALL_BYTES_MAX and html.count(b"<") <= SMALL_TAGS_MAX
 
 
-# How much of a page is digested: as long as all of its text would take the rest of it takes.
-DIGESTED_BYTES_MAX, DIGESTED_CHARS_MAX = 64 * 1024, 16 * 1024
+# How much of the beginning of a page's text is digested.
+DIGESTED_CHARS_MAX = 16 * 1024
 
 
 def _digest(url: str, page: Page) -> tuple[int, ...]:
     """List runs of how the text of a page begins, but for what it repeats of its URL and title."""
-    text = plain_text(page.html, DIGESTED_BYTES_MAX)[:DIGESTED_CHARS_MAX]
+    text = plain_words(page.html)[:DIGESTED_CHARS_MAX]
     return text_runs(text, f"{echo_of(url)} {page.title or ''}")
 
 

@@ -15,7 +15,6 @@ from orbweaver.parsing.main_text import (
     WORDS_TAGS_MAX,
     MainText,
     main_text,
-    plain_text,
 )
 
 NAV = '<ul><li><a href="/">Home AROUND</a></li><li><a href="/shop">Shop AROUND</a></li></ul>'
@@ -310,14 +309,3 @@ def test_choices_are_given_as_the_library_has_them() -> None:
     }
     assert options.preprocessing is not None
     assert not isinstance(options.preprocessing.preset, str)
-
-
-@pytest.mark.parametrize("around", ["<main>{}</main>", "<body>{}</body>", "{}"])
-def test_plain_text_is_the_text_of_a_pages_beginning(around: str) -> None:
-    """Without what stands around it, and without the marks of its layout."""
-    html = around.format(INNER + NAV).encode()
-    assert plain_text(html, 65_536).split() == main_text(html).text.split()
-    assert (
-        plain_text(html + b"<p>behind</p>" * 9, len(html)).split() == main_text(html).text.split()
-    )
-    assert plain_text(b"\0<p>\xff" + b"<" * 200, 50)

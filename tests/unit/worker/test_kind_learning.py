@@ -12,6 +12,7 @@ from orbweaver.model.errors import Permanent, Transient
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.settings import Settings
+from orbweaver.worker import kind_learning
 from orbweaver.worker.kind_learning import LOOKS_MAX, SHARED_FIRST, KindLearning
 from tests.memory import MemoryCrawls, MemoryFiles, Moment, World
 from tests.unit.stage import CRAWL, SITE
@@ -147,20 +148,25 @@ async def test_a_file_that_is_not_there_is_looked_for_a_few_times() -> None:
 
 
 @pytest.mark.parametrize("broken", ["crawls.learn", "crawls.read_kinds", "files.put"])
+@pytest.mark.parametrize("hangs", [False, True])
 async def test_a_failure_to_share_is_made_up_for(
-    broken: str, caplog: pytest.LogCaptureFixture
+    broken: str, hangs: bool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And holds up no page."""
+    """And holds up no page: neither what is refused nor what is not answered."""
     failing = [True]
 
     async def gate(at: str, _moment: Moment) -> None:
         if failing[0] and at.startswith(broken):
+            if hangs:
+                await asyncio.Event().wait()
             raise Transient(at)
 
     world = World(crawls={ORDERED.id: ORDERED})
     kinds, other = container(world, HANDED_ON, gate=gate), container(world)
     learn(kinds, *LETTERS[:5])
-    await kinds.share(ORDERED)
+    with monkeypatch.context() as patched:
+        patched.setattr(kind_learning, "SHARED_WITHIN_S", 0.02)
+        await kinds.share(ORDERED)
     assert "kinds.not_shared" in caplog.text
     failing[0] = False
     learn(kinds, *LETTERS[5 : 5 + SHARED_FIRST])

@@ -175,7 +175,7 @@ async def test_without_a_limit_of_its_own_nothing_is_learned(
     """Such a crawl asks for everything; it pays nothing for an order."""
     learners = []
     monkeypatch.setattr(kind_learning, "KindLearner", lambda: learners.append(1))
-    monkeypatch.setattr(page_reading, "plain_text", lambda *_: learners.append(1))
+    monkeypatch.setattr(page_reading, "plain_words", lambda *_: learners.append(1))
     stage = Stage()
     wiki(stage)
     await crawled(stage, replace(WIKI, pages_max=1_000_000))

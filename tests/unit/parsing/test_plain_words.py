@@ -1,0 +1,64 @@
+"""The words of a page, as they are compared with those of others."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
+
+from orbweaver.parsing.main_text import plain_words
+from orbweaver.parsing.parse_guard import SMALL_BYTES_MAX, SMALL_TAGS_MAX
+
+BODY = "<h1>Great frobs</h1><p>Run <code>frob</code>, <b>all</b> &amp; more.</p><p>Twice.</p>"
+AROUND = (
+    "<nav>Home</nav><aside>Other</aside><form>Search<select><option>One</select></form>"
+    "<script>var x = 1;</script><style>p { color: red }</style><footer>About</footer>"
+    '<div class="navigation"><ul><li>Shop</ul></div><p><a href="#main">Skip to content</a></p>'
+)
+WORDS = ["Great", "frobs", "Run", "frob,", "all", "&", "more.", "Twice."]
+SAID = ("one", "two")
+PARTS = st.sampled_from(
+    [
+        *("<nav>", "</nav>", "<form>", "</form>", "<p>", "<div>", "</div>", "<table>", "<td>"),
+        *("<script>", "</script>", "<noscript>", "</noscript>", "<template>", "<select>", "<svg>"),
+        *('<nav class="navigation" role=navigation>', '<div id="header" class="header menu">'),
+        *("<b>", "</b>", "<a>", "</table>", "one ", "two ", "<!--", "-->", "<body>"),
+    ]
+)
+
+
+@pytest.mark.parametrize("around", ["<main>{}</main>", "<body>{}</body>", "{}"])
+def test_words_are_those_of_the_main_text(around: str) -> None:
+    """Without what stands around it: that is much the same on all pages of a site."""
+    assert plain_words(around.format(BODY + AROUND).encode()).split() == WORDS
+
+
+def test_where_nothing_else_is_said_what_stands_around_counts() -> None:
+    """Such pages would all be alike."""
+    assert plain_words(b"<nav>Home</nav><form>Search</form>") == "Home Search"
+    assert plain_words(b"") == ""
+    assert plain_words(b"<frameset>") == ""
+
+
+def test_how_a_page_begins_is_read() -> None:
+    """Up to what makes a safe tree whatever it is: work is bounded without a look at the page."""
+    long = b"word " * SMALL_BYTES_MAX
+    assert len(plain_words(b"<p>" + long)) < SMALL_BYTES_MAX
+    assert len(plain_words(b"<i>a</i>" * SMALL_TAGS_MAX).split()) <= SMALL_TAGS_MAX / 2 + 1
+    assert plain_words(b"<p>" * SMALL_TAGS_MAX + b"<p>behind").split() == []
+
+
+@given(st.lists(PARTS, max_size=80).map("".join))
+def test_elements_within_others_are_left_out_once(html: str) -> None:
+    """One that lies within another, or that two selectors name, is not freed twice.
+
+    And the tree lists elements in the order of the page, which that relies on.
+    """
+    page = html.encode()
+    tree = LexborHTMLParser(page)
+    order = {node.mem_id: at for at, node in enumerate(tree.root.traverse())} if tree.root else {}
+    found = [order[node.mem_id] for node in tree.css("nav, form, .navigation, script, #header")]
+    assert found == sorted(found)
+    words = plain_words(page)
+    assert set(words.replace("-->", " ").replace("<!--", " ").split()) <= set(SAID)
