@@ -1,6 +1,7 @@
 """What a page takes of AWS: units by stage and term, of a whole closed crawl.
 
     python -m bench.units [--pages 10000] [--packs 10] [--containers 1] [--bodies html|off]
+        [--ordered]
 
 The real worker, fetcher and adapters, over the emulator's tables and queues; what they use is
 counted at the clients, by AWS's rules (adapters/aws/usage_meter.py). Messages are handed over as
@@ -38,7 +39,7 @@ from orbweaver.budget.billing_units import Term, Units
 from orbweaver.budget.prices import dollars
 from orbweaver.budget.rounds import CPU_MB
 from orbweaver.control.crawl_spec import CrawlSpec
-from orbweaver.model.crawl_settings import Bodies
+from orbweaver.model.crawl_settings import ORDERED_PAGES_MAX, Bodies
 from orbweaver.model.settings import Settings
 from orbweaver.politeness import pacer
 from orbweaver.worker import group_commit, link_dedup
@@ -168,12 +169,16 @@ class Line:
         return found
 
 
-async def measure(url: str, packs: int, containers: int, bodies: Bodies) -> Used:
+async def measure(
+    url: str, packs: int, containers: int, bodies: Bodies, pages_max: int | None = None
+) -> Used:
     """Crawl a host to its end on an emulator of AWS, which the environment names."""
     async with stack() as (settings, sqs):
         meter = meter_of(settings)
         async with connect(settings, meter) as ports:
-            plan = CrawlSpec(seeds=(url,), delay_ms=0, concurrency=16, bodies=bodies)
+            plan = CrawlSpec(
+                seeds=(url,), delay_ms=0, concurrency=16, bodies=bodies, pages_max=pages_max
+            )
             crawl = await control_of(ports).start(plan)
             workers = [worker_of(ports) for _ in range(containers)]
             line = Line(workers, meter, sqs, settings.crawl_queue_url)
@@ -230,6 +235,9 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--packs", type=int, default=10, help="messages a batch (10)")
     parser.add_argument("--containers", type=int, default=1, help="that take turns (1)")
     parser.add_argument("--bodies", type=Bodies, default=Bodies.HTML, help="html, off or all")
+    parser.add_argument(
+        "--ordered", action="store_true", help="with a limit that it does not reach: in an order"
+    )
     asked = parser.parse_args(words)
     place = Place(site=SITES["generated-30"], tls=False)
     # A machine that is busy with something else is not to have packs give up waiting for others,
@@ -244,7 +252,8 @@ def main(words: Sequence[str] | None = None) -> int:
             serving(place, asked.pages, Path(folder)) as served,
         ):
             url = served.url + "/"
-            used = asyncio.run(measure(url, asked.packs, asked.containers, asked.bodies))
+            pages_max = ORDERED_PAGES_MAX if asked.ordered else None
+            used = asyncio.run(measure(url, asked.packs, asked.containers, asked.bodies, pages_max))
     finally:
         running.stop()
     print(used.table())

@@ -56,8 +56,8 @@ KINDS_MAX = 200
 # What is remembered of shapes, at most: then it begins anew.
 FOUND_MAX = 5_000
 ASKED, FRUIT = "a", "f"
-# Shapes under which the kind of a URL is looked for.
-SHAPES_MAX = 10_000
+# Shapes under which the kind of a URL is looked for; and one with marks.
+SHAPES_MAX, MARKS_MAX = 10_000, 64
 # Counted along: URLs in dead letters, links that wait, and files with what was met.
 DEAD, WAITING, FILES = "dead", "waiting", "met"
 
@@ -179,6 +179,8 @@ class KindScores:
         # All of the same folders.
         self._folders = _kinds()
         self._shared: Mapping[str, int] = {}
+        # Queries that are not told apart, by what all have counted.
+        self._open: set[Shape] = set()
         # Kinds by shapes, while no kinds are put together.
         self._found: dict[Shape, tuple[Shape, KindCount, KindCount, KindCount]] = {}
         self._state = (0, 0, 0)
@@ -282,7 +284,7 @@ class KindScores:
         own = text_hash(url)
         if "?" not in url:
             return (*shape, AGAIN) if self.met.first(own, own) != own else shape
-        marked = list(self._kinds.narrowed(shape))
+        marked = list(self._narrowed(shape))
         for at, key in _parts(url):
             if self.met.first(key, own) == own:
                 continue
@@ -291,6 +293,26 @@ class KindScores:
             elif at < len(marked) and varies(marked[at]):
                 marked[at] += AGAIN
         return tuple(marked)
+
+    def _narrowed(self, shape: Shape) -> Shape:
+        """Say under which shape one is counted, but for its marks.
+
+        Where queries are too many to tell apart, those are told apart of which others know that
+        they are fruitful: each container knows of a few when they become too many.
+        """
+        narrowed = self._kinds.narrowed(shape)
+        if not self._shared or narrowed[7] != ANY_QUERY or len(shape) == len(narrowed):
+            return narrowed
+        whole = (*narrowed[:7], *shape[7:])
+        if whole in self._open:
+            return narrowed
+        if not _with_marks(whole, self._shared).stands:
+            if len(self._open) >= FOUND_MAX:
+                self._open.clear()
+            self._open.add(whole)
+            return narrowed
+        self._kinds.let_stand(whole)
+        return self._kinds.narrowed(shape)
 
     def unshared(self) -> dict[str, int]:
         """List what others do not know of, by digests of kinds."""
@@ -306,6 +328,7 @@ class KindScores:
     def share(self, told: Mapping[str, int], total: Mapping[str, int]) -> None:
         """Take in what all have counted by now, `told` included."""
         self._scored.clear()
+        self._open.clear()
         self._shared = total
         for kinds in (self._kinds, self._everywhere, self._folders):
             for shape, count in kinds.all().items():
@@ -323,6 +346,16 @@ class KindScores:
         if asked > count.asked:
             count.asked = asked
             count.fruitful = self._shared.get(FRUIT + key, 0) + count.fruitful_unshared
+
+
+def _with_marks(shape: Shape, total: Mapping[str, int]) -> KindCount:
+    """Add up what all have counted of a shape, whichever parts of it were met before."""
+    values = [(one, one + AGAIN) if varies(one) else (one,) for one in shape[8:]]
+    found = KindCount()
+    for named in islice(product(*values, ("", AGAIN)), MARKS_MAX):
+        key = kind_key((*shape[:8], *named) if named[-1] else (*shape[:8], *named[:-1]))
+        found.add(total.get(ASKED + key, 0), total.get(FRUIT + key, 0))
+    return found
 
 
 def _kinds() -> Kinds[KindCount]:

@@ -318,6 +318,13 @@ class Kinds(Generic[K]):
             found = self._known[narrowed] = self._new()
         return narrowed, found
 
+    def let_stand(self, shape: Shape) -> None:
+        """Tell a shape's query apart from now on, where queries are too many in its place."""
+        standing = self._standing.get(shape[:_QUERY])
+        if standing is not None and shape[_QUERY] not in standing:
+            standing.add(shape[_QUERY])
+            self.changes += 1
+
     def narrowed(self, shape: Shape) -> Shape:
         """Say under which shape one is counted."""
         found = self._narrowed(shape)

@@ -21,7 +21,7 @@ from orbweaver.model.crawl import Crawl, default_crawl
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target, TargetKind
-from orbweaver.model.url_kind import SIBLINGS_MAX
+from orbweaver.model.url_kind import ANY_QUERY, SIBLINGS_MAX
 from orbweaver.parsing.text_digest import RUNS_EACH, text_runs
 
 WORDS = [a + b + c for a in "bdfgk" for b in "aeiou" for c in "lmnrst"]
@@ -412,6 +412,24 @@ def test_links_with_priority_and_sitemaps_are_never_late() -> None:
         Target(url=f"{url}7", depth=1, kind=TargetKind.SITEMAP),
     ]
     assert wiki().sorted_out(links) == (links, [])
+
+
+def test_a_query_stands_later_if_others_know_that_it_is_fruitful() -> None:
+    """A container that met too many of them before it knew of any takes that from what all know."""
+    many = [page(f"/w/x_{n}_y.php?f{'abcdefghijklmnopqrstuvwxyz'[n]}=1") for n in range(26)]
+    barren = [replace(one, reason=Reason.NOINDEX) for one in many]
+    late = learned(*barren)
+    url = f"{HOST}/w/z_9_y.php?t=77"
+    assert late.scores.of(url).shape[7] == ANY_QUERY
+    others = learned(*(page(f"/w/x_{n}_y.php?t={n}", f"T{'abcdef'[n]}") for n in range(6)))
+    told = others.scores.unshared()
+    late.scores.share({}, told)
+    assert late.scores.of(url).shape[7] == "?t="
+    assert score(late, "/w/z_9_y.php?t=77") > SURE
+    assert late.scores.of(f"{HOST}/w/z_9_y.php?u=7").shape[7] == ANY_QUERY
+    again = learned(*barren)
+    again.scores.share({}, {key: count for key, count in told.items() if key[0] == "a"})
+    assert again.scores.of(url).shape[7] == ANY_QUERY
 
 
 def test_the_order_is_the_same_for_equal_pages() -> None:
