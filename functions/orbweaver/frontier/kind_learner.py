@@ -3,7 +3,7 @@
 A page is new if it does not ask to be left out of indexes, if no page of its canonical address was
 met before, and if its title and its text are new:
 
-- Digits count for nothing in titles. Of a title that has words that the URL does not have, these
+- Digits count for nothing in titles, nor do hashes. Of a title that has words that the URL does not have, these
   decide: the history of a file is named after the file, and is like the histories of others.
 - Else the text decides: a fifth of what it says must not have been met on the host. The history
   of a file is like no other text, but each of its lines stands in the log, too. What nearly all
@@ -54,6 +54,8 @@ RICH_ASKED, RICH_SCORE = 4, 0.7
 # Of redirects that lead to a new page one in so many counts: the page was asked for itself.
 REDIRECTS_EACH = 3
 _WORD = re.compile(r"[^\W\d_]+")
+# What names a revision: hexadecimal digits with a number among them.
+_HASH = re.compile(r"\b(?=[a-f]*[0-9])[0-9a-f]{7,}\b")
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 _FAULT, _TOO_MANY = 500, 429
 
@@ -209,8 +211,8 @@ def _redirect(url: str) -> str:
 
 
 def _title_words(record: PageRecord) -> tuple[str, str]:
-    """Return the words of a title without numbers; and of these, those that its URL has not."""
-    words = _WORD.findall((record.title or "").lower())
+    """Return the words of a title without numbers and hashes; and of these, those that its URL has not."""
+    words = _WORD.findall(_HASH.sub("", (record.title or "").lower()))
     there = frozenset(_WORD.findall(echo_of(record.url).lower()))
     return " ".join(words), " ".join(word for word in words if word not in there)
 

@@ -6,8 +6,9 @@ how many of them were *fruitful*: the page was new, or was the first to name one
 (frontier/kind_learner.py).
 
 Where paths have parameters the first URL of a path is told from the others, which often show the
-same once more: in another order, revision or colour. So is the first with a value of a parameter,
-where the values vary: a file or a product may be named there.
+same once more: in another order, revision or colour. So is the first with what stands behind an id
+in a path, and with a value of a parameter, where values vary: a file or a product may be named
+there.
 
 The score of a kind is the share of its fruitful ones, begun as if `PRIOR_WEIGHT` URLs of it had
 brought what the same parameters bring in other folders and, where there are two, what else its
@@ -38,6 +39,7 @@ from orbweaver.model.url_kind import (
     DEEPER,
     Kinds,
     Shape,
+    behind_id,
     in_two_folders,
     shape_of,
     values_of,
@@ -268,31 +270,27 @@ class KindScores:
         return (self._kinds.changes, self._everywhere.changes, self._folders.changes)
 
     def meet(self, url: str) -> None:
-        """Note that a URL is asked for: others with its path are of another kind from now on."""
+        """Note that a URL is asked for: others that share a part are of another kind now."""
         own = text_hash(url)
-        if "?" not in url:
-            self.met.note_first(own, own)
-            return
         for _, key in _parts(url):
             self.met.note_first(key, own)
 
     def _shape(self, url: str) -> Shape:
         """Return the shape of a URL, with marks where it shares a part with one asked for."""
         shape = _coarse(url)
-        if "?" not in url and not self.met.queried:
-            return shape
+        if not self.met.shared:
+            return shape if "?" not in url else self._narrowed(shape)
         own = text_hash(url)
-        if "?" not in url:
-            return (*shape, AGAIN) if self.met.first(own, own) != own else shape
-        marked = list(self._narrowed(shape))
+        marked = list(self._narrowed(shape)) if "?" in url else list(shape)
+        again = False
         for at, key in _parts(url):
             if self.met.first(key, own) == own:
                 continue
             if at == len(shape):
-                marked.append(AGAIN)
+                again = True
             elif at < len(marked) and varies(marked[at]):
                 marked[at] += AGAIN
-        return tuple(marked)
+        return (*marked, AGAIN) if again else tuple(marked)
 
     def _narrowed(self, shape: Shape) -> Shape:
         """Say under which shape one is counted, but for its marks.
@@ -368,16 +366,26 @@ def _coarse(url: str) -> Shape:
     return in_two_folders(shape_of(url))
 
 
-@lru_cache(maxsize=1_024)
+@lru_cache(maxsize=4_096)
 def _parts(url: str) -> list[tuple[int, int]]:
-    """List what a URL with parameters may share with another: a digest of each, by place."""
+    """List what a URL may share with another: a digest of each, by the place of its mark.
+
+    Its path, which may be asked for with other parameters; what stands behind an id in it, as the
+    same file at another revision does; and each value, as that may name what the page is about.
+    """
+    path, question, _ = url.partition("?")
     shape = _coarse(url)
-    parts = [
-        (at, text_hash("\0".join((*shape[:at], value, *shape[at + 1 :]))))
-        for at, value in values_of(url, shape)
-        if value
-    ]
-    return [*parts, (len(shape), text_hash(url.partition("?")[0]))]
+    parts = [(len(shape), text_hash(path))]
+    behind = behind_id(path)
+    if behind is not None:
+        parts.append((len(shape), text_hash(behind)))
+    if question:
+        parts += [
+            (at, text_hash("\0".join((*shape[:at], value, *shape[at + 1 :]))))
+            for at, value in values_of(url, shape)
+            if value
+        ]
+    return parts
 
 
 def everywhere(shape: Shape) -> Shape:

@@ -49,8 +49,8 @@ class Met:
     def __init__(self) -> None:
         self._seen: set[int] = set()
         self._first: dict[int, int] = {}
-        # Whether any URL had parameters: else no two have the same path.
-        self.queried = False
+        # Whether two URLs may share a part: else each is its own one.
+        self.shared = False
         self._runs = bytearray()
         self._runs_filled = 0
         self._news_seen = array("Q")
@@ -148,7 +148,7 @@ class Met:
         if len(self._first) >= MET_MAX:
             self._first.clear()
         self._first[part] = url
-        self.queried = self.queried or part != url
+        self.shared = self.shared or part != url
 
 
 def _read(told: bytes, size: int) -> list[int]:

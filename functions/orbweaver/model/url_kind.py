@@ -52,6 +52,7 @@ _NAMESPACE = re.compile(rf"([A-Za-z][A-Za-z_]{{0,{WORD_CHARS_MAX - 1}}})(?::|%3A
 _EXTENDED = re.compile(r"([^?]+)(\.[A-Za-z][A-Za-z0-9]{0,4})", re.DOTALL)
 # But for those of an escape.
 _DIGITS = re.compile("(?<!%)[0-9]+")
+_A_DIGIT = re.compile("(?<!%)(?<!%[0-9A-Fa-f])[0-9]")
 _PARAMETER_NAME = re.compile(r"(?:[A-Za-z0-9_.~-]|%5[BD]|[\[\]])*")
 _SPECIAL = re.compile(r"([\\^$.|?*+()\[\]{}])")
 
@@ -94,6 +95,20 @@ def in_two_folders(shape: Shape) -> Shape:
     extension = shape[_EXTENSION]
     places = (shape[_ORIGIN], shape[first], shape[second], "", deeper, extension, name)
     return (*places, shape[_QUERY], *values)
+
+
+def behind_id(url: str) -> str | None:
+    """Return the address of a URL with the first folder left open that is an id.
+
+    It is a number, or holds a digit and is no word, like a revision; None without one.
+    """
+    parts = url.partition("?")[0].split("/")
+    for at in range(3, len(parts) - 1):
+        token = _token(parts[at])
+        if token == NUMBER or (token == ANY and _A_DIGIT.search(parts[at])):
+            parts[at] = ANY
+            return "/".join(parts) if any(parts[at + 1 :]) else None
+    return None
 
 
 def values_of(url: str, shape: Shape) -> list[tuple[int, str]]:
