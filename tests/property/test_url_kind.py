@@ -21,6 +21,7 @@ from orbweaver.model.url_kind import (
     WORD_CHARS_MAX,
     Kinds,
     anywhere,
+    behind_id,
     covers,
     folded,
     kind_text,
@@ -123,6 +124,34 @@ def test_a_pattern_is_found_in_what_its_shape_covers(one: str, other: str) -> No
         wider = anywhere(shape, kept)
         assert covers(wider, shape)
         assert bool(re.search(pattern_of(wider), other)) == covers(wider, shape_of(other))
+
+
+@pytest.mark.parametrize(
+    ("path", "open_path"),
+    [
+        ("file/0b940c251a8e/docs/v1/a.md", "file/*/docs/v1/a.md"),
+        ("user/42/posts", "user/*/posts"),
+        ("2024/05/a-title", "*/05/a-title"),
+        ("file/tip/a.md", None),
+        ("wiki/Some_long_title_of_it/x", None),
+        ("wiki/caf%C3%A9_und_mehr_davon/x", None),
+        ("rev/0b940c251a8e", None),
+        ("user/42/", None),
+    ],
+)
+def test_what_stands_behind_an_id(path: str, open_path: str | None) -> None:
+    """Of a path whose first id is left open; titles and escapes are none."""
+    expected = open_path and f"{SITE}/{open_path}"
+    assert behind_id(f"{SITE}/{path}") == behind_id(f"{SITE}/{path}?b=1") == expected
+
+
+@given(st.text(max_size=60) | urls())
+def test_any_text_is_asked_for_what_stands_behind_an_id(text: str) -> None:
+    """What comes of it has no id before the place that is open."""
+    found = behind_id(text)
+    if found is not None:
+        assert found.split("/")[:3] == text.partition("?")[0].split("/")[:3]
+        assert "/*/" in found
 
 
 def test_rare_words_are_left_open() -> None:

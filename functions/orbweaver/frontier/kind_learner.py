@@ -3,13 +3,14 @@
 A page is new if it does not ask to be left out of indexes, if no page of its canonical address was
 met before, and if its title and its text are new:
 
-- Digits count for nothing in titles, nor do hashes. Of a title that has words that the URL does not have, these
-  decide: the history of a file is named after the file, and is like the histories of others.
+- Digits count for nothing in titles, nor do hashes. Of a title that has words that the URL does not
+  have, these decide: the history of a file is named after the file, and is like those of others.
 - Else the text decides: a fifth of what it says must not have been met on the host. The history
   of a file is like no other text, but each of its lines stands in the log, too. What nearly all
-  pages say counts for nothing. To compare a text costs as much as the rest of a page, so the
-  first pages of a kind are compared, and then one in `SAMPLED_EACH`. Of the others, the share of
-  these that were new says it.
+  pages say counts for nothing. Of a path that was met below other folders it must be twice as
+  much: who wrote which line is nothing new. To compare a text costs as much as the rest of a page,
+  so that where few kinds bring little only the first pages of a kind are compared, and then one in
+  `SAMPLED_EACH`. Of the others, the share of these that were new says it.
 
 Of a kind of which little is known two URLs are out at a time, as each answer says more than those
 before. One whose relatives are barren is tried so, too, but late: it may be another thing. Where
@@ -77,7 +78,9 @@ class KindLearner:
         compared = self.scores.count(url).texts
         if self.scores.calm:
             return compared < SAMPLED_FEW
-        return compared < SAMPLED_FIRST or text_hash(url) % SAMPLED_EACH == 0
+        if compared < SAMPLED_FIRST or self.scores.mixed:
+            return True
+        return text_hash(url) % SAMPLED_EACH == 0
 
     def sorted_out(
         self, links: Sequence[Target], taken: int | None = None
@@ -195,11 +198,18 @@ class KindLearner:
     def _text_is_new(self, url: str, host: str, digest: Sequence[int] | None) -> bool | None:
         if digest is None:
             return None
-        new = self._met.take_text(digest, host)
+        thing = _thing(url)
+        again = bool(thing) and not self._met.see(f"thing {host} {thing}")
+        new = self._met.take_text(digest, host, again=again)
         count = self.scores.count(url)
         count.texts += 1
         count.texts_new += new
         return new
+
+
+def _thing(url: str) -> str:
+    """Return a path below its second folder: a file of which there are views and revisions."""
+    return "/".join(url.partition("?")[0].split("/")[5:])
 
 
 def _fruit(url: str) -> str:
@@ -211,7 +221,7 @@ def _redirect(url: str) -> str:
 
 
 def _title_words(record: PageRecord) -> tuple[str, str]:
-    """Return the words of a title without numbers and hashes; and of these, those that its URL has not."""
+    """Return a title's words, without numbers and hashes; and of these, what its URL has not."""
     words = _WORD.findall(_HASH.sub("", (record.title or "").lower()))
     there = frozenset(_WORD.findall(echo_of(record.url).lower()))
     return " ".join(words), " ".join(word for word in words if word not in there)

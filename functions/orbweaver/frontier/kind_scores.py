@@ -54,6 +54,8 @@ ALIKE_MIN = 3
 # Where this share of the kinds were fruitful, there is nothing to be gained by waiting: kinds count
 # after so many others as `PRIOR` says. It is looked at anew after so many answers.
 CALM, CALM_WEIGHT, CALM_EACH = 0.68, 6, 8
+# Where so many kinds bring little, all texts are compared.
+MIXED_KINDS = 2
 KINDS_MAX = 200
 # What is remembered of shapes, at most: then it begins anew.
 FOUND_MAX = 5_000
@@ -190,8 +192,8 @@ class KindScores:
         self._scored: dict[Shape, KindScore] = {}
         # Kinds by what they are alike in.
         self._alike: defaultdict[Shape, dict[Shape, KindCount]] = defaultdict(dict)
-        # Whether nearly all kinds are fruitful, and after how many answers that was looked at.
-        self._calm = False
+        # Whether nearly all kinds are fruitful, or a few are not; and when that was looked at.
+        self._calm = self._mixed = False
         self._noted = self._counted = 0
 
     def of(self, url: str) -> KindScore:
@@ -226,13 +228,25 @@ class KindScores:
     @property
     def calm(self) -> bool:
         """Whether nearly all kinds are fruitful: then the order gains nothing."""
-        if self._noted >= self._counted + CALM_EACH:
-            self._counted = self._noted
-            asked = [one for one in self._kinds.known.values() if one.asked]
-            fruitful = sum(2 * one.fruitful >= one.asked for one in asked)
-            weight = len(asked) + CALM_WEIGHT
-            self._calm = fruitful + CALM_WEIGHT / 2 >= CALM * weight
+        self._look()
         return self._calm
+
+    @property
+    def mixed(self) -> bool:
+        """Whether kinds are known that bring little: then it matters what each page says."""
+        self._look()
+        return self._mixed
+
+    def _look(self) -> None:
+        """Look anew, after so many answers, at how many kinds are fruitful."""
+        if self._noted < self._counted + CALM_EACH:
+            return
+        self._counted = self._noted
+        asked = [one for one in self._kinds.known.values() if one.asked]
+        fruitful = sum(2 * one.fruitful >= one.asked for one in asked)
+        weight = len(asked) + CALM_WEIGHT
+        self._calm = fruitful + CALM_WEIGHT / 2 >= CALM * weight
+        self._mixed = len(asked) - fruitful >= MIXED_KINDS
 
     def note(self, url: str, *, asked: int = 1, fruitful: int = 0) -> None:
         """Count a URL that was asked for, or that one asked for before was fruitful."""

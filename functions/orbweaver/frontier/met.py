@@ -28,8 +28,10 @@ RUNS_NEWS_MAX = 30_000
 # A text is new if that share of its runs of words was not met before, and so many; runs that that
 # many texts have do not count. Measured: docs/yield.md.
 NEW_SHARE, NEW_MIN, COMMON = 0.2, 2, 20
+# Of what was met under another address by its path: the same with something beside each line.
+NEW_SHARE_AGAIN = 0.4
 # One byte each, for about a sixth as many runs.
-RUN_SLOTS, SLOTS_FILLED = 1 << 20, 6
+RUN_SLOTS, SLOTS_FILLED = 1 << 21, 4
 _VERSION = 1
 _HEAD = struct.Struct(">BIII")
 _SLOT_BYTES = 3
@@ -86,9 +88,10 @@ class Met:
         if len(self._news_first) < 2 * NEWS_MAX:
             self._news_first.extend((part, url))
 
-    def take_text(self, runs: Sequence[int], host: str) -> bool:
+    def take_text(self, runs: Sequence[int], host: str, *, again: bool = False) -> bool:
         """Note the runs of a text; whether enough of them were not met before on its host.
 
+        `again`: by its path, it is about something that a text was met of.
         What nearly all pages have, like a menu, makes a text neither new nor old.
         """
         salt = text_hash(host)
@@ -96,7 +99,7 @@ class Met:
         new, own = self._keep_runs(slots)
         if len(self._news_runs) + len(slots) <= RUNS_NEWS_MAX:
             self._news_runs.extend(slots)
-        return new >= NEW_MIN and new >= NEW_SHARE * own
+        return new >= NEW_MIN and new >= (NEW_SHARE_AGAIN if again else NEW_SHARE) * own
 
     @property
     def has_news(self) -> bool:

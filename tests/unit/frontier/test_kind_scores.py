@@ -344,6 +344,46 @@ def test_other_parameters_of_a_path_are_of_another_kind() -> None:
     assert score(learner, "/git/tree/2_a_b?id=9") < 0.15
 
 
+def test_the_same_behind_another_id_of_a_path_is_of_another_kind() -> None:
+    """A file at another revision is no new page, though most files are; a title may name it."""
+    learner = KindLearner()
+    revisions = ("0b940c251a8e", "3f00d1e7c4b2", "77aa01bcdef9", "c0ffee123456")
+    for n, title in enumerate(("Ant", "Bee", "Cat", "Dog", "Elk")):
+        for revision in revisions:
+            learner.learn(page(f"/file/{revision}/a/{n}_x_y.py", f"{title} file@{revision}"))
+    assert score(learner, f"/file/{revisions[0]}/a/9_x_y.py") > SURE
+    assert score(learner, "/file/999aaa000bbb/a/2_x_y.py") < 0.15
+    members = learned(*(page(f"/user/{n}/posts", f"T{'abcdef'[n]}") for n in range(6)))
+    assert score(members, "/user/77/posts") > SURE
+
+
+def test_a_view_of_what_was_met_must_say_more_to_be_new() -> None:
+    """Who wrote each line stands beside the lines that a file's own page has."""
+    learner = KindLearner()
+    words = [" ".join(Random(n).choices(WORDS, k=200)).split() for n in range(8)]
+    for n, lines in enumerate(words):
+        learner.learn(page(f"/file/tip/{n}_x_y", f"T{WORDS[n]}"), text_runs(" ".join(lines)))
+    for n, lines in enumerate(words):
+        blamed = [word if at % 9 else f"{word} {WORDS[at % 90]}" for at, word in enumerate(lines)]
+        own = text_runs(" ".join(blamed))
+        learner.learn(page(f"/annotate/tip/{n}_x_y", f"T{WORDS[n]} {WORDS[-n - 1]}"), own)
+    assert score(learner, "/file/tip/9_x_y") > SURE
+    assert score(learner, "/annotate/tip/9_x_y") < FRUITFUL
+
+
+def test_all_texts_are_compared_where_kinds_are_known_that_bring_little() -> None:
+    """What a page says is known then when another says it once more."""
+    plain = learned(*(page(f"/a/{n}_x_y", f"T{WORDS[n]}") for n in range(60)))
+    urls = [f"{HOST}/a/{n}_x_y" for n in range(200)]
+    for n in range(SAMPLED_FIRST):
+        plain.learn(page(f"/a/{n}_z_z", f"X{WORDS[n]}"), text_runs(" ".join(WORDS[n:])))
+    assert sum(map(plain.wants_digest, urls)) < 10
+    for n in range(8):
+        plain.learn(page(f"/{'bc'[n % 2]}/{n}_x_y", reason=Reason.NOINDEX))
+    assert plain.scores.mixed
+    assert all(map(plain.wants_digest, urls))
+
+
 def test_a_path_with_parameters_is_the_same_path_as_one_without() -> None:
     """Whichever of them is asked for first, the other one shows the same once more."""
     learner = KindLearner()
