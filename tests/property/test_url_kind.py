@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from orbweaver.model import url_kind
 from orbweaver.model.url_kind import (
+    IDS_WITHIN,
     KINDS_MAX,
     NAME_CHARS_MAX,
     PARAMETERS_MAX,
@@ -137,6 +138,7 @@ def test_a_pattern_is_found_in_what_its_shape_covers(one: str, other: str) -> No
         ("wiki/caf%C3%A9_und_mehr_davon/x", None),
         ("rev/0b940c251a8e", None),
         ("user/42/", None),
+        ("a/" * IDS_WITHIN + "42/x", None),
     ],
 )
 def test_what_stands_behind_an_id(path: str, open_path: str | None) -> None:

@@ -61,7 +61,9 @@ KINDS_MAX = 200
 FOUND_MAX = 5_000
 ASKED, FRUIT = "a", "f"
 # Shapes under which the kind of a URL is looked for; and one with marks.
-SHAPES_MAX, MARKS_MAX = 10_000, 64
+SHAPES_MAX, MARKS_MAX = 10_000, 32
+# Queries that are looked for so, at most, until all have counted more.
+OPEN_MAX = 500
 # Counted along: URLs in dead letters, links that wait, and files with what was met.
 DEAD, WAITING, FILES = "dead", "waiting", "met"
 
@@ -316,11 +318,9 @@ class KindScores:
         if not self._shared or narrowed[7] != ANY_QUERY or len(shape) == len(narrowed):
             return narrowed
         whole = (*narrowed[:7], *shape[7:])
-        if whole in self._open:
+        if whole in self._open or len(self._open) >= OPEN_MAX:
             return narrowed
         if not _with_marks(whole, self._shared).stands:
-            if len(self._open) >= FOUND_MAX:
-                self._open.clear()
             self._open.add(whole)
             return narrowed
         self._kinds.let_stand(whole)

@@ -37,6 +37,7 @@ NAME_CHARS_MAX = 40
 PARAMETERS_MAX = 8
 SIBLINGS_MAX = 24
 KINDS_MAX = 500
+IDS_WITHIN = 8
 FOLDED_SHARE = 0.01
 _VALUE_TEXT = re.compile("=[^&;]+")
 # Places of tokens in a shape; from `_VALUES` on there is one for each parameter that is named.
@@ -100,10 +101,11 @@ def in_two_folders(shape: Shape) -> Shape:
 def behind_id(url: str) -> str | None:
     """Return the address of a URL with the first folder left open that is an id.
 
-    It is a number, or holds a digit and is no word, like a revision; None without one.
+    It is a number, or holds a digit and is no word, like a revision; None without one among the
+    first `IDS_WITHIN` folders.
     """
     parts = url.partition("?")[0].split("/")
-    for at in range(3, len(parts) - 1):
+    for at in range(3, min(len(parts) - 1, 3 + IDS_WITHIN)):
         token = _token(parts[at])
         if token == NUMBER or (token == ANY and _A_DIGIT.search(parts[at])):
             parts[at] = ANY

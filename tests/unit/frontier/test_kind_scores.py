@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 
 import pytest
 
-from orbweaver.frontier import met
+from orbweaver.frontier import kind_scores, met
 from orbweaver.frontier.kind_learner import (
     FRUITFUL,
     SAMPLED_FIRST,
     SURE,
     KindLearner,
 )
-from orbweaver.frontier.kind_scores import KINDS_MAX, KindScores, is_ordered, told_of
+from orbweaver.frontier.kind_scores import (
+    KINDS_MAX,
+    OPEN_MAX,
+    KindCount,
+    KindScores,
+    is_ordered,
+    told_of,
+)
 from orbweaver.frontier.late import DOUBTFUL, UNKNOWN
 from orbweaver.frontier.met import COMMON, Met
 from orbweaver.model.crawl import Crawl, default_crawl
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target, TargetKind
-from orbweaver.model.url_kind import ANY_QUERY, SIBLINGS_MAX
+from orbweaver.model.url_kind import ANY_QUERY, SIBLINGS_MAX, Shape
 from orbweaver.parsing.text_digest import RUNS_EACH, text_runs
 
 WORDS = [a + b + c for a in "bdfgk" for b in "aeiou" for c in "lmnrst"]
@@ -470,6 +478,26 @@ def test_a_query_stands_later_if_others_know_that_it_is_fruitful() -> None:
     again = learned(*barren)
     again.scores.share({}, {key: count for key, count in told.items() if key[0] == "a"})
     assert again.scores.of(url).shape[7] == ANY_QUERY
+
+
+def test_queries_are_looked_for_in_what_others_counted_so_often_and_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A page may name thousands, each of which takes some digests."""
+    looked: list[Shape] = []
+    with_marks = kind_scores._with_marks
+
+    def look(shape: Shape, total: Mapping[str, int]) -> KindCount:
+        looked.append(shape)
+        return with_marks(shape, total)
+
+    monkeypatch.setattr(kind_scores, "_with_marks", look)
+    late = learned(*(page(f"/w/x_{n}_y.php?f{WORDS[n]}=1") for n in range(SIBLINGS_MAX + 2)))
+    late.scores.share({}, {"a0": 1})
+    for _ in range(2):
+        for n in range(OPEN_MAX + 100):
+            late.scores.of(f"{HOST}/w/z_9_y.php?g{WORDS[n % 150]}{WORDS[n // 150]}=1")
+    assert len(looked) == OPEN_MAX
 
 
 def test_the_order_is_the_same_for_equal_pages() -> None:
