@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import pwd
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -141,9 +143,16 @@ class Place:
 
 @contextlib.contextmanager
 def placed(name: str) -> Iterator[Place]:
-    """Have a place whose servers end with the block."""
+    """Have a place whose servers end with the block; waits while another run has it."""
     place = Place(name=name)
-    with place.open:
+    lock = HOME / "locks" / name
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w") as held, place.open:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"{name}: another run has it, so this one waits", file=sys.stderr, flush=True)
+            fcntl.flock(held, fcntl.LOCK_EX)
         yield place
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from bench.yields import command, crawlers, packages, running
+from bench.yields import command, crawlers, packages, place, running
 from bench.yields.application import Application
 from bench.yields.judging import Truth
 from bench.yields.place import Place, Unavailable
@@ -29,6 +31,27 @@ def ended(folder: Path, script: str, bounds: Bounds) -> str:
     return running._run([sys.executable, "-c", script, log], folder, running.Lines(log, 0), bounds)[
         0
     ]
+
+
+def test_two_runs_of_an_application_take_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each begins with an empty log in the application's folder."""
+    monkeypatch.setattr(place, "HOME", tmp_path)
+    order: list[str] = []
+
+    def other() -> None:
+        with place.placed("one"):
+            order.append("other")
+
+    with ThreadPoolExecutor(1) as pool:
+        with place.placed("one"):
+            waiting = pool.submit(other)
+            while "another run" not in capsys.readouterr().err:
+                time.sleep(0.01)
+            order.append("this")
+        waiting.result(60)
+    assert order == ["this", "other"]
 
 
 def test_a_crawler_is_ended_after_its_requests(tmp_path: Path) -> None:
