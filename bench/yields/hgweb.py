@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from typing import TYPE_CHECKING
 
 from bench.yields import web
 from bench.yields.application import Application
 from bench.yields.judging import Truth, query_of
-from bench.yields.place import ADDRESS, CALLER, free_port
-from bench.yields.repositories import NAME
+from bench.yields.place import CALLER
+from bench.yields.repositories import NAME, said
 from bench.yields.repositories import prepare as cloned
 from bench.yields.static import installed
 
@@ -25,18 +24,13 @@ if TYPE_CHECKING:
     from bench.yields.place import Place
 
 MERCURIAL = ("mercurial==7.2.4",)
-SERVE = """
+SERVED = """
 import sys
-from socketserver import ThreadingMixIn
-from wsgiref.simple_server import WSGIServer, make_server
 from mercurial.hgweb import hgweb
-class Server(ThreadingMixIn, WSGIServer):
-    daemon_threads = True
 pages = hgweb(sys.argv[3].encode(), name=b"web")
 def application(environment, respond):
     said = pages(environment, respond)
     return [part.replace(b"index, nofollow", b"index, follow") for part in said]
-make_server(sys.argv[1], int(sys.argv[2]), application, Server).serve_forever()
 """
 SHOWN = re.compile(r"/(file|annotate|raw-file|raw-annotate|rev|raw-rev)/([^/]+)(?:/(.*[^/]))?")
 
@@ -49,14 +43,14 @@ def prepare(place: Place) -> Truth:
     hg: list[str | Path] = [installed(MERCURIAL, "mercurial").with_name("hg"), "--cwd", work]
     place.run([*hg, "init"], **CALLER)
     git: list[str | Path] = ["git", f"--git-dir={bare}", f"--work-tree={work}"]
-    listed = _said([*git, "log", "--reverse", "--first-parent", "--format=%H %at %an"])
+    listed = said([*git, "log", "--reverse", "--first-parent", "--format=%H %at %an"])
     for line in listed.splitlines():
         commit, at, author = line.split(" ", 2)
         for one in work.iterdir():
             if one.name != ".hg":
                 shutil.rmtree(one) if one.is_dir() else one.unlink()
-        _said([*git, "checkout", "--force", commit, "--", "."])
-        message = _said([*git, "log", "-1", "--format=%B", commit])
+        said([*git, "checkout", "--force", commit, "--", "."])
+        message = said([*git, "log", "-1", "--format=%B", commit])
         words = ["commit", "--addremove", "--user", author, "--date", f"{at} 0", "-m", message]
         place.run([*hg, *words], **CALLER)
     nodes = place.run([*hg, "log", "--template", "{node}\n"], **CALLER).split()
@@ -68,10 +62,7 @@ def prepare(place: Place) -> Truth:
 
 def serve(place: Place, port: int) -> None:
     """Serve the repository by an application server of its own, behind Apache."""
-    own, python = free_port(), installed(MERCURIAL, "mercurial")
-    words: list[str | Path] = [python, place.write("serve.py", SERVE), ADDRESS, str(own)]
-    place.start([*words, place.path("web")], port=own, **CALLER)
-    web.serve(place, port, f'ProxyPreserveHost On\nProxyPass "/" "http://{ADDRESS}:{own}/"')
+    web.serve_wsgi(place, port, installed(MERCURIAL, "mercurial"), SERVED, place.path("web"))
 
 
 def keys_of(target: str) -> Iterable[str]:
@@ -84,10 +75,6 @@ def keys_of(target: str) -> Iterable[str]:
     if view in ("rev", "raw-rev"):
         return () if name else (f"commit {node[:12]}",)
     return (f"file {name}",) if name else ()
-
-
-def _said(words: list[str | Path]) -> str:
-    return subprocess.run(words, check=True, capture_output=True, text=True).stdout
 
 
 APPLICATION = Application(

@@ -23,7 +23,7 @@ from bench.yields.packages import file
 from bench.yields.place import ADDRESS, PROJECT, Unavailable, free_port
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from bench.yields.place import Place
@@ -58,17 +58,17 @@ $logo = "/static/git-logo.png"; $favicon = "/static/git-favicon.png";
 def prepare(place: Place) -> Truth:
     """Copy the repository as it was at one commit; its files and commits are the articles."""
     git = ["git", "-C", str(PROJECT)]
-    listed = _said([*git, "rev-list", "--reverse", "--first-parent", "HEAD"]).split()
+    listed = said([*git, "rev-list", "--reverse", "--first-parent", "HEAD"]).split()
     if len(listed) < COMMITS:
         raise Unavailable(f"the repository has {len(listed)} commits here: clone it in full")
     repository = place.path(NAME)
-    _said(["git", "init", "--quiet", "--bare", "--initial-branch=main", str(repository)])
-    _said([*git, "push", "--quiet", str(repository), f"{listed[COMMITS - 1]}:refs/heads/main"])
+    said(["git", "init", "--quiet", "--bare", "--initial-branch=main", str(repository)])
+    said([*git, "push", "--quiet", str(repository), f"{listed[COMMITS - 1]}:refs/heads/main"])
     bare = ["git", "-C", str(repository)]
-    _said([*bare, "gc", "--quiet"])
+    said([*bare, "gc", "--quiet"])
     (repository / "description").write_text("A crawler\n")
-    files = _said([*bare, "ls-tree", "-r", "-z", "--name-only", "main"]).split("\0")
-    commits = _said([*bare, "rev-list", "main"]).split()
+    files = said([*bare, "ls-tree", "-r", "-z", "--name-only", "main"]).split("\0")
+    commits = said([*bare, "rev-list", "main"]).split()
     place.hand_over()
     articles = [f"file {name}" for name in files if name]
     return Truth(articles=frozenset([*articles, *(f"commit {commit}" for commit in commits)]))
@@ -142,7 +142,8 @@ def _environment(site: str) -> str:
     return lines + site
 
 
-def _said(words: list[str]) -> str:
+def said(words: Sequence[str | Path]) -> str:
+    """Run a command to its end; returns what it prints."""
     return subprocess.run(words, check=True, capture_output=True, text=True).stdout
 
 

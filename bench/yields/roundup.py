@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from bench.yields import texts, web
 from bench.yields.application import Application
 from bench.yields.judging import Truth, query_of
-from bench.yields.place import ADDRESS, CALLER, free_port
+from bench.yields.place import ADDRESS, CALLER
 from bench.yields.static import installed
 
 if TYPE_CHECKING:
@@ -34,14 +34,10 @@ database.commit()
 made = [f"{kind}{one}" for kind in ("issue", "msg") for one in database.getclass(kind).list()]
 print(json.dumps(made))
 """
-SERVE = """
+SERVED = """
 import sys
-from socketserver import ThreadingMixIn
-from wsgiref.simple_server import WSGIServer, make_server
 from roundup.cgi.wsgi_handler import RequestDispatcher
-class Server(ThreadingMixIn, WSGIServer):
-    daemon_threads = True
-make_server(sys.argv[1], int(sys.argv[2]), RequestDispatcher(sys.argv[3]), Server).serve_forever()
+application = RequestDispatcher(sys.argv[3])
 """
 ITEM = re.compile(r"/((?:issue|msg)[0-9]+)")
 
@@ -61,12 +57,10 @@ def prepare(place: Place) -> Truth:
 
 def serve(place: Place, port: int) -> None:
     """Serve the tracker by an application server of its own, behind Apache."""
-    settings, own = place.path("tracker/config.ini"), free_port()
+    settings = place.path("tracker/config.ini")
     text = re.sub(r"(?m)^web = .*$", f"web = http://{ADDRESS}:{port}/", settings.read_text())
     settings.write_text(text)
-    words: list[str | Path] = [_python(), place.write("serve.py", SERVE), ADDRESS, str(own)]
-    place.start([*words, place.path("tracker")], port=own, **CALLER)
-    web.serve(place, port, f'ProxyPreserveHost On\nProxyPass "/" "http://{ADDRESS}:{own}/"')
+    web.serve_wsgi(place, port, _python(), SERVED, place.path("tracker"))
 
 
 def keys_of(target: str) -> Iterable[str]:

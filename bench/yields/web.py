@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from bench.yields.packages import file
-from bench.yields.place import ADDRESS, free_port
+from bench.yields.place import ADDRESS, CALLER, free_port
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +24,15 @@ EXTENSIONS = (
 # As the measurements that this repeats: a small server of its owner's.
 PHP_WORKERS = 3
 LOG = "access.log"
+# Behind an application of Python's, in a process of its own.
+WSGI_SERVER = """
+import sys
+from socketserver import ThreadingMixIn
+from wsgiref.simple_server import WSGIServer, make_server
+class Server(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+make_server(sys.argv[1], int(sys.argv[2]), application, Server).serve_forever()
+"""
 CONFIGURATION = """\
 ServerRoot "{folder}"
 DefaultRuntimeDir "{folder}"
@@ -72,6 +81,17 @@ def serve(place: Place, port: int, site: str) -> None:
     place.hand_over()
     apache = file("usr/sbin/apache2")
     place.start([apache, "-f", configuration, "-D", "FOREGROUND"], port=port)
+
+
+def serve_wsgi(place: Place, port: int, python: Path, application: str, home: Path) -> None:
+    """Serve an application by a server of its own, which the caller runs, behind Apache.
+
+    `application` is Python that names it so; `sys.argv[3]` there is its `home`.
+    """
+    own = free_port()
+    script = place.write("serve.py", application + WSGI_SERVER)
+    place.start([python, script, ADDRESS, str(own), home], port=own, **CALLER)
+    serve(place, port, f'ProxyPreserveHost On\nProxyPass "/" "http://{ADDRESS}:{own}/"')
 
 
 def php(place: Place) -> list[str | Path]:
