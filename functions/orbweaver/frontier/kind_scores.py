@@ -60,8 +60,8 @@ KINDS_MAX = 200
 # What is remembered of shapes, at most: then it begins anew.
 FOUND_MAX = 5_000
 ASKED, FRUIT = "a", "f"
-# Shapes under which the kind of a URL is looked for; and one with marks.
-SHAPES_MAX, MARKS_MAX = 10_000, 32
+# Shapes under which the kind of a URL is looked for; and those of a query that others may know.
+SHAPES_MAX, MARKS_MAX = 10_000, 16
 # Queries that are looked for so, at most, until all have counted more.
 OPEN_MAX = 500
 # Counted along: URLs in dead letters, links that wait, and files with what was met.
@@ -139,8 +139,7 @@ def told_of(url: str, total: Mapping[str, int]) -> tuple[int, int] | None:
     for at in (1, 2):
         places[at] |= {"*"} if shape[at] else set()
     for at, one in enumerate(shape[8:], 8):
-        places[at] |= {"*"} if one else set()
-        places[at] |= {token + AGAIN for token in places[at] if varies(token)}
+        places[at] = _with_again(places[at] | ({"*"} if one else set()))
     named = set(islice(product(*map(sorted, places)), SHAPES_MAX))
     unnamed = {(*some[:7], ANY_QUERY) for some in named if some[7]}
     shapes = {(*some, *again) for some in named | unnamed for again in ((), (AGAIN,))}
@@ -362,12 +361,18 @@ class KindScores:
 
 def _with_marks(shape: Shape, total: Mapping[str, int]) -> KindCount:
     """Add up what all have counted of a shape, whichever parts of it were met before."""
-    values = [(one, one + AGAIN) if varies(one) else (one,) for one in shape[8:]]
+    places = (sorted(_with_again({one})) for one in shape[8:])
     found = KindCount()
-    for named in islice(product(*values, ("", AGAIN)), MARKS_MAX):
-        key = kind_key((*shape[:8], *named) if named[-1] else (*shape[:8], *named[:-1]))
-        found.add(total.get(ASKED + key, 0), total.get(FRUIT + key, 0))
+    for values in islice(product(*places), MARKS_MAX):
+        for again in ((), (AGAIN,)):
+            key = kind_key((*shape[:8], *values, *again))
+            found.add(total.get(ASKED + key, 0), total.get(FRUIT + key, 0))
     return found
+
+
+def _with_again(tokens: set[str]) -> set[str]:
+    """Add to tokens of a place what each is where its value was met before."""
+    return tokens | {token + AGAIN for token in tokens if varies(token)}
 
 
 def _kinds() -> Kinds[KindCount]:

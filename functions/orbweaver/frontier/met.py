@@ -30,7 +30,7 @@ RUNS_NEWS_MAX = 30_000
 NEW_SHARE, NEW_MIN, COMMON = 0.2, 2, 20
 # Of what was met under another address by its path: the same with something beside each line.
 NEW_SHARE_AGAIN = 0.4
-# One byte each, for about a sixth as many runs.
+# One byte each, for a quarter as many runs; then it begins anew.
 RUN_SLOTS, SLOTS_FILLED = 1 << 21, 4
 _VERSION = 1
 _HEAD = struct.Struct(">BIII")

@@ -319,7 +319,7 @@ def has_light_tree(prepared: Prepared) -> bool:
     if prepared.outline is None:
         return True
     html = prepared.html
-    return len(html) <= SMALL_BYTES_MAX and html.count(b"<") <= SMALL_TAGS_MAX and is_orderly(html)
+    return _is_small(html) and is_orderly(html)
 
 
 def has_stages(job: ReadingJob) -> bool:
