@@ -219,7 +219,9 @@ def test_a_failed_start_tells_why_and_leaves_no_process(
         start()
 
 
+# It waits in steps: a signal that comes just before a `read` begins is seen only when that returns.
 STARTER = """
+    import select
     import sys
     from pathlib import Path
     from localstack import emulator
@@ -227,7 +229,8 @@ STARTER = """
     running = emulator.start(port=0, keep=True, instances=Path(sys.argv[1]))
     {then}
     print(running.port, flush=True)
-    sys.stdin.read()
+    while not select.select([sys.stdin], [], [], 0.1)[0]:
+        pass
 """
 
 
