@@ -33,7 +33,7 @@ from orbweaver.frontier.late import (
     Banded,
     band_of,
 )
-from orbweaver.frontier.met import MET_MAX, text_hash
+from orbweaver.frontier.met import FRUIT, MET_MAX, PAGE, REDIRECT, text_hash
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target, TargetKind
@@ -159,7 +159,7 @@ class KindLearner:
             return
         self.asked += 1
         if record.outcome is Outcome.REDIRECTED:
-            self._met.see(_redirect(record.url))
+            self._met.see_key(text_hash(record.url) ^ REDIRECT)
         fruitful = record.title is not None or record.sha256 is not None
         fruitful = fruitful and record.reason is Reason.OK and self._is_new(record, digest)
         self.scores.note(record.url, fruitful=int(fruitful))
@@ -169,14 +169,17 @@ class KindLearner:
             known = self.scores.of(record.url)
             self._rich = known.count.asked >= RICH_ASKED and known.score >= RICH_SCORE
         if fruitful:
-            self._met.see(_fruit(record.url))
+            self._met.see_key(text_hash(record.url) ^ FRUIT)
             self._credit(record.referrer)
 
     def _credit(self, referrer: str | None) -> None:
         """Count a page as fruitful that was the first to name a new one."""
-        if referrer is None or not self._met.see(_fruit(referrer)):
+        if referrer is None:
             return
-        if not self._met.has_seen(_redirect(referrer)) or text_hash(referrer) % REDIRECTS_EACH == 0:
+        key = text_hash(referrer)
+        if not self._met.see_key(key ^ FRUIT):
+            return
+        if key % REDIRECTS_EACH == 0 or not self._met.has_seen(key ^ REDIRECT):
             self.scores.note(referrer, asked=0, fruitful=1)
 
     def _is_new(self, record: PageRecord, digest: Sequence[int] | None) -> bool:
@@ -184,7 +187,7 @@ class KindLearner:
         address = record.canonical or record.url
         if host_of(address) != host:
             address = record.url  # another host's may stand on all pages of this one
-        first = self._met.see(f"url {address}")
+        first = self._met.see_key(text_hash(address) ^ PAGE)
         title, own = _title_words(record)
         titled = self._met.see(f"title {host} {title}" if title else f"body {record.sha256}")
         telling = bool(own) and self._met.see(f"own {host} {own}")
@@ -210,14 +213,6 @@ class KindLearner:
 def _thing(url: str) -> str:
     """Return a path below its second folder: a file of which there are views and revisions."""
     return "/".join(url.partition("?")[0].split("/")[5:])
-
-
-def _fruit(url: str) -> str:
-    return f"fruit {url}"
-
-
-def _redirect(url: str) -> str:
-    return f"redirect {url}"
 
 
 def _title_words(record: PageRecord) -> tuple[str, str]:

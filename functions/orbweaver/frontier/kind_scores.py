@@ -52,8 +52,9 @@ TRIED_MIN = 3
 # So many URLs of kinds that are alike tell enough of a kind that none was asked for of.
 ALIKE_MIN = 3
 # Where this share of the kinds were fruitful, there is nothing to be gained by waiting: kinds count
-# after so many others as `PRIOR` says. It is looked at anew after so many answers.
-CALM, CALM_WEIGHT, CALM_EACH = 0.68, 6, 8
+# after so many others as `PRIOR` says, or so many answers while none is known that brings little.
+# It is looked at anew after so many answers.
+CALM, CALM_WEIGHT, CALM_NOTED, CALM_EACH = 0.68, 6, 64, 8
 # Where so many kinds bring little, all texts are compared.
 MIXED_KINDS = 2
 KINDS_MAX = 200
@@ -246,8 +247,10 @@ class KindScores:
         asked = [one for one in self._kinds.known.values() if one.asked]
         fruitful = sum(2 * one.fruitful >= one.asked for one in asked)
         weight = len(asked) + CALM_WEIGHT
+        barren = len(asked) - fruitful
         self._calm = fruitful + CALM_WEIGHT / 2 >= CALM * weight
-        self._mixed = len(asked) - fruitful >= MIXED_KINDS
+        self._calm = self._calm or (not barren and self._noted >= CALM_NOTED)
+        self._mixed = barren >= MIXED_KINDS
 
     def note(self, url: str, *, asked: int = 1, fruitful: int = 0) -> None:
         """Count a URL that was asked for, or that one asked for before was fruitful."""

@@ -45,6 +45,10 @@ def text_hash(text: str) -> int:
     return int.from_bytes(digest)
 
 
+# What is seen of a URL: its digest, XORed with one of these.
+PAGE, FRUIT, REDIRECT = map(text_hash, ("page", "fruit", "redirect"))
+
+
 class Met:
     """What is known to have been met in a crawl."""
 
@@ -61,7 +65,10 @@ class Met:
 
     def see(self, what: str) -> bool:
         """Note something; whether it was not seen before."""
-        key = text_hash(what)
+        return self.see_key(text_hash(what))
+
+    def see_key(self, key: int) -> bool:
+        """Note something by its digest; whether it was not seen before."""
         seen, news = self._seen, self._news_seen
         if key in seen:
             return False
@@ -72,9 +79,9 @@ class Met:
             news.append(key)
         return True
 
-    def has_seen(self, what: str) -> bool:
-        """Whether something was seen."""
-        return text_hash(what) in self._seen
+    def has_seen(self, key: int) -> bool:
+        """Whether something was seen, by its digest."""
+        return key in self._seen
 
     def first(self, part: int, url: int) -> int:
         """Say which URL was asked for first that has a part, as far as is known; else this one."""

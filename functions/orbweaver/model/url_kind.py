@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Generic, Protocol, Self, TypeAlias, TypeVar
 
@@ -61,18 +61,35 @@ _SPECIAL = re.compile(r"([\\^$.|?*+()\[\]{}])")
 def shape_of(url: str) -> Shape:
     """Return the shape of a URL; whatever the text is, it has one."""
     stem, question, query = url.partition("?")
-    scheme, separator, rest = stem.partition("://")
-    origin, _, path = rest.partition("/") if separator else ("", "", scheme)
-    *folders, name = path.split("/")
-    first = [_token(folder) or ANY for folder in folders[: len(_FOLDERS)]]
-    places = [f"{scheme}{separator}{origin}", *first, *[""] * (len(_FOLDERS) - len(first))]
-    if len(folders) > len(_FOLDERS):
-        places += (DEEPER, "", name and ANY)
-    elif (found := _EXTENDED.fullmatch(name)) is not None and not _NAMESPACE.match(name):
-        places += ("", found[2], _token(found[1]))
+    before, _, name = stem.rpartition("/")
+    if "://" in before:
+        places = _places_of(before)
+    elif "://" in stem:
+        places, name = _places(stem, ()), ""
     else:
-        places += ("", "", _token(name))
-    return (*places, *(_parameters(query) if question else ("",)))
+        *folders, name = stem.split("/")
+        places = _places(stem, folders)
+    if places[_DEEPER]:
+        named = ("", name and ANY)
+    elif (found := _EXTENDED.fullmatch(name)) is not None and not _NAMESPACE.match(name):
+        named = (found[2], _token(found[1]))
+    else:
+        named = ("", _token(name))
+    return (*places, *named, *(_parameters(query) if question else ("",)))
+
+
+@lru_cache(maxsize=1_024)
+def _places_of(folder: str) -> Shape:
+    """Return the places of a folder's URL, which many URLs share."""
+    scheme, separator, rest = folder.partition("://")
+    origin, *folders = rest.split("/")
+    return _places(f"{scheme}{separator}{origin}", folders)
+
+
+def _places(origin: str, folders: Sequence[str]) -> Shape:
+    first = [_token(folder) or ANY for folder in folders[: len(_FOLDERS)]]
+    deeper = DEEPER if len(folders) > len(_FOLDERS) else ""
+    return (origin, *first, *[""] * (len(_FOLDERS) - len(first)), deeper)
 
 
 def anywhere(shape: Shape, kept: int = 0) -> Shape:
@@ -104,13 +121,21 @@ def behind_id(url: str) -> str | None:
     It is a number, or holds a digit and is no word, like a revision; None without one among the
     first `IDS_WITHIN` folders.
     """
-    parts = url.partition("?")[0].split("/")
-    for at in range(3, min(len(parts) - 1, 3 + IDS_WITHIN)):
+    folder, _, name = url.partition("?")[0].rpartition("/")
+    opened, behind = _id_opened(folder)
+    return f"{opened}/{name}" if opened and (behind or name) else None
+
+
+@lru_cache(maxsize=1_024)
+def _id_opened(folder: str) -> tuple[str, bool]:
+    """Leave the first id of a folder's URL open, if it has one; whether a folder is behind it."""
+    parts = folder.split("/")
+    for at in range(3, min(len(parts), 3 + IDS_WITHIN)):
         token = _token(parts[at])
         if token == NUMBER or (token == ANY and _A_DIGIT.search(parts[at])):
             parts[at] = ANY
-            return "/".join(parts) if any(parts[at + 1 :]) else None
-    return None
+            return "/".join(parts), any(parts[at + 1 :])
+    return "", False
 
 
 def values_of(url: str, shape: Shape) -> list[tuple[int, str]]:

@@ -110,7 +110,7 @@ class Sifter:
         self._see_known(crawl, result)
         # What others have asked for meanwhile decides what is asked for now.
         await self._kinds.share(crawl, now=True)
-        async with self._turn(crawl, result, waiting) as alone:
+        async with self._turn(crawl, message, result, waiting) as alone:
             own_links = frozenset(result.candidates)
             spent = (crawl.id, crawl.pages_max) in self._spent
             if alone and (not spent or is_ordered(crawl)):
@@ -215,11 +215,15 @@ class Sifter:
 
     @asynccontextmanager
     async def _turn(
-        self, crawl: Crawl, result: PackResult, waiting: list[PackResult]
+        self,
+        crawl: Crawl,
+        message: Pack | SeedsMessage,
+        result: PackResult,
+        waiting: list[PackResult],
     ) -> AsyncIterator[bool]:
         """Have a turn, where there is something to take turns for; False if there was none."""
         # A pack that waits for money to come back keeps no other one waiting.
-        if crawl.nanodollars_max is not None or not self._unseen(crawl, result):
+        if crawl.nanodollars_max is not None or not self._unseen(crawl, message, result):
             yield False
             return
         turn = self._turns.setdefault(crawl.id, asyncio.Lock())
@@ -239,9 +243,13 @@ class Sifter:
             if not self._waiting[crawl.id]:
                 del self._waiting[crawl.id]
 
-    def _unseen(self, crawl: Crawl, result: PackResult) -> bool:
-        urls = result.candidates
-        return len(self.seen.of(crawl.id, urls, self._clock.now_ms())) < len(urls)
+    def _unseen(self, crawl: Crawl, message: Pack | SeedsMessage, result: PackResult) -> bool:
+        """Whether a link is neither claimed, as far as is known, nor waits to be."""
+        urls, now_ms = result.candidates, self._clock.now_ms()
+        known = self.seen.of(crawl.id, urls, now_ms)
+        if len(known) < len(urls) and _drops_late(message):
+            known |= self._late.of(crawl.id, urls, now_ms)
+        return len(known) < len(urls)
 
     async def _take_over(self, crawl: Crawl, result: PackResult, waiting: list[PackResult]) -> None:
         """Note the links of packs that wait, too; they keep them until these are journaled."""
@@ -283,7 +291,7 @@ class Sifter:
         late = isinstance(message, Pack) and message.late
         if not late:  # what this container has seen claimed may have been given back, to wait
             result.drop(self.seen.of(crawl.id, result.candidates, now_ms) - free)
-        if isinstance(message, Pack) and not late:
+        if _drops_late(message):
             result.drop(self._late.of(crawl.id, result.candidates, now_ms) - free)
             if (crawl.id, crawl.pages_max) in self._spent:
                 return 0  # they wait, and are looked up when they are due
@@ -333,6 +341,11 @@ class Sifter:
         window_s = crawl.window_s if window_s is None else window_s
         if not crawl.continuous or window_s >= DAY_S:
             self.seen.add(crawl.id, urls, self._clock.now_ms())
+
+
+def _drops_late(message: Pack | SeedsMessage) -> bool:
+    """Whether links that wait already need not be put again: they come from pages."""
+    return isinstance(message, Pack) and not message.late
 
 
 def _as_left(target: Target) -> str:
