@@ -1,0 +1,193 @@
+"""Fossil over the same commits and files as cgit and gitweb, with a wiki and tickets beside them.
+
+Of its restrictions for robots one is lifted: nobody may see hyperlinks. So who does not say that it
+is a browser still gets a captcha in the place of a file with annotations and of a list by age.
+
+An article is a file, at any revision, a check-in, a wiki page as it is now, or a ticket.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import hashlib
+import re
+import sqlite3
+from random import Random
+from typing import TYPE_CHECKING
+
+from bench.yields import texts, web
+from bench.yields.application import Application
+from bench.yields.judging import Truth, query_of
+from bench.yields.packages import file
+from bench.yields.place import ADDRESS, CALLER, free_port
+from bench.yields.repositories import NAME, TRUSTED
+from bench.yields.repositories import prepare as cloned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from bench.yields.place import Place
+
+PROJECT_NAME = "A crawler"  # the wiki page of this name is the home page
+PAGES, TICKETS, AUTHORS, HOURS = 50, 100, 6, 24 * 730
+REPOSITORY = "web.fossil"
+# Its chores after an answer, as to send mail, would outlive the server.
+SETTINGS = {"project-name": PROJECT_NAME, "backoffice-disable": "1"}
+NOBODY_MAY = "gjorz" + "h"  # what it may by default, and to see hyperlinks
+DIGITS = 10  # as many as Fossil shows of a digest
+NEWEST = ("tip", "trunk", "main")
+SEVERITIES = ("Critical", "Severe", "Important", "Minor", "Cosmetic")
+TYPES = ("Code_Defect", "Build_Problem", "Documentation", "Feature_Request", "Incident")
+STATES = ("Verified", "Review", "Deferred", "Fixed", "Tested", "Closed")
+HOME = ("home", "index")
+BY_NAME = {"wiki": "wiki", "file": "file"}
+BY_DIGEST = {
+    **dict.fromkeys(("info", "ci", "vinfo", "winfo"), ("content", "check-in", "page", "ticket")),
+    **dict.fromkeys(("artifact", "raw"), ("content", "page")),
+    "tktview": ("ticket",),
+}
+DIGEST = re.compile(rf"[0-9a-f]{{{DIGITS},64}}")
+
+
+def prepare(place: Place) -> Truth:
+    """Import what git has, and add artifacts of wiki pages and tickets as Fossil writes them."""
+    files = frozenset(key for key in cloned(place).articles if key.startswith("file "))
+    fossil, artifacts = file("usr/bin/fossil"), place.path("artifacts")
+    artifacts.mkdir()
+    export = f'git --git-dir={NAME} fast-export --all | "{fossil}" import --git import.fossil'
+    trust = {f"GIT_CONFIG_{name}": value for name, value in TRUSTED.items()}
+    owner = {**CALLER, "environment": {**trust, "USER": "owner"}}
+    place.run(["sh", "-c", export], **owner)
+    place.run([fossil, "deconstruct", "-R", "import.fossil", artifacts], **owner)
+    now, aliases = dt.datetime.now(dt.UTC), dict[str, str]()
+    titles = (PROJECT_NAME, *map(texts.title, range(PAGES - 1)))
+    for title in titles:
+        digest = ""
+        for text in _versions(title, titles, now):
+            digest = hashlib.sha3_256(text.encode()).hexdigest()
+            place.write(f"artifacts/wiki/{digest}", text)
+        aliases[f"page {digest[:DIGITS]}"] = f"wiki {title}"
+    for number in range(TICKETS):
+        for step, text in enumerate(_changes(number, now)):
+            place.write(f"artifacts/tickets/{number}-{step}", text)
+    place.run([fossil, "reconstruct", REPOSITORY, artifacts], **owner)
+    for name, value in SETTINGS.items():
+        statement = f"REPLACE INTO config(name, value, mtime) VALUES('{name}', '{value}', 0)"
+        place.run([fossil, "sql", "-R", REPOSITORY, statement], **owner)
+    place.run([fossil, "user", "capabilities", "nobody", NOBODY_MAY, "-R", REPOSITORY], **owner)
+    place.hand_over()
+    return _truth(place.path(REPOSITORY), files, aliases)
+
+
+def serve(place: Place, port: int) -> None:
+    """Serve the repository by Fossil's own server, behind Apache."""
+    own = free_port()
+    words: list[str | Path] = [
+        file("usr/bin/fossil"),
+        "server",
+        "--localhost",
+        "--port",
+        str(own),
+        REPOSITORY,
+    ]
+    place.start(words, port=own)
+    web.serve(place, port, f'ProxyPreserveHost On\nProxyPass "/" "http://{ADDRESS}:{own}/"')
+
+
+def keys_of(target: str) -> Iterable[str]:
+    """Name the file, check-in, wiki page or ticket that a page shows whole."""
+    path, query = query_of(target)
+    view, _, rest = path.removeprefix("/").partition("/")
+    name = rest or query.get("name", "")
+    if view in HOME:
+        return (f"wiki {PROJECT_NAME}",)
+    if view in BY_NAME:
+        return (f"{BY_NAME[view]} {name}",)
+    if view == "doc":
+        return (f"file {rest.partition('/')[2]}",)
+    if "filename" in query:
+        return (f"file {query['filename']}",) if view in ("artifact", "raw") else ()
+    return (f"{kind} {_short(name)}" for kind in BY_DIGEST.get(view, ()))
+
+
+def _short(name: str) -> str:
+    return name[:DIGITS] if DIGEST.fullmatch(name) else name
+
+
+def _truth(repository: Path, files: frozenset[str], aliases: dict[str, str]) -> Truth:
+    """Read digests from the repository: of files at all their revisions, check-ins and tickets."""
+    with contextlib.closing(sqlite3.connect(repository)) as database:
+        contents = database.execute(
+            "SELECT uuid, name FROM mlink JOIN blob ON rid = fid JOIN filename USING (fnid)"
+        ).fetchall()
+        commits = database.execute(
+            "SELECT uuid FROM event JOIN blob ON rid = objid WHERE type = 'ci' ORDER BY mtime"
+        ).fetchall()
+        tickets = database.execute("SELECT tkt_uuid FROM ticket").fetchall()
+    aliases |= {f"content {uuid[:DIGITS]}": f"file {name}" for uuid, name in contents}
+    aliases |= {f"check-in {name}": f"check-in {commits[-1][0][:DIGITS]}" for name in NEWEST}
+    articles = {*files, *(name for name in aliases.values() if not name.startswith("file "))}
+    articles |= {f"check-in {uuid[:DIGITS]}" for (uuid,) in commits}
+    articles |= {f"ticket {uuid[:DIGITS]}" for (uuid,) in tickets}
+    return Truth(articles=frozenset(articles), aliases=aliases)
+
+
+def _versions(title: str, linked: Sequence[str], now: dt.datetime) -> Iterator[str]:
+    """Write all versions of a wiki page; each has a paragraph more."""
+    random, text, before = Random(f"wiki {title}"), "", ""
+    for moment in _moments(random, now, 5):
+        text += f"<p>{texts.paragraph(random)} See [{random.choice(linked)}].</p>\n"
+        cards = [f"D {moment}", f"L {_escaped(title)}", *([f"P {before}"] if before else [])]
+        cards += [f"U {_author(random)}", f"W {len(text.encode())}\n{text}"]
+        artifact = _signed(cards)
+        before = hashlib.sha3_256(artifact.encode()).hexdigest()
+        yield artifact
+
+
+def _changes(number: int, now: dt.datetime) -> Iterator[str]:
+    """Write all changes of a ticket: what it is, and a remark each."""
+    random = Random(f"ticket {number}")
+    fields = {"title": texts.title(2_000 + number), "foundin": f"{number // 60}.{number % 60}"}
+    fields |= {"severity": random.choice(SEVERITIES), "type": random.choice(TYPES)}
+    fields |= {"status": "Open"}
+    for moment in _moments(random, now, 6):
+        author = _author(random)
+        fields |= {"icomment": texts.paragraph(random), "login": author, "mimetype": "text/plain"}
+        cards = [f"D {moment}", *(f"J {name} {_escaped(fields[name])}" for name in sorted(fields))]
+        cards += [f"K {_uuid(number)}", f"U {author}"]
+        yield _signed(cards)
+        fields = {"status": random.choice(STATES)}
+
+
+def _moments(random: Random, now: dt.datetime, most: int) -> list[str]:
+    hours = sorted((random.uniform(1, HOURS) for _ in range(random.randint(1, most))), reverse=True)
+    return [f"{now - dt.timedelta(hours=hour):%Y-%m-%dT%H:%M:%S}" for hour in hours]
+
+
+def _author(random: Random) -> str:
+    return f"author{random.randrange(AUTHORS)}"
+
+
+def _uuid(ticket: int) -> str:
+    return hashlib.sha1(b"%d" % ticket, usedforsecurity=False).hexdigest()
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace(" ", "\\s").replace("\n", "\\n")
+
+
+def _signed(cards: Sequence[str]) -> str:
+    text = "".join(f"{card}\n" for card in cards)
+    return f"{text}Z {hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()}\n"
+
+
+APPLICATION = Application(
+    name="fossil",
+    title="Fossil",
+    packages=("fossil",),
+    prepare=prepare,
+    serve=serve,
+    keys_of=keys_of,
+)
