@@ -13,6 +13,7 @@ from bench.yields import (
     roundup,
     shop,
     static,
+    trac,
     wordpress,
 )
 
@@ -32,6 +33,7 @@ ALL = {
         shop.APPLICATION,
         forum.APPLICATION,
         roundup.APPLICATION,
+        trac.APPLICATION,
         static.PELICAN_BLOG,
         static.SPHINX,
     )
