@@ -1,0 +1,102 @@
+"""Applications of Django: a project as its users begin one, with SQLite, behind Apache."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bench.yields import web
+from bench.yields.place import CALLER
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from bench.yields.place import Place
+
+# As `django-admin startproject` writes it, but that static files need no DEBUG here, and that
+# those who write at the same time wait for each other.
+SETTINGS = """
+from pathlib import Path
+BASE_DIR = Path(__file__).resolve().parent
+SECRET_KEY = "of no one but this machine"
+DEBUG = False
+ALLOWED_HOSTS = ["127.0.0.1", "localhost"]
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+ROOT_URLCONF = "urls"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+CONTEXT = TEMPLATES[0]["OPTIONS"]["context_processors"]
+DATABASES = {
+    "default": {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": BASE_DIR / "db.sqlite3",
+        "OPTIONS": {"timeout": 60, "transaction_mode": "IMMEDIATE"},
+    }
+}
+LANGUAGE_CODE = "en-us"
+TIME_ZONE = "UTC"
+USE_I18N = True
+USE_TZ = True
+STATIC_URL = "static/"
+MEDIA_URL = "media/"
+MEDIA_ROOT = BASE_DIR / "media"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+SITE_ID = 1
+"""
+SERVED = """
+import os, sys
+sys.path.insert(0, sys.argv[3])
+os.environ["DJANGO_SETTINGS_MODULE"] = "settings"
+from django.contrib.staticfiles.handlers import StaticFilesHandler
+from django.core.wsgi import get_wsgi_application
+application = StaticFilesHandler(get_wsgi_application())
+"""
+FOLDER = "project"
+
+
+def begin(place: Place, python: Path, settings: str, urls: str) -> None:
+    """Begin a project with more settings and its own URLs, and make its tables."""
+    place.write(f"{FOLDER}/settings.py", SETTINGS + settings)
+    place.write(f"{FOLDER}/urls.py", urls)
+    run(place, python, ["-m", "django", "migrate"])
+
+
+def run(place: Place, python: Path, words: list[str | Path], text: str = "") -> str:
+    """Run Python with the project's settings, and return its output."""
+    environment = {
+        "PYTHONPATH": str(place.path(FOLDER)),
+        "DJANGO_SETTINGS_MODULE": "settings",
+    }
+    return place.run([python, *words], environment=environment, text=text, **CALLER)
+
+
+def serve(place: Place, port: int, python: Path) -> None:
+    """Serve the project by an application server of its own, behind Apache."""
+    web.serve_wsgi(place, port, python, SERVED, place.path(FOLDER))
