@@ -3,7 +3,8 @@
 The shape of a URL is a tuple of tokens, in this order; a pure function of the URL:
 
 - the origin; the first three folders of the path, and whether there are more (`**`)
-- the extension of the name (`.html`), and the name without it; left open below more folders
+- the extension of the name (`.html`), and the name without it; below more folders names are left
+  open, and extensions before parameters
 - the names of the first `PARAMETERS_MAX` parameters as they stand (`?title=&action=`), then the
   value of each
 
@@ -69,12 +70,13 @@ def shape_of(url: str) -> Shape:
     else:
         *folders, name = stem.split("/")
         places = _places(stem, folders)
-    if places[_DEEPER]:
-        named = ("", name and ANY)
-    elif (found := _EXTENDED.fullmatch(name)) is not None and not _NAMESPACE.match(name):
-        named = (found[2], _token(found[1]))
+    deeper = bool(places[_DEEPER])
+    if (found := _EXTENDED.fullmatch(name)) is None or _NAMESPACE.match(name):
+        named = ("", name and ANY if deeper else _token(name))
+    elif deeper:
+        named = ("" if question else found[2], ANY)
     else:
-        named = ("", _token(name))
+        named = (found[2], _token(found[1]))
     return (*places, *named, *(_parameters(query) if question else ("",)))
 
 
