@@ -49,6 +49,8 @@ CONVERTED_BYTES_MAX = 1024 * 1024
 # Of a larger page: the rest has its words alone.
 HEAD_BYTES_MAX = 512 * 1024
 TAGS_MAX = 60_000
+# Where the main part is looked for of a page whose words are compared.
+BEGINNING_BYTES_MAX = 4 * SMALL_BYTES_MAX
 # Of what has its words alone: 0.3 s of CPU.
 WORDS_TAGS_MAX = 200_000
 REFERENCES_MAX = 20_000
@@ -202,9 +204,11 @@ def main_text(html: bytes, base: str | None = None) -> MainText:
 def plain_words(html: bytes) -> str:
     """Find the words of the main text of how a page begins, in a seventh of the time.
 
-    As much of it is read as is safe for a tree in any case (parsing/parse_guard.py).
+    As much of it is read as is safe for a tree in any case (parsing/parse_guard.py), of a main part
+    that begins within some times as much.
     """
-    begins = _bounded_in_tags(_part(html)[:SMALL_BYTES_MAX], SMALL_TAGS_MAX)
+    part = _part(html[:BEGINNING_BYTES_MAX])
+    begins = _bounded_in_tags(part[:SMALL_BYTES_MAX], SMALL_TAGS_MAX)
     part = without_controls(begins)
     return _words_in_tree(part) or text_of(part)
 

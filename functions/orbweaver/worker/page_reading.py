@@ -204,7 +204,7 @@ def stages(
     if keeping.texts or keeping.bodies is not Bodies.OFF:
         kept, cut = _kept(job, page)
         found = replace(found, kept=kept, cut=joined(found.cut, cut))
-    if job.digested and not page.noindex and _is_small(page.html):
+    if job.digested and not page.noindex:
         # Of the page as it is: the text that is kept may be redacted, or none.
         found = replace(found, digest=_digest(job.url, page))
     yield found

@@ -39,7 +39,10 @@ BOUNDS = {
 }  # fmt: skip
 # Bounds of something else than a page, or that have the row of another one: each with its reason.
 OTHERS = {
-    "parsing.main_text": {"COLUMNS_MAX": "how wide a table is thought to be"},
+    "parsing.main_text": {
+        "COLUMNS_MAX": "how wide a table is thought to be",
+        "BEGINNING_BYTES_MAX": "where words that are compared are looked for",
+    },
     "parsing.page": {"LINKS_MAX": "the default of links_per_page_max"},
     "extraction.extract": {
         "ERROR_CHARS_MAX": "words of an extractor's exception, in invalid_items"
