@@ -12,9 +12,10 @@ met before, and if its title and its text are new:
   so that where few kinds bring little only the first pages of a kind are compared, and then one in
   `SAMPLED_EACH`. Of the others, the share of these that were new says it.
 
-Of a kind of which little is known two URLs are out at a time, as each answer says more than those
-before. One whose relatives are barren is tried so, too, but late: it may be another thing. Where
-nearly all kinds are fruitful the order gains nothing: then nothing of this is waited for.
+Of a kind of which little is known one URL is out at a time, as each answer says more than those
+before; of one that was tried, some times as many as are known. One whose relatives are barren is
+tried so, too, but late: it may be another thing. Where nearly all kinds are fruitful the order
+gains nothing: then nothing of this is waited for.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from orbweaver.frontier.kind_scores import TRIED_MIN, KindScore, KindScores
 from orbweaver.frontier.late import (
     DOUBTFUL,
     NOTHING_NEW,
+    SURPLUS,
     UNKNOWN,
     UNKNOWN_STILL,
     Banded,
@@ -43,10 +45,10 @@ from orbweaver.model.url_kind import Shape
 # A kind of at least this score is asked for at once.
 FRUITFUL = 0.5
 # Of a kind of which less is known, so many are out at a time.
-UNTRIED_OUT = 2
-# A kind of at least this score is asked for in any number, once it was tried; of others as many are
-# out at a time as are known.
-SURE = 0.75
+UNTRIED_OUT = 1
+# Of one that was tried, so many times as are known: it may bring less from some moment on. Of one
+# of at least this score more.
+OUT_TIMES, SURE, SURE_TIMES = 2, 0.75, 6
 # Pages of a kind of which each has its text compared, then one in so many, by its URL; where nearly
 # all kinds are fruitful, few and then none.
 SAMPLED_FIRST, SAMPLED_FEW, SAMPLED_EACH = 6, 2, 128
@@ -67,7 +69,7 @@ class KindLearner:
     def __init__(self) -> None:
         self.scores = KindScores()
         self.asked = 0
-        # How many URLs were asked for of kinds that are not sure, to know them.
+        # How many URLs of each kind were not made to wait.
         self._tries: dict[Shape, int] = {}
         self._met = self.scores.met
         # Whether a kind is known that is worth its requests: then others wait to be tried.
@@ -116,7 +118,9 @@ class KindLearner:
             return None
         # Where a kind is worth its requests, others wait to be tried first.
         patient = self._rich and known.count.asked == 0
-        return None if not patient and self._tries_one(known) else UNKNOWN
+        if not patient and self._tries_one(known):
+            return None
+        return SURPLUS if known.count.tried else UNKNOWN
 
     def _later(self, known: KindScore, taken: int, doubtful: Counter[Shape]) -> int | None:
         """Say in which band a link of a late pack goes on waiting; each once at most."""
@@ -137,15 +141,16 @@ class KindLearner:
         return taken + 1 if many and taken + 1 < NOTHING_NEW else None
 
     def _tries_one(self, known: KindScore) -> bool:
-        """Whether one more of a kind may be out: two until it was tried, then as many as are known.
+        """Whether one more of a kind may be out, as far as this container knows.
 
         Each answer says more of a kind than its score did before.
         """
         asked = known.count.asked
-        if known.count.tried and known.score >= SURE:
-            return True
+        out_max = UNTRIED_OUT
+        if known.count.tried:
+            out_max = asked * (SURE_TIMES if known.score >= SURE else OUT_TIMES)
         tries = self._tries.get(known.shape, 0)
-        if tries - asked >= (asked if known.count.tried else UNTRIED_OUT):
+        if tries - asked >= out_max:
             return False
         if len(self._tries) >= MET_MAX:
             self._tries.clear()

@@ -12,8 +12,9 @@ there.
 
 The score of a kind is the share of its fruitful ones, begun as if `PRIOR_WEIGHT` URLs of it had
 brought what the same parameters bring in other folders and, where there are two, what else its
-folders bring; or `PRIOR` where nothing is known. Of kinds that differ in namespaces, numbers
-and the files they are about alone, what the others bring says more, and takes the place of that.
+folders bring; before that is known, what other parameters of the same paths bring; or `PRIOR` where
+nothing is known. Of kinds that differ in namespaces, numbers and the files they are about alone,
+what the others bring says more, and takes the place of that.
 
 Counts are those of one container, which adds them to those of others now and then: under digests
 of kinds, so that no part of a URL is stored with them.
@@ -192,6 +193,8 @@ class KindScores:
         self._state = (0, 0, 0)
         # What is known of kinds, while nothing is counted.
         self._scored: dict[Shape, KindScore] = {}
+        # And of paths with parameters, whichever these are.
+        self._parametric: dict[Shape, KindCount] = {}
         # Kinds by what they are alike in.
         self._alike: defaultdict[Shape, dict[Shape, KindCount]] = defaultdict(dict)
         # Whether nearly all kinds are fruitful, or a few are not; and when that was looked at.
@@ -212,7 +215,9 @@ class KindScores:
         for wide in wider if shape[2] else wider[:1]:
             beside.asked += wide.asked - count.asked
             beside.fruitful += wide.fruitful - count.fruitful
-        prior = beside.score(PRIOR) if beside.asked > 0 else PRIOR
+        prior = self._prior(shape, count)
+        if beside.asked > 0:
+            prior = beside.score(prior)
         near = KindCount()
         for one in self._alike[alike(shape)].values():
             if one is not count:
@@ -222,6 +227,26 @@ class KindScores:
             prior = near.score(prior)
         score = count.score(prior)
         return KindScore(shape=shape, count=count, score=score, alike=near.asked)
+
+    def _prior(self, shape: Shape, count: KindCount) -> float:
+        """Say what other parameters bring on the paths of a kind."""
+        if not shape[7]:
+            return PRIOR
+        if not self._parametric:
+            for one, known in self._kinds.known.items():
+                if one[7]:
+                    total = self._parametric.setdefault(one[:7], KindCount())
+                    total.asked += known.asked
+                    total.fruitful += min(known.asked, known.fruitful)
+        others = self._parametric.get(shape[:7], KindCount())
+        asked = others.asked - count.asked
+        fruitful = others.fruitful - min(count.asked, count.fruitful)
+        return KindCount(asked=asked, fruitful=fruitful).score(PRIOR)
+
+    def _forget(self) -> None:
+        """Forget what is known of kinds: something is counted, or kinds are put together."""
+        self._scored.clear()
+        self._parametric.clear()
 
     def count(self, url: str) -> KindCount:
         """Return the counts of the kind of a URL."""
@@ -254,7 +279,7 @@ class KindScores:
 
     def note(self, url: str, *, asked: int = 1, fruitful: int = 0) -> None:
         """Count a URL that was asked for, or that one asked for before was fruitful."""
-        self._scored.clear()
+        self._forget()
         self.meet(url)
         self._noted += 1
         for count in self._counts(self._shape(url))[1:]:
@@ -274,7 +299,7 @@ class KindScores:
         state = self._changes()
         if state != self._state or len(self._found) >= FOUND_MAX:
             self._found.clear()
-            self._scored.clear()
+            self._forget()
             if state != self._state:
                 self._alike.clear()
                 for one, known in self._kinds.known.items():
@@ -330,7 +355,7 @@ class KindScores:
 
     def unshared(self) -> dict[str, int]:
         """List what others do not know of, by digests of kinds."""
-        self._scored.clear()  # kinds may be put together
+        self._forget()  # kinds may be put together
         found: dict[str, int] = {}
         for kinds in (self._kinds, self._everywhere, self._folders):
             for shape, count in kinds.all().items():
@@ -341,7 +366,7 @@ class KindScores:
 
     def share(self, told: Mapping[str, int], total: Mapping[str, int]) -> None:
         """Take in what all have counted by now, `told` included."""
-        self._scored.clear()
+        self._forget()
         self._open.clear()
         self._shared = total
         for kinds in (self._kinds, self._everywhere, self._folders):

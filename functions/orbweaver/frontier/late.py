@@ -5,7 +5,7 @@ little, of kinds of which nothing is known yet, and those beyond the page limit.
 packs*, in one backlog for all hosts (frontier/backlog.py), in the order of their bands, then by
 depth, then by age. Nothing was claimed or paid for them, so the limit is not touched.
 
-    0      beyond the limit, of kinds that are asked for at once
+    0      of kinds that are asked for at once: beyond the limit, or many for what is known of them
     1, 2   of kinds of which too little is known: a few were tried, or are to be
     3      of kinds of which nothing is known but that their relatives brought little
     3 - 6  of kinds that brought little; the higher, the less

@@ -23,7 +23,7 @@ from orbweaver.frontier.kind_scores import (
     is_ordered,
     told_of,
 )
-from orbweaver.frontier.late import DOUBTFUL, UNKNOWN
+from orbweaver.frontier.late import DOUBTFUL, SURPLUS, UNKNOWN
 from orbweaver.frontier.met import COMMON, Met
 from orbweaver.model.crawl import Crawl, default_crawl
 from orbweaver.model.outcome import Outcome, Reason
@@ -84,7 +84,7 @@ def test_pages_that_ask_to_be_left_out_of_indexes_make_a_kind_barren() -> None:
     articles = [page(f"/w/index.php?title=T_{n}_x", title) for n, title in enumerate(titles)]
     learner = learned(*forms, *articles)
     assert score(learner, "/w/index.php?title=New_one_9&action=edit") < 0.25
-    assert score(learner, "/w/index.php?title=New_one_9") > 0.8
+    assert score(learner, "/w/index.php?title=New_one_9") > SURE
 
 
 def test_a_title_that_varies_only_with_its_url_is_not_new() -> None:
@@ -197,10 +197,10 @@ def test_what_its_folders_bring_is_what_a_new_kind_begins_with() -> None:
 
 def test_links_of_barren_kinds_are_late_and_none_is_lost() -> None:
     """Fruitful links are asked for at once; untried kinds wait, and barren ones behind them."""
-    paths = ("/e?action=edit&t=7", "/a/one_1_x", "/new?x=1", "/a/two_2_x")
+    paths = ("/e?action=edit&t=7", "/a/one_1_x", "/d/new?x=1", "/a/two_2_x")
     assert sorted_out(wiki(), *paths) == (
         ["/a/one_1_x", "/a/two_2_x"],
-        [(UNKNOWN, "/new?x=1"), (5, "/e?action=edit&t=7")],
+        [(UNKNOWN, "/d/new?x=1"), (5, "/e?action=edit&t=7")],
     )
 
 
@@ -212,14 +212,14 @@ def test_a_late_pack_is_asked_for_if_its_band_still_is_its_kinds() -> None:
         assert sorted_out(wiki(), *late, taken=band) == ([*late], [])
 
 
-def test_a_kind_that_is_not_known_is_tried_twice_until_that_was_answered() -> None:
+def test_a_kind_that_is_not_known_is_tried_once_until_that_was_answered() -> None:
     """More answers at once would tell no more of it; each answer lets others out."""
     learner = KindLearner()
     paths = [f"/new?x={n}" for n in range(9)]
     prompt, late = sorted_out(learner, *paths[:5])
     # The first of a path is told from the others.
-    assert prompt == paths[:3]
-    assert late == [(1, path) for path in paths[3:5]]
+    assert prompt == paths[:2]
+    assert late == [(1, path) for path in paths[2:5]]
     assert sorted_out(learner, paths[5]) == ([], [(1, paths[5])])
     learner.learn(page(paths[1], "Ant hill"))
     assert sorted_out(learner, *paths[5:7]) == ([paths[5]], [(1, paths[6])])
@@ -244,18 +244,21 @@ def test_a_kind_whose_kin_is_barren_is_tried_late() -> None:
     paths = [f"/git/tree/{n}_a_b.py" for n in range(4)]
     assert score(learner, paths[0]) < FRUITFUL
     assert sorted_out(learner, *paths) == ([], [(DOUBTFUL, path) for path in paths])
-    assert sorted_out(learner, *paths, taken=2) == (paths[:2], [(5, path) for path in paths[2:]])
+    assert sorted_out(learner, *paths, taken=2) == (paths[:1], [(5, path) for path in paths[1:]])
     learner.learn(page(paths[0], "All of a file"))
     learner.learn(page(paths[1], "And of another"))
     assert score(learner, paths[2]) > FRUITFUL
 
 
 def test_what_is_done_to_one_namespace_tells_of_others() -> None:
-    """The forms of talks are as those of articles: none of them is tried."""
+    """The forms of talks are as those of articles: none of them is tried.
+
+    What else the program does to talks is, but behind what may be better.
+    """
     forms = [page(f"/w?title=T_{n}_x&action=edit", reason=Reason.NOINDEX) for n in range(4)]
     talks = ["/w?title=Talk:T_8_x&action=edit", "/w?title=Talk:T_9_x&action=view"]
     learner = learned(*forms)
-    assert sorted_out(learner, *talks) == ([talks[1]], [(4, talks[0])])
+    assert sorted_out(learner, *talks) == ([], [(DOUBTFUL, talks[1]), (5, talks[0])])
 
 
 def test_what_is_done_to_one_sort_of_files_tells_of_others() -> None:
@@ -272,14 +275,36 @@ def test_what_is_done_to_one_sort_of_files_tells_of_others() -> None:
     assert band(learner, "/doc/figures/8_a_b.html") == DOUBTFUL
 
 
-def test_as_many_of_a_doubtful_kind_are_out_as_are_known() -> None:
-    """A page that names a hundred of them, of which three are known, would be asked for in vain."""
+def test_some_times_as_many_of_a_kind_are_out_as_are_known() -> None:
+    """A page that names a hundred of them, of which three are known, would be asked for in vain.
+
+    And what is known to be fruitful now may be so no more: the first reviews of each product.
+    """
     few = learned(*(page(f"/d/{n}_a_b", f"T{'abc'[n]}", reason=REASONS[n < 2]) for n in range(3)))
-    paths = [f"/d/{n}_a_b" for n in range(10, 20)]
+    paths = [f"/d/{n}_a_b" for n in range(10, 40)]
     assert FRUITFUL < score(few, paths[0]) < SURE
-    assert sorted_out(few, *paths) == (paths[:6], [(1, path) for path in paths[6:]])
+    assert sorted_out(few, *paths) == (paths[:9], [(SURPLUS, path) for path in paths[9:]])
     sure = learned(*(page(f"/d/{n}_a_b", f"T{'abc'[n]}") for n in range(3)))
-    assert sorted_out(sure, *paths) == (paths, [])
+    assert sorted_out(sure, *paths) == (paths[:21], [(SURPLUS, path) for path in paths[21:]])
+    assert sorted_out(sure, *paths[21:], taken=SURPLUS)[1] == [(2, path) for path in paths[21:]]
+    assert sorted_out(sure, *paths[21:], taken=2) == (paths[21:], [])
+
+
+def test_what_other_parameters_of_the_same_paths_bring_is_what_a_new_one_is_judged_by() -> None:
+    """A wiki's script makes forms, histories and lists: what is new is likely one of these."""
+    forms = [
+        page(f"/w/index.php?title=T_{n}_x&action={action}", reason=Reason.NOINDEX)
+        for n, action in enumerate(("edit", "info", "history", "edit", "info", "history"))
+    ]
+    learner = learned(*forms)
+    assert score(learner, "/w/index.php?title=T_8_x&oldid=77") < FRUITFUL / 2
+    assert band(learner, "/w/index.php?title=T_8_x&oldid=77") == DOUBTFUL
+    assert score(learner, "/w/other/T_8_x?oldid=77") == pytest.approx(2 / 3)
+    assert score(learner, "/w/index.php/T_8_x") == pytest.approx(2 / 3)
+    own = [page(f"/w/index.php?title=T_{n}_y&page=b", f"T{WORDS[n]}") for n in range(4)]
+    for one in own:
+        learner.learn(one)
+    assert score(learner, "/w/index.php?title=T_9_y&page=b") > FRUITFUL
 
 
 def test_nothing_waits_where_nearly_all_kinds_are_fruitful() -> None:
@@ -348,7 +373,7 @@ def test_other_parameters_of_a_path_are_of_another_kind() -> None:
     for n, title in enumerate(("Ant", "Bee", "Cat", "Dog", "Elk")):
         for commit in range(3, 7):
             learner.learn(page(f"/git/tree/{n}_a_b?id={commit}", f"{title} file"))
-    assert score(learner, "/git/tree/9_a_b?id=4") > 0.75
+    assert score(learner, "/git/tree/9_a_b?id=4") > 0.7
     assert score(learner, "/git/tree/2_a_b?id=9") < 0.15
 
 
@@ -412,7 +437,7 @@ def test_a_value_that_was_asked_for_before_makes_another_kind() -> None:
         for revision in range(100, 105):
             url = f"/?p=web.git;a=blob;f=src/{n}_a_b;h={n}{revision}"
             learner.learn(page(url, f"{title} file"))
-    assert score(learner, "/?p=web.git;a=blob;f=src/9_a_b;h=91") > 0.75
+    assert score(learner, "/?p=web.git;a=blob;f=src/9_a_b;h=91") > 0.7
     assert score(learner, "/?p=web.git;a=blob;f=src/2_a_b;h=91") < 0.15
     known = told_of(f"{HOST}/?p=web.git;a=blob;f=src/7_a_b;h=91", learner.scores.unshared())
     assert known is not None
@@ -473,7 +498,7 @@ def test_a_query_stands_later_if_others_know_that_it_is_fruitful() -> None:
     told = others.scores.unshared()
     late.scores.share({}, told)
     assert late.scores.of(url).shape[7] == "?t="
-    assert score(late, "/w/z_9_y.php?t=77") > SURE
+    assert score(late, "/w/z_9_y.php?t=77") > 0.7
     assert late.scores.of(f"{HOST}/w/z_9_y.php?u=7").shape[7] == ANY_QUERY
     again = learned(*barren)
     again.scores.share({}, {key: count for key, count in told.items() if key[0] == "a"})
@@ -538,7 +563,8 @@ def test_counts_of_all_containers_are_added_up() -> None:
     assert one.unshared() == other.unshared() == {}
     begun = KindScores()
     begun.share({}, total)
-    assert begun.of(url).score == pytest.approx(one.of(url).score)
+    assert begun.of(url).score < 0.1
+    assert one.of(url).score < 0.1
     assert all(len(key) <= 16 and key.isascii() for key in total)
 
 
