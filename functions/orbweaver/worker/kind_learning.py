@@ -34,8 +34,9 @@ _log = logging.getLogger(__name__)
 
 # Then those of the crawls that were met first begin anew.
 CRAWLS_MAX = 50
-# Counts are shared after so many answers; then after so many in a hundred of those that all have.
-SHARED_FIRST, SHARED_MORE_PERCENT = 4, 10
+# Counts are shared after so many answers; then after so many in a hundred of those that all have,
+# or, as long as a process of a store is alone with it, of its own.
+SHARED_FIRST, SHARED_MORE_PERCENT, SHARED_ALONE_PERCENT = 4, 10, 30
 # A file is numbered before it is there: so often is it looked for.
 LOOKS_MAX = 3
 READ_AT_ONCE = 20
@@ -64,10 +65,9 @@ class _Learned:
         """Whether no other had learned of the crawl when counts were last shared."""
         return self.counted <= self.shared
 
-    @property
-    def enough(self) -> bool:
-        """Whether enough was counted since."""
-        least = max(SHARED_FIRST, self.counted * SHARED_MORE_PERCENT // 100)
+    def enough(self, percent: int) -> bool:
+        """Whether enough was counted since: so many in a hundred."""
+        least = max(SHARED_FIRST, self.counted * percent // 100)
         return self.learner.asked - self.shared >= least
 
 
@@ -129,16 +129,20 @@ class KindLearning:
     def _is_due(self, known: _Learned, *, now: bool) -> bool:
         """Whether there is something to add, or to read that others may have added."""
         alone = bool(known.shared) and known.alone and not self._hands_on
-        return known.enough or (now and not alone)
+        return self._has_enough(known) or (now and not alone)
+
+    def _has_enough(self, known: _Learned) -> bool:
+        alone = known.alone and not self._hands_on
+        return known.enough(SHARED_ALONE_PERCENT if alone else SHARED_MORE_PERCENT)
 
     async def _share(self, crawl: Crawl, known: _Learned) -> None:
         scores = known.learner.scores
         told: dict[str, int] = {}
         total: Counts = {}
-        if not (known.enough and known.counted):
+        if not (known.counted and self._has_enough(known)):
             total = await self._crawls.learned(crawl.id)
             known.counted = asked_in(total)
-        if known.enough:
+        if self._has_enough(known):
             leaves = self._hands_on or not (known.alone or self._barred)
             known.shared = known.learner.asked
             told = scores.unshared()
