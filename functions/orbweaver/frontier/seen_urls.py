@@ -26,31 +26,42 @@ class SeenUrls:
     """Remembers claimed URLs by dedup domain (the crawl's name)."""
 
     def __init__(self) -> None:
-        self._newer: set[tuple[str, str]] = set()
-        self._older: set[tuple[str, str]] = set()
+        self._newer: dict[str, set[str]] = {}
+        self._older: dict[str, set[str]] = {}
+        self._newer_urls = 0
         self._since_ms = 0
 
     def add(self, name: str, urls: Iterable[str], now_ms: int) -> None:
         """Remember URLs for 10 to 20 minutes."""
         age_ms = now_ms - self._since_ms
-        if len(self._newer) >= GENERATION_URLS_MAX or not 0 <= age_ms < GENERATION_MS:
-            self._older = self._newer if 0 <= age_ms < 2 * GENERATION_MS else set()
-            self._newer = set()
+        if self._newer_urls >= GENERATION_URLS_MAX or not 0 <= age_ms < GENERATION_MS:
+            self._older = self._newer if 0 <= age_ms < 2 * GENERATION_MS else {}
+            self._newer, self._newer_urls = {}, 0
             self._since_ms = now_ms
-        self._newer.update((name, url) for url in urls)
+        known = self._newer.setdefault(name, set())
+        before = len(known)
+        known.update(urls)
+        self._newer_urls += len(known) - before
 
     def forget(self, name: str, urls: Iterable[str]) -> None:
         """Forget URLs: they were given back."""
-        gone = {(name, url) for url in urls}
-        self._newer -= gone
-        self._older -= gone
+        gone = set(urls)
+        newer = self._newer.get(name, set())
+        self._newer_urls -= len(newer & gone)
+        newer -= gone
+        if name in self._older:
+            self._older[name] -= gone
 
     def of(self, name: str, urls: Iterable[str], now_ms: int) -> set[str]:
         """Those of `urls` that are remembered."""
+        found: set[str] = set()
         if not 0 <= now_ms - self._since_ms < 2 * GENERATION_MS:
-            return set()
-        newer, older = self._newer, self._older
-        return {url for url in urls if (name, url) in newer or (name, url) in older}
+            return found
+        known = [kept[name] for kept in (self._newer, self._older) if name in kept]
+        asked = set(urls) if known else found
+        for kept in known:
+            found |= asked & kept
+        return found
 
 
 class Novelty:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
@@ -132,6 +132,12 @@ class Sifter:
             self._left.add(crawl.id, map(_as_left, journal.left), self._clock.now_ms())
         await self._samples.keep(crawl, result.samples)
         return journal
+
+    def known(self, crawl: Crawl, links: Collection[str]) -> set[str]:
+        """Those of a page's links that are claimed, as far as is known, or wait to be."""
+        now_ms = self._clock.now_ms()
+        waiting = self._late.of(crawl.id, links, now_ms)
+        return self.seen.of(crawl.id, links, now_ms) | waiting
 
     def _sort_out(self, crawl: Crawl, message: Pack | SeedsMessage, result: PackResult) -> None:
         """Have links that promise little be asked for late, and all where the limit is reached.
@@ -245,11 +251,10 @@ class Sifter:
 
     def _unseen(self, crawl: Crawl, message: Pack | SeedsMessage, result: PackResult) -> bool:
         """Whether a link is neither claimed, as far as is known, nor waits to be."""
-        urls, now_ms = result.candidates, self._clock.now_ms()
-        known = self.seen.of(crawl.id, urls, now_ms)
-        if len(known) < len(urls) and _drops_late(message):
-            known |= self._late.of(crawl.id, urls, now_ms)
-        return len(known) < len(urls)
+        urls = result.candidates
+        if _drops_late(message):
+            return len(self.known(crawl, urls)) < len(urls)
+        return len(self.seen.of(crawl.id, urls, self._clock.now_ms())) < len(urls)
 
     async def _take_over(self, crawl: Crawl, result: PackResult, waiting: list[PackResult]) -> None:
         """Note the links of packs that wait, too; they keep them until these are journaled."""

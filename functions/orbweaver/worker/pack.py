@@ -310,7 +310,7 @@ class PackProcessor:
                 crawl=crawl,
                 until_ms=until_ms,
                 reservations=reservations,
-                seen=lambda urls: self._sifter.seen.of(crawl.id, urls, self._clock.now_ms()),
+                seen=lambda urls: self._sifter.known(crawl, urls),
                 linked=result.links_to,
                 named=origins_of(crawl) if self._settings.allow_addresses else NO_ORIGINS,
                 lined=not pack.place,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -41,7 +41,7 @@ class PackContext:
     until_ms: int
     reservations: Reservations
     before: Mapping[str, PageRecord] = field(default_factory=dict)
-    seen: Callable[[Iterable[str]], AbstractSet[str]] = frozenset().intersection
+    seen: Callable[[Collection[str]], AbstractSet[str]] = frozenset().intersection
     linked: Callable[[str, int], bool] = lambda _url, _depth: False
     # The origins that a person named, where a stack dials what is not public.
     named: frozenset[str] = NO_ORIGINS
