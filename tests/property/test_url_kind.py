@@ -321,6 +321,7 @@ def test_kinds_that_are_too_many_are_counted_together() -> None:
         ),
         ("/cgit/web.git/log/?ofs=50 /cgit/web.git/log/?ofs=100", "/cgit/web.git/log/?ofs=0"),
         # Apache's index
+        ("/doc/html/a/b/c/x.html /doc/html/a/b/c/d/index.html", "/doc/html/a/**/*.html"),
         ("/pub/?C=N;O=D /pub/?C=M;O=A", "/pub/?C=*;O=*"),
         # gitweb
         (

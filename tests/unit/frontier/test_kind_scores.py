@@ -16,6 +16,8 @@ from orbweaver.frontier.kind_learner import (
     KindLearner,
 )
 from orbweaver.frontier.kind_scores import (
+    CALM_EACH,
+    CALM_NOTED,
     KINDS_MAX,
     OPEN_MAX,
     KindCount,
@@ -322,6 +324,18 @@ def test_nothing_waits_where_nearly_all_kinds_are_fruitful() -> None:
     assert not any(map(learner.wants_digest, texts))
     barren = [page(f"/b{'abcde'[n % 5]}?x={n}", reason=Reason.NOINDEX) for n in range(40)]
     assert not learned(*barren).scores.calm
+
+
+def test_one_kind_that_has_always_been_fruitful_is_enough_to_wait_for_nothing() -> None:
+    """A site of one kind; until one is known that brings little."""
+    learner = KindLearner()
+    for n in range(CALM_NOTED + CALM_EACH):
+        assert not (n < CALM_NOTED and learner.scores.calm)
+        learner.learn(page(f"/d/{n}_a_b", f"T{WORDS[n]}"))
+    assert learner.scores.calm
+    for n in range(CALM_EACH):
+        learner.learn(page(f"/form?x={n}", reason=Reason.NOINDEX))
+    assert not learner.scores.calm
 
 
 COMMITS = [" ".join(Random(n).choices(WORDS, k=12)) for n in range(40)]

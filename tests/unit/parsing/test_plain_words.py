@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from orbweaver.parsing.main_text import plain_words
+from orbweaver.parsing.main_text import BEGINNING_BYTES_MAX, plain_words
 from orbweaver.parsing.parse_guard import SMALL_BYTES_MAX, SMALL_TAGS_MAX
 
 BODY = "<h1>Great frobs</h1><p>Run <code>frob</code>, <b>all</b> &amp; more.</p><p>Twice.</p>"
@@ -47,6 +47,15 @@ def test_how_a_page_begins_is_read() -> None:
     assert len(plain_words(b"<p>" + long)) < SMALL_BYTES_MAX
     assert len(plain_words(b"<i>a</i>" * SMALL_TAGS_MAX).split()) <= SMALL_TAGS_MAX / 2 + 1
     assert plain_words(b"<p>" * SMALL_TAGS_MAX + b"<p>behind").split() == []
+
+
+def test_the_main_part_of_a_large_page_is_found_behind_long_menus() -> None:
+    """As long as it begins within some times what is read of it."""
+    menu = b"<nav>" + b"<a href=x>Menu</a> " * 4_000 + b"</nav>"
+    assert SMALL_BYTES_MAX < len(menu) < BEGINNING_BYTES_MAX
+    main = b"<main><p>" + b" ".join(word.encode() for word in WORDS) + b"</main>"
+    assert plain_words(menu + main).split() == WORDS
+    assert plain_words(menu * 4 + main).split() != WORDS
 
 
 @given(st.lists(PARTS, max_size=80).map("".join))

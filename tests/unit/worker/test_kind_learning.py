@@ -118,6 +118,22 @@ async def test_a_container_that_is_alone_reads_nothing() -> None:
     assert len(calls) == before
 
 
+@pytest.mark.parametrize(("settings", "most"), [(KEPT, 12), (HANDED_ON, 26)])
+async def test_who_is_alone_with_a_crawl_shares_seldom(settings: Settings, most: int) -> None:
+    """A process of a store needs it to be found again by the next one, and nothing else does."""
+    told = 0
+
+    async def noting(at: str, moment: Moment) -> None:
+        nonlocal told
+        told += at == "crawls.learn" and moment is Moment.BEFORE
+
+    kinds = container(World(crawls={ORDERED.id: ORDERED}), settings, gate=noting)
+    for number in range(100):
+        learn(kinds, LETTERS[number % 20])
+        await kinds.share(ORDERED)
+    assert most // 2 < told <= most
+
+
 async def test_a_file_that_is_not_there_is_looked_for_a_few_times() -> None:
     """Its number is known before it is put; what is broken is passed over."""
     world = World(crawls={ORDERED.id: ORDERED})

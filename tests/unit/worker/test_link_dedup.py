@@ -6,11 +6,12 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from orbweaver.frontier import admission
 from orbweaver.frontier.messages import child_id
 from orbweaver.frontier.seen_urls import ASKED_MIN
 from orbweaver.model.errors import NOTHING, Transient
 from orbweaver.model.page_record import shard_of
-from orbweaver.worker import link_dedup
+from orbweaver.worker import link_dedup, response_handling
 from tests.memory import MemoryFrontier, Moment
 from tests.memory.world import Claim
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, html, noting, pack_of, urls_of
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import pytest
 
     from orbweaver.frontier.messages import Pack
+    from orbweaver.model.crawl import Crawl
 
 
 def batch(stage: Stage, *links: tuple[str, ...]) -> list[Pack]:
@@ -126,6 +128,27 @@ async def test_what_was_given_back_is_not_remembered() -> None:
     stage.clock.at_ms += 10_000
     await stage.deliver(pack_of(f"{SITE}/page1", pack=child_id("two", 0)))
     assert len(urls_of(stage.sent())) == 1
+
+
+async def test_a_link_that_waits_is_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each page that names it would have it judged, sorted out and dropped anew."""
+    judged: list[str] = []
+    admit = admission.admit_link
+
+    def noting_url(crawl: Crawl, url: str, *more: Any) -> Any:
+        judged.append(url.removeprefix(SITE))
+        return admit(crawl, url, *more)
+
+    monkeypatch.setattr(response_handling, "admit_link", noting_url)
+    stage = Stage()
+    crawl = replace(CRAWL, pages_max=500)
+    stage.begin(crawl, f"{SITE}/page0", f"{SITE}/page1")
+    for name in ("page0", "page1"):
+        stage.web.put(f"{SITE}/{name}", html("/new?x=1", "/new?x=2", "/new?x=3", f"/of/{name}"))
+        await stage.deliver(pack_of(f"{SITE}/{name}", pack=child_id(name, 0)))
+    waiting = ["/new?x=1", "/new?x=2", "/new?x=3"]
+    assert [url for url in judged if url in waiting] == waiting
+    assert {"/of/page0", "/of/page1"} < set(judged)
 
 
 async def test_a_shard_without_room_says_nothing_of_the_others() -> None:
