@@ -1,7 +1,7 @@
 """Fossil over the same commits and files as cgit and gitweb, with a wiki and tickets beside them.
 
-Of its restrictions for robots one is lifted: nobody may see hyperlinks. So who does not say that it
-is a browser still gets a captcha in the place of a file with annotations and of a list by age.
+Of its restrictions for robots one is lifted: readers who have not logged in see hyperlinks. Clients
+whose user agent is no browser's still get a captcha instead of annotated files and lists by age.
 
 An article is a file, at any revision, a check-in, a wiki page as it is now, or a ticket.
 """
@@ -31,11 +31,12 @@ if TYPE_CHECKING:
     from bench.yields.place import Place
 
 PROJECT_NAME = "A crawler"  # the wiki page of this name is the home page
-PAGES, TICKETS, AUTHORS, HOURS = 50, 100, 6, 24 * 730
+PAGES, TICKETS, AUTHORS = 50, 100, 6
 REPOSITORY = "web.fossil"
 # Its chores after an answer, as to send mail, would outlive the server.
 SETTINGS = {"project-name": PROJECT_NAME, "backoffice-disable": "1"}
-NOBODY_MAY = "gjorz" + "h"  # what it may by default, and to see hyperlinks
+# Of readers who have not logged in, whom Fossil calls nobody: its default, and to see hyperlinks.
+READERS_MAY = "gjorz" + "h"
 DIGITS = 10  # as many as Fossil shows of a digest
 NEWEST = ("tip", "trunk", "main")
 SEVERITIES = ("Critical", "Severe", "Important", "Minor", "Cosmetic")
@@ -57,8 +58,7 @@ def prepare(place: Place) -> Truth:
     fossil, artifacts = file("usr/bin/fossil"), place.path("artifacts")
     artifacts.mkdir()
     export = f'git --git-dir={NAME} fast-export --all | "{fossil}" import --git import.fossil'
-    trust = {f"GIT_CONFIG_{name}": value for name, value in TRUSTED.items()}
-    owner = {**CALLER, "environment": {**trust, "USER": "owner"}}
+    owner = {**CALLER, "environment": {**TRUSTED, "USER": "owner"}}
     place.run(["sh", "-c", export], **owner)
     place.run([fossil, "deconstruct", "-R", "import.fossil", artifacts], **owner)
     now, aliases = dt.datetime.now(dt.UTC), dict[str, str]()
@@ -76,7 +76,7 @@ def prepare(place: Place) -> Truth:
     for name, value in SETTINGS.items():
         statement = f"REPLACE INTO config(name, value, mtime) VALUES('{name}', '{value}', 0)"
         place.run([fossil, "sql", "-R", REPOSITORY, statement], **owner)
-    place.run([fossil, "user", "capabilities", "nobody", NOBODY_MAY, "-R", REPOSITORY], **owner)
+    place.run([fossil, "user", "capabilities", "nobody", READERS_MAY, "-R", REPOSITORY], **owner)
     place.hand_over()
     return _truth(place.path(REPOSITORY), files, aliases)
 
@@ -162,8 +162,10 @@ def _changes(number: int, now: dt.datetime) -> Iterator[str]:
 
 
 def _moments(random: Random, now: dt.datetime, most: int) -> list[str]:
-    hours = sorted((random.uniform(1, HOURS) for _ in range(random.randint(1, most))), reverse=True)
-    return [f"{now - dt.timedelta(hours=hour):%Y-%m-%dT%H:%M:%S}" for hour in hours]
+    return [
+        f"{now - dt.timedelta(hours=hour):%Y-%m-%dT%H:%M:%S}"
+        for hour in texts.hours_ago(random, most)
+    ]
 
 
 def _author(random: Random) -> str:

@@ -8,7 +8,6 @@ a forum.
 
 from __future__ import annotations
 
-import json
 import re
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -140,10 +139,7 @@ SHOWN = re.compile(rf"{FORUM}(?:topic/[^/]+-([0-9]+)/)?")
 def prepare(place: Place) -> Truth:
     """Begin a forum, and fill it."""
     on_django.begin(place, _python(), SETTINGS, URLS)
-    script = place.write("fill.py", FILL)
-    said = on_django.run(place, _python(), [script], text=json.dumps(_content()))
-    place.hand_over()
-    articles, aliases = json.loads(said.splitlines()[-1])
+    articles, aliases = on_django.filled(place, _python(), FILL, _content())
     return Truth(articles=frozenset(articles), aliases=aliases)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 from bench.yields import web
 from bench.yields.place import CALLER
@@ -12,8 +13,8 @@ if TYPE_CHECKING:
 
     from bench.yields.place import Place
 
-# As `django-admin startproject` writes it, but that static files need no DEBUG here, and that
-# those who write at the same time wait for each other.
+# As `django-admin startproject` writes it, but that static files are served without DEBUG, and
+# that transactions of several processes wait for each other instead of failing.
 SETTINGS = """
 from pathlib import Path
 BASE_DIR = Path(__file__).resolve().parent
@@ -79,6 +80,14 @@ from django.core.wsgi import get_wsgi_application
 application = StaticFilesHandler(get_wsgi_application())
 """
 FOLDER = "project"
+
+
+def filled(place: Place, python: Path, script: str, content: object) -> Any:
+    """Fill a project by a script that reads content as JSON; returns what it prints last, read."""
+    words: list[str | Path] = [place.write("fill.py", script)]
+    said = run(place, python, words, text=json.dumps(content))
+    place.hand_over()
+    return json.loads(said.splitlines()[-1])
 
 
 def begin(place: Place, python: Path, settings: str, urls: str) -> None:

@@ -8,7 +8,6 @@ one of whose reviews its page shows the first three alone.
 
 from __future__ import annotations
 
-import json
 import re
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -206,10 +205,7 @@ SHOWN = re.compile(r"/catalogue/[\w-]*_([0-9]+)/(reviews/)?")
 def prepare(place: Place) -> Truth:
     """Begin a shop, and fill it."""
     on_django.begin(place, _python(), SETTINGS, URLS)
-    script = place.write("fill.py", FILL)
-    said = on_django.run(place, _python(), [script], text=json.dumps(_content()))
-    place.hand_over()
-    return Truth(articles=frozenset(json.loads(said.splitlines()[-1])))
+    return Truth(articles=frozenset(on_django.filled(place, _python(), FILL, _content())))
 
 
 def serve(place: Place, port: int) -> None:

@@ -29,7 +29,11 @@ if TYPE_CHECKING:
     from bench.yields.place import Place
 
 # Git refuses a repository of another user otherwise.
-TRUSTED = {"COUNT": "1", "KEY_0": "safe.directory", "VALUE_0": "*"}
+TRUSTED = {
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "safe.directory",
+    "GIT_CONFIG_VALUE_0": "*",
+}
 WORKERS = 4
 COMMITS = 83
 NAME = "web.git"
@@ -138,7 +142,7 @@ def gitweb_keys(target: str) -> Iterable[str]:
 
 def _environment(site: str) -> str:
     """Let git trust a repository that another user owns."""
-    lines = "".join(f'SetEnv GIT_CONFIG_{name} "{value}"\n' for name, value in TRUSTED.items())
+    lines = "".join(f'SetEnv {name} "{value}"\n' for name, value in TRUSTED.items())
     return lines + site
 
 

@@ -9,6 +9,7 @@ CONSONANTS = "b d f g h k l m n p r s t v w br dr gr kl st tr"
 VOWELS = "a e i o u ai ea io"
 ENDINGS = "n r s t l m x nd st rk"
 WORDS = 3_000
+HOURS = 24 * 730  # of two years
 SMALL = "the of and a to in that is as for with by on it from at which are or not"
 # Titles of wikis and blogs in other scripts, as they occur.
 OTHER_SCRIPTS = (
@@ -44,6 +45,12 @@ def sentence(random: Random) -> str:
 def paragraph(random: Random) -> str:
     """Make a paragraph of some five sentences."""
     return " ".join(sentence(random) for _ in range(random.randint(3, 7)))
+
+
+def hours_ago(random: Random, most: int) -> list[float]:
+    """Choose moments within two years, the oldest first: of one to `most` versions of something."""
+    count = random.randint(1, most)
+    return sorted((random.uniform(1, HOURS) for _ in range(count)), reverse=True)
 
 
 @cache

@@ -27,10 +27,9 @@ if TYPE_CHECKING:
     from bench.yields.place import Place
 
 TRAC = ("Trac==1.6",)
-TICKETS, PAGES, AUTHORS, HOURS = 300, 200, 8, 24 * 730
+TICKETS, PAGES, AUTHORS = 300, 200, 8
 START, SPACES = "WikiStart", ("", "Guide/", "Notes/")
 DIGITS = 7  # as many as Trac shows of a digest
-TRUST = {f"GIT_CONFIG_{name}": value for name, value in TRUSTED.items()}
 CHOICES = {
     "type": ("defect", "enhancement", "task"),
     "priority": ("blocker", "critical", "major", "minor", "trivial"),
@@ -68,7 +67,7 @@ with environment.db_transaction as database:
 # As its own server does that asks for a name and a password at `/login`.
 SERVED = f"""
 import os, sys
-os.environ.update({TRUST})
+os.environ.update({TRUSTED})
 from trac.web.auth import BasicAuthentication
 from trac.web.main import dispatch_request
 from trac.web.standalone import AuthenticationMiddleware
@@ -91,14 +90,14 @@ def prepare(place: Place) -> Truth:
         ("repository", "add", "(default)", place.path(NAME), "git"),
     )
     for step in steps:
-        place.run([admin, home, *step], environment=TRUST, **CALLER)
+        place.run([admin, home, *step], environment=TRUSTED, **CALLER)
     place.write("project/conf/users", "")
     content = [_ticket(number, now_us) for number in range(TICKETS)]
     names = [_name(number) for number in range(PAGES)]
     pages = [(name, _versions(name, names, now_us)) for name in (START, *names)]
     script = place.write("fill.py", FILL)
     words = [_python(), script, home]
-    said = place.run(words, text=json.dumps([content, pages]), environment=TRUST, **CALLER)
+    said = place.run(words, text=json.dumps([content, pages]), environment=TRUSTED, **CALLER)
     place.hand_over()
     tickets, versions = json.loads(said.splitlines()[-1])
     articles = {key for key in repository if key.startswith("file ")}
@@ -175,8 +174,7 @@ def _versions(name: str, names: list[str], now_us: int) -> list[Any]:
 
 
 def _moments(random: Random, now_us: int, most: int) -> list[int]:
-    hours = sorted((random.uniform(1, HOURS) for _ in range(random.randint(1, most))), reverse=True)
-    return [now_us - round(hour * 3.6e9) for hour in hours]
+    return [now_us - round(hour * 3.6e9) for hour in texts.hours_ago(random, most)]
 
 
 def _author(random: Random) -> str:
