@@ -125,10 +125,14 @@ class KindCount:
         self.asked_unshared += asked
         self.fruitful_unshared += fruitful
 
+    @property
+    def credited(self) -> int:
+        """How many were fruitful: no more than were asked for, though one may be credited twice."""
+        return min(self.asked, self.fruitful)
+
     def score(self, prior: float) -> float:
         """Estimate the share of its URLs that are fruitful."""
-        fruitful = min(self.fruitful, self.asked)
-        return (fruitful + PRIOR_WEIGHT * prior) / (self.asked + PRIOR_WEIGHT)
+        return (self.credited + PRIOR_WEIGHT * prior) / (self.asked + PRIOR_WEIGHT)
 
 
 def told_of(url: str, total: Mapping[str, int]) -> tuple[int, int] | None:
@@ -222,7 +226,7 @@ class KindScores:
         for one in self._alike[alike(shape)].values():
             if one is not count:
                 near.asked += one.asked - one.others
-                near.fruitful += min(one.asked, one.fruitful)
+                near.fruitful += one.credited
         if near.asked:
             prior = near.score(prior)
         score = count.score(prior)
@@ -237,10 +241,10 @@ class KindScores:
                 if one[7]:
                     total = self._parametric.setdefault(one[:7], KindCount())
                     total.asked += known.asked
-                    total.fruitful += min(known.asked, known.fruitful)
+                    total.fruitful += known.credited
         others = self._parametric.get(shape[:7], KindCount())
         asked = others.asked - count.asked
-        fruitful = others.fruitful - min(count.asked, count.fruitful)
+        fruitful = others.fruitful - count.credited
         return KindCount(asked=asked, fruitful=fruitful).score(PRIOR)
 
     def _forget(self) -> None:
@@ -271,10 +275,9 @@ class KindScores:
         self._counted = self._noted
         asked = [one for one in self._kinds.known.values() if one.asked]
         fruitful = sum(2 * one.fruitful >= one.asked for one in asked)
-        weight = len(asked) + CALM_WEIGHT
         barren = len(asked) - fruitful
-        self._calm = fruitful + CALM_WEIGHT / 2 >= CALM * weight
-        self._calm = self._calm or (not barren and self._noted >= CALM_NOTED)
+        nearly_all = fruitful + CALM_WEIGHT / 2 >= CALM * (len(asked) + CALM_WEIGHT)
+        self._calm = nearly_all or (not barren and self._noted >= CALM_NOTED)
         self._mixed = barren >= MIXED_KINDS
 
     def note(self, url: str, *, asked: int = 1, fruitful: int = 0) -> None:

@@ -207,8 +207,8 @@ def plain_words(html: bytes) -> str:
     As much of it is read as is safe for a tree in any case (parsing/parse_guard.py), of a main part
     that begins within some times as much.
     """
-    part = _part(html[:BEGINNING_BYTES_MAX])
-    begins = _bounded_in_tags(part[:SMALL_BYTES_MAX], SMALL_TAGS_MAX)
+    main = _part(html[:BEGINNING_BYTES_MAX])
+    begins = _bounded_in_tags(main[:SMALL_BYTES_MAX], SMALL_TAGS_MAX)
     part = without_controls(begins)
     return _words_in_tree(part) or text_of(part)
 

@@ -65,11 +65,6 @@ class _Learned:
         """Whether no other had learned of the crawl when counts were last shared."""
         return self.counted <= self.shared
 
-    def enough(self, percent: int) -> bool:
-        """Whether enough was counted since: so many in a hundred."""
-        least = max(SHARED_FIRST, self.counted * percent // 100)
-        return self.learner.asked - self.shared >= least
-
 
 class KindLearning:
     """Learns of crawls that have an order; one a container."""
@@ -128,12 +123,18 @@ class KindLearning:
 
     def _is_due(self, known: _Learned, *, now: bool) -> bool:
         """Whether there is something to add, or to read that others may have added."""
-        alone = bool(known.shared) and known.alone and not self._hands_on
-        return self._has_enough(known) or (now and not alone)
+        begun = known.shared > 0
+        return self._has_enough(known) or (now and not (begun and self._is_alone(known)))
 
     def _has_enough(self, known: _Learned) -> bool:
-        alone = known.alone and not self._hands_on
-        return known.enough(SHARED_ALONE_PERCENT if alone else SHARED_MORE_PERCENT)
+        """Whether enough was counted since counts were last shared."""
+        percent = SHARED_ALONE_PERCENT if self._is_alone(known) else SHARED_MORE_PERCENT
+        least = max(SHARED_FIRST, known.counted * percent // 100)
+        return known.learner.asked - known.shared >= least
+
+    def _is_alone(self, known: _Learned) -> bool:
+        """Whether no other learns of the crawl, as far as is known, nor is to go on with it."""
+        return known.alone and not self._hands_on
 
     async def _share(self, crawl: Crawl, known: _Learned) -> None:
         scores = known.learner.scores
