@@ -13,28 +13,19 @@ met before, and if its title and its text are new:
   `SAMPLED_EACH`. Of the others, the share of these that were new says it.
 
 Of a kind of which little is known one URL is out at a time, as each answer says more than those
-before; of one that was tried, some times as many as are known. One whose relatives are barren is
-tried so, too, but late: it may be another thing. Where nearly all kinds are fruitful the order
-gains nothing: then nothing of this is waited for.
+before, and so of kinds that are alike; of one that was tried, some times as many as are known. One
+whose relatives are barren is tried so, too, but late: it may be another thing. Where nearly all
+kinds are fruitful the order gains nothing: then nothing of this is waited for.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from operator import itemgetter
 
-from orbweaver.frontier.kind_scores import TRIED_MIN, KindScore, KindScores
-from orbweaver.frontier.late import (
-    DOUBTFUL,
-    NOTHING_NEW,
-    SURPLUS,
-    UNKNOWN,
-    UNKNOWN_STILL,
-    Banded,
-    band_of,
-)
+from orbweaver.frontier.kind_scores import TRIED_MIN, KindCount, KindScore, KindScores, alike
+from orbweaver.frontier.late import DOUBTFUL, SURPLUS, UNKNOWN, UNLIKELY, Banded, band_of
 from orbweaver.frontier.met import FRUIT, MET_MAX, PAGE, REDIRECT, text_hash
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
@@ -44,8 +35,9 @@ from orbweaver.model.url_kind import Shape
 
 # A kind of at least this score is asked for at once.
 FRUITFUL = 0.5
-# Of a kind of which less is known, so many are out at a time.
-UNTRIED_OUT = 1
+# Of a kind of which less is known so many are out at a time, as far as these were asked for within
+# so many answers; and so many of all such kinds.
+UNTRIED_OUT, ANSWERED_WITHIN, ALL_UNTRIED_OUT = 1, 40, 16
 # Of one that was tried, so many times as are known: it may bring less from some moment on. Of one
 # of at least this score more.
 OUT_TIMES, SURE, SURE_TIMES = 2, 0.75, 6
@@ -69,8 +61,12 @@ class KindLearner:
     def __init__(self) -> None:
         self.scores = KindScores()
         self.asked = 0
-        # How many URLs of each kind were not made to wait.
+        # How many URLs were not made to wait: of each kind, and of those that are alike.
         self._tries: dict[Shape, int] = {}
+        self._alike_tries: dict[Shape, int] = {}
+        # What is out of kinds of which little is known: how many will have been asked for then, and
+        # how many answers there were when it was let out.
+        self._untried: list[tuple[KindCount, int, int]] = []
         self._met = self.scores.met
         # Whether a kind is known that is worth its requests: then others wait to be tried.
         self._rich = False
@@ -94,68 +90,110 @@ class KindLearner:
         """
         prompt: list[tuple[float, Target]] = []
         waiting: list[tuple[float, Banded]] = []
-        doubtful: Counter[Shape] = Counter()
+        usual: list[Target] = []
         for link in links:
             if link.express or link.kind is TargetKind.SITEMAP:
                 prompt.append((-1.0, link))
-                continue
+            else:
+                usual.append(link)
+        alone = False
+        if taken is not None:
+            usual.sort(key=lambda link: -self.scores.of(link.url).score)
+            alone = any(self._is_fruitful(link) for link in usual)
+        for link in usual:
             known = self.scores.of(link.url)
-            band = self._band(known) if taken is None else self._later(known, taken, doubtful)
+            band = self._band(known) if taken is None else self._later(known, taken, alone=alone)
             if band is None:
-                self.scores.meet(link.url)
+                self._let_out(known, link)
                 prompt.append((-known.score, link))
             else:
                 waiting.append((-known.score, (band, link)))
+        if taken is not None and not prompt:
+            self._go_on(prompt, waiting, taken)
         prompt.sort(key=itemgetter(0))
         waiting.sort(key=itemgetter(0))
         return [link for _, link in prompt], [one for _, one in waiting]
 
+    def _is_fruitful(self, link: Target) -> bool:
+        """Whether a link is of a kind that was tried, and most of it were fruitful."""
+        known = self.scores.of(link.url)
+        return known.score >= FRUITFUL and known.count.tried
+
+    def _go_on(
+        self,
+        prompt: list[tuple[float, Target]],
+        waiting: list[tuple[float, Banded]],
+        taken: int,
+    ) -> None:
+        """Have the best of a late pack asked for where all of it would wait as before."""
+        for place, (score, (band, link)) in enumerate(waiting):
+            if band <= taken:
+                del waiting[place]
+                self._let_out(self.scores.of(link.url), link)
+                prompt.append((score, link))
+                return
+
     def _band(self, known: KindScore) -> int | None:
         """Say in which band a new link waits; None for one that is asked for at once."""
         if known.score < FRUITFUL:
-            return DOUBTFUL if known.is_open else band_of(known.score)
+            return _doubtful(known)
         if self.scores.calm:
             return None
         # Where a kind is worth its requests, others wait to be tried first.
         patient = self._rich and known.count.asked == 0
-        if not patient and self._tries_one(known):
+        if not patient and self._may_be_out(known):
             return None
         return SURPLUS if known.count.tried else UNKNOWN
 
-    def _later(self, known: KindScore, taken: int, doubtful: Counter[Shape]) -> int | None:
-        """Say in which band a link of a late pack goes on waiting; each once at most."""
-        if known.score < FRUITFUL:
-            if known.is_open and taken <= DOUBTFUL and self._tries_one(known):
-                return None
-            band = band_of(known.score)
-            if band > taken:
-                return band
-        elif taken <= UNKNOWN:
-            calm = self.scores.calm
-            return None if calm or self._tries_one(known) else UNKNOWN_STILL
-        elif known.count.tried:
-            return None
-        # As many of a kind as are known of it; then the others are looked at once more.
-        doubtful[known.shape] += 1
-        many = doubtful[known.shape] > max(TRIED_MIN, known.count.asked)
-        return taken + 1 if many and taken + 1 < NOTHING_NEW else None
+    def _later(self, known: KindScore, taken: int, *, alone: bool) -> int | None:
+        """Say in which band a link of a late pack goes on waiting: its own, or a higher one.
 
-    def _tries_one(self, known: KindScore) -> bool:
+        `alone`: some of the pack are of kinds that are known to be fruitful by now. These go first.
+        """
+        if known.score >= FRUITFUL:
+            return None if self.scores.calm or self._may_be_out(known) else taken
+        band = max(taken, _doubtful(known))
+        if alone:
+            return band
+        soon = band == taken or (known.is_open and band <= DOUBTFUL)
+        return None if soon and self._may_be_out(known) else band
+
+    def _may_be_out(self, known: KindScore) -> bool:
         """Whether one more of a kind may be out, as far as this container knows.
 
-        Each answer says more of a kind than its score did before.
+        Each answer says more of a kind, and of those that are alike, than its score did before.
         """
         asked = known.count.asked
-        out_max = UNTRIED_OUT
-        if known.count.tried:
-            out_max = asked * (SURE_TIMES if known.score >= SURE else OUT_TIMES)
-        tries = self._tries.get(known.shape, 0)
-        if tries - asked >= out_max:
+        if self._tries.get(known.shape, 0) - asked >= _out_max(asked, known.score):
             return False
-        if len(self._tries) >= MET_MAX:
-            self._tries.clear()
-        self._tries[known.shape] = tries + 1
-        return True
+        if known.count.tried:
+            return True
+        asked += known.alike
+        out = self._alike_tries.get(alike(known.shape), 0) - asked
+        return out < _out_max(asked, known.score) and self._untried_out() < ALL_UNTRIED_OUT
+
+    def _untried_out(self) -> int:
+        """Count what is out of kinds of which little is known."""
+        self._untried = [
+            (count, asked, at)
+            for count, asked, at in self._untried
+            if count.asked < asked and self.asked < at + ANSWERED_WITHIN
+        ]
+        return len(self._untried)
+
+    def _let_out(self, known: KindScore, link: Target) -> None:
+        """Note that a link does not wait: its kind is tried, and others share a part with it."""
+        if not self.scores.calm:
+            for tries, kind in (
+                (self._tries, known.shape),
+                (self._alike_tries, alike(known.shape)),
+            ):
+                if len(tries) >= MET_MAX:
+                    tries.clear()
+                tries[kind] = tries.get(kind, 0) + 1
+            if not known.count.tried:
+                self._untried.append((known.count, known.count.asked + 1, self.asked))
+        self.scores.meet(link.url)
 
     def learn(self, record: PageRecord, digest: Sequence[int] | None = None) -> None:
         """Count a URL that was answered, and credit what it was found on."""
@@ -213,6 +251,27 @@ class KindLearner:
         count.texts += 1
         count.texts_new += new
         return new
+
+
+def _doubtful(known: KindScore) -> int:
+    """Say in which band links wait of a kind that is not known to be fruitful."""
+    band = band_of(known.score)
+    if not known.is_open:
+        return band
+    return UNLIKELY if band > UNLIKELY and known.beside >= TRIED_MIN else DOUBTFUL
+
+
+def _count(tries: dict[Shape, int], kind: Shape) -> None:
+    if len(tries) >= MET_MAX:
+        tries.clear()
+    tries[kind] = tries.get(kind, 0) + 1
+
+
+def _out_max(asked: int, score: float) -> int:
+    """Say how many may be out of a kind, or of kinds that are alike."""
+    if asked < TRIED_MIN:
+        return UNTRIED_OUT
+    return asked * (SURE_TIMES if score >= SURE else OUT_TIMES)
 
 
 def _thing(url: str) -> str:

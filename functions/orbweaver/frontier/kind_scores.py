@@ -165,13 +165,15 @@ def asked_in(total: Mapping[str, int]) -> int:
 class KindScore:
     """What is known of the kind of a URL: its name, its counts, and its score.
 
-    `alike` is how many URLs were asked for of other kinds that are alike.
+    `alike` is how many URLs were asked for of other kinds that are alike; `beside` with the same
+    parameters in other folders, and else in its folders, where it has both.
     """
 
     shape: Shape
     count: KindCount
     score: float
     alike: int
+    beside: int
 
     @property
     def is_open(self) -> bool:
@@ -229,8 +231,13 @@ class KindScores:
                 near.fruitful += one.credited
         if near.asked:
             prior = near.score(prior)
-        score = count.score(prior)
-        return KindScore(shape=shape, count=count, score=score, alike=near.asked)
+        return KindScore(
+            shape=shape,
+            count=count,
+            score=count.score(prior),
+            alike=near.asked,
+            beside=beside.asked if shape[2] and shape[7] else 0,
+        )
 
     def _prior(self, shape: Shape, count: KindCount) -> float:
         """Say what other parameters bring on the paths of a kind."""

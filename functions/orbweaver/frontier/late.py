@@ -6,13 +6,15 @@ packs*, in one backlog for all hosts (frontier/backlog.py), in the order of thei
 depth, then by age. Nothing was claimed or paid for them, so the limit is not touched.
 
     0      of kinds that are asked for at once: beyond the limit, or many for what is known of them
-    1, 2   of kinds of which too little is known: a few were tried, or are to be
-    3      of kinds of which nothing is known but that their relatives brought little
+    1      of kinds of which too little is known: a few were tried, or are to be
+    3, 4   of kinds of which nothing is known but that their relatives brought little
     3 - 6  of kinds that brought little; the higher, the less
 
 A late pack is *due* when the crawl has little else out (`few_out`). Then it is sent as any message.
-Its links are judged anew, by what is known now: those of its own band, or a better one, are claimed
-as any link; the others wait once more, in a higher band. So each waits a few times at most.
+Its links are judged anew, by what is known now. Those of kinds that are known to be fruitful go
+first; else those of its own band, or a better one, are claimed as any link, but no more of a kind
+than may be out. The others wait once more, in their band or a higher one. Of each pack one link at
+least is claimed, or all rise: so what waits is asked for some time.
 
 Of these, a crawl that is to stop when nothing new comes asks for none of the bands from
 `NOTHING_NEW` on: it ends when only such packs are left.
@@ -33,9 +35,9 @@ from orbweaver.model.target import PACK_TARGETS_MAX, Target
 
 # What stands for a host in the key of the backlog; no origin looks like this.
 LANE = "late"
-SURPLUS, UNKNOWN, UNKNOWN_STILL, DOUBTFUL, BANDS_MAX = 0, 1, 2, 3, 6
+SURPLUS, UNKNOWN, DOUBTFUL, UNLIKELY, BANDS_MAX = 0, 1, 3, 4, 6
 # Scores from which on a kind belongs to a band.
-BARREN = ((DOUBTFUL, 0.3), (4, 0.15), (5, 0.05))
+BARREN = ((DOUBTFUL, 0.3), (UNLIKELY, 0.15), (5, 0.05))
 # Of kinds in this band and those behind it, fewer than 15 in a hundred were fruitful.
 NOTHING_NEW = 5
 # Of a hundred URLs that are done, so many may be out when late packs are sent; and so many more are

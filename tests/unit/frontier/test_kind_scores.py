@@ -10,6 +10,8 @@ import pytest
 
 from orbweaver.frontier import kind_scores, met
 from orbweaver.frontier.kind_learner import (
+    ALL_UNTRIED_OUT,
+    ANSWERED_WITHIN,
     FRUITFUL,
     SAMPLED_FIRST,
     SURE,
@@ -25,7 +27,7 @@ from orbweaver.frontier.kind_scores import (
     is_ordered,
     told_of,
 )
-from orbweaver.frontier.late import DOUBTFUL, SURPLUS, UNKNOWN
+from orbweaver.frontier.late import DOUBTFUL, SURPLUS, UNKNOWN, UNLIKELY
 from orbweaver.frontier.met import COMMON, Met
 from orbweaver.model.crawl import Crawl, default_crawl
 from orbweaver.model.outcome import Outcome, Reason
@@ -227,14 +229,56 @@ def test_a_kind_that_is_not_known_is_tried_once_until_that_was_answered() -> Non
     assert sorted_out(learner, *paths[5:7]) == ([paths[5]], [(1, paths[6])])
 
 
-def test_of_a_kind_that_is_not_known_a_few_are_asked_for_when_all_of_it_is_late() -> None:
-    """What was put off comes again without news of it: then not all of it is asked for, either."""
+def test_of_a_late_pack_one_is_asked_for_at_least() -> None:
+    """What was put off comes again without news of it: all of it could wait so for ever."""
     learner = KindLearner()
     paths = [f"/new?x={n}" for n in range(9)]
     sorted_out(learner, *paths[:3])
-    assert sorted_out(learner, *paths[3:], taken=1) == ([], [(2, path) for path in paths[3:]])
-    asked, left = paths[3:6], paths[6:]
-    assert sorted_out(learner, *paths[3:], taken=2) == (asked, [(3, path) for path in left])
+    left = [(1, path) for path in paths[4:]]
+    assert sorted_out(learner, *paths[3:], taken=1) == ([paths[3]], left)
+    assert sorted_out(learner, *paths[4:], taken=1) == ([paths[4]], left[1:])
+
+
+def test_of_kinds_that_are_alike_one_is_tried_until_that_was_answered() -> None:
+    """The history of a Markdown file tells of that of a script."""
+    learner = KindLearner()
+    logs = [f"/git/log/one_1_x.{extension}?h=1" for extension in ("md", "py", "sh")]
+    assert sorted_out(learner, *logs) == (logs[:1], [(UNKNOWN, path) for path in logs[1:]])
+    learner.learn(page(logs[0], "Ant hill"))
+    assert sorted_out(learner, *logs[1:]) == (logs[1:2], [(UNKNOWN, logs[2])])
+
+
+def test_of_all_kinds_that_are_not_known_some_are_tried_at_a_time() -> None:
+    """An answer tells of relatives, too. What is not answered for long is not waited for."""
+    learner = KindLearner()
+    paths = [f"/{word}?{word}=1" for word in WORDS[:20]]
+    prompt, late = sorted_out(learner, *paths)
+    assert (prompt, len(late)) == (paths[:ALL_UNTRIED_OUT], len(paths) - ALL_UNTRIED_OUT)
+    assert sorted_out(learner, paths[-1]) == ([], [(UNKNOWN, paths[-1])])
+    for n in range(ANSWERED_WITHIN):
+        learner.learn(page(f"/d/{n}_a_b", f"T{n}"))
+    assert sorted_out(learner, paths[-1]) == ([paths[-1]], [])
+
+
+def test_of_a_late_pack_what_is_known_to_be_fruitful_goes_first() -> None:
+    """What was not known when it was put may be by now; the others of its pack wait for it."""
+    learner = learned(
+        *(page(f"/d/{n}_a_b", f"T{'abc'[n]}") for n in range(3)),
+        *(page(f"/e/{n}_a_b", f"U{'abcd'[n]}", reason=REASONS[n < 1]) for n in range(4)),
+    )
+    good, doubtful = "/d/7_a_b", "/e/7_a_b"
+    assert 0.3 < score(learner, doubtful) < FRUITFUL < score(learner, good)
+    assert sorted_out(learner, doubtful, good, taken=3) == ([good], [(3, doubtful)])
+    assert sorted_out(learner, doubtful, taken=3) == ([doubtful], [])
+
+
+def test_what_near_relatives_say_is_believed_sooner() -> None:
+    """Where both the parameters and the folders of an untried kind are barren, it is tried last."""
+    for folder, late in (("/w/diff", UNLIKELY), ("/diff", DOUBTFUL)):
+        forms = [page(f"{folder}/{n}_a_b?id={n}", reason=Reason.NOINDEX) for n in range(20)]
+        learner = learned(*forms)
+        assert score(learner, f"{folder}/8_a_b?id=9&to=2") < 0.15
+        assert band(learner, f"{folder}/8_a_b?id=9&to=2") == late
 
 
 def test_a_kind_whose_kin_is_barren_is_tried_late() -> None:
@@ -246,7 +290,8 @@ def test_a_kind_whose_kin_is_barren_is_tried_late() -> None:
     paths = [f"/git/tree/{n}_a_b.py" for n in range(4)]
     assert score(learner, paths[0]) < FRUITFUL
     assert sorted_out(learner, *paths) == ([], [(DOUBTFUL, path) for path in paths])
-    assert sorted_out(learner, *paths, taken=2) == (paths[:1], [(5, path) for path in paths[1:]])
+    left = [(DOUBTFUL, path) for path in paths[1:]]
+    assert sorted_out(learner, *paths, taken=1) == (paths[:1], left)
     learner.learn(page(paths[0], "All of a file"))
     learner.learn(page(paths[1], "And of another"))
     assert score(learner, paths[2]) > FRUITFUL
@@ -288,8 +333,11 @@ def test_some_times_as_many_of_a_kind_are_out_as_are_known() -> None:
     assert sorted_out(few, *paths) == (paths[:9], [(SURPLUS, path) for path in paths[9:]])
     sure = learned(*(page(f"/d/{n}_a_b", f"T{'abc'[n]}") for n in range(3)))
     assert sorted_out(sure, *paths) == (paths[:21], [(SURPLUS, path) for path in paths[21:]])
-    assert sorted_out(sure, *paths[21:], taken=SURPLUS)[1] == [(2, path) for path in paths[21:]]
-    assert sorted_out(sure, *paths[21:], taken=2) == (paths[21:], [])
+    left = [(SURPLUS, path) for path in paths[22:]]
+    assert sorted_out(sure, *paths[21:], taken=SURPLUS) == (paths[21:22], left)
+    for n in range(3):
+        sure.learn(page(paths[n], f"T{'def'[n]}"))
+    assert sorted_out(sure, *paths[22:], taken=SURPLUS) == (paths[22:], [])
 
 
 def test_what_other_parameters_of_the_same_paths_bring_is_what_a_new_one_is_judged_by() -> None:
@@ -480,15 +528,19 @@ def test_redirects_to_new_pages_count_for_a_part() -> None:
     assert 0.15 < score(learner, "/go?to=99") < FRUITFUL
 
 
-def test_of_a_doubtful_kind_as_many_are_asked_for_as_are_known() -> None:
-    """A pack of it is no test: the others are judged once more when these have been answered."""
+def test_of_a_doubtful_kind_some_times_as_many_are_out_as_are_known() -> None:
+    """All that wait are no test: the others are judged once more when these have been answered."""
     learner = learned(
         *(page(f"/d/{n}_a_b", f"T{'abcdef'[n]}", reason=REASONS[n < 2]) for n in range(6))
     )
     paths = [f"/d/{n}_a_b" for n in range(10, 35)]
     assert sorted_out(learner, *paths) == ([], [(3, path) for path in paths])
-    assert sorted_out(learner, *paths, taken=3) == (paths[:6], [(4, path) for path in paths[6:]])
-    assert sorted_out(learner, *paths[6:], taken=4) == (paths[6:], [])
+    asked, left = paths[:18], paths[18:]
+    assert sorted_out(learner, *paths, taken=3) == (asked, [(3, path) for path in left])
+    for path in asked:
+        learner.learn(page(path, reason=Reason.NOINDEX))
+    assert sorted_out(learner, *left, taken=3) == ([], [(5, path) for path in left])
+    assert sorted_out(learner, *left, taken=5) == (left, [])
 
 
 def test_links_with_priority_and_sitemaps_are_never_late() -> None:
