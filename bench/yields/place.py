@@ -99,7 +99,7 @@ class Place:
         done: subprocess.CompletedProcess[str] = subprocess.run(
             [str(word) for word in words],
             cwd=self.folder,
-            env={**os.environ, **self._surroundings(), **(environment or {})},
+            env={**os.environ, **self._surroundings(more), **(environment or {})},
             input=text,
             capture_output=True,
             text=True,
@@ -125,7 +125,7 @@ class Place:
         process = subprocess.Popen(
             [str(word) for word in words],
             cwd=self.folder,
-            env={**os.environ, **self._surroundings(), **(environment or {})},
+            env={**os.environ, **self._surroundings(more), **(environment or {})},
             stdout=log,
             stderr=log,
             process_group=0,  # so that Ctrl-C reaches us first
@@ -135,10 +135,13 @@ class Place:
         _until_listening(process, port, Path(log.name))
         return process
 
-    def _surroundings(self) -> dict[str, str]:
+    def _surroundings(self, more: Mapping[str, Any]) -> dict[str, str]:
         from bench.yields.packages import LIBRARIES
 
-        return {"HOME": str(self.folder), "LD_LIBRARY_PATH": LIBRARIES, "LC_ALL": "C.UTF-8"}
+        found = {"HOME": str(self.folder), "LC_ALL": "C.UTF-8"}
+        if CALLER.items() <= more.items():
+            return found  # among the unpacked is another build of its own library
+        return {**found, "LD_LIBRARY_PATH": LIBRARIES}
 
 
 @contextlib.contextmanager
