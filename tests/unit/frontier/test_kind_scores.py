@@ -252,8 +252,8 @@ def test_of_all_kinds_that_are_not_known_some_are_tried_at_a_time() -> None:
     """An answer tells of relatives, too. What is not answered for long is not waited for."""
     learner = KindLearner()
     paths = [f"/{word}?{word}=1" for word in WORDS[:20]]
-    prompt, late = sorted_out(learner, *paths)
-    assert (prompt, len(late)) == (paths[:ALL_UNTRIED_OUT], len(paths) - ALL_UNTRIED_OUT)
+    late = [(UNKNOWN, path) for path in paths[ALL_UNTRIED_OUT:]]
+    assert sorted_out(learner, *paths) == (paths[:ALL_UNTRIED_OUT], late)
     assert sorted_out(learner, paths[-1]) == ([], [(UNKNOWN, paths[-1])])
     for n in range(ANSWERED_WITHIN):
         learner.learn(page(f"/d/{n}_a_b", f"T{n}"))
