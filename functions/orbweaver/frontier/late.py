@@ -10,6 +10,8 @@ depth, then by age. Nothing was claimed or paid for them, so the limit is not to
     3, 4   of kinds of which nothing is known but that their relatives brought little
     3 - 6  of kinds that brought little; the higher, the less
 
+Band 2 is no more: packs that were put there before are taken in their turn.
+
 A late pack is *due* when the crawl has little else out (`few_out`). Then it is sent as any message.
 Its links are judged anew, by what is known now. Those of kinds that are known to be fruitful go
 first; else those of its own band, or a better one, are claimed as any link, but no more of a kind
