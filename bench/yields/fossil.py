@@ -35,7 +35,8 @@ PAGES, TICKETS, AUTHORS = 50, 100, 6
 REPOSITORY = "web.fossil"
 # Its chores after an answer, as to send mail, would outlive the server.
 SETTINGS = {"project-name": PROJECT_NAME, "backoffice-disable": "1"}
-# Of readers who have not logged in, whom Fossil calls nobody: its default, and to see hyperlinks.
+# Capabilities of readers who have not logged in (Fossil's user `nobody`): those that they have by
+# default, and `h`, to see hyperlinks.
 READERS_MAY = "gjorz" + "h"
 DIGITS = 10  # as many as Fossil shows of a digest
 NEWEST = ("tip", "trunk", "main")

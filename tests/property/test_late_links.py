@@ -1,4 +1,4 @@
-"""Late packs: what waits is asked for some time, whatever is known of its kinds."""
+"""Late packs: no link waits for ever, whatever is known of its kind."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 
 from orbweaver.frontier.kind_learner import KindLearner
 from orbweaver.frontier.late import BANDS_MAX
-from orbweaver.model.outcome import Outcome, Reason
-from orbweaver.model.page_record import PageRecord
+from orbweaver.model.outcome import Reason
 from orbweaver.model.target import PACK_TARGETS_MAX, Target
+from tests.unit.frontier.kind_pages import HOST, learned, page
 
-HOST = "https://wiki.example"
 PATHS = st.builds(
     "/{}/{}/{}_a_b{}".format,
     st.sampled_from(("log", "tree")),
@@ -23,37 +22,29 @@ ANSWERS = st.lists(st.tuples(PATHS, st.booleans()), max_size=60)
 LINKS = st.lists(PATHS, min_size=1, max_size=PACK_TARGETS_MAX, unique=True)
 
 
-def page(path: str, place: int, *, new: bool) -> PageRecord:
-    """A page that was asked for; `new`: with a title that no other has."""
-    return PageRecord(
-        crawl="c-1",
-        url=HOST + path,
-        outcome=Outcome.FETCHED,
-        reason=Reason.OK if new else Reason.NOINDEX,
-        fetched_at=0,
-        depth=1,
-        status=200,
-        title=f"Of {'abcdefghij'[place % 10]}{'klmnopqrst'[place // 10]}",
-        sha256=f"{place:064x}",
-        referrer=HOST + "/",
+def learner_of(answers: list[tuple[str, bool]]) -> KindLearner:
+    """Learn from pages that have titles of their own; those that are not new ask to be left out."""
+    return learned(
+        *(
+            page(
+                path,
+                f"Of {'abcdefghij'[place % 10]}{'klmnopqrst'[place // 10]}",
+                reason=Reason.OK if new else Reason.NOINDEX,
+                sha256=f"{place:064x}",
+                referrer=HOST + "/",
+            )
+            for place, (path, new) in enumerate(answers)
+        )
     )
-
-
-def learned(answers: list[tuple[str, bool]]) -> KindLearner:
-    """What was learned from answers."""
-    learner = KindLearner()
-    for place, (path, new) in enumerate(answers):
-        learner.learn(page(path, place, new=new))
-    return learner
 
 
 @given(ANSWERS, LINKS, st.integers(0, BANDS_MAX))
 def test_of_a_late_pack_one_is_asked_for_or_all_rise(
     answers: list[tuple[str, bool]], paths: list[str], taken: int
 ) -> None:
-    """Each link goes one way, none to a lower band; so a pack comes to its end."""
+    """Each link is claimed or waits, never both, and never in a lower band than before."""
     links = [Target(url=HOST + path, depth=1) for path in paths]
-    prompt, late = learned(answers).sorted_out(links, taken)
+    prompt, late = learner_of(answers).sorted_out(links, taken)
     bands = [band for band, _ in late]
     assert {*links} == {*prompt, *(link for _, link in late)}
     assert len(links) == len(prompt) + len(late)
@@ -66,7 +57,7 @@ def test_a_pack_that_comes_again_and_again_comes_to_its_end(
     answers: list[tuple[str, bool]], paths: list[str]
 ) -> None:
     """Also where nothing of it is ever answered: in as many turns as it has links and bands."""
-    learner = learned(answers)
+    learner = learner_of(answers)
     waiting = [(0, Target(url=HOST + path, depth=1)) for path in paths]
     for _ in range(len(paths) + BANDS_MAX):
         if not waiting:

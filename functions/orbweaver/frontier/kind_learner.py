@@ -24,7 +24,7 @@ import re
 from collections.abc import Sequence
 from operator import itemgetter
 
-from orbweaver.frontier.kind_scores import TRIED_MIN, KindCount, KindScore, KindScores, alike
+from orbweaver.frontier.kind_scores import TRIED_MIN, KindCount, KindScore, KindScores
 from orbweaver.frontier.late import DOUBTFUL, SURPLUS, UNKNOWN, UNLIKELY, Banded, band_of
 from orbweaver.frontier.met import FRUIT, MET_MAX, PAGE, REDIRECT, text_hash
 from orbweaver.model.outcome import Outcome, Reason
@@ -35,9 +35,9 @@ from orbweaver.model.url_kind import Shape
 
 # A kind of at least this score is asked for at once.
 FRUITFUL = 0.5
-# Of a kind of which less is known so many are out at a time, as far as these were asked for within
-# so many answers; and so many of all such kinds.
-UNTRIED_OUT, ANSWERED_WITHIN, ALL_UNTRIED_OUT = 1, 40, 16
+# Of a kind of which less is known so many are out at a time, and so many of all such kinds. One
+# that has no answer when so many others have theirs is not waited for.
+UNTRIED_OUT, ALL_UNTRIED_OUT, ANSWERED_WITHIN = 1, 16, 40
 # Of one that was tried, so many times as are known: it may bring less from some moment on. Of one
 # of at least this score more.
 OUT_TIMES, SURE, SURE_TIMES = 2, 0.75, 6
@@ -169,7 +169,7 @@ class KindLearner:
         if known.count.tried:
             return True
         asked += known.alike
-        out = self._alike_tries.get(alike(known.shape), 0) - asked
+        out = self._alike_tries.get(known.group, 0) - asked
         return out < _out_max(asked, known.score) and self._untried_out() < ALL_UNTRIED_OUT
 
     def _untried_out(self) -> int:
@@ -184,14 +184,10 @@ class KindLearner:
     def _let_out(self, known: KindScore, link: Target) -> None:
         """Note that a link does not wait: its kind is tried, and others share a part with it."""
         if not self.scores.calm:
-            for tries, kind in (
-                (self._tries, known.shape),
-                (self._alike_tries, alike(known.shape)),
-            ):
-                if len(tries) >= MET_MAX:
-                    tries.clear()
-                tries[kind] = tries.get(kind, 0) + 1
+            _count(self._tries, known.shape)
+            _count(self._alike_tries, known.group)
             if not known.count.tried:
+                self._untried_out()  # so that what is not out any more is not kept
                 self._untried.append((known.count, known.count.asked + 1, self.asked))
         self.scores.meet(link.url)
 
@@ -262,6 +258,7 @@ def _doubtful(known: KindScore) -> int:
 
 
 def _count(tries: dict[Shape, int], kind: Shape) -> None:
+    """Count one more of a kind that does not wait; beyond so many kinds all begin anew."""
     if len(tries) >= MET_MAX:
         tries.clear()
     tries[kind] = tries.get(kind, 0) + 1

@@ -165,11 +165,13 @@ def asked_in(total: Mapping[str, int]) -> int:
 class KindScore:
     """What is known of the kind of a URL: its name, its counts, and its score.
 
-    `alike` is how many URLs were asked for of other kinds that are alike; `beside` with the same
-    parameters in other folders, and else in its folders, where it has both.
+    `group` is what it has in common with kinds that are alike, and `alike` how many URLs were asked
+    for of those; `beside` with the same parameters in other folders, and else in its folders, where
+    it has both.
     """
 
     shape: Shape
+    group: Shape
     count: KindCount
     score: float
     alike: int
@@ -225,7 +227,8 @@ class KindScores:
         if beside.asked > 0:
             prior = beside.score(prior)
         near = KindCount()
-        for one in self._alike[alike(shape)].values():
+        group = alike(shape)
+        for one in self._alike[group].values():
             if one is not count:
                 near.asked += one.asked - one.others
                 near.fruitful += one.credited
@@ -233,6 +236,7 @@ class KindScores:
             prior = near.score(prior)
         return KindScore(
             shape=shape,
+            group=group,
             count=count,
             score=count.score(prior),
             alike=near.asked,

@@ -15,8 +15,8 @@ Band 2 is no more: packs that were put there before are taken in their turn.
 A late pack is *due* when the crawl has little else out (`few_out`). Then it is sent as any message.
 Its links are judged anew, by what is known now. Those of kinds that are known to be fruitful go
 first; else those of its own band, or a better one, are claimed as any link, but no more of a kind
-than may be out. The others wait once more, in their band or a higher one. Of each pack one link at
-least is claimed, or all rise: so what waits is asked for some time.
+than may be out. The others wait once more, in their band or a higher one. Each time at least one
+link of the pack is claimed, or all go to a higher band, so no link waits for ever.
 
 Of these, a crawl that is to stop when nothing new comes asks for none of the bands from
 `NOTHING_NEW` on: it ends when only such packs are left.

@@ -31,44 +31,19 @@ from orbweaver.frontier.late import DOUBTFUL, SURPLUS, UNKNOWN, UNLIKELY
 from orbweaver.frontier.met import COMMON, Met
 from orbweaver.model.crawl import Crawl, default_crawl
 from orbweaver.model.outcome import Outcome, Reason
-from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url_kind import ANY_QUERY, SIBLINGS_MAX, Shape
 from orbweaver.parsing.text_digest import RUNS_EACH, text_runs
+from tests.unit.frontier.kind_pages import HOST, learned, page
 
 WORDS = [a + b + c for a in "bdfgk" for b in "aeiou" for c in "lmnrst"]
-HOST = "https://wiki.example"
 REASONS = (Reason.NOINDEX, Reason.OK)
 CRAWL = Crawl(id="c-1", name="c", started_at_ms=0, pages_max=500)
-
-
-def page(path: str, title: str | None = None, **more: object) -> PageRecord:
-    """A page that was fetched."""
-    record = PageRecord(
-        crawl="c-1",
-        url=HOST + path,
-        outcome=Outcome.FETCHED,
-        reason=Reason.OK,
-        fetched_at=0,
-        depth=1,
-        status=200,
-        title=title,
-        sha256="00",
-    )
-    return replace(record, **more)  # type: ignore[arg-type]
 
 
 def score(learner: KindLearner, path: str) -> float:
     """The score of the kind of a path."""
     return learner.scores.of(HOST + path).score
-
-
-def learned(*records: PageRecord) -> KindLearner:
-    """Learn from pages without digests."""
-    learner = KindLearner()
-    for record in records:
-        learner.learn(record)
-    return learner
 
 
 def test_a_kind_that_is_not_known_is_tried() -> None:

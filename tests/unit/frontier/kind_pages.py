@@ -1,0 +1,35 @@
+"""Pages of a site, from which a crawl learns what its kinds of URLs bring."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from orbweaver.frontier.kind_learner import KindLearner
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import PageRecord
+
+HOST = "https://wiki.example"
+
+
+def page(path: str, title: str | None = None, **more: object) -> PageRecord:
+    """A page that was fetched."""
+    record = PageRecord(
+        crawl="c-1",
+        url=HOST + path,
+        outcome=Outcome.FETCHED,
+        reason=Reason.OK,
+        fetched_at=0,
+        depth=1,
+        status=200,
+        title=title,
+        sha256="00",
+    )
+    return replace(record, **more)  # type: ignore[arg-type]
+
+
+def learned(*records: PageRecord) -> KindLearner:
+    """Learn from pages without digests."""
+    learner = KindLearner()
+    for record in records:
+        learner.learn(record)
+    return learner
