@@ -11,6 +11,7 @@ Decides what belongs to a crawl and how it is written down; orders no effects (`
     seen_urls       claims that need no second look
     known_claims    those of a host, handed on as digests
     met             what pages have shown by now, told to others as digests
+    kind_count      what is counted of each kind
     kind_scores     what kinds of URLs have brought
     kind_learner    what pages tell of kinds, and which links go first
     late            links that are asked for when little else is out

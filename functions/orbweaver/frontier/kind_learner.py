@@ -21,17 +21,17 @@ kinds are fruitful the order gains nothing: then nothing of this is waited for.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 
-from orbweaver.frontier.kind_scores import TRIED_MIN, KindCount, KindScore, KindScores
+from orbweaver.frontier.kind_count import TRIED_MIN, KindCount
+from orbweaver.frontier.kind_scores import KindScore, KindScores
 from orbweaver.frontier.late import DOUBTFUL, SURPLUS, UNKNOWN, UNLIKELY, Banded, band_of
-from orbweaver.frontier.met import FRUIT, MET_MAX, PAGE, REDIRECT, text_hash
+from orbweaver.frontier.met import FRUIT, PAGE, REDIRECT, text_hash
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url import host_of
-from orbweaver.model.url_kind import Shape
 
 # A kind of at least this score is asked for at once.
 FRUITFUL = 0.5
@@ -44,8 +44,6 @@ OUT_TIMES, SURE, SURE_TIMES = 2, 0.75, 6
 # Pages of a kind of which each has its text compared, then one in so many, by its URL; where nearly
 # all kinds are fruitful, few and then none.
 SAMPLED_FIRST, SAMPLED_FEW, SAMPLED_EACH = 6, 2, 128
-# A kind with so many URLs, of which that share was fruitful, is known to be worth its requests.
-RICH_ASKED, RICH_SCORE = 4, 0.7
 # Of redirects that lead to a new page one in so many counts: the page was asked for itself.
 REDIRECTS_EACH = 3
 _WORD = re.compile(r"[^\W\d_]+")
@@ -61,15 +59,10 @@ class KindLearner:
     def __init__(self) -> None:
         self.scores = KindScores()
         self.asked = 0
-        # How many URLs were not made to wait: of each kind, and of those that are alike.
-        self._tries: dict[Shape, int] = {}
-        self._alike_tries: dict[Shape, int] = {}
         # What is out of kinds of which little is known: how many will have been asked for then, and
         # how many answers there were when it was let out.
         self._untried: list[tuple[KindCount, int, int]] = []
         self._met = self.scores.met
-        # Whether a kind is known that is worth its requests: then others wait to be tried.
-        self._rich = False
 
     def wants_digest(self, url: str) -> bool:
         """Whether the text of a page is to be compared with others."""
@@ -140,7 +133,7 @@ class KindLearner:
         if self.scores.calm:
             return None
         # Where a kind is worth its requests, others wait to be tried first.
-        patient = self._rich and known.count.asked == 0
+        patient = self.scores.rich and known.count.asked == 0
         if not patient and self._may_be_out(known):
             return None
         return SURPLUS if known.count.tried else UNKNOWN
@@ -164,12 +157,13 @@ class KindLearner:
         Each answer says more of a kind, and of those that are alike, than its score did before.
         """
         asked = known.count.asked
-        if self._tries.get(known.shape, 0) - asked >= _out_max(asked, known.score):
+        out = known.count.out - asked
+        if out >= _out_max(asked, known.score):
             return False
         if known.count.tried:
             return True
         asked += known.alike
-        out = self._alike_tries.get(known.group, 0) - asked
+        out = known.count.out + sum(one.out for one in known.near) - asked
         return out < _out_max(asked, known.score) and self._untried_out() < ALL_UNTRIED_OUT
 
     def _untried_out(self) -> int:
@@ -184,12 +178,18 @@ class KindLearner:
     def _let_out(self, known: KindScore, link: Target) -> None:
         """Note that a link does not wait: its kind is tried, and others share a part with it."""
         if not self.scores.calm:
-            _count(self._tries, known.shape)
-            _count(self._alike_tries, known.group)
+            known.count.let_out()
             if not known.count.tried:
                 self._untried_out()  # so that what is not out any more is not kept
                 self._untried.append((known.count, known.count.asked + 1, self.asked))
         self.scores.meet(link.url)
+
+    def take_back(self, urls: Iterable[str]) -> None:
+        """Note that links are not out: others have claimed them, or the limit is reached."""
+        for url in urls if not self.scores.calm else ():
+            count = self.scores.count(url)
+            if count.out > count.asked:
+                count.let_out(-1)
 
     def learn(self, record: PageRecord, digest: Sequence[int] | None = None) -> None:
         """Count a URL that was answered, and credit what it was found on."""
@@ -204,9 +204,6 @@ class KindLearner:
         self.scores.note(record.url, fruitful=int(fruitful))
         if record.reason is Reason.CONTENT_TYPE:
             self.scores.count(record.url).others += 1
-        if fruitful and not self._rich and self.asked >= RICH_ASKED:
-            known = self.scores.of(record.url)
-            self._rich = known.count.asked >= RICH_ASKED and known.score >= RICH_SCORE
         if fruitful:
             self._met.see_key(text_hash(record.url) ^ FRUIT)
             self._credit(record.referrer)
@@ -255,13 +252,6 @@ def _doubtful(known: KindScore) -> int:
     if not known.is_open:
         return band
     return UNLIKELY if band > UNLIKELY and known.beside >= TRIED_MIN else DOUBTFUL
-
-
-def _count(tries: dict[Shape, int], kind: Shape) -> None:
-    """Count one more of a kind that does not wait; beyond so many kinds all begin anew."""
-    if len(tries) >= MET_MAX:
-        tries.clear()
-    tries[kind] = tries.get(kind, 0) + 1
 
 
 def _out_max(asked: int, score: float) -> int:

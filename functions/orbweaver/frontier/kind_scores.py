@@ -23,13 +23,13 @@ of kinds, so that no part of a URL is stored with them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice, product
-from typing import Self
 
+from orbweaver.frontier.kind_count import PRIOR, KindCount
 from orbweaver.frontier.met import Met, text_hash
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import ORDERED_PAGES_MAX
@@ -47,9 +47,6 @@ from orbweaver.model.url_kind import (
     varies,
 )
 
-PRIOR, PRIOR_WEIGHT = 2 / 3, 1.5
-# Of so many URLs at least it must be known what they brought.
-TRIED_MIN = 3
 # So many URLs of kinds that are alike tell enough of a kind that none was asked for of.
 ALIKE_MIN = 3
 # Where this share of the kinds were fruitful, there is nothing to be gained by waiting: kinds count
@@ -61,7 +58,7 @@ MIXED_KINDS = 2
 KINDS_MAX = 200
 # What is remembered of shapes, at most: then it begins anew.
 FOUND_MAX = 5_000
-ASKED, FRUIT = "a", "f"
+ASKED, FRUIT, OUT = "a", "f", "o"
 # Shapes under which the kind of a URL is looked for; and those of a query that others may know.
 SHAPES_MAX, MARKS_MAX = 10_000, 16
 # Queries that are looked for so, at most, until all have counted more.
@@ -73,66 +70,6 @@ DEAD, WAITING, FILES = "dead", "waiting", "met"
 def is_ordered(crawl: Crawl) -> bool:
     """Whether a crawl asks first for what brings something new: it has a page limit of its own."""
     return crawl.shards == 1 and not crawl.continuous and crawl.pages_max <= ORDERED_PAGES_MAX
-
-
-@dataclass(slots=True)
-class KindCount:
-    """How many URLs of a kind were asked for and were fruitful; what of it others do not know.
-
-    `texts` counts the pages whose text was compared, and `texts_new` those whose text was new;
-    `others` what was asked for and was no page, but a picture.
-    """
-
-    asked: int = 0
-    fruitful: int = 0
-    asked_unshared: int = 0
-    fruitful_unshared: int = 0
-    texts: int = 0
-    texts_new: int = 0
-    others: int = 0
-
-    def merge(self, other: Self) -> None:
-        """Take in what is known of another kind, which this one takes the place of."""
-        self.add(other.asked, other.fruitful)
-        self.texts += other.texts
-        self.texts_new += other.texts_new
-        self.others += other.others
-
-    @property
-    def weight(self) -> int:
-        """How much the kind matters."""
-        return self.asked
-
-    @property
-    def tried(self) -> bool:
-        """Whether enough of it was asked for to judge it."""
-        return self.asked >= TRIED_MIN
-
-    @property
-    def stands(self) -> bool:
-        """Whether it was tried, and most were fruitful: it is told apart where kinds are many."""
-        return self.tried and 2 * self.fruitful >= self.asked
-
-    @property
-    def texts_vary(self) -> bool:
-        """Whether its texts were new as a rule, as far as they were compared."""
-        return 2 * self.texts_new >= self.texts
-
-    def add(self, asked: int, fruitful: int) -> None:
-        """Count URLs, which others are to know of."""
-        self.asked += asked
-        self.fruitful += fruitful
-        self.asked_unshared += asked
-        self.fruitful_unshared += fruitful
-
-    @property
-    def credited(self) -> int:
-        """How many were fruitful: no more than were asked for, though one may be credited twice."""
-        return min(self.asked, self.fruitful)
-
-    def score(self, prior: float) -> float:
-        """Estimate the share of its URLs that are fruitful."""
-        return (self.credited + PRIOR_WEIGHT * prior) / (self.asked + PRIOR_WEIGHT)
 
 
 def told_of(url: str, total: Mapping[str, int]) -> tuple[int, int] | None:
@@ -176,6 +113,7 @@ class KindScore:
     score: float
     alike: int
     beside: int
+    near: Sequence[KindCount]
 
     @property
     def is_open(self) -> bool:
@@ -206,8 +144,10 @@ class KindScores:
         # Kinds by what they are alike in.
         self._alike: defaultdict[Shape, dict[Shape, KindCount]] = defaultdict(dict)
         # Whether nearly all kinds are fruitful, or a few are not; and when that was looked at.
-        self._calm = self._mixed = False
+        self._calm = self._mixed = self._doubtful = False
         self._noted = self._counted = 0
+        # Whether a kind is known that is worth its requests: then others wait to be tried.
+        self.rich = False
 
     def of(self, url: str) -> KindScore:
         """Say what is known of the kind of a URL."""
@@ -228,10 +168,10 @@ class KindScores:
             prior = beside.score(prior)
         near = KindCount()
         group = alike(shape)
-        for one in self._alike[group].values():
-            if one is not count:
-                near.asked += one.asked - one.others
-                near.fruitful += one.credited
+        others = [one for one in self._alike[group].values() if one is not count]
+        for one in others:
+            near.asked += one.asked - one.others
+            near.fruitful += one.credited
         if near.asked:
             prior = near.score(prior)
         return KindScore(
@@ -240,6 +180,7 @@ class KindScores:
             count=count,
             score=count.score(prior),
             alike=near.asked,
+            near=others,
             beside=beside.asked if shape[2] and shape[7] else 0,
         )
 
@@ -279,6 +220,12 @@ class KindScores:
         self._look()
         return self._mixed
 
+    @property
+    def doubtful(self) -> bool:
+        """Whether a kind is known that brings little, among few others: it matters who knows."""
+        self._look()
+        return self._doubtful
+
     def _look(self) -> None:
         """Look anew, after so many answers, at how many kinds are fruitful."""
         if self._noted < self._counted + CALM_EACH:
@@ -290,14 +237,17 @@ class KindScores:
         nearly_all = fruitful + CALM_WEIGHT / 2 >= CALM * (len(asked) + CALM_WEIGHT)
         self._calm = nearly_all or (not barren and self._noted >= CALM_NOTED)
         self._mixed = barren >= MIXED_KINDS
+        self._doubtful = barren > 0 and not self._calm
 
     def note(self, url: str, *, asked: int = 1, fruitful: int = 0) -> None:
         """Count a URL that was asked for, or that one asked for before was fruitful."""
         self._forget()
         self.meet(url)
         self._noted += 1
-        for count in self._counts(self._shape(url))[1:]:
+        counts = self._counts(self._shape(url))[1:]
+        for count in counts:
             count.add(asked, fruitful)
+        self.rich = self.rich or counts[0].is_rich
 
     def _counts(self, narrow: Shape) -> tuple[Shape, KindCount, KindCount, KindCount]:
         """Find the name and count of a kind, and those of its parameters and of its folders."""
@@ -367,6 +317,12 @@ class KindScores:
         self._kinds.let_stand(whole)
         return self._kinds.narrowed(shape)
 
+    @property
+    def untold(self) -> int:
+        """How many answers, and links that do not wait, others do not know of."""
+        known = self._kinds.known.values()
+        return sum(one.asked_unshared + abs(one.out_unshared) for one in known)
+
     def unshared(self) -> dict[str, int]:
         """List what others do not know of, by digests of kinds."""
         self._forget()  # kinds may be put together
@@ -376,6 +332,7 @@ class KindScores:
                 key = kind_key(shape)
                 found |= {ASKED + key: count.asked_unshared} if count.asked_unshared else {}
                 found |= {FRUIT + key: count.fruitful_unshared} if count.fruitful_unshared else {}
+                found |= {OUT + key: count.out_unshared} if count.out_unshared else {}
         return found
 
     def share(self, told: Mapping[str, int], total: Mapping[str, int]) -> None:
@@ -383,12 +340,16 @@ class KindScores:
         self._forget()
         self._open.clear()
         self._shared = total
+        # What others have learned is looked at as well.
+        self._noted, self._counted = max(self._noted, asked_in(total)), -CALM_EACH
         for kinds in (self._kinds, self._everywhere, self._folders):
             for shape, count in kinds.all().items():
                 key = kind_key(shape)
                 count.asked_unshared -= told.get(ASKED + key, 0)
                 count.fruitful_unshared -= told.get(FRUIT + key, 0)
+                count.out_unshared -= told.get(OUT + key, 0)
                 self._recall(shape, count)
+        self.rich = self.rich or any(one.is_rich for one in self._kinds.known.values())
 
     def _recall(self, shape: Shape, count: KindCount) -> None:
         """Have a count be that of all, where that is more than what is known here."""
@@ -399,6 +360,7 @@ class KindScores:
         if asked > count.asked:
             count.asked = asked
             count.fruitful = self._shared.get(FRUIT + key, 0) + count.fruitful_unshared
+        count.out = max(count.out, self._shared.get(OUT + key, 0) + count.out_unshared)
 
 
 def _with_marks(shape: Shape, total: Mapping[str, int]) -> KindCount:

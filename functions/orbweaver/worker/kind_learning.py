@@ -1,6 +1,7 @@
 """What this container has learned of the kinds of URLs of its crawls, and shares with others.
 
-    counts  of kinds, in an item by crawl, as soon as there are enough new ones
+    counts  of kinds, in an item by crawl, as soon as there are enough new ones: where kinds bring
+            little, of most answers, and of links that do not wait before others sort out theirs
     files   with digests of what was met (frontier/met.py), numbered in the same item, where
             others learn of the crawl as well, or are to go on with it
 
@@ -34,9 +35,12 @@ _log = logging.getLogger(__name__)
 
 # Then those of the crawls that were met first begin anew.
 CRAWLS_MAX = 50
-# Counts are shared after so many answers; then after so many in a hundred of those that all have,
-# or, as long as a process of a store is alone with it, of its own.
-SHARED_FIRST, SHARED_MORE_PERCENT, SHARED_ALONE_PERCENT = 4, 10, 30
+# Counts are shared after so many answers, and so many in a hundred of those that all have; or, as
+# long as a process of a store is alone with it, of its own.
+SHARED_FIRST, SHARED_PERCENT, SHARED_ALONE_PERCENT = 4, 10, 30
+# So where a kind is known that brings little: there it matters what others know. When links are
+# sorted out, those that do not wait count as well.
+SHARED_SOON_PERCENT, SORTING_PERCENT = 3, 1
 # A file is numbered before it is there: so often is it looked for.
 LOOKS_MAX = 3
 READ_AT_ONCE = 20
@@ -97,55 +101,79 @@ class KindLearning:
         """Count links that wait from now on, or that do no longer."""
         self._of(crawl).waiting += links
 
-    async def share(self, crawl: Crawl, *, now: bool = False) -> None:
+    async def share(self, crawl: Crawl) -> None:
         """Add what was learned here to what all know, if there is enough of it, and read that.
 
-        `now`: it is read in any case, unless a process is alone with it. A failure, or what takes
-        too long, is made up for later. What is added twice, as an answer was lost, weighs twice.
+        A failure, or what takes too long, is made up for later. What is added twice, as an answer
+        was lost, weighs twice.
+        """
+        if is_ordered(crawl) and self._has_enough(self._of(crawl)):
+            await self._share(crawl, self._of(crawl))
+
+    async def before_sorting(self, crawl: Crawl) -> None:
+        """Read what others have learned, and add to it, before links are sorted out.
+
+        Not where a process is alone with it.
         """
         if not is_ordered(crawl):
             return
         known = self._of(crawl)
-        if not self._is_due(known, now=now):
-            return
+        if self._has_enough(known) or not (known.shared and self._is_alone(known)):
+            await self._share(crawl, known, sorting=True)
+
+    async def after_sorting(self, crawl: Crawl) -> None:
+        """Tell others which links do not wait, before they sort out theirs."""
+        if is_ordered(crawl) and self._has_sorted_enough(self._of(crawl)):
+            await self._share(crawl, self._of(crawl), sorting=True, with_files=False)
+
+    async def _share(
+        self, crawl: Crawl, known: _Learned, *, sorting: bool = False, with_files: bool = True
+    ) -> None:
         if known.sharing.locked():
-            if now:  # what is being read is as good
+            if sorting:  # what is being read is as good
                 async with known.sharing:
                     pass
             return
         async with known.sharing:
             try:
                 async with asyncio.timeout(SHARED_WITHIN_S):
-                    await self._share(crawl, known)
+                    await self._exchange(crawl, known, with_files=with_files)
             except (PortError, TimeoutError) as error:
                 told = {"crawl": crawl.id, "error": str(error) or type(error).__name__}
                 _log.warning("kinds.not_shared", extra=told)
 
-    def _is_due(self, known: _Learned, *, now: bool) -> bool:
-        """Whether there is something to add, or to read that others may have added."""
-        begun = known.shared > 0
-        return self._has_enough(known) or (now and not (begun and self._is_alone(known)))
-
     def _has_enough(self, known: _Learned) -> bool:
-        """Whether enough was counted since counts were last shared."""
-        percent = SHARED_ALONE_PERCENT if self._is_alone(known) else SHARED_MORE_PERCENT
-        least = max(SHARED_FIRST, known.counted * percent // 100)
-        return known.learner.asked - known.shared >= least
+        """Whether there are enough answers that others do not know of."""
+        least, percent = SHARED_FIRST, SHARED_PERCENT
+        if self._is_alone(known):
+            percent = SHARED_ALONE_PERCENT
+        elif known.learner.scores.doubtful:
+            least, percent = 1, SHARED_SOON_PERCENT
+        return known.learner.asked - known.shared >= max(least, known.counted * percent // 100)
+
+    def _has_sorted_enough(self, known: _Learned) -> bool:
+        """Whether others are to know before they sort out links."""
+        if self._is_alone(known) or not known.learner.scores.doubtful:
+            return False
+        least = max(1, known.counted * SORTING_PERCENT // 100)
+        return known.learner.scores.untold >= least
 
     def _is_alone(self, known: _Learned) -> bool:
         """Whether no other learns of the crawl, as far as is known, nor is to go on with it."""
         return known.alone and not self._hands_on
 
-    async def _share(self, crawl: Crawl, known: _Learned) -> None:
+    async def _exchange(self, crawl: Crawl, known: _Learned, *, with_files: bool) -> None:
         scores = known.learner.scores
         told: dict[str, int] = {}
         total: Counts = {}
-        if not (known.counted and self._has_enough(known)):
+        adds = known.counted and (self._has_enough(known) or self._has_sorted_enough(known))
+        if not adds:
             total = await self._crawls.learned(crawl.id)
             known.counted = asked_in(total)
-        if self._has_enough(known):
-            leaves = self._hands_on or not (known.alone or self._barred)
-            known.shared = known.learner.asked
+        if adds or self._has_enough(known):
+            leaves = with_files and (self._hands_on or not (known.alone or self._barred))
+            if with_files:
+                known.shared = known.learner.asked
             told = scores.unshared()
             if known.waiting:
                 told[WAITING] = known.waiting

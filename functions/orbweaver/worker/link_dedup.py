@@ -109,7 +109,7 @@ class Sifter:
         waiting = self._waiting[crawl.id] if of_pages and not crawl.continuous else []
         self._see_known(crawl, result)
         # What others have asked for meanwhile decides what is asked for now.
-        await self._kinds.share(crawl, now=True)
+        await self._kinds.before_sorting(crawl)
         async with self._turn(crawl, message, result, waiting) as alone:
             own_links = frozenset(result.candidates)
             spent = (crawl.id, crawl.pages_max) in self._spent
@@ -122,6 +122,7 @@ class Sifter:
                 result.refuse(Refusal.PATTERN, len(trapped & own_links), trapped & own_links)
             if is_ordered(crawl):
                 self._sort_out(crawl, message, result)
+                await self._kinds.after_sorting(crawl)
             await reservations.pay(result, len(order), looked_up)
             self._keep_left(crawl, message, result)
             own = result.journal(order, at_ms, reservations.reserved, reservations.by)
@@ -152,6 +153,7 @@ class Sifter:
         surplus_band = band or SURPLUS
         if band is None and (crawl.id, crawl.pages_max) in self._spent:
             late = [*((surplus_band, target) for target in prompt), *late]
+            self._kinds.of(crawl).take_back(target.url for target in prompt)
             prompt = []
         room = waiting_max(crawl) - self._kinds.waiting(crawl)
         if band is None and len(late) > room:
@@ -208,6 +210,8 @@ class Sifter:
         """
         children = [journal.candidates[place].url for place in ledger.children]
         others = {target.url for target in journal.candidates}.difference(children)
+        if is_ordered(crawl):
+            self._kinds.of(crawl).take_back(others)
         self._host_claims.note_committed(crawl, children)
         if not ledger.surplus:
             self._novelty.note(crawl.id, len(journal.candidates), len(others))

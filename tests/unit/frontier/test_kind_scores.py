@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from orbweaver.frontier import kind_scores, met
+from orbweaver.frontier.kind_count import KindCount
 from orbweaver.frontier.kind_learner import (
     ALL_UNTRIED_OUT,
     ANSWERED_WITHIN,
@@ -22,7 +23,6 @@ from orbweaver.frontier.kind_scores import (
     CALM_NOTED,
     KINDS_MAX,
     OPEN_MAX,
-    KindCount,
     KindScores,
     is_ordered,
     told_of,
@@ -313,6 +313,16 @@ def test_some_times_as_many_of_a_kind_are_out_as_are_known() -> None:
     for n in range(3):
         sure.learn(page(paths[n], f"T{'def'[n]}"))
     assert sorted_out(sure, *paths[22:], taken=SURPLUS) == (paths[22:], [])
+
+
+def test_what_was_not_let_out_after_all_is_not_waited_for() -> None:
+    """Another container has claimed it, or the limit is reached: the next of its kind is tried."""
+    learner = KindLearner()
+    paths = [f"/d/{n}_a_b" for n in range(5)]
+    assert sorted_out(learner, *paths) == (paths[:1], [(UNKNOWN, path) for path in paths[1:]])
+    assert sorted_out(learner, paths[1]) == ([], [(UNKNOWN, paths[1])])
+    learner.take_back([HOST + paths[0]] * 2)
+    assert sorted_out(learner, *paths[1:3]) == (paths[1:2], [(UNKNOWN, paths[2])])
 
 
 def test_what_other_parameters_of_the_same_paths_bring_is_what_a_new_one_is_judged_by() -> None:

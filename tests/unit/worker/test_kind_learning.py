@@ -12,6 +12,7 @@ from orbweaver.model.errors import Permanent, Transient
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.settings import Settings
+from orbweaver.model.target import Target
 from orbweaver.worker import kind_learning
 from orbweaver.worker.kind_learning import LOOKS_MAX, SHARED_FIRST, KindLearning
 from tests.memory import MemoryCrawls, MemoryFiles, Moment, World
@@ -61,7 +62,7 @@ async def test_what_one_container_met_is_not_new_to_another() -> None:
     learn(one, *LETTERS[:5])
     await one.share(ORDERED)
     assert list(world.files) == [f"{FOLDER}1"]
-    await other.share(ORDERED, now=True)
+    await other.before_sorting(ORDERED)
     assert fruitful(other) == 5
     learn(other, *LETTERS[:5], query="?sort=up")
     assert fruitful(other, "?sort=up") == 0
@@ -113,14 +114,13 @@ async def test_a_container_that_is_alone_reads_nothing() -> None:
     before = len(calls)
     assert before
     for _ in range(3):
-        await kinds.share(ORDERED, now=True)
-    await kinds.share(replace(ORDERED, pages_max=10**7), now=True)
+        await kinds.before_sorting(ORDERED)
+    await kinds.before_sorting(replace(ORDERED, pages_max=10**7))
     assert len(calls) == before
 
 
-@pytest.mark.parametrize(("settings", "most"), [(KEPT, 12), (HANDED_ON, 26)])
-async def test_who_is_alone_with_a_crawl_shares_seldom(settings: Settings, most: int) -> None:
-    """A process of a store needs it to be found again by the next one, and nothing else does."""
+async def times_told(settings: Settings, *letters: str) -> int:
+    """How often a container adds to the counts while it learns of pages one by one."""
     told = 0
 
     async def noting(at: str, moment: Moment) -> None:
@@ -128,10 +128,42 @@ async def test_who_is_alone_with_a_crawl_shares_seldom(settings: Settings, most:
         told += at == "crawls.learn" and moment is Moment.BEFORE
 
     kinds = container(World(crawls={ORDERED.id: ORDERED}), settings, gate=noting)
-    for number in range(100):
-        learn(kinds, LETTERS[number % 20])
+    for letter in letters:
+        learn(kinds, letter)
         await kinds.share(ORDERED)
-    assert most // 2 < told <= most
+    return told
+
+
+NEW = [one + other for one in LETTERS[:10] for other in LETTERS[:10]]
+
+
+@pytest.mark.parametrize(("settings", "most"), [(KEPT, 12), (HANDED_ON, 26)])
+async def test_who_is_alone_with_a_crawl_shares_seldom(settings: Settings, most: int) -> None:
+    """A process of a store needs it to be found again by the next one, and nothing else does."""
+    assert most // 2 < await times_told(settings, *NEW) <= most
+
+
+async def test_what_brings_little_is_told_of_soon() -> None:
+    """There it matters who knows it; where all is fruitful, and for who is alone, it does not."""
+    old = [*LETTERS[:3], *LETTERS[:1] * 97]
+    assert await times_told(KEPT, *old) <= 12
+    assert await times_told(HANDED_ON, *old) > 2 * await times_told(HANDED_ON, *NEW)
+
+
+async def test_links_that_do_not_wait_are_told_of_before_others_sort_out_theirs() -> None:
+    """Of a kind that is not known one is out at a time, and not one of each container."""
+    world = World(crawls={ORDERED.id: ORDERED})
+    one, other = container(world, HANDED_ON), container(world, HANDED_ON)
+    learn(one, *LETTERS[:2], *LETTERS[:1] * 30)  # a kind that brings little
+    await one.share(ORDERED)
+    links = [Target(url=f"{SITE}/e/{letter}_1_y?q=1", depth=1) for letter in LETTERS[:2]]
+    await other.before_sorting(ORDERED)
+    assert len(one.of(ORDERED).sorted_out(links[:1])[0]) == 1
+    assert len(other.of(ORDERED).sorted_out(links[1:])[0]) == 1
+    later = container(world, HANDED_ON)
+    await one.after_sorting(ORDERED)
+    await later.before_sorting(ORDERED)
+    assert not later.of(ORDERED).sorted_out(links[1:])[0]
 
 
 async def test_a_file_that_is_not_there_is_looked_for_a_few_times() -> None:
@@ -152,12 +184,12 @@ async def test_a_file_that_is_not_there_is_looked_for_a_few_times() -> None:
 
     other._files.get = get  # type: ignore[method-assign]
     for _ in range(LOOKS_MAX + 2):
-        await other.share(ORDERED, now=True)
+        await other.before_sorting(ORDERED)
     assert looks == [f"{FOLDER}1"] * LOOKS_MAX
     learn(one, *LETTERS[5:10])
     world.files[f"{FOLDER}1"] = put[:-1]
     await one.share(ORDERED)
-    await other.share(ORDERED, now=True)
+    await other.before_sorting(ORDERED)
     assert looks[-1] == f"{FOLDER}2"
     learn(other, *LETTERS[5:10])
     assert fruitful(other) == 10
@@ -187,7 +219,7 @@ async def test_a_failure_to_share_is_made_up_for(
     failing[0] = False
     learn(kinds, *LETTERS[5 : 5 + SHARED_FIRST])
     await kinds.share(ORDERED)
-    await other.share(ORDERED, now=True)
+    await other.before_sorting(ORDERED)
     assert fruitful(other) == 5 + SHARED_FIRST
 
 
@@ -198,6 +230,6 @@ async def test_packs_that_end_together_share_once() -> None:
     learn(other, *LETTERS[10:15])
     await other.share(ORDERED)
     learn(one, *LETTERS[:5])
-    await asyncio.gather(*(one.share(ORDERED, now=number % 2 == 0) for number in range(6)))
-    await other.share(ORDERED, now=True)
+    await asyncio.gather(*(ask(ORDERED) for ask in (one.share, one.before_sorting) * 3))
+    await other.before_sorting(ORDERED)
     assert fruitful(one) == fruitful(other) == 10

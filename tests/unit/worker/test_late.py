@@ -93,6 +93,17 @@ async def test_a_limit_is_spent_on_what_brings_something_new() -> None:
     assert counts["late_links"] > counts["late_links_taken"]
 
 
+@pytest.mark.parametrize("pages_max", [20, 54])
+async def test_what_the_limit_leaves_is_not_taken_for_out(pages_max: int) -> None:
+    """So a raised limit goes on as if it had been higher from the start."""
+    stage = Stage()
+    wiki(stage)
+    ended = await crawled(stage, replace(WIKI, pages_max=pages_max))
+    known = stage.pack_fetcher.kinds.of(ended).scores._kinds.known.values()
+    assert sum(one.asked for one in known) == pages_max
+    assert all(one.out <= one.asked for one in known)
+
+
 async def test_without_a_limit_that_is_reached_everything_is_asked_for_once() -> None:
     """Barren kinds come last, and none of them is left out."""
     stage = Stage()
