@@ -2,8 +2,8 @@
 
     python bench/yields/on_stack.py URL --port N --pages N
 
-The stack is started afresh: what an earlier crawl has claimed is of no account. The emulator runs
-two workers at once. Whoever kills this ends the stack.
+The stack is started afresh: what an earlier crawl has claimed is of no account. The emulator may
+run ten workers at once. Whoever kills this ends the stack.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import argparse
 import subprocess
 import sys
 from pathlib import Path
+
+WORKERS = 10
 
 
 def main() -> None:
@@ -22,7 +24,8 @@ def main() -> None:
     parser.add_argument("--pages", required=True)
     given = parser.parse_args()
     program, at = Path(sys.executable).with_name("orbweaver"), ("--port", given.port)
-    subprocess.run([program, "local", "up", "--fresh", *at], check=True)
+    several = ("-c", f"worker_concurrency_max={WORKERS}")
+    subprocess.run([program, "local", "up", "--fresh", *several, *at], check=True)
     words = ["crawl", given.url, "--target", "local", *at, "--json", "--delay", "0"]
     words += ["--max-pages", given.pages, "--format", "jsonl", "--out", "out"]
     subprocess.run([program, *words], check=True)

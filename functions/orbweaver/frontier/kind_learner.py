@@ -151,20 +151,22 @@ class KindLearner:
         soon = band == taken or (known.is_open and band <= DOUBTFUL)
         return None if soon and self._may_be_out(known) else band
 
+    def too_many_out(self, links: Iterable[Target]) -> bool:
+        """Whether too many are out of the kind of a link that was let out: others let out some."""
+        return not self.scores.calm and any(
+            out > most
+            for link in links
+            if not link.express
+            for out, most in _outs(self.scores.of(link.url))
+        )
+
     def _may_be_out(self, known: KindScore) -> bool:
         """Whether one more of a kind may be out, as far as this container knows.
 
         Each answer says more of a kind, and of those that are alike, than its score did before.
         """
-        asked = known.count.asked
-        out = known.count.out - asked
-        if out >= _out_max(asked, known.score):
-            return False
-        if known.count.tried:
-            return True
-        asked += known.alike
-        out = known.count.out + sum(one.out for one in known.near) - asked
-        return out < _out_max(asked, known.score) and self._untried_out() < ALL_UNTRIED_OUT
+        room = all(out < most for out, most in _outs(known))
+        return room and (known.count.tried or self._untried_out() < ALL_UNTRIED_OUT)
 
     def _untried_out(self) -> int:
         """Count what is out of kinds of which little is known."""
@@ -252,6 +254,17 @@ def _doubtful(known: KindScore) -> int:
     if not known.is_open:
         return band
     return UNLIKELY if band > UNLIKELY and known.beside >= TRIED_MIN else DOUBTFUL
+
+
+def _outs(known: KindScore) -> list[tuple[int, int]]:
+    """List how many are out and how many may be: of a kind, and while untried, of those alike."""
+    asked = known.count.asked
+    found = [(known.count.out - asked, _out_max(asked, known.score))]
+    if not known.count.tried:
+        asked += known.alike
+        out = known.count.out + sum(one.out for one in known.near)
+        found.append((out - asked, _out_max(asked, known.score)))
+    return found
 
 
 def _out_max(asked: int, score: float) -> int:

@@ -237,7 +237,7 @@ class KindScores:
         nearly_all = fruitful + CALM_WEIGHT / 2 >= CALM * (len(asked) + CALM_WEIGHT)
         self._calm = nearly_all or (not barren and self._noted >= CALM_NOTED)
         self._mixed = barren >= MIXED_KINDS
-        self._doubtful = barren > 0 and not self._calm
+        self._doubtful = (barren > 0 or _has_barren(self._shared)) and not self._calm
 
     def note(self, url: str, *, asked: int = 1, fruitful: int = 0) -> None:
         """Count a URL that was asked for, or that one asked for before was fruitful."""
@@ -361,6 +361,15 @@ class KindScores:
             count.asked = asked
             count.fruitful = self._shared.get(FRUIT + key, 0) + count.fruitful_unshared
         count.out = max(count.out, self._shared.get(OUT + key, 0) + count.out_unshared)
+
+
+def _has_barren(total: Mapping[str, int]) -> bool:
+    """Whether a kind brings little by what all have counted, also one that is not met here yet."""
+    return any(
+        2 * total.get(FRUIT + key[1:], 0) < asked
+        for key, asked in total.items()
+        if key.startswith(ASKED)
+    )
 
 
 def _with_marks(shape: Shape, total: Mapping[str, int]) -> KindCount:

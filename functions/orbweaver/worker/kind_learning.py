@@ -20,10 +20,12 @@ from typing import TYPE_CHECKING
 from orbweaver.frontier.kind_learner import KindLearner
 from orbweaver.frontier.kind_scores import FILES, WAITING, asked_in, is_ordered
 from orbweaver.frontier.known_claims import folder_of
+from orbweaver.frontier.late import Banded
 from orbweaver.frontier.met import NEWS_BYTES_MAX
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import PortError
 from orbweaver.model.page_record import PageRecord
+from orbweaver.model.target import Target
 
 if TYPE_CHECKING:
     from orbweaver.frontier.ports import Crawls
@@ -121,9 +123,24 @@ class KindLearning:
         if self._has_enough(known) or not (known.shared and self._is_alone(known)):
             await self._share(crawl, known, sorting=True)
 
-    async def after_sorting(self, crawl: Crawl) -> None:
-        """Tell others which links do not wait, before they sort out theirs."""
-        if is_ordered(crawl) and self._has_sorted_enough(self._of(crawl)):
+    async def sorted_out(
+        self, crawl: Crawl, links: Sequence[Target], band: int | None
+    ) -> tuple[list[Target], list[Banded]]:
+        """Sort out links, and tell others which do not wait, before they sort out theirs.
+
+        Where they have just done so, and too many of a kind would be out, it is done once more.
+        """
+        learner = self.of(crawl)
+        prompt, late = learner.sorted_out(links, band)
+        await self._tell_sorted(crawl)
+        if learner.too_many_out(prompt):
+            learner.take_back(link.url for link in prompt)
+            prompt, late = learner.sorted_out(links, band)
+            await self._tell_sorted(crawl)
+        return prompt, late
+
+    async def _tell_sorted(self, crawl: Crawl) -> None:
+        if self._has_sorted_enough(self._of(crawl)):
             await self._share(crawl, self._of(crawl), sorting=True, with_files=False)
 
     async def _share(

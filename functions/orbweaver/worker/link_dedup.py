@@ -121,8 +121,7 @@ class Sifter:
                 result.drop(trapped)
                 result.refuse(Refusal.PATTERN, len(trapped & own_links), trapped & own_links)
             if is_ordered(crawl):
-                self._sort_out(crawl, message, result)
-                await self._kinds.after_sorting(crawl)
+                await self._sort_out(crawl, message, result)
             await reservations.pay(result, len(order), looked_up)
             self._keep_left(crawl, message, result)
             own = result.journal(order, at_ms, reservations.reserved, reservations.by)
@@ -140,7 +139,9 @@ class Sifter:
         waiting = self._late.of(crawl.id, links, now_ms)
         return self.seen.of(crawl.id, links, now_ms) | waiting
 
-    def _sort_out(self, crawl: Crawl, message: Pack | SeedsMessage, result: PackResult) -> None:
+    async def _sort_out(
+        self, crawl: Crawl, message: Pack | SeedsMessage, result: PackResult
+    ) -> None:
         """Have links that promise little be asked for late, and all where the limit is reached.
 
         Those of a late pack, or that an earlier run left out, may wait as well. What a person asks
@@ -149,7 +150,7 @@ class Sifter:
         band = band_at(message.place) if isinstance(message, Pack) and message.late else None
         prompt, late = list(result.links), list[Banded]()
         if isinstance(message, Pack) or message.past is not None:
-            prompt, late = self._kinds.of(crawl).sorted_out(prompt, band)
+            prompt, late = await self._kinds.sorted_out(crawl, prompt, band)
         surplus_band = band or SURPLUS
         if band is None and (crawl.id, crawl.pages_max) in self._spent:
             late = [*((surplus_band, target) for target in prompt), *late]

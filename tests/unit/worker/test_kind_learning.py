@@ -150,20 +150,26 @@ async def test_what_brings_little_is_told_of_soon() -> None:
     assert await times_told(HANDED_ON, *old) > 2 * await times_told(HANDED_ON, *NEW)
 
 
-async def test_links_that_do_not_wait_are_told_of_before_others_sort_out_theirs() -> None:
-    """Of a kind that is not known one is out at a time, and not one of each container."""
+async def test_containers_that_sort_out_links_at_once_let_out_one_of_an_unknown_kind() -> None:
+    """Whose links are told of first; the others wait, and nobody takes them for out."""
     world = World(crawls={ORDERED.id: ORDERED})
-    one, other = container(world, HANDED_ON), container(world, HANDED_ON)
-    learn(one, *LETTERS[:2], *LETTERS[:1] * 30)  # a kind that brings little
+    one, *others = (container(world, HANDED_ON) for _ in range(4))
+    learn(one, *LETTERS[:2], *LETTERS[:1] * 30)  # a kind that brings little: it matters who knows
     await one.share(ORDERED)
-    links = [Target(url=f"{SITE}/e/{letter}_1_y?q=1", depth=1) for letter in LETTERS[:2]]
-    await other.before_sorting(ORDERED)
-    assert len(one.of(ORDERED).sorted_out(links[:1])[0]) == 1
-    assert len(other.of(ORDERED).sorted_out(links[1:])[0]) == 1
-    later = container(world, HANDED_ON)
-    await one.after_sorting(ORDERED)
-    await later.before_sorting(ORDERED)
-    assert not later.of(ORDERED).sorted_out(links[1:])[0]
+    links = [Target(url=f"{SITE}/e/{LETTERS[n]}_1_y?q={n}", depth=1) for n in range(5)]
+    for kinds in others:
+        await kinds.before_sorting(ORDERED)
+    found = await asyncio.gather(
+        *(
+            kinds.sorted_out(ORDERED, [link], None)
+            for kinds, link in zip((one, *others), links, strict=False)
+        )
+    )
+    assert sum(len(prompt) for prompt, _ in found) == 1
+    assert sum(len(late) for _, late in found) == 3
+    await one.before_sorting(ORDERED)
+    assert one.of(ORDERED).scores.of(links[4].url).count.out == 1
+    assert not (await one.sorted_out(ORDERED, links[4:], None))[0]
 
 
 async def test_a_file_that_is_not_there_is_looked_for_a_few_times() -> None:
