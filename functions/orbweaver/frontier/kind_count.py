@@ -19,7 +19,8 @@ RICH_ASKED, RICH_SCORE = 4, 0.7
 class KindCount:
     """How many URLs of a kind were asked for and were fruitful; what of it others do not know.
 
-    `texts` counts the pages whose text was compared, and `texts_new` those whose text was new;
+    `out` counts those that did not wait to be asked for, also where they are answered by now,
+    `texts` the pages whose text was compared, and `texts_new` those whose text was new;
     `others` what was asked for and was no page, but a picture.
     """
 

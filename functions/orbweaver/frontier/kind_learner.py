@@ -262,8 +262,7 @@ def _outs(known: KindScore) -> list[tuple[int, int]]:
     found = [(known.count.out - asked, _out_max(asked, known.score))]
     if not known.count.tried:
         asked += known.alike
-        out = known.count.out + sum(one.out for one in known.near)
-        found.append((out - asked, _out_max(asked, known.score)))
+        found.append((known.group_out - asked, _out_max(asked, known.score)))
     return found
 
 

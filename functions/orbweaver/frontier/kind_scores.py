@@ -23,7 +23,7 @@ of kinds, so that no part of a URL is stored with them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -102,18 +102,22 @@ def asked_in(total: Mapping[str, int]) -> int:
 class KindScore:
     """What is known of the kind of a URL: its name, its counts, and its score.
 
-    `group` is what it has in common with kinds that are alike, and `alike` how many URLs were asked
-    for of those; `beside` with the same parameters in other folders, and else in its folders, where
-    it has both.
+    `group` has the counts of all that are alike, itself among them, and `alike` is how many URLs
+    were asked for of the others; `beside` with the same parameters in other folders, and else in
+    its folders, where it has both.
     """
 
     shape: Shape
-    group: Shape
     count: KindCount
+    group: Mapping[Shape, KindCount]
     score: float
     alike: int
     beside: int
-    near: Sequence[KindCount]
+
+    @property
+    def group_out(self) -> int:
+        """How many URLs of kinds that are alike did not wait, as it stands by now."""
+        return sum(one.out for one in self.group.values())
 
     @property
     def is_open(self) -> bool:
@@ -167,20 +171,19 @@ class KindScores:
         if beside.asked > 0:
             prior = beside.score(prior)
         near = KindCount()
-        group = alike(shape)
-        others = [one for one in self._alike[group].values() if one is not count]
-        for one in others:
-            near.asked += one.asked - one.others
-            near.fruitful += one.credited
+        group = self._alike[alike(shape)]
+        for one in group.values():
+            if one is not count:
+                near.asked += one.asked - one.others
+                near.fruitful += one.credited
         if near.asked:
             prior = near.score(prior)
         return KindScore(
             shape=shape,
-            group=group,
             count=count,
+            group=group,
             score=count.score(prior),
             alike=near.asked,
-            near=others,
             beside=beside.asked if shape[2] and shape[7] else 0,
         )
 

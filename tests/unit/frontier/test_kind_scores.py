@@ -136,7 +136,9 @@ def test_the_same_parameters_elsewhere_are_what_a_new_kind_begins_with() -> None
     assert score(learner, "/doc/b/") > FRUITFUL
 
 
-def sorted_out(learner: KindLearner, *paths: str, taken: int | None = None) -> tuple[object, ...]:
+def sorted_out(
+    learner: KindLearner, *paths: str, taken: int | None = None
+) -> tuple[list[str], list[tuple[int, str]]]:
     """Sort links out: the paths asked for at once, and bands with paths of the others."""
     links = [Target(url=HOST + path, depth=1) for path in paths]
     prompt, late = learner.sorted_out(links, taken)
@@ -221,6 +223,16 @@ def test_of_kinds_that_are_alike_one_is_tried_until_that_was_answered() -> None:
     assert sorted_out(learner, *logs) == (logs[:1], [(UNKNOWN, path) for path in logs[1:]])
     learner.learn(page(logs[0], "Ant hill"))
     assert sorted_out(learner, *logs[1:]) == (logs[1:2], [(UNKNOWN, logs[2])])
+
+
+@pytest.mark.parametrize("taken", [None, UNKNOWN])
+def test_kinds_that_are_alike_are_one_though_they_are_met_at_once(taken: int | None) -> None:
+    """Whichever of them is looked at first, also in a pack that waited."""
+    learner = KindLearner()
+    logs = [f"/git/log/one_1_x.{extension}?h=1" for extension in ("md", "py", "sh")]
+    for path in logs:
+        score(learner, path)
+    assert len(sorted_out(learner, *reversed(logs), taken=taken)[0]) == 1
 
 
 def test_of_all_kinds_that_are_not_known_some_are_tried_at_a_time() -> None:
