@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from bench.yields import texts, web
 from bench.yields.application import Application
 from bench.yields.judging import Truth, query_of
-from bench.yields.packages import LIBRARIES, file
+from bench.yields.packages import file
 from bench.yields.place import ADDRESS, CALLER, free_port
 from bench.yields.repositories import NAME, TRUSTED
 from bench.yields.repositories import prepare as cloned
@@ -59,8 +59,7 @@ def prepare(place: Place) -> Truth:
     fossil, artifacts = file("usr/bin/fossil"), place.path("artifacts")
     artifacts.mkdir()
     export = f'git --git-dir={NAME} fast-export --all | "{fossil}" import --git import.fossil'
-    surroundings = {**TRUSTED, "USER": "owner", "LD_LIBRARY_PATH": LIBRARIES}
-    owner = {**CALLER, "environment": surroundings}
+    owner = {**CALLER, "environment": {**TRUSTED, "USER": "owner"}}
     place.run(["sh", "-c", export], **owner)
     place.run([fossil, "deconstruct", "-R", "import.fossil", artifacts], **owner)
     now, aliases = dt.datetime.now(dt.UTC), dict[str, str]()

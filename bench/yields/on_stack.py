@@ -3,7 +3,7 @@
     python bench/yields/on_stack.py URL --port N --pages N
 
 The stack is started afresh: what an earlier crawl has claimed is of no account. The emulator may
-run ten workers at once. Whoever kills this ends the stack.
+run ten workers at once. It goes on running when this has ended: `orbweaver local down` stops it.
 """
 
 from __future__ import annotations

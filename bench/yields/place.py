@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 PROJECT = Path(__file__).resolve().parents[2]
 HOME = PROJECT / ".local" / "yield"
 ROOT = HOME / "root"  # where packages are unpacked
+PYTHONS = HOME / "python"  # environments of the interpreter that runs this
 ADDRESS = "127.0.0.1"
 READY_S, STOP_S = 30.0, 10.0
 STEP_LIMIT_S = 600.0
@@ -99,7 +100,7 @@ class Place:
         done: subprocess.CompletedProcess[str] = subprocess.run(
             [str(word) for word in words],
             cwd=self.folder,
-            env={**os.environ, **self._surroundings(more), **(environment or {})},
+            env={**os.environ, **self._surroundings(words[0]), **(environment or {})},
             input=text,
             capture_output=True,
             text=True,
@@ -125,7 +126,7 @@ class Place:
         process = subprocess.Popen(
             [str(word) for word in words],
             cwd=self.folder,
-            env={**os.environ, **self._surroundings(more), **(environment or {})},
+            env={**os.environ, **self._surroundings(words[0]), **(environment or {})},
             stdout=log,
             stderr=log,
             process_group=0,  # so that Ctrl-C reaches us first
@@ -135,11 +136,11 @@ class Place:
         _until_listening(process, port, Path(log.name))
         return process
 
-    def _surroundings(self, more: Mapping[str, Any]) -> dict[str, str]:
+    def _surroundings(self, program: str | Path) -> dict[str, str]:
         from bench.yields.packages import LIBRARIES
 
         found = {"HOME": str(self.folder), "LC_ALL": "C.UTF-8"}
-        if CALLER.items() <= more.items():
+        if Path(program).is_relative_to(PYTHONS):
             return found  # among the unpacked is another build of its own library
         return {**found, "LD_LIBRARY_PATH": LIBRARIES}
 

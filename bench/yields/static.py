@@ -12,7 +12,7 @@ from bench.yields import texts, web
 from bench.yields.application import Application
 from bench.yields.judging import Truth, query_of
 from bench.yields.packages import file
-from bench.yields.place import HOME, Unavailable
+from bench.yields.place import PYTHONS, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -89,7 +89,7 @@ def _site(folder: Path) -> str:
 
 def installed(requirements: tuple[str, ...], name: str) -> Path:
     """Have packages of PyPI in an environment of their own; returns its interpreter."""
-    folder = HOME / "python" / name
+    folder = PYTHONS / name
     python = folder / "bin" / "python"
     stamp = folder / ".installed"
     if not stamp.is_file():
