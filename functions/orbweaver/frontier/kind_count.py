@@ -67,6 +67,17 @@ class KindCount:
         """Whether its texts were new as a rule, as far as they were compared."""
         return 2 * self.texts_new >= self.texts
 
+    @property
+    def unshared(self) -> tuple[int, int, int]:
+        """How many that others do not know of were asked for, were fruitful, and did not wait."""
+        return self.asked_unshared, self.fruitful_unshared, self.out_unshared
+
+    def tell(self, asked: int, fruitful: int, out: int) -> None:
+        """Note that others know of so many more."""
+        self.asked_unshared -= asked
+        self.fruitful_unshared -= fruitful
+        self.out_unshared -= out
+
     def add(self, asked: int, fruitful: int) -> None:
         """Count URLs, which others are to know of."""
         self.asked += asked

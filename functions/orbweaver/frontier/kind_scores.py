@@ -58,7 +58,7 @@ MIXED_KINDS = 2
 KINDS_MAX = 200
 # What is remembered of shapes, at most: then it begins anew.
 FOUND_MAX = 5_000
-ASKED, FRUIT, OUT = "a", "f", "o"
+ASKED, FRUIT, OUT = COUNTED = ("a", "f", "o")
 # Shapes under which the kind of a URL is looked for; and those of a query that others may know.
 SHAPES_MAX, MARKS_MAX = 10_000, 16
 # Queries that are looked for so, at most, until all have counted more.
@@ -333,9 +333,8 @@ class KindScores:
         for kinds in (self._kinds, self._everywhere, self._folders):
             for shape, count in kinds.all().items():
                 key = kind_key(shape)
-                found |= {ASKED + key: count.asked_unshared} if count.asked_unshared else {}
-                found |= {FRUIT + key: count.fruitful_unshared} if count.fruitful_unshared else {}
-                found |= {OUT + key: count.out_unshared} if count.out_unshared else {}
+                some = zip(COUNTED, count.unshared, strict=True)
+                found |= {counted + key: urls for counted, urls in some if urls}
         return found
 
     def share(self, told: Mapping[str, int], total: Mapping[str, int]) -> None:
@@ -348,9 +347,7 @@ class KindScores:
         for kinds in (self._kinds, self._everywhere, self._folders):
             for shape, count in kinds.all().items():
                 key = kind_key(shape)
-                count.asked_unshared -= told.get(ASKED + key, 0)
-                count.fruitful_unshared -= told.get(FRUIT + key, 0)
-                count.out_unshared -= told.get(OUT + key, 0)
+                count.tell(*(told.get(counted + key, 0) for counted in COUNTED))
                 self._recall(shape, count)
         self.rich = self.rich or any(one.is_rich for one in self._kinds.known.values())
 

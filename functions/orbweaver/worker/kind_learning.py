@@ -55,7 +55,7 @@ class _Learned:
     """What is learned of a crawl here, and what of it all have been told."""
 
     learner: KindLearner = field(default_factory=KindLearner)
-    # How many answers there were when counts were last shared, here and of all.
+    # How many answers there were when counts and files were last shared; and of all, last.
     shared: int = 0
     counted: int = 0
     # Links that wait: those that were told of by all, and those that were not told of yet.
@@ -197,8 +197,8 @@ class KindLearning:
             if leaves and scores.met.has_news:
                 told[FILES] = 1
             total = await self._crawls.learn(crawl, told)
+            known.counted = asked_in(total)
         scores.share(told, total)
-        known.counted = asked_in(total)
         known.waiting -= told.get(WAITING, 0)
         known.waiting_of_all = total.get(WAITING, 0)
         newest = total.get(FILES, 0)

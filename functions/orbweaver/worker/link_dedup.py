@@ -149,13 +149,15 @@ class Sifter:
         """
         band = band_at(message.place) if isinstance(message, Pack) and message.late else None
         prompt, late = list(result.links), list[Banded]()
-        if isinstance(message, Pack) or message.past is not None:
-            prompt, late = await self._kinds.sorted_out(crawl, prompt, band)
+        learner, spent = self._kinds.of(crawl), (crawl.id, crawl.pages_max) in self._spent
         surplus_band = band or SURPLUS
-        if band is None and (crawl.id, crawl.pages_max) in self._spent:
-            late = [*((surplus_band, target) for target in prompt), *late]
-            self._kinds.of(crawl).take_back(target.url for target in prompt)
-            prompt = []
+        judged = isinstance(message, Pack) or message.past is not None
+        if band is None and spent:  # none goes, so others are not told that some do
+            prompt, late = learner.sorted_out(prompt) if judged else (prompt, late)
+            learner.take_back(target.url for target in prompt)
+            prompt, late = [], [*((surplus_band, target) for target in prompt), *late]
+        elif judged:
+            prompt, late = await self._kinds.sorted_out(crawl, prompt, band)
         room = waiting_max(crawl) - self._kinds.waiting(crawl)
         if band is None and len(late) > room:
             beyond = [target for _, target in late[max(0, room) :]]

@@ -151,7 +151,7 @@ async def test_what_brings_little_is_told_of_soon() -> None:
 
 
 async def test_containers_that_sort_out_links_at_once_let_out_one_of_an_unknown_kind() -> None:
-    """Whose links are told of first; the others wait, and nobody takes them for out."""
+    """The container that is first to tell of its link asks for it; the links of the others wait."""
     world = World(crawls={ORDERED.id: ORDERED})
     one, *others = (container(world, HANDED_ON) for _ in range(4))
     learn(one, *LETTERS[:2], *LETTERS[:1] * 30)  # a kind that brings little: it matters who knows
