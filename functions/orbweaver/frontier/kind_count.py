@@ -21,7 +21,8 @@ class KindCount:
 
     `out` counts those that did not wait to be asked for, also where they are answered by now,
     `texts` the pages whose text was compared, and `texts_new` those whose text was new;
-    `others` what was asked for and was no page, but a picture.
+    `others` what was asked for and was no page, but a picture. `spared` are those that ended here
+    without an answer, as robots.txt forbids them.
     """
 
     asked: int = 0
@@ -33,6 +34,7 @@ class KindCount:
     texts: int = 0
     texts_new: int = 0
     others: int = 0
+    spared: int = 0
 
     def merge(self, other: Self) -> None:
         """Take in what is known of another kind, which this one takes the place of."""
@@ -41,11 +43,22 @@ class KindCount:
         self.texts += other.texts
         self.texts_new += other.texts_new
         self.others += other.others
+        self.spared += other.spared
 
     @property
     def weight(self) -> int:
         """How much the kind matters."""
         return self.asked
+
+    @property
+    def ended(self) -> int:
+        """How many have ended, whether they were answered or not."""
+        return self.asked + self.spared
+
+    @property
+    def is_met(self) -> bool:
+        """Whether enough of it has ended for more of it to be let out at a time."""
+        return self.ended >= TRIED_MIN
 
     @property
     def tried(self) -> bool:

@@ -27,8 +27,8 @@ from operator import itemgetter
 from orbweaver.frontier.kind_count import TRIED_MIN, KindCount
 from orbweaver.frontier.kind_scores import KindScore, KindScores
 from orbweaver.frontier.late import DOUBTFUL, SURPLUS, UNKNOWN, UNLIKELY, Banded, band_of
-from orbweaver.frontier.met import FRUIT, PAGE, REDIRECT, text_hash
-from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.frontier.met import FRUIT, PAGE, text_hash
+from orbweaver.model.outcome import Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url import host_of
@@ -39,8 +39,8 @@ FRUITFUL = 0.5
 # that has no answer when so many others have theirs is not waited for.
 UNTRIED_OUT, ALL_UNTRIED_OUT, ANSWERED_WITHIN = 1, 16, 40
 # Of one that was tried, so many times as are known: it may bring less from some moment on. Of one
-# of at least this score more.
-OUT_TIMES, SURE, SURE_TIMES = 2, 0.75, 6
+# of at least this score more; of a doubtful one a part of that, and one.
+OUT_TIMES, SURE, SURE_TIMES, DOUBTFUL_SHARE = 2, 0.75, 6, 1 / 8
 # Pages of a kind of which each has its text compared, then one in so many, by its URL; where nearly
 # all kinds are fruitful, few and then none.
 SAMPLED_FIRST, SAMPLED_FEW, SAMPLED_EACH = 6, 2, 128
@@ -166,14 +166,14 @@ class KindLearner:
         Each answer says more of a kind, and of those that are alike, than its score did before.
         """
         room = all(out < most for out, most in _outs(known))
-        return room and (known.count.tried or self._untried_out() < ALL_UNTRIED_OUT)
+        return room and (known.count.is_met or self._untried_out() < ALL_UNTRIED_OUT)
 
     def _untried_out(self) -> int:
         """Count what is out of kinds of which little is known."""
         self._untried = [
-            (count, asked, at)
-            for count, asked, at in self._untried
-            if count.asked < asked and self.asked < at + ANSWERED_WITHIN
+            (count, ended, at)
+            for count, ended, at in self._untried
+            if count.ended < ended and self.asked < at + ANSWERED_WITHIN
         ]
         return len(self._untried)
 
@@ -181,9 +181,9 @@ class KindLearner:
         """Note that a link does not wait: its kind is tried, and others share a part with it."""
         if not self.scores.calm:
             known.count.let_out()
-            if not known.count.tried:
+            if not known.count.is_met:
                 self._untried_out()  # so that what is not out any more is not kept
-                self._untried.append((known.count, known.count.asked + 1, self.asked))
+                self._untried.append((known.count, known.count.ended + 1, self.asked))
         self.scores.meet(link.url)
 
     def take_back(self, urls: Iterable[str]) -> None:
@@ -193,14 +193,23 @@ class KindLearner:
             if count.out > count.asked:
                 count.let_out(-1)
 
-    def learn(self, record: PageRecord, digest: Sequence[int] | None = None) -> None:
-        """Count a URL that was answered, and credit what it was found on."""
+    def learn(
+        self,
+        record: PageRecord,
+        digest: Sequence[int] | None = None,
+        *,
+        redirected: bool = False,
+    ) -> None:
+        """Count a URL that has ended, and credit what it was found on.
+
+        What robots.txt forbids, or a host in trouble, says nothing of a kind; but it is not out.
+        """
         status = record.status
         if status is None or status >= _FAULT or status == _TOO_MANY:
+            self.scores.count(record.url).spared += 1
+            self.take_back([record.url])
             return
         self.asked += 1
-        if record.outcome is Outcome.REDIRECTED:
-            self._met.see_key(text_hash(record.url) ^ REDIRECT)
         fruitful = record.title is not None or record.sha256 is not None
         fruitful = fruitful and record.reason is Reason.OK and self._is_new(record, digest)
         self.scores.note(record.url, fruitful=int(fruitful))
@@ -208,16 +217,16 @@ class KindLearner:
             self.scores.count(record.url).others += 1
         if fruitful:
             self._met.see_key(text_hash(record.url) ^ FRUIT)
-            self._credit(record.referrer)
+            self._credit(record.referrer, redirected=redirected)
 
-    def _credit(self, referrer: str | None) -> None:
-        """Count a page as fruitful that was the first to name a new one."""
+    def _credit(self, referrer: str | None, *, redirected: bool) -> None:
+        """Count a page as fruitful that was the first to name a new one, or led to it."""
         if referrer is None:
             return
         key = text_hash(referrer)
         if not self._met.see_key(key ^ FRUIT):
             return
-        if key % REDIRECTS_EACH == 0 or not self._met.has_seen(key ^ REDIRECT):
+        if not redirected or key % REDIRECTS_EACH == 0:
             self.scores.note(referrer, asked=0, fruitful=1)
 
     def _is_new(self, record: PageRecord, digest: Sequence[int] | None) -> bool:
@@ -259,18 +268,21 @@ def _doubtful(known: KindScore) -> int:
 def _outs(known: KindScore) -> list[tuple[int, int]]:
     """List how many are out and how many may be: of a kind, and while untried, of those alike."""
     asked = known.count.asked
-    found = [(known.count.out - asked, _out_max(asked, known.score))]
+    found = [(known.count.out - asked, _out_max(known.count.ended, known.score))]
     if not known.count.tried:
         asked += known.alike
-        found.append((known.group_out - asked, _out_max(asked, known.score)))
+        ended = asked + known.group_spared
+        found.append((known.group_out - asked, _out_max(ended, known.score)))
     return found
 
 
-def _out_max(asked: int, score: float) -> int:
-    """Say how many may be out of a kind, or of kinds that are alike."""
-    if asked < TRIED_MIN:
+def _out_max(ended: int, score: float) -> int:
+    """Say how many may be out of a kind, or of kinds that are alike, by how many have ended."""
+    if ended < TRIED_MIN:
         return UNTRIED_OUT
-    return asked * (SURE_TIMES if score >= SURE else OUT_TIMES)
+    if score < FRUITFUL:
+        return max(1, int(ended * DOUBTFUL_SHARE))
+    return ended * (SURE_TIMES if score >= SURE else OUT_TIMES)
 
 
 def _thing(url: str) -> str:

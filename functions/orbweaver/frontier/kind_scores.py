@@ -120,6 +120,11 @@ class KindScore:
         return sum(one.out for one in self.group.values())
 
     @property
+    def group_spared(self) -> int:
+        """How many URLs of kinds that are alike ended without an answer."""
+        return sum(one.spared for one in self.group.values())
+
+    @property
     def is_open(self) -> bool:
         """Whether nothing is known of it but what kinds bring that are not much alike."""
         return self.count.asked == 0 and self.alike < ALIKE_MIN
@@ -150,6 +155,8 @@ class KindScores:
         # Whether nearly all kinds are fruitful, or a few are not; and when that was looked at.
         self._calm = self._mixed = self._doubtful = False
         self._noted = self._counted = 0
+        # Of how many kinds, wider ones among them, all have asked for some; how many were fruitful.
+        self._of_all = (0, 0)
         # Whether a kind is known that is worth its requests: then others wait to be tried.
         self.rich = False
 
@@ -236,11 +243,12 @@ class KindScores:
         self._counted = self._noted
         asked = [one for one in self._kinds.known.values() if one.asked]
         fruitful = sum(2 * one.fruitful >= one.asked for one in asked)
-        barren = len(asked) - fruitful
-        nearly_all = fruitful + CALM_WEIGHT / 2 >= CALM * (len(asked) + CALM_WEIGHT)
-        self._calm = nearly_all or (not barren and self._noted >= CALM_NOTED)
-        self._mixed = barren >= MIXED_KINDS
-        self._doubtful = (barren > 0 or _has_barren(self._shared)) and not self._calm
+        own = (len(asked), fruitful)
+        barren, of_all = (kinds > some for kinds, some in (own, self._of_all))
+        nearly_all = _nearly_all(*own) or (not barren and self._noted >= CALM_NOTED)
+        self._calm = nearly_all and (not of_all or _nearly_all(*self._of_all))
+        self._mixed = len(asked) - fruitful >= MIXED_KINDS
+        self._doubtful = (barren or of_all) and not self._calm
 
     def note(self, url: str, *, asked: int = 1, fruitful: int = 0) -> None:
         """Count a URL that was asked for, or that one asked for before was fruitful."""
@@ -342,6 +350,7 @@ class KindScores:
         self._forget()
         self._open.clear()
         self._shared = total
+        self._of_all = _fruitful_in(total)
         # What others have learned is looked at as well.
         self._noted, self._counted = max(self._noted, asked_in(total)), -CALM_EACH
         for kinds in (self._kinds, self._everywhere, self._folders):
@@ -357,19 +366,22 @@ class KindScores:
             return
         key = kind_key(shape)
         asked = self._shared.get(ASKED + key, 0) + count.asked_unshared
-        if asked > count.asked:
-            count.asked = asked
-            count.fruitful = self._shared.get(FRUIT + key, 0) + count.fruitful_unshared
+        fruitful = self._shared.get(FRUIT + key, 0) + count.fruitful_unshared
+        if asked >= count.asked:  # others may have credited what was asked for here
+            count.asked, count.fruitful = asked, max(fruitful, count.fruitful)
         count.out = max(count.out, self._shared.get(OUT + key, 0) + count.out_unshared)
 
 
-def _has_barren(total: Mapping[str, int]) -> bool:
-    """Whether a kind brings little by what all have counted, also one that is not met here yet."""
-    return any(
-        2 * total.get(FRUIT + key[1:], 0) < asked
-        for key, asked in total.items()
-        if key.startswith(ASKED)
-    )
+def _nearly_all(kinds: int, fruitful: int) -> bool:
+    """Whether nearly all of so many kinds are fruitful, as far as these tell."""
+    return fruitful + CALM_WEIGHT / 2 >= CALM * (kinds + CALM_WEIGHT)
+
+
+def _fruitful_in(total: Mapping[str, int]) -> tuple[int, int]:
+    """Count the kinds that all have asked for, also those not met here yet; and the fruitful."""
+    asked = {key[1:]: urls for key, urls in total.items() if key.startswith(ASKED) and urls}
+    fruitful = sum(2 * total.get(FRUIT + key, 0) >= urls for key, urls in asked.items())
+    return len(asked), fruitful
 
 
 def _with_marks(shape: Shape, total: Mapping[str, int]) -> KindCount:

@@ -46,7 +46,7 @@ def text_hash(text: str) -> int:
 
 
 # What is seen of a URL: its digest, XORed with one of these.
-PAGE, FRUIT, REDIRECT = map(text_hash, ("page", "fruit", "redirect"))
+PAGE, FRUIT = map(text_hash, ("page", "fruit"))
 
 
 class Met:
@@ -78,10 +78,6 @@ class Met:
         if len(news) < NEWS_MAX:
             news.append(key)
         return True
-
-    def has_seen(self, key: int) -> bool:
-        """Whether something was seen, by its digest."""
-        return key in self._seen
 
     def first(self, part: int, url: int) -> int:
         """Say which URL was asked for first that has a part, as far as is known; else this one."""

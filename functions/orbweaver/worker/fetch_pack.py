@@ -138,7 +138,7 @@ class PackFetcher:
         self._fetcher, self._hosts = fetcher, hosts
         self._clock, self._random = clock, random
         self._settings = settings
-        self._unvisited = Unvisited(clock=clock, random=random, settings=settings)
+        self._unvisited = Unvisited(kinds=kinds, clock=clock, random=random, settings=settings)
         self._sitemaps = Sitemaps(clock=clock, settings=settings)
         self._health = HostHealth(hosts=hosts, clock=clock, random=random)
         self._robots = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=clock, settings=settings)

@@ -89,10 +89,17 @@ class KindLearning:
         """Whether the text of a page is to be compared with others."""
         return is_ordered(crawl) and self.of(crawl).wants_digest(url)
 
-    def learn(self, crawl: Crawl, record: PageRecord, digest: Sequence[int] | None) -> None:
-        """Learn from an answer."""
+    def learn(
+        self,
+        crawl: Crawl,
+        record: PageRecord,
+        digest: Sequence[int] | None = None,
+        *,
+        redirected: bool = False,
+    ) -> None:
+        """Learn from how a URL ended; `redirected` says that another one led to it."""
         if is_ordered(crawl):
-            self.of(crawl).learn(record, digest)
+            self.of(crawl).learn(record, digest, redirected=redirected)
 
     def waiting(self, crawl: Crawl) -> int:
         """Say about how many links of a crawl wait."""

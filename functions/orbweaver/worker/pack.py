@@ -352,6 +352,7 @@ class PackProcessor:
                 continue
             end = End(outcome=Outcome.SKIPPED, reason=refused)
             record = page_record(pack.crawl, target, end, self._clock.now_ms())
+            self._pack_fetcher.kinds.learn(context.crawl, record)
             result.add(context.forbidden(target, record))
         return admitted
 

@@ -146,7 +146,8 @@ class ResponseHandler:
             case _:
                 assert_never(verdict)
         record, kept = _recorded(context, target, end, answer, reading, at_ms, why)
-        self._kinds.learn(context.crawl, record, None if reading is None else reading.digest)
+        digest = None if reading is None else reading.digest
+        self._kinds.learn(context.crawl, record, digest, redirected=target.hops > 0)
         return replace(context.ended(target, record, kept, found), counts=counts)
 
     async def _given(

@@ -10,11 +10,13 @@ from orbweaver.frontier.journal import NOTHING
 from orbweaver.frontier.pack_result import PageResult, Returning
 from orbweaver.model.backoff import backoff_s
 from orbweaver.model.outcome import ANSWERED, Outcome, Reason, robots_attempts_max
+from orbweaver.model.page_record import PageRecord
 from orbweaver.model.ports import Clock
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target, next_attempt
 from orbweaver.politeness.robots_cache import RobotsUnreachable
 from orbweaver.politeness.robots_rules import UNDECIDED, RobotsRule
+from orbweaver.worker.kind_learning import KindLearning
 from orbweaver.worker.pack_context import PackContext, page_record
 
 if TYPE_CHECKING:
@@ -24,7 +26,10 @@ if TYPE_CHECKING:
 class Unvisited:
     """Ends URLs without a request, or lets them return for another attempt."""
 
-    def __init__(self, *, clock: Clock, random: Random, settings: Settings) -> None:
+    def __init__(
+        self, *, kinds: KindLearning, clock: Clock, random: Random, settings: Settings
+    ) -> None:
+        self._kinds = kinds
         self._clock = clock
         self._random = random
         self._settings = settings
@@ -36,8 +41,7 @@ class Unvisited:
             error = f"robots.txt: {UNDECIDED.pattern}"
             counts = {"robots.undecided": 1}
         end = End(outcome=Outcome.SKIPPED, reason=Reason.ROBOTS, error=error)
-        record = page_record(context.crawl.id, target, end, self._clock.now_ms())
-        return context.forbidden(target, record, counts)
+        return context.forbidden(target, self._recorded(context, target, end), counts)
 
     def retried(
         self, context: PackContext, target: Target, unreachable: RobotsUnreachable
@@ -67,5 +71,9 @@ class Unvisited:
     def _ended(
         self, context: PackContext, target: Target, end: End, counts: Mapping[str, int] = NOTHING
     ) -> PageResult:
+        return context.ended(target, self._recorded(context, target, end), counts=counts)
+
+    def _recorded(self, context: PackContext, target: Target, end: End) -> PageRecord:
         record = page_record(context.crawl.id, target, end, self._clock.now_ms())
-        return context.ended(target, record, counts=counts)
+        self._kinds.learn(context.crawl, record)
+        return record

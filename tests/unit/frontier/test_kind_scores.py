@@ -27,7 +27,7 @@ from orbweaver.frontier.kind_scores import (
     is_ordered,
     told_of,
 )
-from orbweaver.frontier.late import DOUBTFUL, SURPLUS, UNKNOWN, UNLIKELY
+from orbweaver.frontier.late import BANDS_MAX, DOUBTFUL, SURPLUS, UNKNOWN, UNLIKELY
 from orbweaver.frontier.met import COMMON, Met
 from orbweaver.model.crawl import Crawl, default_crawl
 from orbweaver.model.outcome import Outcome, Reason
@@ -122,11 +122,21 @@ def test_what_leads_to_new_pages_is_fruitful() -> None:
     assert (count.asked, count.fruitful) == (1, 1)
 
 
-@pytest.mark.parametrize("status", [None, 429, 500, 503])
-def test_faults_say_nothing_of_a_kind(status: int | None) -> None:
-    """What was not answered, or by a host in trouble, is not counted."""
-    record = page("/a", outcome=Outcome.FAILED, reason=Reason.HOST_DOWN, status=status)
-    assert learned(record).asked == 0
+@pytest.mark.parametrize("status", [None, 429, 503])
+def test_what_is_not_answered_says_nothing_of_a_kind_but_is_not_out(status: int | None) -> None:
+    """Robots.txt forbids it, or the host is in trouble; of the kind more are let out each time."""
+    learner = learned(page("/a/1_a_b", reason=Reason.NOINDEX), page("/b/1_a_b", "T"))
+    paths, before = [f"/d/{n}_a_b" for n in range(30)], score(learner, "/d/0_a_b")
+    rounds = []
+    while paths:
+        asked, _ = sorted_out(learner, *paths, taken=DOUBTFUL)
+        rounds.append(len(asked))
+        paths = [path for path in paths if path not in asked]
+        for path in asked:
+            failed = page(path, outcome=Outcome.FAILED, reason=Reason.HOST_DOWN, status=status)
+            learner.learn(failed)
+    assert rounds == [1, 1, 1, 6, 18, 3]
+    assert (learner.asked, score(learner, "/d/0_a_b")) == (2, before)
 
 
 def test_the_same_parameters_elsewhere_are_what_a_new_kind_begins_with() -> None:
@@ -383,6 +393,18 @@ def test_one_kind_that_has_always_been_fruitful_is_enough_to_wait_for_nothing() 
     assert not learner.scores.calm
 
 
+def test_a_crawl_is_calm_only_as_far_as_all_know() -> None:
+    """A container that has met fruitful kinds alone lets nothing out that waits elsewhere."""
+    one, other = learned(page("/a/1_a_b", "T")), KindLearner()
+    for n in range(CALM_NOTED + CALM_EACH):
+        one.learn(page(f"/d/{n}_a_b", f"T{WORDS[n]}"))
+        other.learn(page(f"/form/{'abcdefgh'[n % 8]}?x={n}", reason=Reason.NOINDEX))
+    assert one.scores.calm
+    one.scores.share({}, other.scores.unshared())
+    assert not one.scores.calm
+    assert one.scores.doubtful
+
+
 COMMITS = [" ".join(Random(n).choices(WORDS, k=12)) for n in range(40)]
 
 
@@ -515,29 +537,39 @@ def test_the_first_url_of_a_value_stays_the_first() -> None:
 
 
 def test_redirects_to_new_pages_count_for_a_part() -> None:
-    """What they lead to is asked for itself, so links to it are better."""
-    learner = KindLearner()
+    """What they lead to is asked for itself, so links to it are better; whoever asked for both."""
+    one, other = KindLearner(), KindLearner()
     for n in range(30):
-        redirect = page(f"/go?to={n}", outcome=Outcome.REDIRECTED, reason=Reason.REDIRECT)
-        learner.learn(replace(redirect, status=302))
+        redirect = page(f"/go/{n}_a_b", outcome=Outcome.REDIRECTED, reason=Reason.REDIRECT)
+        one.learn(replace(redirect, status=302))
         found = page(f"/a/{n}_x_y", "Word" + "abcdefghij"[n % 10] + "klm"[n // 10])
-        learner.learn(replace(found, referrer=redirect.url))
-    assert 0.15 < score(learner, "/go?to=99") < FRUITFUL
+        other.learn(replace(found, referrer=redirect.url), redirected=True)
+    told = one.scores.unshared()
+    for key, urls in other.scores.unshared().items():
+        told[key] = told.get(key, 0) + urls
+    one.scores.share(one.scores.unshared(), told)
+    assert 0.15 < score(one, "/go/99_a_b") < FRUITFUL
 
 
-def test_of_a_doubtful_kind_some_times_as_many_are_out_as_are_known() -> None:
+def test_of_a_doubtful_kind_a_part_of_what_is_known_is_out() -> None:
     """All that wait are no test: the others are judged once more when these have been answered."""
-    learner = learned(
-        *(page(f"/d/{n}_a_b", f"T{'abcdef'[n]}", reason=REASONS[n < 2]) for n in range(6))
-    )
-    paths = [f"/d/{n}_a_b" for n in range(10, 35)]
+    known = [f"/d/{n}_a_b" for n in range(16)]
+    learner = KindLearner()
+    for n, path in enumerate(known):
+        sorted_out(learner, path, taken=BANDS_MAX)
+        learner.learn(page(path, f"T{WORDS[n]}", reason=REASONS[n < 6]))
+    paths = [f"/d/{n}_a_b" for n in range(20, 60)]
     assert sorted_out(learner, *paths) == ([], [(3, path) for path in paths])
-    asked, left = paths[:18], paths[18:]
+    asked, left = paths[:2], paths[2:]
     assert sorted_out(learner, *paths, taken=3) == (asked, [(3, path) for path in left])
     for path in asked:
         learner.learn(page(path, reason=Reason.NOINDEX))
-    assert sorted_out(learner, *left, taken=3) == ([], [(5, path) for path in left])
-    assert sorted_out(learner, *left, taken=5) == (left, [])
+    while left:
+        prompt, late = sorted_out(learner, *left, taken=BANDS_MAX)
+        assert len(prompt) == min(len(left), (56 - len(left)) // 8)
+        left = [path for _, path in late]
+        for path in prompt:
+            learner.learn(page(path, reason=Reason.NOINDEX))
 
 
 def test_links_with_priority_and_sitemaps_are_never_late() -> None:

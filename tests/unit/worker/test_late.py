@@ -13,6 +13,7 @@ from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.frontier.late import LANE
 from orbweaver.frontier.messages import Pack, child_id, decode
 from orbweaver.model.crawl import Crawl, State, Stop
+from orbweaver.model.http_exchange import Response
 from orbweaver.worker import kind_learning, page_reading
 from orbweaver.worker.link_dedup import Sifter
 from tests.unit.stage import (
@@ -205,6 +206,23 @@ async def test_what_robots_forbids_gives_its_share_of_the_limit_back() -> None:
     assert counts["skipped.robots"] == counts["unspent"] > 0
     assert counts["claimed"] - counts["unspent"] == articles_of(asked(stage)) == 41
     assert ended.stop in (Stop.MAX_PAGES, Stop.FINISHED)
+
+
+@pytest.mark.parametrize("path", ["/edit?n={}", "/edit/{}.zip"])
+async def test_links_that_are_never_asked_for_do_not_go_on_one_by_one(path: str) -> None:
+    """However many of their kind wait: each round of a late pack costs."""
+    stage = Stage()
+    wiki(stage, articles=8, forms=0)
+    links = [path.format(number) for number in range(400)]
+    home = stage.web.answers[HOME][0]
+    assert isinstance(home, Response)
+    more = "".join(f'<a href="{link}">x</a>' for link in links).encode()
+    stage.web.put(HOME, replace(home, body=(home.body or b"") + more))
+    stage.web.put(f"{SITE}/robots.txt", answer(200, ROBOTS))
+    await stage.deliver(stage.begin(replace(WIKI, pages_max=2_000, obey_robots=True), HOME))
+    delivered = await stage.drain(4_000)
+    assert stage.counts()["skipped"] == 400
+    assert delivered < 100
 
 
 async def test_a_raised_limit_goes_on_with_what_waits() -> None:
