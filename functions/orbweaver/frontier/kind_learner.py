@@ -81,14 +81,16 @@ class KindLearner:
         `taken` is the band of the late pack that they come from. Links with priority and sitemaps
         are never late.
         """
+        if not self.scores.differ(link.url for link in links):
+            return sorted(links, key=_comes_later), []
         prompt: list[tuple[float, Target]] = []
         waiting: list[tuple[float, Banded]] = []
         usual: list[Target] = []
         for link in links:
-            if link.express or link.kind is TargetKind.SITEMAP:
-                prompt.append((-1.0, link))
-            else:
+            if _comes_later(link):
                 usual.append(link)
+            else:
+                prompt.append((-1.0, link))
         alone = False
         if taken is not None:
             usual.sort(key=lambda link: -self.scores.of(link.url).score)
@@ -255,6 +257,11 @@ class KindLearner:
         count.texts += 1
         count.texts_new += new
         return new
+
+
+def _comes_later(link: Target) -> bool:
+    """Whether a link has no priority, and is no sitemap: those are never late."""
+    return not link.express and link.kind is not TargetKind.SITEMAP
 
 
 def _doubtful(known: KindScore) -> int:

@@ -23,7 +23,7 @@ of kinds, so that no part of a URL is stored with them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -53,6 +53,8 @@ ALIKE_MIN = 3
 # after so many others as `PRIOR` says, or so many answers while none is known that brings little.
 # It is looked at anew after so many answers.
 CALM, CALM_WEIGHT, CALM_NOTED, CALM_EACH = 0.68, 6, 64, 8
+# Where no more kinds are met that are not alike, there is nothing to choose from.
+FEW_KINDS = 2
 # Where so many kinds bring little, all texts are compared.
 MIXED_KINDS = 2
 KINDS_MAX = 200
@@ -153,8 +155,10 @@ class KindScores:
         # Kinds by what they are alike in.
         self._alike: defaultdict[Shape, dict[Shape, KindCount]] = defaultdict(dict)
         # Whether nearly all kinds are fruitful, or a few are not; and when that was looked at.
-        self._calm = self._mixed = self._doubtful = False
+        self._calm = self._serene = self._mixed = self._doubtful = False
         self._noted = self._counted = 0
+        # Whether few kinds were met then.
+        self._were_few = True
         # Of how many kinds, wider ones among them, all have asked for some; how many were fruitful.
         self._of_all = (0, 0)
         # Whether a kind is known that is worth its requests: then others wait to be tried.
@@ -224,6 +228,22 @@ class KindScores:
         self._look()
         return self._calm
 
+    def differ(self, urls: Iterable[str]) -> bool:
+        """Whether it may matter in which order URLs are asked for.
+
+        It does not where all kinds that were asked for are fruitful, and these are many or the only
+        ones that are met.
+        """
+        if self._are_few():
+            for url in urls:
+                self.of(url)
+        self._look()
+        return not self._serene
+
+    def _are_few(self) -> bool:
+        """Whether few kinds are met, in the first answers: else what these brought says more."""
+        return len(self._alike) <= FEW_KINDS and self._noted < CALM_NOTED
+
     @property
     def mixed(self) -> bool:
         """Whether kinds are known that bring little: then it matters what each page says."""
@@ -238,17 +258,21 @@ class KindScores:
 
     def _look(self) -> None:
         """Look anew, after so many answers, at how many kinds are fruitful."""
-        if self._noted < self._counted + CALM_EACH:
+        few = self._are_few()
+        if self._noted < self._counted + CALM_EACH and not few and not self._were_few:
             return
-        self._counted = self._noted
+        self._counted, self._were_few = self._noted, few
         asked = [one for one in self._kinds.known.values() if one.asked]
         fruitful = sum(2 * one.fruitful >= one.asked for one in asked)
         own = (len(asked), fruitful)
         barren, of_all = (kinds > some for kinds, some in (own, self._of_all))
         nearly_all = _nearly_all(*own) or (not barren and self._noted >= CALM_NOTED)
-        self._calm = nearly_all and (not of_all or _nearly_all(*self._of_all))
+        some_barren = barren or of_all
+        nearly_all = nearly_all and (not of_all or _nearly_all(*self._of_all))
+        self._calm = nearly_all or (few and not some_barren)
+        self._serene = self._calm and not some_barren
         self._mixed = len(asked) - fruitful >= MIXED_KINDS
-        self._doubtful = (barren or of_all) and not self._calm
+        self._doubtful = some_barren and not self._calm
 
     def note(self, url: str, *, asked: int = 1, fruitful: int = 0) -> None:
         """Count a URL that was asked for, or that one asked for before was fruitful."""
