@@ -21,8 +21,8 @@ class KindCount:
 
     `out` counts those that did not wait to be asked for, also where they are answered by now,
     `texts` the pages whose text was compared, and `texts_new` those whose text was new;
-    `others` what was asked for and was no page, but a picture. `spared` are those that ended here
-    without an answer, as robots.txt forbids them.
+    `others` what was asked for and was no page, but a picture. `unasked` are those that ended here
+    without a request, as robots.txt forbids them.
     """
 
     asked: int = 0
@@ -34,7 +34,7 @@ class KindCount:
     texts: int = 0
     texts_new: int = 0
     others: int = 0
-    spared: int = 0
+    unasked: int = 0
 
     def merge(self, other: Self) -> None:
         """Take in what is known of another kind, which this one takes the place of."""
@@ -43,7 +43,7 @@ class KindCount:
         self.texts += other.texts
         self.texts_new += other.texts_new
         self.others += other.others
-        self.spared += other.spared
+        self.unasked += other.unasked
 
     @property
     def weight(self) -> int:
@@ -52,11 +52,11 @@ class KindCount:
 
     @property
     def ended(self) -> int:
-        """How many have ended, whether they were answered or not."""
-        return self.asked + self.spared
+        """How many have ended, answered or not asked for."""
+        return self.asked + self.unasked
 
     @property
-    def is_met(self) -> bool:
+    def ended_enough(self) -> bool:
         """Whether enough of it has ended for more of it to be let out at a time."""
         return self.ended >= TRIED_MIN
 
@@ -71,9 +71,14 @@ class KindCount:
         return self.asked >= RICH_ASKED and self.score(PRIOR) >= RICH_SCORE
 
     @property
+    def stands_so_far(self) -> bool:
+        """Whether at least half of what was asked for were fruitful."""
+        return 2 * self.fruitful >= self.asked
+
+    @property
     def stands(self) -> bool:
         """Whether it was tried, and most were fruitful: it is told apart where kinds are many."""
-        return self.tried and 2 * self.fruitful >= self.asked
+        return self.tried and self.stands_so_far
 
     @property
     def texts_vary(self) -> bool:

@@ -13,7 +13,8 @@ met before, and if its title and its text are new:
   `SAMPLED_EACH`. Of the others, the share of these that were new says it.
 
 Of a kind of which little is known one URL is out at a time, as each answer says more than those
-before, and so of kinds that are alike; of one that was tried, some times as many as are known. One
+before, and so of kinds that are alike; of one that was tried, some times as many as are known, or a
+part where it brings little. One
 whose relatives are barren is tried so, too, but late: it may be another thing. Where nearly all
 kinds are fruitful the order gains nothing: then nothing of this is waited for.
 """
@@ -28,7 +29,7 @@ from orbweaver.frontier.kind_count import TRIED_MIN, KindCount
 from orbweaver.frontier.kind_scores import KindScore, KindScores
 from orbweaver.frontier.late import DOUBTFUL, SURPLUS, UNKNOWN, UNLIKELY, Banded, band_of
 from orbweaver.frontier.met import FRUIT, PAGE, text_hash
-from orbweaver.model.outcome import Reason
+from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url import host_of
@@ -39,7 +40,7 @@ FRUITFUL = 0.5
 # that has no answer when so many others have theirs is not waited for.
 UNTRIED_OUT, ALL_UNTRIED_OUT, ANSWERED_WITHIN = 1, 16, 40
 # Of one that was tried, so many times as are known: it may bring less from some moment on. Of one
-# of at least this score more; of a doubtful one a part of that, and one.
+# of at least this score more; of a doubtful one a part, and one at least.
 OUT_TIMES, SURE, SURE_TIMES, DOUBTFUL_SHARE = 2, 0.75, 6, 1 / 8
 # Pages of a kind of which each has its text compared, then one in so many, by its URL; where nearly
 # all kinds are fruitful, few and then none.
@@ -81,7 +82,11 @@ class KindLearner:
         `taken` is the band of the late pack that they come from. Links with priority and sitemaps
         are never late.
         """
-        if not self.scores.differ(link.url for link in links):
+        urls = [link.url for link in links if _comes_later(link)]
+        if self.scores.serene or (taken is None and self.scores.are_few(urls)):
+            for url in () if self.scores.calm else urls:
+                self.scores.count(url).let_out()
+                self.scores.meet(url)
             return sorted(links, key=_comes_later), []
         prompt: list[tuple[float, Target]] = []
         waiting: list[tuple[float, Banded]] = []
@@ -168,7 +173,7 @@ class KindLearner:
         Each answer says more of a kind, and of those that are alike, than its score did before.
         """
         room = all(out < most for out, most in _outs(known))
-        return room and (known.count.is_met or self._untried_out() < ALL_UNTRIED_OUT)
+        return room and (known.count.ended_enough or self._untried_out() < ALL_UNTRIED_OUT)
 
     def _untried_out(self) -> int:
         """Count what is out of kinds of which little is known."""
@@ -183,14 +188,14 @@ class KindLearner:
         """Note that a link does not wait: its kind is tried, and others share a part with it."""
         if not self.scores.calm:
             known.count.let_out()
-            if not known.count.is_met:
+            if not known.count.ended_enough:
                 self._untried_out()  # so that what is not out any more is not kept
                 self._untried.append((known.count, known.count.ended + 1, self.asked))
         self.scores.meet(link.url)
 
     def take_back(self, urls: Iterable[str]) -> None:
         """Note that links are not out: others have claimed them, or the limit is reached."""
-        for url in urls if not self.scores.calm else ():
+        for url in urls:
             count = self.scores.count(url)
             if count.out > count.asked:
                 count.let_out(-1)
@@ -204,11 +209,13 @@ class KindLearner:
     ) -> None:
         """Count a URL that has ended, and credit what it was found on.
 
-        What robots.txt forbids, or a host in trouble, says nothing of a kind; but it is not out.
+        A host in trouble says nothing of a kind, nor does what robots.txt forbids.
         """
         status = record.status
+        if record.outcome is Outcome.SKIPPED and status is None:
+            self.leave(record.url)
+            return
         if status is None or status >= _FAULT or status == _TOO_MANY:
-            self.scores.count(record.url).spared += 1
             self.take_back([record.url])
             return
         self.asked += 1
@@ -220,6 +227,11 @@ class KindLearner:
         if fruitful:
             self._met.see_key(text_hash(record.url) ^ FRUIT)
             self._credit(record.referrer, redirected=redirected)
+
+    def leave(self, url: str) -> None:
+        """Note that a URL is not asked for after all: its kind goes on the sooner."""
+        self.scores.count(url).unasked += 1
+        self.take_back([url])
 
     def _credit(self, referrer: str | None, *, redirected: bool) -> None:
         """Count a page as fruitful that was the first to name a new one, or led to it."""
@@ -278,7 +290,7 @@ def _outs(known: KindScore) -> list[tuple[int, int]]:
     found = [(known.count.out - asked, _out_max(known.count.ended, known.score))]
     if not known.count.tried:
         asked += known.alike
-        ended = asked + known.group_spared
+        ended = asked + known.group_unasked
         found.append((known.group_out - asked, _out_max(ended, known.score)))
     return found
 

@@ -55,6 +55,8 @@ ALIKE_MIN = 3
 CALM, CALM_WEIGHT, CALM_NOTED, CALM_EACH = 0.68, 6, 64, 8
 # Where no more kinds are met that are not alike, there is nothing to choose from.
 FEW_KINDS = 2
+# What all have counted has each kind, and both wider ones.
+LEVELS = 3
 # Where so many kinds bring little, all texts are compared.
 MIXED_KINDS = 2
 KINDS_MAX = 200
@@ -97,7 +99,7 @@ def told_of(url: str, total: Mapping[str, int]) -> tuple[int, int] | None:
 
 def asked_in(total: Mapping[str, int]) -> int:
     """Count the URLs that all have asked for: each is counted by its kind and both wider ones."""
-    return sum(count for key, count in total.items() if key.startswith(ASKED)) // 3
+    return sum(count for key, count in total.items() if key.startswith(ASKED)) // LEVELS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,9 +124,9 @@ class KindScore:
         return sum(one.out for one in self.group.values())
 
     @property
-    def group_spared(self) -> int:
+    def group_unasked(self) -> int:
         """How many URLs of kinds that are alike ended without an answer."""
-        return sum(one.spared for one in self.group.values())
+        return sum(one.unasked for one in self.group.values())
 
     @property
     def is_open(self) -> bool:
@@ -157,8 +159,8 @@ class KindScores:
         # Whether nearly all kinds are fruitful, or a few are not; and when that was looked at.
         self._calm = self._serene = self._mixed = self._doubtful = False
         self._noted = self._counted = 0
-        # Whether few kinds were met then.
-        self._were_few = True
+        # Whether what others have learned was read.
+        self._told = False
         # Of how many kinds, wider ones among them, all have asked for some; how many were fruitful.
         self._of_all = (0, 0)
         # Whether a kind is known that is worth its requests: then others wait to be tried.
@@ -228,21 +230,29 @@ class KindScores:
         self._look()
         return self._calm
 
-    def differ(self, urls: Iterable[str]) -> bool:
-        """Whether it may matter in which order URLs are asked for.
-
-        It does not where all kinds that were asked for are fruitful, and these are many or the only
-        ones that are met.
-        """
-        if self._are_few():
-            for url in urls:
-                self.of(url)
+    @property
+    def serene(self) -> bool:
+        """Whether it is calm, and no kind is known that brings little: no order is better."""
         self._look()
-        return not self._serene
+        return self._serene
 
-    def _are_few(self) -> bool:
-        """Whether few kinds are met, in the first answers: else what these brought says more."""
-        return len(self._alike) <= FEW_KINDS and self._noted < CALM_NOTED
+    def are_few(self, urls: Iterable[str]) -> bool:
+        """Whether these and all met before are of few kinds, none of which brings little.
+
+        So it is in the first answers alone: then what these brought says more. Where kinds were put
+        together there were many; and what others have met is to be read first.
+        """
+        if not self._may_be_few():
+            return False
+        for url in urls:
+            self.of(url)
+        asked = [one for one in self._kinds.known.values() if one.asked]
+        return self._may_be_few() and all(one.stands_so_far for one in asked)
+
+    def _may_be_few(self) -> bool:
+        kinds, fruitful = self._of_all
+        few = len(self._alike) <= FEW_KINDS and kinds == fruitful <= LEVELS * FEW_KINDS
+        return few and self._told and self._noted < CALM_NOTED and self._changes() == (0, 0, 0)
 
     @property
     def mixed(self) -> bool:
@@ -258,18 +268,16 @@ class KindScores:
 
     def _look(self) -> None:
         """Look anew, after so many answers, at how many kinds are fruitful."""
-        few = self._are_few()
-        if self._noted < self._counted + CALM_EACH and not few and not self._were_few:
+        if self._noted < self._counted + CALM_EACH:
             return
-        self._counted, self._were_few = self._noted, few
+        self._counted = self._noted
         asked = [one for one in self._kinds.known.values() if one.asked]
-        fruitful = sum(2 * one.fruitful >= one.asked for one in asked)
+        fruitful = sum(one.stands_so_far for one in asked)
         own = (len(asked), fruitful)
         barren, of_all = (kinds > some for kinds, some in (own, self._of_all))
         nearly_all = _nearly_all(*own) or (not barren and self._noted >= CALM_NOTED)
         some_barren = barren or of_all
-        nearly_all = nearly_all and (not of_all or _nearly_all(*self._of_all))
-        self._calm = nearly_all or (few and not some_barren)
+        self._calm = nearly_all and (not of_all or _nearly_all(*self._of_all))
         self._serene = self._calm and not some_barren
         self._mixed = len(asked) - fruitful >= MIXED_KINDS
         self._doubtful = some_barren and not self._calm
@@ -373,7 +381,7 @@ class KindScores:
         """Take in what all have counted by now, `told` included."""
         self._forget()
         self._open.clear()
-        self._shared = total
+        self._shared, self._told = total, True
         self._of_all = _fruitful_in(total)
         # What others have learned is looked at as well.
         self._noted, self._counted = max(self._noted, asked_in(total)), -CALM_EACH
@@ -391,9 +399,11 @@ class KindScores:
         key = kind_key(shape)
         asked = self._shared.get(ASKED + key, 0) + count.asked_unshared
         fruitful = self._shared.get(FRUIT + key, 0) + count.fruitful_unshared
-        if asked >= count.asked:  # others may have credited what was asked for here
-            count.asked, count.fruitful = asked, max(fruitful, count.fruitful)
-        count.out = max(count.out, self._shared.get(OUT + key, 0) + count.out_unshared)
+        out = self._shared.get(OUT + key, 0) + count.out_unshared
+        if asked >= count.asked:  # others may have credited, or taken back, what is known here
+            count.asked, count.fruitful, count.out = asked, max(fruitful, count.fruitful), out
+        else:
+            count.out = max(count.out, out)
 
 
 def _nearly_all(kinds: int, fruitful: int) -> bool:

@@ -286,6 +286,7 @@ class PackFetcher:
         counted, beyond = await context.reservations.count(host, allowed)
         ended = (Unasked(target=target, reason=Reason.HOST_PAGES) for target in beyond)
         result.add(*(PageResult(end=end) for end in ended))
+        self.kinds.leave(context.crawl, beyond)
         return_at_ms: int | None = None
         for least_ms, group in by_delay(context.crawl, counted):
             delay_ms = delay_of(least_ms, asked_s, pace_ms)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -100,6 +100,11 @@ class KindLearning:
         """Learn from how a URL ended; `redirected` says that another one led to it."""
         if is_ordered(crawl):
             self.of(crawl).learn(record, digest, redirected=redirected)
+
+    def leave(self, crawl: Crawl, targets: Iterable[Target]) -> None:
+        """Note URLs that are not asked for, and have no record."""
+        for target in targets if is_ordered(crawl) else ():
+            self.of(crawl).leave(target.url)
 
     def waiting(self, crawl: Crawl) -> int:
         """Say about how many links of a crawl wait."""

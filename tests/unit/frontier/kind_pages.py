@@ -27,17 +27,9 @@ def page(path: str, title: str | None = None, **more: object) -> PageRecord:
     return replace(record, **more)  # type: ignore[arg-type]
 
 
-def varied() -> KindLearner:
-    """Make one that has met links of several kinds: there is something to choose from."""
-    learner = KindLearner()
-    for path in ("/", "/met/a_b_c", "/met.php?to=a_b_c"):
-        learner.scores.of(HOST + path)
-    return learner
-
-
 def learned(*records: PageRecord) -> KindLearner:
     """Learn from pages without digests."""
-    learner = varied()
+    learner = KindLearner()
     for record in records:
         learner.learn(record)
     return learner

@@ -34,7 +34,7 @@ from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url_kind import ANY_QUERY, SIBLINGS_MAX, Shape
 from orbweaver.parsing.text_digest import RUNS_EACH, text_runs
-from tests.unit.frontier.kind_pages import HOST, learned, page, varied
+from tests.unit.frontier.kind_pages import HOST, learned, page
 
 WORDS = [a + b + c for a in "bdfgk" for b in "aeiou" for c in "lmnrst"]
 REASONS = (Reason.NOINDEX, Reason.OK)
@@ -48,7 +48,7 @@ def score(learner: KindLearner, path: str) -> float:
 
 def test_a_kind_that_is_not_known_is_tried() -> None:
     """Nothing speaks against it, and one page does not decide."""
-    assert score(varied(), "/a") == pytest.approx(2 / 3)
+    assert score(KindLearner(), "/a") == pytest.approx(2 / 3)
     one = learned(page("/w/index.php?action=edit&title=a", reason=Reason.NOINDEX))
     assert not one.scores.of(HOST + "/w/index.php?action=edit&title=b").count.tried
 
@@ -68,7 +68,7 @@ def test_pages_that_ask_to_be_left_out_of_indexes_make_a_kind_barren() -> None:
 
 def test_a_title_that_varies_only_with_its_url_is_not_new() -> None:
     """Histories are named after their files; without a digest the first texts would decide."""
-    learner = varied()
+    learner = KindLearner()
     text = text_runs("one commit and then another commit by the same people of this project " * 2)
     for name in ("readme", "setup", "worker", "queue", "table", "claim"):
         learner.learn(page(f"/git/history/{name}.py", f"history - {name}.py"), text)
@@ -79,7 +79,7 @@ def test_a_title_that_varies_only_with_its_url_is_not_new() -> None:
 
 def test_texts_that_vary_make_titles_count_that_repeat_the_url() -> None:
     """A page of a wiki whose title is its address is new where its text is."""
-    learner = varied()
+    learner = KindLearner()
     random = Random(5)
     for name in ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"):
         words = " ".join("".join(random.choices("abcdefgh", k=6)) for _ in range(200))
@@ -122,21 +122,50 @@ def test_what_leads_to_new_pages_is_fruitful() -> None:
     assert (count.asked, count.fruitful) == (1, 1)
 
 
-@pytest.mark.parametrize("status", [None, 429, 503])
-def test_what_is_not_answered_says_nothing_of_a_kind_but_is_not_out(status: int | None) -> None:
-    """Robots.txt forbids it, or the host is in trouble; of the kind more are let out each time."""
+UNASKED = {"outcome": Outcome.SKIPPED, "reason": Reason.ROBOTS, "status": None}
+
+
+def failed(status: int | None) -> dict[str, object]:
+    """How a URL ended whose host was in trouble."""
+    return {"outcome": Outcome.FAILED, "reason": Reason.HOST_DOWN, "status": status}
+
+
+@pytest.mark.parametrize(
+    ("ended", "rounds"),
+    [(UNASKED, [1, 1, 1, 6, 18, 3]), *((failed(one), [1] * 30) for one in (None, 429, 500, 503))],
+)
+def test_what_is_not_answered_says_nothing_of_a_kind_and_is_not_out(
+    ended: dict[str, object], rounds: list[int]
+) -> None:
+    """Of one that robots.txt forbids more are let out each time: they cost no request."""
     learner = learned(page("/a/1_a_b", reason=Reason.NOINDEX), page("/b/1_a_b", "T"))
     paths, before = [f"/d/{n}_a_b" for n in range(30)], score(learner, "/d/0_a_b")
-    rounds = []
+    found = []
     while paths:
         asked, _ = sorted_out(learner, *paths, taken=DOUBTFUL)
-        rounds.append(len(asked))
+        found.append(len(asked))
         paths = [path for path in paths if path not in asked]
         for path in asked:
-            failed = page(path, outcome=Outcome.FAILED, reason=Reason.HOST_DOWN, status=status)
-            learner.learn(failed)
-    assert rounds == [1, 1, 1, 6, 18, 3]
+            learner.learn(replace(page(path), **ended))  # type: ignore[arg-type]
+    assert found == rounds
     assert (learner.asked, score(learner, "/d/0_a_b")) == (2, before)
+    assert learner.scores.count(f"{HOST}/d/0_a_b").out == 0
+
+
+def test_what_another_container_takes_back_is_not_out() -> None:
+    """One let them out, another one is told by robots.txt that they are not to be asked for."""
+    one, other = (learned(page("/a/1_a_b", reason=Reason.NOINDEX)) for _ in range(2))
+    sorted_out(one, "/d/0_a_b", taken=DOUBTFUL)
+    total = one.scores.unshared()
+    one.scores.share(total, total)
+    other.scores.share({}, total)
+    assert not sorted_out(other, "/d/1_a_b")[0]
+    other.learn(replace(page("/d/0_a_b"), **UNASKED))  # type: ignore[arg-type]
+    told = other.scores.unshared()
+    total = {key: total.get(key, 0) + told.get(key, 0) for key in total.keys() | told.keys()}
+    other.scores.share(told, total)
+    one.scores.share({}, total)
+    assert one.scores.count(f"{HOST}/d/0_a_b").out == 0
 
 
 def test_the_same_parameters_elsewhere_are_what_a_new_kind_begins_with() -> None:
@@ -205,7 +234,7 @@ def test_a_late_pack_is_asked_for_if_its_band_still_is_its_kinds() -> None:
 
 def test_a_kind_that_is_not_known_is_tried_once_until_that_was_answered() -> None:
     """More answers at once would tell no more of it; each answer lets others out."""
-    learner = varied()
+    learner = KindLearner()
     paths = [f"/new?x={n}" for n in range(9)]
     prompt, late = sorted_out(learner, *paths[:5])
     # The first of a path is told from the others.
@@ -218,7 +247,7 @@ def test_a_kind_that_is_not_known_is_tried_once_until_that_was_answered() -> Non
 
 def test_of_a_late_pack_one_is_asked_for_at_least() -> None:
     """What was put off comes again without news of it: all of it could wait so for ever."""
-    learner = varied()
+    learner = KindLearner()
     paths = [f"/new?x={n}" for n in range(9)]
     sorted_out(learner, *paths[:3])
     left = [(1, path) for path in paths[4:]]
@@ -228,7 +257,7 @@ def test_of_a_late_pack_one_is_asked_for_at_least() -> None:
 
 def test_of_kinds_that_are_alike_one_is_tried_until_that_was_answered() -> None:
     """The history of a Markdown file tells of that of a script."""
-    learner = varied()
+    learner = KindLearner()
     logs = [f"/git/log/one_1_x.{extension}?h=1" for extension in ("md", "py", "sh")]
     assert sorted_out(learner, *logs) == (logs[:1], [(UNKNOWN, path) for path in logs[1:]])
     learner.learn(page(logs[0], "Ant hill"))
@@ -238,7 +267,7 @@ def test_of_kinds_that_are_alike_one_is_tried_until_that_was_answered() -> None:
 @pytest.mark.parametrize("taken", [None, UNKNOWN])
 def test_kinds_that_are_alike_are_one_though_they_are_met_at_once(taken: int | None) -> None:
     """Whichever of them is looked at first, also in a pack that waited."""
-    learner = varied()
+    learner = KindLearner()
     logs = [f"/git/log/one_1_x.{extension}?h=1" for extension in ("md", "py", "sh")]
     for path in logs:
         score(learner, path)
@@ -247,7 +276,7 @@ def test_kinds_that_are_alike_are_one_though_they_are_met_at_once(taken: int | N
 
 def test_of_all_kinds_that_are_not_known_some_are_tried_at_a_time() -> None:
     """An answer tells of relatives, too. What is not answered for long is not waited for."""
-    learner = varied()
+    learner = KindLearner()
     paths = [f"/{word}?{word}=1" for word in WORDS[:20]]
     late = [(UNKNOWN, path) for path in paths[ALL_UNTRIED_OUT:]]
     assert sorted_out(learner, *paths) == (paths[:ALL_UNTRIED_OUT], late)
@@ -339,7 +368,7 @@ def test_some_times_as_many_of_a_kind_are_out_as_are_known() -> None:
 
 def test_what_was_not_let_out_after_all_is_not_waited_for() -> None:
     """Another container has claimed it, or the limit is reached: the next of its kind is tried."""
-    learner = varied()
+    learner = KindLearner()
     paths = [f"/d/{n}_a_b" for n in range(5)]
     assert sorted_out(learner, *paths) == (paths[:1], [(UNKNOWN, path) for path in paths[1:]])
     assert sorted_out(learner, paths[1]) == ([], [(UNKNOWN, paths[1])])
@@ -383,7 +412,7 @@ def test_nothing_waits_where_nearly_all_kinds_are_fruitful() -> None:
 
 def test_one_kind_that_has_always_been_fruitful_is_enough_to_wait_for_nothing() -> None:
     """A site of one kind; until one is known that brings little."""
-    learner = varied()
+    learner = KindLearner()
     for n in range(CALM_NOTED + CALM_EACH):
         assert not (n < CALM_NOTED and learner.scores.calm)
         learner.learn(page(f"/d/{n}_a_b", f"T{WORDS[n]}"))
@@ -393,21 +422,52 @@ def test_one_kind_that_has_always_been_fruitful_is_enough_to_wait_for_nothing() 
     assert not learner.scores.calm
 
 
+def alone() -> KindLearner:
+    """Make one that has read that nobody else knows anything."""
+    learner = KindLearner()
+    learner.scores.share({}, {})
+    return learner
+
+
+DOC = [f"/doc/{n}_a_b" for n in range(300)]
+
+
 def test_where_there_is_nothing_to_choose_from_nothing_waits() -> None:
     """A manual's first page names all chapters; until links of other kinds are met, or barren."""
-    paths = [f"/doc/{n}_a_b" for n in range(300)]
-    learner = KindLearner()
-    assert sorted_out(learner, *paths) == (paths, [])
-    assert len(sorted_out(learner, *paths, "/edit?page=x_y_z", "/log/x_y_z")[1]) > 200
-    other = KindLearner()
-    sorted_out(other, *paths[:3])
-    other.learn(page(paths[0], reason=Reason.NOINDEX))
-    assert len(sorted_out(other, *paths)[1]) > 200
+    learner = alone()
+    assert sorted_out(learner, *DOC) == (DOC, [])
+    assert learner.scores.count(HOST + DOC[0]).out == 300
+    assert len(sorted_out(learner, *DOC, "/edit?page=x_y_z", "/log/x_y_z")[1]) == 300
+    other = alone()
+    sorted_out(other, *DOC[:3])
+    other.learn(page(DOC[0], reason=Reason.NOINDEX))
+    assert len(sorted_out(other, *DOC)[1]) > 200
+
+
+@pytest.mark.parametrize("case", ["not read", "late", "merged", "others"])
+def test_kinds_are_few_only_as_far_as_is_known(case: str) -> None:
+    """Not where others have met more, where many were put together, or for a pack that waited."""
+    learner = alone() if case != "not read" else KindLearner()
+    if case == "merged":
+        assert len(sorted_out(learner, *(f"/{word}/1_a_b" for word in WORDS[:30]))[0]) <= 16
+    if case == "others":
+        others = learned(*(page(f"/{one}/", one) for one in WORDS[:5]))
+        learner.scores.share({}, others.scores.unshared())
+    prompt, late = sorted_out(learner, *DOC, taken=UNKNOWN if case == "late" else None)
+    assert len(prompt) <= 1
+    assert len(late) >= 299
+
+
+def test_texts_are_compared_where_kinds_are_few() -> None:
+    """One kind may bring the same text again and again."""
+    learner = alone()
+    sorted_out(learner, *DOC)
+    assert all(learner.wants_digest(HOST + path) for path in DOC)
 
 
 def test_a_crawl_is_calm_only_as_far_as_all_know() -> None:
     """A container that has met fruitful kinds alone lets nothing out that waits elsewhere."""
-    one, other = learned(page("/a/1_a_b", "T")), varied()
+    one, other = learned(page("/a/1_a_b", "T")), KindLearner()
     for n in range(CALM_NOTED + CALM_EACH):
         one.learn(page(f"/d/{n}_a_b", f"T{WORDS[n]}"))
         other.learn(page(f"/form/{'abcdefgh'[n % 8]}?x={n}", reason=Reason.NOINDEX))
@@ -421,7 +481,7 @@ COMMITS = [" ".join(Random(n).choices(WORDS, k=12)) for n in range(40)]
 
 def test_a_text_of_what_was_met_before_is_not_new() -> None:
     """The history of a file is like no other, but its lines stand in the log, too."""
-    learner = varied()
+    learner = KindLearner()
     learner.learn(page("/git?a=log", "Log"), text_runs(" ".join(COMMITS)))
     for n in range(6):
         lines = " ".join(Random(n).sample(COMMITS, k=8))
@@ -432,7 +492,7 @@ def test_a_text_of_what_was_met_before_is_not_new() -> None:
 
 def test_what_all_pages_have_makes_no_text_old() -> None:
     """A product has a line of its own, below a menu of two hundred words."""
-    learner = varied()
+    learner = KindLearner()
     menu = " ".join(Random(0).choices(WORDS, k=200))
     for n in range(COMMON + 10):
         own = " ".join(Random(n + 1).choices(WORDS, k=30))
@@ -461,7 +521,7 @@ def test_kinds_that_are_not_known_wait_where_there_is_one_worth_its_requests() -
 
 def test_other_parameters_of_a_path_are_of_another_kind() -> None:
     """The same file at another commit is no new page, though most files are."""
-    learner = varied()
+    learner = KindLearner()
     for n, title in enumerate(("Ant", "Bee", "Cat", "Dog", "Elk")):
         for commit in range(3, 7):
             learner.learn(page(f"/git/tree/{n}_a_b?id={commit}", f"{title} file"))
@@ -471,7 +531,7 @@ def test_other_parameters_of_a_path_are_of_another_kind() -> None:
 
 def test_the_same_behind_another_id_of_a_path_is_of_another_kind() -> None:
     """A file at another revision is no new page, though most files are; a title may name it."""
-    learner = varied()
+    learner = KindLearner()
     revisions = ("0b940c251a8e", "3f00d1e7c4b2", "77aa01bcdef9", "c0ffee123456")
     for n, title in enumerate(("Ant", "Bee", "Cat", "Dog", "Elk")):
         for revision in revisions:
@@ -484,7 +544,7 @@ def test_the_same_behind_another_id_of_a_path_is_of_another_kind() -> None:
 
 def test_a_view_of_what_was_met_must_say_more_to_be_new() -> None:
     """Who wrote each line stands beside the lines that a file's own page has."""
-    learner = varied()
+    learner = KindLearner()
     words = [" ".join(Random(n).choices(WORDS, k=200)).split() for n in range(8)]
     for n, lines in enumerate(words):
         learner.learn(page(f"/file/tip/{n}_x_y", f"T{WORDS[n]}"), text_runs(" ".join(lines)))
@@ -511,7 +571,7 @@ def test_all_texts_are_compared_where_kinds_are_known_that_bring_little() -> Non
 
 def test_a_path_with_parameters_is_the_same_path_as_one_without() -> None:
     """Whichever of them is asked for first, the other one shows the same once more."""
-    learner = varied()
+    learner = KindLearner()
     for n, title in enumerate(("Ant", "Bee", "Cat", "Dog", "Elk")):
         bare, with_commit = f"/git/tree/{n}_a_b", f"/git/tree/{n}_a_b?id=3"
         first, second = (bare, with_commit) if n % 2 else (with_commit, bare)
@@ -524,7 +584,7 @@ def test_a_path_with_parameters_is_the_same_path_as_one_without() -> None:
 
 def test_a_value_that_was_asked_for_before_makes_another_kind() -> None:
     """Where the path is the program's, parameters name the file; its revisions are no new pages."""
-    learner = varied()
+    learner = KindLearner()
     for n, title in enumerate(("Ant", "Bee", "Cat", "Dog", "Elk")):
         for revision in range(100, 105):
             url = f"/?p=web.git;a=blob;f=src/{n}_a_b;h={n}{revision}"
@@ -538,7 +598,7 @@ def test_a_value_that_was_asked_for_before_makes_another_kind() -> None:
 
 def test_the_first_url_of_a_value_stays_the_first() -> None:
     """However often it is looked at, before and after it was asked for."""
-    learner = varied()
+    learner = KindLearner()
     url = f"{HOST}/item?id=7&sid=a1_b_c"
     before = learner.scores.of(url).shape
     learner.learn(page("/item?id=7&sid=a1_b_c", "A lamp"))
@@ -549,7 +609,7 @@ def test_the_first_url_of_a_value_stays_the_first() -> None:
 
 def test_redirects_to_new_pages_count_for_a_part() -> None:
     """What they lead to is asked for itself, so links to it are better; whoever asked for both."""
-    one, other = varied(), varied()
+    one, other = KindLearner(), KindLearner()
     for n in range(30):
         redirect = page(f"/go/{n}_a_b", outcome=Outcome.REDIRECTED, reason=Reason.REDIRECT)
         one.learn(replace(redirect, status=302))
@@ -565,7 +625,7 @@ def test_redirects_to_new_pages_count_for_a_part() -> None:
 def test_of_a_doubtful_kind_a_part_of_what_is_known_is_out() -> None:
     """All that wait are no test: the others are judged once more when these have been answered."""
     known = [f"/d/{n}_a_b" for n in range(16)]
-    learner = varied()
+    learner = KindLearner()
     for n, path in enumerate(known):
         sorted_out(learner, path, taken=BANDS_MAX)
         learner.learn(page(path, f"T{WORDS[n]}", reason=REASONS[n < 6]))
@@ -640,7 +700,7 @@ def test_the_order_is_the_same_for_equal_pages() -> None:
 
 def test_first_pages_of_a_kind_have_digests_then_a_few() -> None:
     """Digests are what learning costs."""
-    learner = varied()
+    learner = KindLearner()
     wanted = 0
     for n in range(1_000):
         url = f"/d/T_{n}_x"
@@ -691,7 +751,7 @@ def test_what_brings_something_is_told_from_the_many_other_queries_of_a_script()
 
 def test_kinds_are_bounded() -> None:
     """A site of a thousand folders does not fill the memory, nor the item."""
-    learner = varied()
+    learner = KindLearner()
     for number in range(3_000):
         word = "".join("abcdefghij"[int(digit)] for digit in str(number))
         learner.learn(page(f"/{word}/x?{word}=1", "T"))
