@@ -156,10 +156,10 @@ class Cloud:
     async def _wait(self, until_s: float) -> None:
         self._changed.clear()
         now_s = self.now_s
-        due = [message.visible_s for message in self.sqs.messages if message.visible_s > now_s]
-        next_s = min([*due, until_s])
-        if self._running >= self._concurrency:
-            next_s = until_s
+        next_s = until_s
+        if self._running < self._concurrency:
+            # What is visible is received next: those before it had been received too often.
+            next_s = min([until_s, *(message.visible_s for message in self.sqs.messages)])
         try:
             await asyncio.wait_for(self._changed.wait(), max(0.001, next_s - now_s))
         except TimeoutError:
