@@ -14,9 +14,9 @@ met before, and if its title and its text are new:
 
 Of a kind of which little is known one URL is out at a time, as each answer says more than those
 before, and so of kinds that are alike; of one that was tried, some times as many as are known, or a
-part where it brings little. One
-whose relatives are barren is tried so, too, but late: it may be another thing. Where nearly all
-kinds are fruitful the order gains nothing: then nothing of this is waited for.
+part where it brings little. One whose relatives are barren is tried so, too, but late: it may be
+another thing. Where nearly all kinds are fruitful, or only few were met, the order gains nothing:
+then nothing of this is waited for.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class KindLearner:
     def __init__(self) -> None:
         self.scores = KindScores()
         self.asked = 0
-        # What is out of kinds of which little is known: how many will have been asked for then, and
-        # how many answers there were when it was let out.
+        # What is out of kinds of which little is known: how many will have ended then, and how many
+        # answers there were when it was let out.
         self._untried: list[tuple[KindCount, int, int]] = []
         self._met = self.scores.met
 
@@ -82,20 +82,17 @@ class KindLearner:
         `taken` is the band of the late pack that they come from. Links with priority and sitemaps
         are never late.
         """
-        urls = [link.url for link in links if _comes_later(link)]
-        if self.scores.serene or (taken is None and self.scores.are_few(urls)):
-            for url in () if self.scores.calm else urls:
-                self.scores.count(url).let_out()
-                self.scores.meet(url)
-            return sorted(links, key=_comes_later), []
-        prompt: list[tuple[float, Target]] = []
+        first = [link for link in links if _is_never_late(link)]
+        usual = [link for link in links if not _is_never_late(link)]
+        scores = self.scores
+        if scores.serene or (taken is None and scores.are_few(link.url for link in usual)):
+            if not scores.calm:
+                for link in usual:
+                    scores.count(link.url).let_out()
+                    scores.meet(link.url)
+            return [*first, *usual], []
+        prompt = [(-1.0, link) for link in first]
         waiting: list[tuple[float, Banded]] = []
-        usual: list[Target] = []
-        for link in links:
-            if _comes_later(link):
-                usual.append(link)
-            else:
-                prompt.append((-1.0, link))
         alone = False
         if taken is not None:
             usual.sort(key=lambda link: -self.scores.of(link.url).score)
@@ -271,9 +268,9 @@ class KindLearner:
         return new
 
 
-def _comes_later(link: Target) -> bool:
-    """Whether a link has no priority, and is no sitemap: those are never late."""
-    return not link.express and link.kind is not TargetKind.SITEMAP
+def _is_never_late(link: Target) -> bool:
+    """Whether a link has priority, or is a sitemap."""
+    return link.express or link.kind is TargetKind.SITEMAP
 
 
 def _doubtful(known: KindScore) -> int:

@@ -423,7 +423,7 @@ def test_one_kind_that_has_always_been_fruitful_is_enough_to_wait_for_nothing() 
 
 
 def alone() -> KindLearner:
-    """Make one that has read that nobody else knows anything."""
+    """Make the learner of a container that has read the shared counts, and found none."""
     learner = KindLearner()
     learner.scores.share({}, {})
     return learner
@@ -608,7 +608,7 @@ def test_the_first_url_of_a_value_stays_the_first() -> None:
 
 
 def test_redirects_to_new_pages_count_for_a_part() -> None:
-    """What they lead to is asked for itself, so links to it are better; whoever asked for both."""
+    """Links to their targets are better; one container fetched the redirects, another the rest."""
     one, other = KindLearner(), KindLearner()
     for n in range(30):
         redirect = page(f"/go/{n}_a_b", outcome=Outcome.REDIRECTED, reason=Reason.REDIRECT)
