@@ -25,25 +25,28 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from hashlib import blake2b
 from itertools import islice, product
 
 from orbweaver.frontier.kind_count import PRIOR, KindCount
+from orbweaver.frontier.kind_shape import (
+    alike,
+    coarse,
+    everywhere,
+    kind_key,
+    parts_of,
+    with_again,
+    within,
+)
 from orbweaver.frontier.met import Met, text_hash
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import ORDERED_PAGES_MAX
 from orbweaver.model.url_kind import (
     AGAIN,
-    ANY,
     ANY_QUERY,
-    DEEPER,
     Kinds,
     Shape,
-    behind_id,
     in_two_folders,
     shape_of,
-    values_of,
     varies,
 )
 
@@ -86,7 +89,7 @@ def told_of(url: str, total: Mapping[str, int]) -> tuple[int, int] | None:
     for at in (1, 2):
         places[at] |= {"*"} if shape[at] else set()
     for at, one in enumerate(shape[8:], 8):
-        places[at] = _with_again(places[at] | ({"*"} if one else set()))
+        places[at] = with_again(places[at] | ({"*"} if one else set()))
     named = set(islice(product(*map(sorted, places)), SHAPES_MAX))
     unnamed = {(*some[:7], ANY_QUERY) for some in named if some[7]}
     shapes = {(*some, *again) for some in named | unnamed for again in ((), (AGAIN,))}
@@ -322,18 +325,18 @@ class KindScores:
     def meet(self, url: str) -> None:
         """Note that a URL is asked for: others that share a part are of another kind now."""
         own = text_hash(url)
-        for _, key in _parts(url):
+        for _, key in parts_of(url):
             self.met.note_first(key, own)
 
     def _shape(self, url: str) -> Shape:
         """Return the shape of a URL, with marks where it shares a part with one asked for."""
-        shape = _coarse(url)
+        shape = coarse(url)
         if not self.met.shared:
             return shape if "?" not in url else self._narrowed(shape)
         own = text_hash(url)
         marked = list(self._narrowed(shape)) if "?" in url else list(shape)
         again = False
-        for at, key in _parts(url):
+        for at, key in parts_of(url):
             if self.met.first(key, own) == own:
                 continue
             if at == len(shape):
@@ -420,7 +423,7 @@ def _fruitful_in(total: Mapping[str, int]) -> tuple[int, int]:
 
 def _with_marks(shape: Shape, total: Mapping[str, int]) -> KindCount:
     """Add up what all have counted of a shape, whichever parts of it were met before."""
-    places = (sorted(_with_again({one})) for one in shape[8:])
+    places = (sorted(with_again({one})) for one in shape[8:])
     found = KindCount()
     for values in islice(product(*places), MARKS_MAX):
         for again in ((), (AGAIN,)):
@@ -429,71 +432,5 @@ def _with_marks(shape: Shape, total: Mapping[str, int]) -> KindCount:
     return found
 
 
-def _with_again(tokens: set[str]) -> set[str]:
-    """Add to tokens of a place what each is where its value was met before."""
-    return tokens | {token + AGAIN for token in tokens if varies(token)}
-
-
 def _kinds() -> Kinds[KindCount]:
     return Kinds(KindCount, KINDS_MAX, lambda known: known.stands)
-
-
-@lru_cache(maxsize=4_096)
-def _coarse(url: str) -> Shape:
-    """Return the shape of a URL down to its second folder; most are looked at a few times."""
-    return in_two_folders(shape_of(url))
-
-
-@lru_cache(maxsize=4_096)
-def _parts(url: str) -> list[tuple[int, int]]:
-    """List what a URL may share with another: a digest of each, by the place of its mark.
-
-    Its path, which may be asked for with other parameters; what stands behind an id in it, as the
-    same file at another revision does; and each value, as that may name what the page is about.
-    """
-    path, question, _ = url.partition("?")
-    shape = _coarse(url)
-    parts = [(len(shape), text_hash(path))]
-    behind = behind_id(path)
-    if behind is not None:
-        parts.append((len(shape), text_hash(behind)))
-    if question:
-        parts += [
-            (at, text_hash("\0".join((*shape[:at], value, *shape[at + 1 :]))))
-            for at, value in values_of(url, shape)
-            if value
-        ]
-    return parts
-
-
-def everywhere(shape: Shape) -> Shape:
-    """Leave the folders of a kind open, and whether its paths were asked for before."""
-    values = shape[8:-1] if shape[-1] == AGAIN else shape[8:]
-    plain = (one.removesuffix(AGAIN) for one in values)
-    return (shape[0], DEEPER, "", "", "", "", *shape[6:8], *plain)
-
-
-def alike(shape: Shape) -> Shape:
-    """Leave numbers and namespaces of a kind open, and what files it is about.
-
-    What a program does to one of them is like what it does to others. Files of a site's first
-    folder alone, without parameters, are told apart.
-    """
-    of_files = () if shape[2] or shape[7] else shape[4:6]
-    return (*shape[:3], *of_files, _opened(shape[6]), shape[7], *map(_opened, shape[8:]))
-
-
-def _opened(token: str) -> str:
-    bare = token.removesuffix(AGAIN)
-    return ANY + token[len(bare) :] if bare != ANY and varies(bare) else token
-
-
-def within(shape: Shape) -> Shape:
-    """Leave all open but the folders of a kind."""
-    return (*shape[:3], DEEPER, "", "", "", "")
-
-
-def kind_key(shape: Shape) -> str:
-    """Name a kind by a digest, which tells nothing of its URLs."""
-    text = "\0".join(shape).encode("utf-8", "surrogatepass")
-    return blake2b(text, digest_size=6).hexdigest()
