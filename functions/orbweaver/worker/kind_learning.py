@@ -223,15 +223,17 @@ class KindLearning:
         await self._read(folder, known)
 
     async def _read(self, folder: str, known: _Learned) -> None:
-        """Take in what others have left in files."""
-        numbers = list(known.unread)[:READ_AT_ONCE]
-        found = await asyncio.gather(*(self._body(f"{folder}{number}") for number in numbers))
-        for number, body in zip(numbers, found, strict=True):
-            looks = known.unread.pop(number) + 1
-            if body is not None:
-                known.learner.scores.met.take(body)
-            elif looks < LOOKS_MAX:
-                known.unread[number] = looks
+        """Take in all that others have left in files: who comes seldom has many to read."""
+        wanted = list(known.unread)
+        for start in range(0, len(wanted), READ_AT_ONCE):
+            numbers = wanted[start : start + READ_AT_ONCE]
+            found = await asyncio.gather(*(self._body(f"{folder}{number}") for number in numbers))
+            for number, body in zip(numbers, found, strict=True):
+                looks = known.unread.pop(number) + 1
+                if body is not None:
+                    known.learner.scores.met.take(body)
+                elif looks < LOOKS_MAX:
+                    known.unread[number] = looks
 
     async def _body(self, key: str) -> bytes | None:
         try:

@@ -70,6 +70,22 @@ async def test_what_one_container_met_is_not_new_to_another() -> None:
     assert sorted(world.files) == [f"{FOLDER}1", f"{FOLDER}2"]
 
 
+async def test_who_comes_seldom_reads_all_that_others_have_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else it falls behind for good where they leave more than it reads at a time."""
+    monkeypatch.setattr(kind_learning, "READ_AT_ONCE", 2)
+    world = World(crawls={ORDERED.id: ORDERED})
+    one, other = container(world, HANDED_ON), container(world, HANDED_ON)
+    for start in range(0, 20, SHARED_FIRST):
+        learn(one, *LETTERS[start : start + SHARED_FIRST])
+        await one.share(ORDERED)
+    assert len(world.files) == 5
+    await other.before_sorting(ORDERED)
+    learn(other, *LETTERS, query="?sort=up")
+    assert fruitful(other, "?sort=up") == 0
+
+
 async def test_of_containers_at_the_same_time_each_tells_the_others() -> None:
     """Also where nothing is handed on by default; one that is alone writes no file."""
     world = World(crawls={ORDERED.id: ORDERED})
