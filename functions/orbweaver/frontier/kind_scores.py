@@ -12,9 +12,9 @@ there.
 
 The score of a kind is the share of its fruitful ones, begun as if `PRIOR_WEIGHT` URLs of it had
 brought what the same parameters bring in other folders and, where there are two, what else its
-folders bring; before that is known, what other parameters of the same paths bring; or `PRIOR` where
-nothing is known. Of kinds that differ in namespaces, numbers and the files they are about alone,
-what the others bring says more, and takes the place of that.
+folders bring (without parameters: that alone); before that is known, what other parameters of the
+same paths bring; or `PRIOR` where nothing is known. Of kinds that differ in namespaces, numbers and
+the files they are about alone, what the others bring says more, and takes the place of that.
 
 Counts are those of one container, which adds them to those of others now and then: under digests
 of kinds, so that no part of a URL is stored with them.
@@ -180,7 +180,7 @@ class KindScores:
     def _score(self, narrow: Shape) -> KindScore:
         shape, count, *wider = self._counts(narrow)
         beside = KindCount()
-        for wide in wider if shape[2] else wider[:1]:
+        for wide in _telling(shape, *wider):
             beside.asked += wide.asked - count.asked
             beside.fruitful += wide.fruitful - count.fruitful
         prior = self._prior(shape, count)
@@ -407,6 +407,16 @@ class KindScores:
             count.asked, count.fruitful, count.out = asked, max(fruitful, count.fruitful), out
         else:
             count.out = max(count.out, out)
+
+
+def _telling(shape: Shape, parameters: KindCount, folder: KindCount) -> list[KindCount]:
+    """Return which wider kinds tell something of one, where it has what these have in common.
+
+    To have no parameters is nothing in common where paths have two folders.
+    """
+    if not shape[2]:
+        return [parameters]
+    return [parameters, folder] if shape[7] else [folder]
 
 
 def _nearly_all(kinds: int, fruitful: int) -> bool:

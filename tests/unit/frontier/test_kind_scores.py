@@ -308,12 +308,13 @@ def test_what_near_relatives_say_is_believed_sooner() -> None:
 
 
 def test_a_kind_whose_kin_is_barren_is_tried_late() -> None:
-    """The differences of files say little of files, where all else they have in common is a folder.
+    """The differences of files say little of files, where all they have in common is a parameter.
 
     So it is tried, behind what may be better, and before what is known to be barren.
     """
-    learner = learned(*(page(f"/git/diff/{n}_a_b.py", reason=Reason.NOINDEX) for n in range(6)))
-    paths = [f"/git/tree/{n}_a_b.py" for n in range(4)]
+    diffs = [page(f"/git/diff/{n}_a_b.py?id={n}", reason=Reason.NOINDEX) for n in range(3)]
+    learner = learned(*diffs)
+    paths = [f"/git/tree/{n}_a_b.py?id={n}" for n in range(6, 10)]
     assert score(learner, paths[0]) < FRUITFUL
     assert sorted_out(learner, *paths) == ([], [(DOUBTFUL, path) for path in paths])
     left = [(DOUBTFUL, path) for path in paths[1:]]
@@ -321,6 +322,13 @@ def test_a_kind_whose_kin_is_barren_is_tried_late() -> None:
     learner.learn(page(paths[0], "All of a file"))
     learner.learn(page(paths[1], "And of another"))
     assert score(learner, paths[2]) > FRUITFUL
+
+
+def test_to_have_no_parameters_is_nothing_in_common() -> None:
+    """So the differences of files say nothing of files of another folder; what is in it does."""
+    learner = learned(*(page(f"/git/diff/{n}_a_b.py", reason=Reason.NOINDEX) for n in range(6)))
+    assert score(learner, "/git/tree/0_a_b.py") == pytest.approx(2 / 3)
+    assert score(learner, "/git/diff/0_a_b") < FRUITFUL
 
 
 def test_what_is_done_to_one_namespace_tells_of_others() -> None:
