@@ -12,6 +12,7 @@ Decides what belongs to a crawl and how it is written down; orders no effects (`
     known_claims    those of a host, handed on as digests
     met             what pages have shown by now, told to others as digests
     kind_count      what is counted of each kind
+    kind_shape      under which shapes URLs are counted, and what they may share
     kind_scores     what kinds of URLs have brought
     kind_learner    what pages tell of kinds, and which links go first
     late            links that are asked for when little else is out
