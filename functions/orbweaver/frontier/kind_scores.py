@@ -56,8 +56,9 @@ ALIKE_MIN = 3
 # after so many others as `PRIOR` says, or so many answers while none is known that brings little.
 # It is looked at anew after so many answers.
 CALM, CALM_WEIGHT, CALM_NOTED, CALM_EACH = 0.68, 6, 64, 8
-# Where no more kinds are met that are not alike, there is nothing to choose from.
-FEW_KINDS = 2
+# Where no more kinds are met that are not alike, there is nothing to choose from, but for more
+# links at a time that are of kinds that were not tried.
+FEW_KINDS, FEW_UNTRIED = 2, 300
 # What all have counted has each kind, and both wider ones.
 LEVELS = 3
 # Where so many kinds bring little, all texts are compared.
@@ -243,12 +244,13 @@ class KindScores:
         """Whether these and all met before are of few kinds, none of which brings little.
 
         So it is in the first answers alone: then what these brought says more. Where kinds were put
-        together there were many; and what others have met is to be read first.
+        together there were many; and what others have met is to be read first. Of many links that
+        are not of tried kinds most would be asked for before anything is known of them.
         """
         if not self._may_be_few():
             return False
-        for url in urls:
-            self.of(url)
+        if sum(not self.of(url).count.tried for url in urls) > FEW_UNTRIED:
+            return False
         asked = [one for one in self._kinds.known.values() if one.asked]
         return self._may_be_few() and all(one.stands_so_far for one in asked)
 

@@ -13,10 +13,12 @@ depth, then by age. Nothing was claimed or paid for them, so the limit is not to
 Band 2 is no more: packs that were put there before are taken in their turn.
 
 A late pack is *due* when the crawl has little else out (`few_out`). Then it is sent as any message.
-Its links are judged anew, by what is known now. Those of kinds that are known to be fruitful go
-first; else those of its own band, or a better one, are claimed as any link, but no more of a kind
-than may be out. The others wait once more, in their band or a higher one. Each time at least one
-link of the pack is claimed, or all go to a higher band, so no link waits for ever.
+In the first answers of a crawl on which several work, one of the first two bands is so while more
+is out (`few_so_far`): more is known of its kinds by then than of those that pages go on naming. Its
+links are judged anew, by what is known now. Those of kinds that are known to be fruitful go first;
+else those of its own band, or a better one, are claimed as any link, but no more of a kind than may
+be out. The others wait once more, in their band or a higher one. Each time at least one link of the
+pack is claimed, or all go to a higher band, so no link waits for ever.
 
 Of these, a crawl that is to stop when nothing new comes asks for none of the bands from
 `NOTHING_NEW` on: it ends when only such packs are left.
@@ -46,6 +48,11 @@ NOTHING_NEW = 5
 # sent then, or of kinds that are not known, of which a few are tried. A small crawl waits until
 # nothing is out.
 OUT_PERCENT, SENT_PERCENT, UNKNOWN_PERCENT = 1, 5, 20
+# Where several work on a crawl, something always is out. There the first late pack is sent, if it
+# is of a kind not known to bring little, as soon as no more are out than this, or than this part of
+# what is done. After so many answers as much is out when all are sent.
+SOON_OUT, SOON_PART = 16, 4
+SOON_DONE = 100 * SOON_OUT // OUT_PERCENT
 # How many links wait at most, as a multiple of the limit, and at least.
 WAITING_TIMES, WAITING_MIN = 10, 10_000
 
@@ -93,6 +100,11 @@ def few_out(counters: Counters, dead: int = 0) -> bool:
     """Whether little is out, beside what lies in dead letters."""
     most = counters.done * OUT_PERCENT // 100
     return counters.claimed - counters.done <= most + dead
+
+
+def few_so_far(counters: Counters) -> bool:
+    """Whether so little is out that a late pack of a kind that may be fruitful is looked at."""
+    return counters.claimed - counters.done <= min(SOON_OUT, counters.done // SOON_PART)
 
 
 def due(crawl: Crawl, counters: Counters) -> tuple[int, int]:

@@ -255,6 +255,19 @@ class JournalApplier:
             await self.succession.send_late(crawl, *late.due(crawl, counters), band_max)
         return True
 
+    async def look(self, crawl_id: str) -> None:
+        """Send a late pack of a kind that may be fruitful, if little is out so far.
+
+        Nothing depends on it: what a pack has sent looks, too, whether the crawl goes on.
+        """
+        crawl = await self._crawls.get(crawl_id)
+        if crawl is None or not crawl.live or admit_target(crawl, self._clock.now_ms()) is not None:
+            return
+        counters = await self._crawls.counters(crawl)
+        waits = counters.late and counters.left(crawl) and not counters.seeds_missing(crawl)
+        if waits and late.few_so_far(counters):
+            await self.succession.send_late(crawl, 1, band_max=late.UNKNOWN)
+
     async def mourn(self, crawl_id: str, urls: int) -> bool:
         """Note that URLs went to the dead letters, if the crawl has links that wait for them."""
         crawl = await self._crawls.get(crawl_id)

@@ -270,6 +270,12 @@ class Worker:
             except PortError as error:
                 _log.warning("crawl.check_failed", extra={"crawl": crawl_id, "error": str(error)})
                 failed += [deliveries[place].id for place in asking]
+        looks = {result.look for result in (*early, *results) if isinstance(result, Done)}
+        for crawl_id in sorted(one for one in looks if one is not None):
+            try:
+                await self._applier.look(crawl_id)
+            except (StoredNewer, PortError) as error:
+                _log.warning("crawl.look_failed", extra={"crawl": crawl_id, "error": str(error)})
         return failed
 
     def _compare(self, crawl: Crawl, total: Counts) -> None:

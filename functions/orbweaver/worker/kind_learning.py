@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from orbweaver.frontier.kind_learner import KindLearner
 from orbweaver.frontier.kind_scores import FILES, WAITING, asked_in, is_ordered
 from orbweaver.frontier.known_claims import folder_of
-from orbweaver.frontier.late import Banded
+from orbweaver.frontier.late import SOON_DONE, Banded
 from orbweaver.frontier.met import NEWS_BYTES_MAX
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import PortError
@@ -110,6 +110,17 @@ class KindLearning:
         """Say about how many links of a crawl wait."""
         known = self._of(crawl)
         return known.waiting_of_all + known.waiting
+
+    def looks_soon(self, crawl: Crawl) -> bool:
+        """Whether links that wait are looked at though something is out, as always is.
+
+        So it is where several work on a crawl, in its first answers, and what waits may matter.
+        """
+        if not is_ordered(crawl) or self.waiting(crawl) <= 0:
+            return False
+        known = self._of(crawl)
+        answers = max(known.learner.asked, known.counted)
+        return not known.alone and answers < SOON_DONE and not known.learner.scores.calm
 
     def note_waiting(self, crawl: Crawl, links: int) -> None:
         """Count links that wait from now on, or that do no longer."""

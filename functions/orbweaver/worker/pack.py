@@ -84,9 +84,13 @@ def since_of(attributes: Mapping[str, Mapping[str, str]]) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """A message is dealt with; `check` names the crawl that may be finished now."""
+    """A message is dealt with; `check` names the crawl that may be finished now.
+
+    `look` names one of which late links are looked at though it goes on.
+    """
 
     check: str | None = None
+    look: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -368,7 +372,8 @@ class PackProcessor:
         self._sifter.settled(crawl, journal, ledger)
         self._count(journal)
         more = ledger.children or journal.again or journal.past
-        return Done(check=None if more else crawl.id)
+        soon = self._pack_fetcher.kinds.looks_soon(crawl)
+        return Done(check=None if more else crawl.id, look=crawl.id if soon else None)
 
     def _count(self, journal: Journal) -> None:
         for metric, number in counted(journal.counts):

@@ -450,6 +450,7 @@ def test_where_there_is_nothing_to_choose_from_nothing_waits() -> None:
     sorted_out(other, *DOC[:3])
     other.learn(page(DOC[0], reason=Reason.NOINDEX))
     assert len(sorted_out(other, *DOC)[1]) > 200
+    assert len(sorted_out(alone(), *DOC, "/doc/300_a_b")[1]) == 300
 
 
 @pytest.mark.parametrize("case", ["not read", "late", "merged", "others"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orbweaver.frontier.late import due
+from orbweaver.frontier.late import SOON_DONE, SOON_OUT, due, few_out, few_so_far
 from orbweaver.model.crawl import Counters, Crawl
 
 
@@ -26,3 +26,24 @@ def test_more_are_sent_of_kinds_that_are_not_known(
     crawl = Crawl(id="c-1", name="c", started_at_ms=0, pages_max=pages_max)
     counters = Counters(shards=(), total={"claimed": done, "fetched": done})
     assert due(crawl, counters) == expected
+
+
+@pytest.mark.parametrize(
+    ("done", "out", "expected"),
+    [
+        (0, 0, True),
+        (0, 1, False),
+        (8, 2, True),
+        (8, 3, False),
+        (64, SOON_OUT, True),
+        (64, 17, False),
+    ],
+)
+def test_a_part_of_what_is_done_may_be_out_in_the_first_answers(
+    done: int, out: int, expected: bool
+) -> None:
+    """It is no more than a fixed number, from which on as much may be out for all that waits."""
+    counters = Counters(shards=(), total={"claimed": done + out, "fetched": done})
+    assert few_so_far(counters) is expected
+    later = Counters(shards=(), total={"claimed": SOON_DONE + out, "fetched": SOON_DONE})
+    assert few_out(later) is few_so_far(later)

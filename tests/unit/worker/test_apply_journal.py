@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.frontier.journal import Journal, Ledger, Requeue
+from orbweaver.frontier.late import DOUBTFUL, SOON_OUT, UNKNOWN
+from orbweaver.model.crawl import State
 from orbweaver.model.errors import Transient
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
@@ -281,3 +283,29 @@ async def test_a_resend_gives_surplus_back(*, surplus: bool, released: bool) -> 
     assert stage.world.ledgers[ROOT].sent
     await stage.applier.resend(CRAWL, ROOT, JOURNAL, stage.world.ledgers[ROOT])
     assert stage.world.sent == []
+
+
+# --- look -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("band", "out", "state", "sent"),
+    [
+        (UNKNOWN, SOON_OUT, State.RUNNING, True),
+        (UNKNOWN, SOON_OUT + 1, State.RUNNING, False),
+        (DOUBTFUL, 2, State.RUNNING, False),
+        (UNKNOWN, 2, State.STOPPING, False),
+    ],
+)
+async def test_a_late_pack_of_a_kind_that_may_be_fruitful_is_sent_while_little_is_out(
+    band: int, out: int, state: State, *, sent: bool
+) -> None:
+    """One that brings little waits until nearly nothing is; none of a cancelled crawl is sent."""
+    crawl = replace(CRAWL, pages_max=500, state=state)
+    stage = stage_of(crawl)
+    put = Journal(at_ms=NOW_MS, late=((band, TARGETS[0]),), counts={"fetched": 101})
+    await stage.applier.apply(crawl, ROOT, put)
+    stage.count(crawl, claimed=101 + out)
+    await stage.applier.look(crawl.id)
+    assert len(stage.world.sent) == sent
+    await stage.applier.look("gone")

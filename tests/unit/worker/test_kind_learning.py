@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from orbweaver.model.crawl_settings import ORDERED_PAGES_MAX
 from orbweaver.model.errors import Permanent, Transient
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
@@ -186,6 +187,27 @@ async def test_containers_that_sort_out_links_at_once_let_out_one_of_an_unknown_
     await one.before_sorting(ORDERED)
     assert one.of(ORDERED).scores.of(links[4].url).count.out == 1
     assert not (await one.sorted_out(ORDERED, links[4:], None))[0]
+
+
+async def test_what_waits_is_looked_at_soon_where_several_learn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In the first answers, and where not nearly all kinds are fruitful."""
+    world = World(crawls={ORDERED.id: ORDERED})
+    one, other = container(world), container(world)
+    for query in ("", "?a=1", "?b=2", "?c=3"):
+        learn(one, *LETTERS[:4], query=query)
+    await one.share(ORDERED)
+    one.note_waiting(ORDERED, 1)
+    assert not one.looks_soon(ORDERED)  # it is alone
+    learn(other, *LETTERS[4:8])
+    await other.share(ORDERED)
+    assert not other.looks_soon(ORDERED)  # nothing waits
+    other.note_waiting(ORDERED, 1)
+    assert other.looks_soon(ORDERED)
+    assert not other.looks_soon(replace(ORDERED, pages_max=ORDERED_PAGES_MAX + 1))
+    monkeypatch.setattr(kind_learning, "SOON_DONE", 20)
+    assert not other.looks_soon(ORDERED)
 
 
 async def test_a_file_that_is_not_there_is_looked_for_a_few_times() -> None:
