@@ -45,8 +45,6 @@ from orbweaver.model.url_kind import (
     ANY_QUERY,
     Kinds,
     Shape,
-    in_two_folders,
-    shape_of,
     varies,
 )
 
@@ -85,7 +83,7 @@ def told_of(url: str, total: Mapping[str, int]) -> tuple[int, int] | None:
 
     Which places of its shape are left open by now is not known: the kind that most were asked of.
     """
-    shape = in_two_folders(shape_of(url))
+    shape = coarse(url)
     places = [{one} for one in shape]
     for at in (1, 2):
         places[at] |= {"*"} if shape[at] else set()

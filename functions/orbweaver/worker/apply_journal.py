@@ -230,7 +230,7 @@ class JournalApplier:
                     await self._announce(crawl, counters.total)
                 return None
             counters = await self._crawls.counters(crawl)
-            if crawl.live and counters.late and await self._go_on_late(crawl, counters):
+            if await self._go_on_late(crawl, counters):
                 return None
             if not counters.balance(crawl):
                 return None
@@ -243,9 +243,7 @@ class JournalApplier:
 
     async def _go_on_late(self, crawl: Crawl, counters: Counters) -> bool:
         """Send late packs if they are due; whether the crawl goes on with what waits."""
-        if not counters.left(crawl) or admit_target(crawl, self._clock.now_ms()) is not None:
-            return False
-        if ends_with(crawl, counters):
+        if not self._has_late(crawl, counters):
             return False
         dead = 0
         if not late.few_out(counters):
@@ -261,12 +259,19 @@ class JournalApplier:
         Nothing depends on it: what a pack has sent looks, too, whether the crawl goes on.
         """
         crawl = await self._crawls.get(crawl_id)
-        if crawl is None or not crawl.live or admit_target(crawl, self._clock.now_ms()) is not None:
+        if crawl is None or not crawl.live:
             return
         counters = await self._crawls.counters(crawl)
-        waits = counters.late and counters.left(crawl) and not counters.seeds_missing(crawl)
+        waits = self._has_late(crawl, counters) and not counters.seeds_missing(crawl)
         if waits and late.few_so_far(counters):
             await self.succession.send_late(crawl, 1, band_max=late.UNKNOWN)
+
+    def _has_late(self, crawl: Crawl, counters: Counters) -> bool:
+        """Whether late links wait that a crawl may still ask for."""
+        waits = crawl.live and counters.late and counters.left(crawl)
+        if not waits or admit_target(crawl, self._clock.now_ms()) is not None:
+            return False
+        return not ends_with(crawl, counters)
 
     async def mourn(self, crawl_id: str, urls: int) -> bool:
         """Note that URLs went to the dead letters, if the crawl has links that wait for them."""
