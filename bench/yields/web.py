@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bench.yields.place import Place
 
 MODULES = (
-    "mpm_prefork authn_core authz_core alias autoindex cgi dir env headers mime negotiation proxy "
+    "mpm_event authn_core authz_core alias autoindex cgid dir env headers mime negotiation proxy "
     "proxy_fcgi proxy_http rewrite setenvif"
 )
 EXTENSIONS = (
@@ -47,9 +47,11 @@ Timeout 60
 KeepAlive On
 MaxKeepAliveRequests 0
 KeepAliveTimeout 5
-StartServers 8
-MaxRequestWorkers 40
+# Debian's defaults: an idle connection takes no thread.
+StartServers 2
+MaxRequestWorkers 150
 MaxConnectionsPerChild 0
+ScriptSock "{folder}/cgi"
 ErrorLog "{folder}/error.log"
 LogFormat "%{{begin:usec}}t\\t%>s\\t%r" yield
 # Its own questions to itself, by which it wakes workers up, are no requests.

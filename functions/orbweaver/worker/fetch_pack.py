@@ -359,6 +359,7 @@ class PackFetcher:
                 page = await self._ask(visit.context, target, pacer, turn)
             if isinstance(page, _Answered):
                 counts, answered = page.counts, (page.answer, page.at_ms, turn)
+                await self.kinds.before_judging(visit.context.crawl)
                 page = await self._handler.handle(visit.context, target, *answered)
                 page = replace(page, counts={**page.counts, **counts})
             visit.result.add(page)

@@ -65,6 +65,13 @@ class _Learned:
     files: int = 0
     unread: dict[int, int] = field(default_factory=dict)
     sharing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    # Whether what others know was read before a page was judged.
+    has_read: bool = False
+
+    @property
+    def is_early(self) -> bool:
+        """Whether these are the first answers of the crawl, in which each says much."""
+        return max(self.learner.asked, self.counted) < SOON_DONE
 
     @property
     def alone(self) -> bool:
@@ -119,12 +126,24 @@ class KindLearning:
         if not is_ordered(crawl) or self.waiting(crawl) <= 0:
             return False
         known = self._of(crawl)
-        answers = max(known.learner.asked, known.counted)
-        return not known.alone and answers < SOON_DONE and not known.learner.scores.calm
+        return known.is_early and not known.alone and not known.learner.scores.calm
 
     def note_waiting(self, crawl: Crawl, links: int) -> None:
         """Count links that wait from now on, or that do no longer."""
         self._of(crawl).waiting += links
+
+    async def before_judging(self, crawl: Crawl) -> None:
+        """Read what others have learned before a page is judged by it, in the first answers.
+
+        So it is where several work on a crawl and some kinds bring little; and once in any case.
+        """
+        if not is_ordered(crawl):
+            return
+        known = self._of(crawl)
+        matters = not known.alone and known.learner.scores.doubtful
+        if (matters and known.is_early) or not known.has_read:
+            known.has_read = True
+            await self._share(crawl, known, sorting=True)
 
     async def share(self, crawl: Crawl) -> None:
         """Add what was learned here to what all know, if there is enough of it, and read that.
