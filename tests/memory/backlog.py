@@ -62,6 +62,21 @@ class MemoryBacklog(Gated):
         read = await self._do("backlog.look", lambda: [places[one] for one in sorted(places)])
         return tuple(read[:count_max])
 
+    async def note_sent(
+        self, crawl: str, host: str, read: WaitingPack, by: str, at_ms: int
+    ) -> bool:
+        """See the port."""
+
+        def note() -> bool:
+            places = self._world.backlog[crawl, host]
+            there = places.get(read.place)
+            if there is None or there.sent_at_ms != read.sent_at_ms:
+                return False
+            places[read.place] = replace(there, sent_at_ms=at_ms, sent_by=by)
+            return True
+
+        return await self._do("backlog.note_sent", note)
+
     def _look(self, crawl: str, host: str, own: str) -> Line:
         places, line = self._world.backlog[crawl, host], self._world.out[crawl, host]
         waits = sorted(places.keys() - {line.out, own})

@@ -12,7 +12,7 @@ from orbweaver.model.crawl import DEFAULT_CRAWL, UNSPENT, State, Stop
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.settings import STRIKES_MAX
 from tests.simulation.budgets import check_budgets, cut
-from tests.simulation.check_backlog import check_backlog, targets_of
+from tests.simulation.check_backlog import check_backlog, check_sendings, targets_of
 from tests.simulation.check_bodies import check_bodies
 from tests.simulation.check_hosts import check_hosts
 from tests.simulation.check_steering import check_steering
@@ -75,6 +75,7 @@ def check(
     found += _spared(world, web)
     found += _dangling(world, cloud)
     found += check_backlog(world, stuck, cloud.sqs.redriven)
+    found += check_sendings(plan, cloud.sqs.late)
     found += check_bodies(world)
     found += check_web(plan, world, web, cloud)
     found += check_steering(plan, world, web, cloud)

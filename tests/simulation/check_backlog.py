@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from orbweaver.frontier.late import LANE
 from orbweaver.frontier.messages import Pack
 from orbweaver.model.crawl import State, Stop
+from orbweaver.worker.succession import SENT_LATE_MS
 from tests.simulation.check_web import Violation
 from tests.simulation.sqs import decoded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from orbweaver.frontier.backlog import WaitingPack
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.target import Target
     from tests.memory import World
+    from tests.simulation.scenario import Scenario
 
 
 def check_backlog(
@@ -44,6 +47,16 @@ def check_backlog(
             yield from _check_late(world, crawl, late, redriven)
         elif left := [one for one in places.values() if _is_wanted(world, crawl_id, one)]:
             yield Violation("backlog left", f"{crawl_id} {host}: {len(left)}")
+
+
+def check_sendings(plan: Scenario, sent_s: Mapping[str, Sequence[float]]) -> Iterator[Violation]:
+    """Where nothing goes wrong, a late pack that is under way is not sent by another one."""
+    if not plan.faults.none:
+        return
+    least_s = (SENT_LATE_MS - plan.faults.skew_ms * 2) / 1000
+    for pack_id, moments in sent_s.items():
+        if any(later - earlier < least_s for earlier, later in pairwise(moments)):
+            yield Violation("late sent once", f"{pack_id}: {moments}")
 
 
 def _check_late(

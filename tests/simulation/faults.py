@@ -48,6 +48,13 @@ class Faults:
         """How far a clock may be from the truth."""
         return ERROR_MS_MAX if self.jumps else self.skew_ms
 
+    @property
+    def none(self) -> bool:
+        """Whether nothing goes wrong, but that it takes its time, and clocks are wrong."""
+        return self == Faults(
+            latency_s=self.latency_s, counters_s=self.counters_s, skew_ms=self.skew_ms
+        )
+
     def calmed(self) -> Faults:
         """What is left when nothing goes wrong any more: clocks are not set right by that."""
         return Faults(latency_s=0.001, skew_ms=self.skew_ms)

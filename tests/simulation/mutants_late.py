@@ -9,9 +9,10 @@ from orbweaver.frontier.kind_learner import KindLearner
 from orbweaver.frontier.late import grouped
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.crawl import UNSPENT, Counters
-from orbweaver.worker import pack_context
+from orbweaver.worker import pack_context, succession
 from orbweaver.worker.apply_journal import JournalApplier
 from orbweaver.worker.succession import Succession
+from tests.memory.backlog import MemoryBacklog
 from tests.simulation.mutant import mutants
 
 if TYPE_CHECKING:
@@ -26,6 +27,11 @@ def ordered(plan: Scenario) -> bool:
 def ordered_with_robots(plan: Scenario) -> bool:
     """Take those with a crawl that has an order and a limit that is reached."""
     return any(crawl.shards == 1 and crawl.pages_max <= 60 for crawl in plan.crawls)
+
+
+def ordered_without_faults(plan: Scenario) -> bool:
+    """Take those with a crawl that has an order, and in which nothing goes wrong."""
+    return plan.faults.none and ordered(plan)
 
 
 def stopping(plan: Scenario) -> bool:
@@ -48,6 +54,12 @@ async def _nothing(*_: Any, **__: Any) -> None:
     return None
 
 
+async def _noted(self: Any, crawl: Any, host: Any, read: Any, by: Any, at_ms: Any) -> bool:
+    """Let all send a late pack that none has sent when they looked."""
+    await _WHOLE_NOTING(self, crawl, host, read, by, at_ms)
+    return True
+
+
 def _uncounted(_self: Any, _links: int, _band: int) -> None:
     """Take a late pack, and do not count that."""
 
@@ -55,6 +67,10 @@ def _uncounted(_self: Any, _links: int, _band: int) -> None:
 async def _unsent(self: Any, crawl: Any, counters: Any) -> bool:
     """Take what waits for what is spared."""
     await _WHOLE_GOING_ON(self, crawl, counters)
+    return False
+
+
+def _never(*_: Any) -> bool:
     return False
 
 
@@ -77,6 +93,7 @@ def _twice(self: Any, target: Any, record: Any, counts: Any = values.NOTHING) ->
 
 _WHOLE_SORTING = KindLearner.__dict__["sorted_out"]
 _WHOLE_PUT = Succession.__dict__["put_late"]
+_WHOLE_NOTING = MemoryBacklog.__dict__["note_sent"]
 _WHOLE_GOING_ON = JournalApplier.__dict__["_go_on_late"]
 _WHOLE_FORBIDDING = pack_context.PackContext.__dict__["forbidden"]
 
@@ -93,6 +110,11 @@ MUTANTS = (
         ("beyond the limit means gone", values, "late_groups", _without_surplus),
         ("a share given back twice", pack_context.PackContext, "forbidden", _twice),
         where=ordered_with_robots,
+    )
+    + mutants(
+        ("a late pack sent by all that look", MemoryBacklog, "note_sent", _noted),
+        ("a late pack sent while it is under way", succession, "_is_under_way", _never),
+        where=ordered_without_faults,
     )
     + mutants(
         ("promising links are left", Counters, "late_promising", property(_promising)),

@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 # A message of a newer version is held back twice, and then it is a dead letter.
 NEWER_WAIT_S = 1_200
 ALWAYS_MS = 10**9
+# After these, what is written down is to be sent.
+_BEFORE_SENDING = frozenset({"backlog.begin", "backlog.note_sent", "packs.commit"})
 
 
 class Process:
@@ -142,7 +144,7 @@ class Process:
                 await self._die("kill before it is known as sent")
         elif effect == "crawls.seal" and random.random() < faults.killed_sealing:
             await self._die("kill after the seal")
-        elif effect in {"backlog.begin", "packs.commit"} and random.random() < faults.killed / 4:
+        elif effect in _BEFORE_SENDING and random.random() < faults.killed / 4:
             await self._die("kill before what was taken is sent")
 
     async def _linger(self, chance: float) -> None:

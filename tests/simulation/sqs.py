@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
@@ -56,6 +57,8 @@ class Sqs:
         self.redriven: set[str] = set()
         # Bodies as sent, and whether each took the express lane.
         self.lanes: list[tuple[str, bool]] = []
+        # When late packs were sent, by their ids.
+        self.late: defaultdict[str, list[float]] = defaultdict(list)
         self._world = world
         self._trace = trace
         self._random = random
@@ -100,6 +103,9 @@ class Sqs:
         """Take over what adapters sent."""
         for mail in self._world.sent:
             self.lanes.append((mail.body, mail.express))
+            message = decoded(mail.body)
+            if isinstance(message, Pack) and message.late:
+                self.late[message.id].append(now_s)
             since_ms = mail.since_ms
             self.drop(mail.body, now_s, delay_s=mail.delay_s, hops=hops, since_ms=since_ms)
         self._world.sent.clear()

@@ -210,10 +210,13 @@ class JournalApplier:
             await self._clock.sleep(CLOSE_WAIT_S)
         await self._queue.send_close(close, CLOSE_AGAIN_S)
 
-    async def finish(self, crawl_id: str) -> tuple[Crawl, Counts] | None:
+    async def finish(
+        self, crawl_id: str, by: Sequence[str] = (), *, again: bool = False
+    ) -> tuple[Crawl, Counts] | None:
         """Finish a crawl if its counters balance, and see to it that this is announced.
 
-        The crawl and its counters, if it is this that has ended it.
+        The crawl and its counters, if it is this that has ended it. What waits late is sent in the
+        name of messages, `by`, that are not acknowledged before; of which some come `again`.
 
         The worker that commits a pack with an empty outbox calls this afterwards.
         The announcement follows the seal. Its sender may die in between, and its message may be
@@ -230,7 +233,7 @@ class JournalApplier:
                     await self._announce(crawl, counters.total)
                 return None
             counters = await self._crawls.counters(crawl)
-            if await self._go_on_late(crawl, counters):
+            if await self._go_on_late(crawl, counters, by, again=again):
                 return None
             if not counters.balance(crawl):
                 return None
@@ -241,22 +244,26 @@ class JournalApplier:
                 return done, counters.total
         return None
 
-    async def _go_on_late(self, crawl: Crawl, counters: Counters) -> bool:
+    async def _go_on_late(
+        self, crawl: Crawl, counters: Counters, by: Sequence[str], *, again: bool
+    ) -> bool:
         """Send late packs if they are due; whether the crawl goes on with what waits."""
         if not self._has_late(crawl, counters):
             return False
+        if again:
+            await self.succession.send_again(crawl, by)
         dead = 0
         if not late.few_out(counters):
             dead = (await self._crawls.learned(crawl.id)).get(DEAD, 0)
         if late.few_out(counters, dead) and not counters.seeds_missing(crawl):
             band_max = late.NOTHING_NEW - 1 if crawl.stop_when_nothing_new else late.BANDS_MAX
-            await self.succession.send_late(crawl, *late.due(crawl, counters), band_max)
+            await self.succession.send_late(crawl, *late.due(crawl, counters), band_max, by)
         return True
 
-    async def look(self, crawl_id: str) -> None:
-        """Send a late pack of a kind that may be fruitful, if little is out so far.
+    async def look(self, crawl_id: str, by: Sequence[str]) -> None:
+        """Send a late pack of a kind that may be fruitful, if little is out so far; see `finish`.
 
-        Nothing depends on it: what a pack has sent looks, too, whether the crawl goes on.
+        What a pack has sent looks, too, whether the crawl goes on.
         """
         crawl = await self._crawls.get(crawl_id)
         if crawl is None or not crawl.live:
@@ -264,7 +271,7 @@ class JournalApplier:
         counters = await self._crawls.counters(crawl)
         waits = self._has_late(crawl, counters) and not counters.seeds_missing(crawl)
         if waits and late.few_so_far(counters):
-            await self.succession.send_late(crawl, 1, band_max=late.UNKNOWN)
+            await self.succession.send_late(crawl, 1, band_max=late.UNKNOWN, by=by)
 
     def _has_late(self, crawl: Crawl, counters: Counters) -> bool:
         """Whether late links wait that a crawl may still ask for."""

@@ -43,8 +43,9 @@ DELAY_S_MAX = 900
 # The least that returning takes: such a pack may go on at once.
 SOON_S = 1
 TRIES = 5
-# For how long a late pack that was sent is not sent again.
-SENT_LATE_MS = 60_000
+# For how long a late pack that was sent is not sent again, and how many are looked at by who has
+# to send his own again.
+SENT_LATE_MS, OWN_READ = 60_000, 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +92,6 @@ class Succession:
         self._backlog = backlog
         self._queue = queue
         self._clock = clock
-        # By crawl and place, when.
-        self._sent_late: dict[tuple[str, str], int] = {}
 
     async def ahead(self, crawl: Crawl, pack: Pack, round_: Round) -> None:
         """Begin the next pack of a host, as all of this one was asked for.
@@ -123,14 +122,15 @@ class Succession:
         """
         waiting = self._waiting(crawl, outgoing)
         direct = [_directly(crawl, one) for one in outgoing if not _waits(crawl, one)]
+        own = standing
+        if standing.host == LANE:  # these are not begun one after the other
+            # What is sent now may look at once, and is to find that this one is not under way.
+            await self._backlog.forget(crawl.id, LANE, standing.place)
+            own = NOWHERE
         if direct:
             await self._queue.send(direct, express=crawl.express)
         for host, packs in waiting.items():
             await self._backlog.put(crawl.id, host, packs)
-        own = standing
-        if standing.host == LANE:  # these are not begun one after the other
-            await self._backlog.forget(crawl.id, LANE, standing.place)
-            own = NOWHERE
         names = (ledger.pack, _copy(ledger.pack))
         hosts = [*waiting, *filter(None, [own.host])]
         for host, least_s in _free_s(outgoing, hosts).items():
@@ -193,33 +193,43 @@ class Succession:
         await self._backlog.put(crawl.id, LANE, waiting)
 
     async def send_late(
-        self, crawl: Crawl, count: int, unknown: int = 0, band_max: int = BANDS_MAX
+        self,
+        crawl: Crawl,
+        count: int,
+        unknown: int = 0,
+        band_max: int = BANDS_MAX,
+        by: Sequence[str] = (),
     ) -> None:
-        """Send the first late packs, but for those that were sent from here a moment ago.
+        """Send the first late packs, unless others that were sent a moment ago are on their way.
 
         So many of them, or `unknown` of kinds that are not known to bring little. None of a band
-        behind `band_max` is sent.
+        behind `band_max` is sent. Each is sent in the name of a message, the first of `by`, which
+        is written down before: one that reads the same counters sends none. Where the message
+        comes again, that sending may have failed: see `send_again`.
 
-        A worker that reads the same counters sends them as well; one of the copies counts.
+        Who has no name sends them without a word: one of the copies counts.
         """
         now_ms = self._clock.now_ms()
-        sent = {
-            one: at_ms
-            for one, at_ms in self._sent_late.items()
-            if 0 <= now_ms - at_ms < SENT_LATE_MS
-        }
-        most = max(count, unknown)
-        standing = await self._backlog.standing(crawl.id, LANE, most + len(sent))
-        waiting = [one for one in standing if (crawl.id, one.place) not in sent][:most]
-        packs = [
-            self._outgoing(one)
-            for at, one in enumerate(waiting)
-            if band_at(one.place) <= (band_max if at < count else DOUBTFUL)
-        ]
+        waiting = await self._backlog.standing(crawl.id, LANE, max(count, unknown))
+        if any(_is_under_way(one, now_ms) for one in waiting):
+            return  # each looks when it is done
+        packs: list[OutgoingPack] = []
+        for at, one in enumerate(waiting):
+            if band_at(one.place) > (band_max if at < count else DOUBTFUL):
+                continue
+            if by and not await self._backlog.note_sent(crawl.id, LANE, one, by[0], now_ms):
+                break  # another one is about to send them
+            packs.append(self._outgoing(one))
         if packs:
             await self._queue.send(packs, express=crawl.express)
-        sent |= {(crawl.id, one.pack.place): now_ms for one in packs}
-        self._sent_late = sent
+
+    async def send_again(self, crawl: Crawl, by: Sequence[str]) -> None:
+        """Send again what was to be sent in the name of a message that has come again."""
+        now_ms = self._clock.now_ms()
+        waiting = await self._backlog.standing(crawl.id, LANE, OWN_READ)
+        own = [one for one in waiting if one.sent_by in by and _is_under_way(one, now_ms)]
+        if own:
+            await self._queue.send([self._outgoing(one) for one in own], express=crawl.express)
 
     async def _begin(self, crawl: Crawl, host: str, beginner: _Beginner) -> None:
         """Have the first pack of a host out, if none is; what it began with before, send again."""
@@ -290,6 +300,11 @@ class Succession:
             raise TypeError(f"no pack waits at {found.place}")
         wait_s = max(0, found.due_ms - self._clock.now_ms()) / 1000
         return OutgoingPack(pack=pack, delay_s=min(ceil(wait_s), DELAY_S_MAX))
+
+
+def _is_under_way(waiting: WaitingPack, now_ms: int) -> bool:
+    """Whether a late pack was sent a moment ago."""
+    return 0 <= now_ms - waiting.sent_at_ms < SENT_LATE_MS
 
 
 def _beginning(

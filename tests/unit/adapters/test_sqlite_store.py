@@ -102,7 +102,7 @@ def test_a_store_of_an_earlier_release_gets_what_it_lacks(path: Path) -> None:
     tables = "SELECT name, sql FROM sqlite_master ORDER BY name"
     before = made.rows(tables)
     with made.writing() as db:
-        for table in ("backlog", "lines"):
+        for table in ("backlog", "lines", "sendings", "kinds"):
             db.execute(f"DROP TABLE {table}")
         db.execute("ALTER TABLE schedules DROP COLUMN paused")
     for _ in range(2):

@@ -17,7 +17,7 @@ from orbweaver.model.target import Target
 from orbweaver.worker import kind_learning
 from orbweaver.worker.kind_learning import LOOKS_MAX, SHARED_FIRST, KindLearning
 from tests.memory import MemoryCrawls, MemoryFiles, Moment, World
-from tests.unit.stage import CRAWL, SITE
+from tests.unit.stage import CRAWL, SITE, noting
 
 if TYPE_CHECKING:
     from tests.memory.world import Gate
@@ -208,6 +208,31 @@ async def test_what_waits_is_looked_at_soon_where_several_learn(
     assert not other.looks_soon(replace(ORDERED, pages_max=ORDERED_PAGES_MAX + 1))
     monkeypatch.setattr(kind_learning, "SOON_DONE", 20)
     assert not other.looks_soon(ORDERED)
+
+
+async def test_what_others_know_is_read_before_a_page_is_judged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By who knows of none, once; then in the first answers, where some kinds bring little."""
+    world = World(crawls={ORDERED.id: ORDERED})
+    reads: list[str] = []
+    one, other = container(world), container(world, gate=noting(reads))
+    learn(one, *LETTERS[:1] * 40)  # one page again and again: this kind brings little
+    await one.share(ORDERED)
+    await other.before_judging(replace(ORDERED, pages_max=ORDERED_PAGES_MAX + 1))
+    assert not reads
+    await other.before_judging(ORDERED)
+    assert reads == ["crawls.read_kinds"]
+    assert other.of(ORDERED).scores.doubtful
+    await other.before_judging(ORDERED)
+    assert len(reads) == 2
+    monkeypatch.setattr(kind_learning, "SOON_DONE", 40)
+    await other.before_judging(ORDERED)
+    assert len(reads) == 2  # these are not the first answers any more
+    alone = container(World(crawls={ORDERED.id: ORDERED}), gate=noting(reads))
+    for _ in range(3):
+        await alone.before_judging(ORDERED)
+    assert len(reads) == 3
 
 
 async def test_a_file_that_is_not_there_is_looked_for_a_few_times() -> None:

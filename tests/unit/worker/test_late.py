@@ -11,21 +11,26 @@ import pytest
 
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.frontier.late import LANE
-from orbweaver.frontier.messages import Pack, child_id, decode
+from orbweaver.frontier.messages import Pack, child_id, decode, encode
 from orbweaver.model.crawl import Crawl, State, Stop
+from orbweaver.model.errors import Transient
 from orbweaver.model.http_exchange import Response
 from orbweaver.worker import kind_learning, page_reading
 from orbweaver.worker.link_dedup import Sifter
+from tests.memory import Moment
+from tests.memory.world import Mail
 from tests.unit.stage import (
     CRAWL,
     NOW_MS,
     SITE,
+    Killed,
     Stage,
     answer,
     control_of,
     explainer_of,
     html,
     pack_of,
+    survives,
 )
 
 if TYPE_CHECKING:
@@ -230,6 +235,39 @@ async def test_links_that_are_never_asked_for_do_not_go_on_one_by_one(
     delivered = await stage.drain(4_000)
     assert stage.counts()["skipped"] == skipped
     assert 20 < delivered < 140
+
+
+@pytest.mark.parametrize("dies", [False, True])
+async def test_late_packs_that_could_not_be_sent_are_sent_again_at_once(*, dies: bool) -> None:
+    """Others take them for sent; the message that was to send them comes again, and does."""
+    noted = troubles = 0
+
+    async def gate(effect: str, moment: Moment) -> None:
+        nonlocal noted, troubles
+        noted += (effect, moment) == ("backlog.note_sent", Moment.AFTER)
+        if noted and (effect, moment) == ("queue.send", Moment.BEFORE):
+            noted, troubles = 0, troubles + 1
+            raise Killed if dies else Transient(effect)
+
+    stage = Stage(gate=gate)
+    wiki(stage, articles=12)
+    stage.world.sent.append(Mail(body=encode(stage.begin(replace(WIKI, pages_max=500), HOME))))
+    receives: Counter[str] = Counter()
+    while stage.world.sent:
+        mail = stage.world.sent.pop(0)
+        receives[mail.body] += 1
+        done: list[list[int]] = []
+
+        async def deliver(mail: Mail = mail, done: list[list[int]] = done) -> None:
+            done.append(await stage.deliver(mail.body, receives=receives[mail.body]))
+
+        if not await survives(deliver()):
+            stage.restart(gate)
+        if done != [[]]:
+            stage.world.sent.append(mail)
+    assert troubles > 3
+    assert stage.world.crawls[CRAWL.id].stop is Stop.FINISHED
+    assert len(asked(stage)) == len(set(asked(stage))) == 13 * 4
 
 
 async def test_a_raised_limit_goes_on_with_what_waits() -> None:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from orbweaver.frontier.backlog import Beginning, placed, waiting_of
 from orbweaver.frontier.journal import Ledger, OutgoingPack
-from orbweaver.frontier.late import place_at
+from orbweaver.frontier.late import LANE, place_at
 from orbweaver.frontier.messages import Pack, child_id, decode
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.settings import Settings
 from orbweaver.worker.ending import Ending
 from orbweaver.worker.rounds import Round
-from orbweaver.worker.succession import NOWHERE, Succession, standing_of
+from orbweaver.worker.succession import NOWHERE, SENT_LATE_MS, Succession, standing_of
 from tests.memory import ManualClock, MemoryBacklog, MemoryPacks, MemoryQueue, World
 from tests.unit.stage import CRAWL, NOW_MS, ROOT, SITE, pack_of
 
@@ -357,22 +358,92 @@ async def test_the_only_host_of_a_crawl_waits_for_no_others() -> None:
     assert host.sent == [(one.id, 0), (other.id, 1)]
 
 
-async def test_more_late_packs_are_sent_of_kinds_that_are_not_known() -> None:
-    """So many of the others; and none twice, nor of a band that is not asked for."""
-    host = Host()
-    bands = (1, 1, 3, 4, 4, 5)
-    packs = [
+def late_packs(*bands: int) -> list[Pack]:
+    """Make late packs of these bands; each has its place in its name."""
+    of = pack_of(SITE).targets
+    return [
         replace(
             pack_of(f"{SITE}/{at}"),
             id=f"p{at}",
-            place=place_at(band, pack_of(SITE).targets, NOW_MS, f"p{at}"),
+            place=place_at(band, of, NOW_MS, f"p{at}"),
+            late=True,
         )
         for at, band in enumerate(bands)
     ]
+
+
+async def test_more_late_packs_are_sent_of_kinds_that_are_not_known() -> None:
+    """So many of the others; and none of a band that is not asked for."""
+    host = Host()
+    packs = late_packs(1, 1, 3, 4, 4, 5)
     await host.succession.put_late(CRAWL, packs)
-    await host.succession.send_late(CRAWL, 1, 4)
+    await host.succession.send_late(CRAWL, 1, 4, by=["x"])
     assert host.ids == ["p0", "p1", "p2"]
-    await host.succession.send_late(CRAWL, 1, 4)
+    for pack in packs[:3]:
+        await host.succession.tend(CRAWL, pack.id, standing_of(pack))
+    await host.succession.send_late(CRAWL, 1, 4, by=["x"])
     assert host.ids[3:] == ["p3"]
-    await host.succession.send_late(CRAWL, 2, 4, band_max=4)
+    await host.succession.tend(CRAWL, "p3", standing_of(packs[3]))
+    await host.succession.send_late(CRAWL, 2, 4, band_max=4, by=["x"])
     assert host.ids[4:] == ["p4"]
+
+
+async def test_late_packs_that_are_under_way_are_sent_by_no_other() -> None:
+    """For a minute: what is not back by then may be lost. Nor are those behind them."""
+    host = Host()
+    await host.succession.put_late(CRAWL, late_packs(1, 1))
+    await host.succession.send_late(CRAWL, 1, by=["x", "y"])
+    for name in ("x", "z"):
+        await host.succession.send_late(CRAWL, 2, by=[name])
+        await host.succession.send_late(CRAWL, 2)  # in no name
+    assert host.ids == ["p0"]
+    host.clock.at_ms += SENT_LATE_MS
+    await host.succession.send_late(CRAWL, 2, by=["z"])
+    assert host.ids[1:] == ["p0", "p1"]
+    host.clock.at_ms += SENT_LATE_MS
+    await host.succession.send_late(CRAWL, 1)
+    await host.succession.send_late(CRAWL, 1)
+    assert host.ids[3:] == ["p0", "p0"]  # who has no name leaves none
+
+
+async def test_of_those_that_look_at_once_one_sends() -> None:
+    """They have read the same; one writes its name down before it sends."""
+    host = Host()
+    await host.succession.put_late(CRAWL, late_packs(1, 1, 3))
+    names = [f"m{at}" for at in range(9)]
+    await asyncio.gather(*(host.succession.send_late(CRAWL, 1, 3, by=[one]) for one in names))
+    assert host.ids == ["p0", "p1", "p2"]
+
+
+async def test_a_message_that_comes_again_sends_its_late_packs_again() -> None:
+    """They may not have been sent; those of other messages are theirs, and so is what is over."""
+    host = Host()
+    await host.succession.put_late(CRAWL, late_packs(1, 3, 4))
+    await host.succession.send_late(CRAWL, 2, by=["x", "y"])
+    assert host.ids == ["p0", "p1"]
+    await host.succession.send_again(CRAWL, ["y"])
+    assert len(host.ids) == 2
+    await host.succession.send_again(CRAWL, ["w", "x"])
+    assert host.ids[2:] == ["p0", "p1"]
+    host.clock.at_ms += SENT_LATE_MS
+    await host.succession.send_again(CRAWL, ["x"])
+    assert len(host.ids) == 4
+
+
+async def test_a_late_pack_leaves_its_place_before_what_it_led_to_is_sent() -> None:
+    """That may be done at once, and is to find that this one is not under way."""
+    host = Host()
+    (late,) = late_packs(1)
+    await host.succession.put_late(CRAWL, [late])
+    held: list[int] = []
+    send = host.queue.send
+
+    async def noting(*given: Any, **more: Any) -> None:
+        held.append(len(host.world.backlog[CRAWL.id, LANE]))
+        await send(*given, **more)
+
+    host.queue.send = noting  # type: ignore[method-assign]
+    outgoing = OutgoingPack(pack=pack_of(f"{SITE}/a", pack="a"))
+    ledger = Ledger(pack=late.id, children=(0,))
+    assert await host.succession.send(CRAWL, ledger, [outgoing], standing_of(late))
+    assert (held, host.ids) == ([0], ["a"])

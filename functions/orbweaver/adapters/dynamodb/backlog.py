@@ -2,7 +2,8 @@
 
 Items of the backlog of a host, `backlog#<crawl>#<hash of the host>`
 - `!`, before all places: which place is out, and by which name; `edits` counts its changes.
-- a place: the pack that waits there, as it was put; it is there until it is left.
+- a place: the pack that waits there, as it was put; it is there until it is left. Where packs are
+  not out one at a time, `sent` and `by` say when it was sent last, and by which name.
 
 `!` stays when the last place is left, and names no host. It is only ever written if it is as it was
 read, or where it is the place that is left.
@@ -147,6 +148,26 @@ class DynamoBacklog:
                 break
         return tuple(found[:count_max])
 
+    async def note_sent(
+        self, crawl: str, host: str, read: WaitingPack, by: str, at_ms: int
+    ) -> bool:
+        values: dict[str, Any] = {":at": at_ms, ":by": by}
+        as_read = "attribute_exists(#k) AND attribute_not_exists(#sent)"
+        if read.sent_at_ms:
+            as_read, values[":read"] = "#sent = :read", read.sent_at_ms
+        try:
+            await self._dynamo.call(
+                "update_item",
+                TableName=self._packs,
+                Key=to_item({"k": backlog_key(crawl, host), "part": read.place}),
+                UpdateExpression="SET #sent = :at, #by = :by",
+                ConditionExpression=as_read,
+                ExpressionAttributeValues=to_item(values),
+            )
+        except ConditionFailed:
+            return False
+        return True
+
     def _line_put(self, beginning: Beginning) -> Item:
         """Write what is out, if it is as it was read: a transaction's Put."""
         fields = {
@@ -198,5 +219,10 @@ def _filled(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def _waiting(fields: Mapping[str, Any]) -> WaitingPack:
-    body = zlib.decompress(fields["body"]).decode()
-    return WaitingPack(place=fields["part"], body=body, due_ms=fields["due"])
+    return WaitingPack(
+        place=fields["part"],
+        body=zlib.decompress(fields["body"]).decode(),
+        due_ms=fields["due"],
+        sent_at_ms=fields.get("sent", 0),
+        sent_by=fields.get("by", ""),
+    )

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 
 # Longer than any crawl is kept that could be resumed.
 WAITING_KEPT_S = 365 * 86_400
+# When a pack was sent last matters for a minute.
+SENDING_KEPT_S = 86_400
+_WAITING = (
+    "SELECT place, body, due, ifnull(at, 0), ifnull(name, '')"
+    " FROM backlog LEFT JOIN sendings USING (crawl, host, place) WHERE crawl = ? AND host = ?"
+)
 
 
 class SqliteBacklog:
@@ -38,8 +44,7 @@ class SqliteBacklog:
             out, by, edits = read_line(db, crawl, host)
             is_out = _is_there(db, crawl, host, out)
             waits = db.execute(
-                "SELECT place, body, due FROM backlog WHERE crawl = ? AND host = ?"
-                " AND place NOT IN (?, ?) ORDER BY place LIMIT 1",
+                f"{_WAITING} AND place NOT IN (?, ?) ORDER BY place LIMIT 1",
                 (crawl, host, out, own),
             ).fetchone()
         first = _waiting(waits) if waits else None
@@ -60,10 +65,7 @@ class SqliteBacklog:
         return True
 
     async def get(self, crawl: str, host: str, place: str) -> WaitingPack | None:
-        rows = self._store.rows(
-            "SELECT place, body, due FROM backlog WHERE crawl = ? AND host = ? AND place = ?",
-            (crawl, host, place),
-        )
+        rows = self._store.rows(f"{_WAITING} AND place = ?", (crawl, host, place))
         return next(map(_waiting, rows), None)
 
     async def forget(self, crawl: str, host: str, place: str) -> None:
@@ -80,12 +82,19 @@ class SqliteBacklog:
             _forget(db, crawl, host, place)
 
     async def standing(self, crawl: str, host: str, count_max: int) -> tuple[WaitingPack, ...]:
-        rows = self._store.rows(
-            "SELECT place, body, due FROM backlog WHERE crawl = ? AND host = ?"
-            " ORDER BY place LIMIT ?",
-            (crawl, host, count_max),
-        )
+        rows = self._store.rows(f"{_WAITING} ORDER BY place LIMIT ?", (crawl, host, count_max))
         return tuple(map(_waiting, rows))
+
+    async def note_sent(
+        self, crawl: str, host: str, read: WaitingPack, by: str, at_ms: int
+    ) -> bool:
+        with self._store.writing() as db:
+            there = db.execute(f"{_WAITING} AND place = ?", (crawl, host, read.place)).fetchone()
+            if there is None or _waiting(there).sent_at_ms != read.sent_at_ms:
+                return False
+            row = (crawl, host, read.place, at_ms, by, at_ms // 1000 + SENDING_KEPT_S)
+            db.execute("INSERT OR REPLACE INTO sendings VALUES (?, ?, ?, ?, ?, ?)", row)
+        return True
 
     def _expires_s(self) -> int:
         return self._clock.now_ms() // 1000 + WAITING_KEPT_S
@@ -107,8 +116,15 @@ def _is_there(db: sqlite3.Connection, crawl: str, host: str, place: str) -> bool
 def _forget(db: sqlite3.Connection, crawl: str, host: str, place: str) -> None:
     gone = "DELETE FROM backlog WHERE crawl = ? AND host = ? AND place = ?"
     db.execute(gone, (crawl, host, place))
+    db.execute(gone.replace("backlog", "sendings"), (crawl, host, place))
 
 
 def _waiting(row: Sequence[Any]) -> WaitingPack:
-    place, body, due_ms = row
-    return WaitingPack(place=place, body=zlib.decompress(body).decode(), due_ms=due_ms)
+    place, body, due_ms, sent_at_ms, sent_by = row
+    return WaitingPack(
+        place=place,
+        body=zlib.decompress(body).decode(),
+        due_ms=due_ms,
+        sent_at_ms=sent_at_ms,
+        sent_by=sent_by,
+    )

@@ -29,6 +29,7 @@ TABLES = {
     "parked": ("crawl", "pack"),
     "backlog": ("crawl", "host", "place"),
     "lines": ("crawl", "host"),
+    "sendings": ("crawl", "host", "place"),
     "crawls": ("id",),
     "shards": ("crawl", "number"),
     "samples": ("crawl", "reason"),

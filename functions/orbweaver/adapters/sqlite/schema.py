@@ -31,6 +31,11 @@ BACKLOG = (
         edits INTEGER NOT NULL, expires INTEGER NOT NULL, PRIMARY KEY (crawl, host))
         WITHOUT ROWID""",
 )
+# When packs that wait were sent last, and by which name, where they are not out one at a time.
+SENDINGS = """CREATE TABLE IF NOT EXISTS sendings (
+        crawl TEXT NOT NULL, host TEXT NOT NULL, place TEXT NOT NULL, at INTEGER NOT NULL,
+        name TEXT NOT NULL, expires INTEGER NOT NULL, PRIMARY KEY (crawl, host, place))
+        WITHOUT ROWID"""
 KINDS = """CREATE TABLE IF NOT EXISTS kinds (
         crawl TEXT NOT NULL, k TEXT NOT NULL, n INTEGER NOT NULL, expires INTEGER,
         PRIMARY KEY (crawl, k)) WITHOUT ROWID"""
@@ -61,6 +66,7 @@ TABLES = (
         crawl TEXT NOT NULL, pack TEXT NOT NULL, body BLOB NOT NULL, expires INTEGER NOT NULL,
         PRIMARY KEY (crawl, pack))""",
     *BACKLOG,
+    SENDINGS,
     KINDS,
     """CREATE TABLE crawls (
         id TEXT PRIMARY KEY, state TEXT NOT NULL, edits INTEGER NOT NULL,

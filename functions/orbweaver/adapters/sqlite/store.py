@@ -34,6 +34,7 @@ from orbweaver.adapters.sqlite.schema import (
     BACKLOG,
     KINDS,
     PAUSED,
+    SENDINGS,
     TABLES,
     VERSION,
 )
@@ -198,6 +199,8 @@ class SqliteStore:
             lacks.append(PAUSED)
         if not self.rows("SELECT 1 FROM sqlite_master WHERE name = 'kinds'"):
             lacks.append(KINDS)
+        if not self.rows("SELECT 1 FROM sqlite_master WHERE name = 'sendings'"):
+            lacks.append(SENDINGS)
         if lacks:
             with self.writing() as db:
                 for statement in lacks:
