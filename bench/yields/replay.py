@@ -33,6 +33,7 @@ from orbweaver.app.store_runner import BATCH_MESSAGES, BATCH_S, BATCHES
 from orbweaver.frontier.messages import encode
 from orbweaver.model.http_exchange import Response
 from orbweaver.worker.pack import Delivery
+from tests.memory import Moment
 from tests.simulation import loop
 from tests.unit.stage import CRAWL, NOW_MS, SmallWeb, Stage
 
@@ -49,6 +50,8 @@ PORT, LIMIT_S, BODY_BYTES_MAX = 4_599, 60.0, 1 << 20
 AT_ONCE, POLL_S = 16, 0.02
 # An answer takes so long at least, and so much longer on average; more beside others.
 LEAST_S, MORE_S, SHARED = 0.01, 0.03, 8
+# So long a table takes on average, where several containers work.
+TABLE_S = 0.004
 # A crawl that takes longer than that stands still.
 LONGEST_S = 10_000.0
 
@@ -137,7 +140,7 @@ class _Queue:
 
     One works on several at once, as the process of a store does, in the order in which they are
     due. Of several workers each has one at a time and a memory of its own, as containers have, and
-    gets any of what is due.
+    gets any of what is due; their tables take their time, so that they act at once.
     """
 
     stage: Stage
@@ -196,9 +199,15 @@ def crawl(answers: Answers, start: str, pages: int, seed: int, workers: int = 1)
     stage = Stage(clock=cast("ManualClock", _Clock()))
     web = _Web(answers, seed)
     stage.web = cast("SmallWeb", web)
+    times = Random(seed + 1)
+
+    async def gate(_effect: str, moment: Moment) -> None:
+        if workers > 1 and moment is Moment.BEFORE:
+            await asyncio.sleep(times.expovariate(1 / TABLE_S))
+
     containers: list[Worker] = []
     for _ in range(workers):
-        stage.restart()
+        stage.restart(gate)
         containers.append(stage.worker)
     ordered = replace(CRAWL, seeds=(start,), pages_max=pages, concurrency=AT_ONCE, obey_robots=True)
     queue = _Queue(stage, containers, Random(seed))
@@ -220,7 +229,9 @@ def measured(application: Application, place: Place, asked: argparse.Namespace) 
         counts += [0] * (points[-1] - len(counts))
         found = shares(counts, len(truth.articles), points)
         rows.append([100 * (share or 0.0) for share in found])
-        print(f"seed {seed:3}", *(f"{share:6.1f}" for share in rows[-1]), flush=True)
+        again = len(requests) - len({request.target for request in requests})
+        shown = (f"{share:6.1f}" for share in rows[-1])
+        print(f"seed {seed:3}", *shown, f"{again:4} again" if again else "", flush=True)
     for name, of in _SUMMED.items():
         print(f"{name:8}", *(f"{of(column):6.1f}" for column in zip(*rows, strict=True)))
 
