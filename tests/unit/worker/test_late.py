@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.control.crawl_spec import CrawlSpec
+from orbweaver.frontier import late
 from orbweaver.frontier.late import LANE
 from orbweaver.frontier.messages import Pack, child_id, decode, encode
 from orbweaver.model.crawl import Crawl, State, Stop
@@ -237,9 +238,18 @@ async def test_links_that_are_never_asked_for_do_not_go_on_one_by_one(
     assert 20 < delivered < 140
 
 
+@pytest.mark.parametrize("soon", [False, True])
 @pytest.mark.parametrize("dies", [False, True])
-async def test_late_packs_that_could_not_be_sent_are_sent_again_at_once(*, dies: bool) -> None:
-    """Others take them for sent; the message that was to send them comes again, and does."""
+async def test_late_packs_that_could_not_be_sent_are_sent_again_at_once(
+    monkeypatch: pytest.MonkeyPatch, *, dies: bool, soon: bool
+) -> None:
+    """Others take them for sent; the message that was to send them comes again, and does.
+
+    So does one that has led to others, where late links are looked at soon.
+    """
+    monkeypatch.setattr(kind_learning.KindLearning, "looks_soon", lambda *_: soon)
+    monkeypatch.setattr(late, "few_so_far", lambda _: True)
+    monkeypatch.setattr(late, "UNKNOWN", late.BANDS_MAX)
     noted = troubles = 0
 
     async def gate(effect: str, moment: Moment) -> None:
