@@ -181,25 +181,25 @@ async def test_who_sends_what_waits_is_noted_once(world: World) -> None:
     await one.put("shop-1", "late", [FIRST, SECOND])
     read, _ = await other.standing("shop-1", "late", 2)
     assert read == FIRST
-    assert await one.note_sent("shop-1", "late", read, ONE, 5_000)
-    assert not await other.note_sent("shop-1", "late", read, TWO, 5_000)
-    noted = replace(FIRST, sent_at_ms=5_000, sent_by=ONE)
+    assert await one.note_sent("shop-1", "late", read, 5_000)
+    assert not await other.note_sent("shop-1", "late", read, 6_000)
+    noted = replace(FIRST, sent_at_ms=5_000)
     assert await other.standing("shop-1", "late", 9) == (noted, SECOND)
     assert await other.get("shop-1", "late", FIRST.place) == noted
-    assert await other.note_sent("shop-1", "late", noted, TWO, 9_000)
-    assert not await one.note_sent("shop-1", "late", noted, ONE, 9_000)
-    assert (await one.standing("shop-1", "late", 1))[0].sent_by == TWO
+    assert await other.note_sent("shop-1", "late", noted, 9_000)
+    assert not await one.note_sent("shop-1", "late", noted, 9_500)
+    assert (await one.standing("shop-1", "late", 1))[0].sent_at_ms == 9_000
 
 
 async def test_what_was_left_is_not_noted_as_sent(world: World) -> None:
     """Nor is it there again by that; what is put there later was not sent yet."""
     backlog = world.container().backlog
     await backlog.put("shop-1", "late", [FIRST, SECOND])
-    assert await backlog.note_sent("shop-1", "late", FIRST, ONE, 5_000)
+    assert await backlog.note_sent("shop-1", "late", FIRST, 5_000)
     (noted, _) = await backlog.standing("shop-1", "late", 2)
     await backlog.forget("shop-1", "late", FIRST.place)
     for read in (FIRST, noted):
-        assert not await backlog.note_sent("shop-1", "late", read, TWO, 9_000)
+        assert not await backlog.note_sent("shop-1", "late", read, 9_000)
     assert await backlog.standing("shop-1", "late", 9) == (SECOND,)
     await backlog.put("shop-1", "late", [FIRST])
     assert await backlog.standing("shop-1", "late", 9) == (FIRST, SECOND)

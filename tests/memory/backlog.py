@@ -62,9 +62,7 @@ class MemoryBacklog(Gated):
         read = await self._do("backlog.look", lambda: [places[one] for one in sorted(places)])
         return tuple(read[:count_max])
 
-    async def note_sent(
-        self, crawl: str, host: str, read: WaitingPack, by: str, at_ms: int
-    ) -> bool:
+    async def note_sent(self, crawl: str, host: str, read: WaitingPack, at_ms: int) -> bool:
         """See the port."""
 
         def note() -> bool:
@@ -72,7 +70,7 @@ class MemoryBacklog(Gated):
             there = places.get(read.place)
             if there is None or there.sent_at_ms != read.sent_at_ms:
                 return False
-            places[read.place] = replace(there, sent_at_ms=at_ms, sent_by=by)
+            places[read.place] = replace(there, sent_at_ms=at_ms)
             return True
 
         return await self._do("backlog.note_sent", note)

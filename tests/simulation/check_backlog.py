@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from orbweaver.frontier.late import LANE
 from orbweaver.frontier.messages import Pack
 from orbweaver.model.crawl import State, Stop
-from orbweaver.worker.succession import SENT_LATE_MS
+from orbweaver.worker.apply_journal import UNDER_WAY_WAITS_S
 from tests.simulation.check_web import Violation
 from tests.simulation.sqs import decoded
 
@@ -53,7 +53,7 @@ def check_sendings(plan: Scenario, sent_s: Mapping[str, Sequence[float]]) -> Ite
     """Where nothing goes wrong, a late pack that is under way is not sent by another one."""
     if not plan.faults.none:
         return
-    least_s = (SENT_LATE_MS - plan.faults.skew_ms * 2) / 1000
+    least_s = sum(UNDER_WAY_WAITS_S)
     for pack_id, moments in sent_s.items():
         if any(later - earlier < least_s for earlier, later in pairwise(moments)):
             yield Violation("late sent once", f"{pack_id}: {moments}")

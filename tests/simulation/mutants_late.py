@@ -54,9 +54,9 @@ async def _nothing(*_: Any, **__: Any) -> None:
     return None
 
 
-async def _noted(self: Any, crawl: Any, host: Any, read: Any, by: Any, at_ms: Any) -> bool:
+async def _noted(self: Any, crawl: Any, host: Any, read: Any, at_ms: Any) -> bool:
     """Let all send a late pack that none has sent when they looked."""
-    await _WHOLE_NOTING(self, crawl, host, read, by, at_ms)
+    await _WHOLE_NOTING(self, crawl, host, read, at_ms)
     return True
 
 

@@ -35,15 +35,13 @@ class WaitingPack:
     """A pack that waits: its message, its place among those of its host, and when it is due.
 
     Places are ASCII texts of at most 100 characters, and their order is that of their characters.
-    `sent_at_ms` and `sent_by` are what was last noted of its sending (`Backlog.note_sent`), as read
-    from a table.
+    `sent_at_ms` is when it was noted as sent last (`Backlog.note_sent`), as read from a table.
     """
 
     place: str
     body: str
     due_ms: int = 0
     sent_at_ms: int = 0
-    sent_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,12 +104,10 @@ class Backlog(Protocol):
     async def standing(self, crawl: str, host: str, count_max: int) -> tuple[WaitingPack, ...]:
         """Read the first places of a host in order, out or not."""
 
-    async def note_sent(
-        self, crawl: str, host: str, read: WaitingPack, by: str, at_ms: int
-    ) -> bool:
-        """Note in whose name a pack is sent; False, and nothing written, if it is not as read.
+    async def note_sent(self, crawl: str, host: str, read: WaitingPack, at_ms: int) -> bool:
+        """Note when a pack is sent; False, and nothing written, if it is not as it was read.
 
-        It was left since then, or that was noted in another name.
+        It was left since then, or noted as sent by another one.
         """
 
 

@@ -44,7 +44,7 @@ from orbweaver.model.ports import Clock, Events
 from orbweaver.model.url import redacted
 from orbweaver.model.url_rules import by_window
 from orbweaver.worker.group_commit import Commits
-from orbweaver.worker.succession import NOWHERE, PackPlace, Succession, standing_of
+from orbweaver.worker.succession import NOWHERE, Claiming, PackPlace, Succession, standing_of
 
 if TYPE_CHECKING:
     from orbweaver.frontier.backlog import Backlog
@@ -58,6 +58,8 @@ SEAL_TRIES = 3
 GIVEN_UP_READS = 4
 # While a cancelled crawl drains, its counters move all the time.
 CLOSE_TRIES, CLOSE_WAIT_S, CLOSE_AGAIN_S = 5, 0.5, 5
+# A late pack that is under way is dealt with in less, but where its worker has to start first.
+UNDER_WAY_WAITS_S = (0.2, 0.8, 2.0, 3.0)
 ANNOUNCE_WAITS_S = (0.1, 0.4, 1.5)
 
 
@@ -210,13 +212,10 @@ class JournalApplier:
             await self._clock.sleep(CLOSE_WAIT_S)
         await self._queue.send_close(close, CLOSE_AGAIN_S)
 
-    async def finish(
-        self, crawl_id: str, by: Sequence[str] = (), *, again: bool = False
-    ) -> tuple[Crawl, Counts] | None:
+    async def finish(self, crawl_id: str) -> tuple[Crawl, Counts] | None:
         """Finish a crawl if its counters balance, and see to it that this is announced.
 
-        The crawl and its counters, if it is this that has ended it. What waits late is sent in the
-        name of messages, `by`, that are not acknowledged before; of which some come `again`.
+        The crawl and its counters, if it is this that has ended it.
 
         The worker that commits a pack with an empty outbox calls this afterwards.
         The announcement follows the seal. Its sender may die in between, and its message may be
@@ -233,7 +232,7 @@ class JournalApplier:
                     await self._announce(crawl, counters.total)
                 return None
             counters = await self._crawls.counters(crawl)
-            if await self._go_on_late(crawl, counters, by, again=again):
+            if await self._go_on_late(crawl, counters):
                 return None
             if not counters.balance(crawl):
                 return None
@@ -244,26 +243,37 @@ class JournalApplier:
                 return done, counters.total
         return None
 
-    async def _go_on_late(
-        self, crawl: Crawl, counters: Counters, by: Sequence[str], *, again: bool
-    ) -> bool:
-        """Send late packs if they are due; whether the crawl goes on with what waits."""
+    async def _go_on_late(self, crawl: Crawl, counters: Counters) -> bool:
+        """Send late packs if they are due; whether the crawl goes on with what waits.
+
+        Where others are under way, who sent them may have died. What is out looks when it is done;
+        if nothing is, they are waited for, and at last sent from here, maybe once more.
+        """
         if not self._has_late(crawl, counters):
             return False
-        if again:
-            await self.succession.send_again(crawl, by)
         dead = 0
         if not late.few_out(counters):
             dead = (await self._crawls.learned(crawl.id)).get(DEAD, 0)
-        if late.few_out(counters, dead) and not counters.seeds_missing(crawl):
-            band_max = late.NOTHING_NEW - 1 if crawl.stop_when_nothing_new else late.BANDS_MAX
-            await self.succession.send_late(crawl, *late.due(crawl, counters), band_max, by)
+        band_max = late.NOTHING_NEW - 1 if crawl.stop_when_nothing_new else late.BANDS_MAX
+        for claiming in Claiming:
+            for wait_s in (0.0, *UNDER_WAY_WAITS_S):
+                if wait_s:
+                    await self._clock.sleep(wait_s)
+                    counters = await self._crawls.counters(crawl)
+                if not late.few_out(counters, dead) or counters.seeds_missing(crawl):
+                    return True
+                due = late.due(crawl, counters)
+                how = Claiming.FREE if wait_s else claiming
+                if await self.succession.send_late(crawl, *due, band_max, how):
+                    return True
+                if counters.claimed - counters.done > dead:
+                    return True
         return True
 
-    async def look(self, crawl_id: str, by: Sequence[str]) -> None:
-        """Send a late pack of a kind that may be fruitful, if little is out so far; see `finish`.
+    async def look(self, crawl_id: str) -> None:
+        """Send a late pack of a kind that may be fruitful, if little is out so far.
 
-        What a pack has sent looks, too, whether the crawl goes on.
+        Nothing depends on it: what a pack has sent looks, too, whether the crawl goes on.
         """
         crawl = await self._crawls.get(crawl_id)
         if crawl is None or not crawl.live:
@@ -271,7 +281,7 @@ class JournalApplier:
         counters = await self._crawls.counters(crawl)
         waits = self._has_late(crawl, counters) and not counters.seeds_missing(crawl)
         if waits and late.few_so_far(counters):
-            await self.succession.send_late(crawl, 1, band_max=late.UNKNOWN, by=by)
+            await self.succession.send_late(crawl, 1, band_max=late.UNKNOWN)
 
     def _has_late(self, crawl: Crawl, counters: Counters) -> bool:
         """Whether late links wait that a crawl may still ask for."""

@@ -24,7 +24,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from orbweaver.frontier.claims import Recalled
@@ -75,24 +75,6 @@ Result: TypeAlias = Done | Requeued | Held | None
 
 def _of_nobody(_crawl: str) -> AbstractContextManager[None]:
     return nullcontext()
-
-
-@dataclass(slots=True)
-class _Asking:
-    """In whose names it is asked whether a crawl is finished; their places, where they have one.
-
-    Those that were taken on have none: their messages are held back, and come later.
-    """
-
-    names: list[str] = field(default_factory=list)
-    places: list[int] = field(default_factory=list)
-    again: bool = False
-
-    def add(self, name: str, place: int | None, done: Done) -> None:
-        """Take in a message that is dealt with."""
-        self.names.append(name)
-        self.places += [] if place is None else [place]
-        self.again = self.again or done.again
 
 
 class Worker:
@@ -155,13 +137,13 @@ class Worker:
             ending=self._ending,
         )
         results: list[Result] = []
-        early: list[tuple[str, Result]] = []
+        early: list[Result] = []
 
         async def batch() -> None:
             results.extend(await self._all(deliveries, messages, recalled, round_))
 
         async def take_on(pack: Pack) -> None:
-            early.append((pack.id, await self.take_on(pack, round_)))
+            early.append(await self.take_on(pack, round_))
 
         await round_.run(batch(), take_on)
         failed = [
@@ -170,7 +152,7 @@ class Worker:
             if result is None
         ]
         failed += await self._requeue(deliveries, results)
-        failed += await self._finish(deliveries, messages, results, early)
+        failed += await self._finish(deliveries, results, early)
         paired = zip(deliveries, results, strict=True)
         failed += await self._holder.hold(
             [(one, why) for one, why in paired if isinstance(why, Held)]
@@ -261,53 +243,40 @@ class Worker:
         self._metrics.flush()
 
     async def _finish(
-        self,
-        deliveries: Sequence[Delivery],
-        messages: Mapping[str, Message],
-        results: list[Result],
-        early: Sequence[tuple[str, Result]],
+        self, deliveries: Sequence[Delivery], results: list[Result], early: Sequence[Result]
     ) -> list[str]:
-        """Check once for each crawl whether it is finished, and look at its late links.
+        """Check once for each crawl whether it is finished; failing that, its messages return.
 
-        Failing that, its messages return. Those of a crawl that a newer version has stored
-        meanwhile wait for one.
+        Those of a crawl that a newer version has stored meanwhile wait for one.
         """
-        checks: dict[str, _Asking] = {}
-        looks: dict[str, _Asking] = {}
-        done = [
-            *((pack_id, None, result) for pack_id, result in early),
-            *(
-                (_name_of(messages[delivery.id]), place, result)
-                for place, (delivery, result) in enumerate(zip(deliveries, results, strict=True))
-            ),
-        ]
-        for name, place, result in done:
-            if isinstance(result, Done):
-                for crawl_id, asking in ((result.check, checks), (result.look, looks)):
-                    if crawl_id is not None:
-                        asking.setdefault(crawl_id, _Asking()).add(name, place, result)
+        checks: dict[str, list[int]] = {
+            result.check: []
+            for result in early
+            if isinstance(result, Done) and result.check is not None
+        }
+        for place, result in enumerate(results):
+            if isinstance(result, Done) and result.check is not None:
+                checks.setdefault(result.check, []).append(place)
         failed: list[str] = []
-        for asking, ask in ((checks, self._check), (looks, self._look)):
-            for crawl_id, by in asking.items():
-                try:
-                    with self._of_crawl(crawl_id):
-                        await ask(crawl_id, by)
-                except StoredNewer as error:
-                    for place in by.places:
-                        results[place] = Held(said=str(error), crawl=crawl_id)
-                except PortError as error:
-                    told = {"crawl": crawl_id, "error": str(error)}
-                    _log.warning("crawl.check_failed", extra=told)
-                    failed += [deliveries[place].id for place in by.places]
-        return list(dict.fromkeys(failed))
-
-    async def _check(self, crawl_id: str, asking: _Asking) -> None:
-        ended = await self._applier.finish(crawl_id, asking.names, again=asking.again)
-        if ended is not None:
-            self._compare(*ended)
-
-    async def _look(self, crawl_id: str, asking: _Asking) -> None:
-        await self._applier.look(crawl_id, asking.names)
+        for crawl_id, asking in checks.items():
+            try:
+                with self._of_crawl(crawl_id):
+                    ended = await self._applier.finish(crawl_id)
+                if ended is not None:
+                    self._compare(*ended)
+            except StoredNewer as error:
+                for place in asking:
+                    results[place] = Held(said=str(error), crawl=crawl_id)
+            except PortError as error:
+                _log.warning("crawl.check_failed", extra={"crawl": crawl_id, "error": str(error)})
+                failed += [deliveries[place].id for place in asking]
+        looks = {result.look for result in (*early, *results) if isinstance(result, Done)}
+        for crawl_id in sorted(one for one in looks if one is not None):
+            try:
+                await self._applier.look(crawl_id)
+            except (StoredNewer, PortError) as error:
+                _log.warning("crawl.look_failed", extra={"crawl": crawl_id, "error": str(error)})
+        return failed
 
     def _compare(self, crawl: Crawl, total: Counts) -> None:
         drop = drop_percent(crawl, total)
@@ -377,7 +346,7 @@ class Worker:
                 mourned = await self._applier.mourn(
                     message.crawl, 0 if late else len(message.targets)
                 )
-                return Done(check=message.crawl, again=True) if mourned else done
+                return Done(check=message.crawl) if mourned else done
             case _:
                 assert_never(message)
 
@@ -394,11 +363,6 @@ class Worker:
         _log.error("message.buried", extra={"id": delivery.id, "reason": reason})
         self._metrics.add(Metric.MESSAGES_BURIED, 1)
         return Done()
-
-
-def _name_of(message: Message) -> str:
-    """Name a message of which a crawl may be finished now: packs and seeds alone are."""
-    return message.id if isinstance(message, Pack | SeedsMessage) else ""
 
 
 def suspect(pack: Pack, delivery: Delivery, known: Recalled) -> bool:

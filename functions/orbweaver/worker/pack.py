@@ -26,7 +26,6 @@ from orbweaver.frontier.belonging import admit_claimed
 from orbweaver.frontier.claims import Recalled
 from orbweaver.frontier.envelope import SINCE, SINCE_DIGITS_MAX
 from orbweaver.frontier.journal import Journal, OutgoingPack, apart, outbox
-from orbweaver.frontier.kind_scores import is_ordered
 from orbweaver.frontier.messages import Pack, SeedsMessage, child_id
 from orbweaver.frontier.pack_result import PackResult, Underway
 from orbweaver.model.crawl import Crawl, State
@@ -87,13 +86,11 @@ def since_of(attributes: Mapping[str, Mapping[str, str]]) -> int | None:
 class Done:
     """A message is dealt with; `check` names the crawl that may be finished now.
 
-    `look` names one of which late links are looked at though it goes on. `again` says that an
-    earlier delivery may have begun with that.
+    `look` names one of which late links are looked at though it goes on.
     """
 
     check: str | None = None
     look: str | None = None
-    again: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,10 +235,9 @@ class PackProcessor:
         standing = standing_of(message)
         await self._applier.resend(crawl, message.id, known.journal, known.ledger, standing)
         more = outbox(message.id, crawl.id, known.journal, known.ledger) or known.journal.past
-        # The one that sent a late pack has left it to that pack to look again. And late links are
-        # looked at by any pack of an ordered crawl.
-        late = (isinstance(message, Pack) and message.late) or is_ordered(crawl)
-        return Done(check=crawl.id if late or not more else None, again=True)
+        # The one that sent a late pack has left it to that pack to look again.
+        late = isinstance(message, Pack) and message.late
+        return Done(check=crawl.id if late or not more else None)
 
     async def _come_to(
         self,

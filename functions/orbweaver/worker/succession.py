@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from math import ceil
 
 from orbweaver.frontier.backlog import (
@@ -43,9 +44,8 @@ DELAY_S_MAX = 900
 # The least that returning takes: such a pack may go on at once.
 SOON_S = 1
 TRIES = 5
-# For how long a late pack that was sent is not sent again, and how many are looked at by who has
-# to send his own again.
-SENT_LATE_MS, OWN_READ = 60_000, 1_000
+# For how long a late pack that was sent is not sent again.
+SENT_LATE_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +57,18 @@ class PackPlace:
 
 
 NOWHERE = PackPlace()
+
+
+class Claiming(Enum):
+    """Which late packs are sent.
+
+    None while one of them is under way; also those that are, if no other has sent them since they
+    were read; or all.
+    """
+
+    FREE = "free"
+    TAKEN = "taken"
+    ANYWAY = "anyway"
 
 
 def standing_of(message: Pack | SeedsMessage) -> PackPlace:
@@ -198,38 +210,31 @@ class Succession:
         count: int,
         unknown: int = 0,
         band_max: int = BANDS_MAX,
-        by: Sequence[str] = (),
-    ) -> None:
-        """Send the first late packs, unless others that were sent a moment ago are on their way.
+        claiming: Claiming = Claiming.FREE,
+    ) -> bool:
+        """Send the first late packs, if none of them is under way; whether that is done.
 
         So many of them, or `unknown` of kinds that are not known to bring little. None of a band
-        behind `band_max` is sent. Each is sent in the name of a message, the first of `by`, which
-        is written down before: one that reads the same counters sends none. Where the message
-        comes again, that sending may have failed: see `send_again`.
-
-        Who has no name sends them without a word: one of the copies counts.
+        behind `band_max` is sent. That one is sent is written down before, so that of workers that
+        look at once one sends it.
         """
         now_ms = self._clock.now_ms()
         waiting = await self._backlog.standing(crawl.id, LANE, max(count, unknown))
-        if any(_is_under_way(one, now_ms) for one in waiting):
-            return  # each looks when it is done
+        if claiming is Claiming.FREE and any(_is_under_way(one, now_ms) for one in waiting):
+            return False  # each looks when it is done
         packs: list[OutgoingPack] = []
+        done = True
         for at, one in enumerate(waiting):
             if band_at(one.place) > (band_max if at < count else DOUBTFUL):
                 continue
-            if by and not await self._backlog.note_sent(crawl.id, LANE, one, by[0], now_ms):
+            noted = await self._backlog.note_sent(crawl.id, LANE, one, now_ms)
+            if not noted and claiming is not Claiming.ANYWAY:
+                done = False
                 break  # another one is about to send them
             packs.append(self._outgoing(one))
         if packs:
             await self._queue.send(packs, express=crawl.express)
-
-    async def send_again(self, crawl: Crawl, by: Sequence[str]) -> None:
-        """Send again what was to be sent in the name of a message that has come again."""
-        now_ms = self._clock.now_ms()
-        waiting = await self._backlog.standing(crawl.id, LANE, OWN_READ)
-        own = [one for one in waiting if one.sent_by in by and _is_under_way(one, now_ms)]
-        if own:
-            await self._queue.send([self._outgoing(one) for one in own], express=crawl.express)
+        return done
 
     async def _begin(self, crawl: Crawl, host: str, beginner: _Beginner) -> None:
         """Have the first pack of a host out, if none is; what it began with before, send again."""
@@ -303,8 +308,8 @@ class Succession:
 
 
 def _is_under_way(waiting: WaitingPack, now_ms: int) -> bool:
-    """Whether a late pack was sent a moment ago."""
-    return 0 <= now_ms - waiting.sent_at_ms < SENT_LATE_MS
+    """Whether a late pack was sent a moment ago; by another clock that may be in a moment."""
+    return abs(now_ms - waiting.sent_at_ms) < SENT_LATE_MS
 
 
 def _beginning(

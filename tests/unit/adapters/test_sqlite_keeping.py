@@ -78,7 +78,7 @@ async def fill(ports: StorePorts) -> None:
     await ports.packs.park(crawl.id, "body", "p")
     waiting = WaitingPack(place="1.p", body="body")
     await ports.backlog.put(crawl.id, HOST, [waiting])
-    assert await ports.backlog.note_sent(crawl.id, HOST, waiting, "p", NOW_MS)
+    assert await ports.backlog.note_sent(crawl.id, HOST, waiting, NOW_MS)
     out = Beginning(crawl=crawl.id, host=HOST, edits=0, place="1.p", by="p")
     assert await ports.backlog.begin(out)
     await ports.budgets.begin(crawl, LimitPart.BYTES, 0)

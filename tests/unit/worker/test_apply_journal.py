@@ -306,6 +306,6 @@ async def test_a_late_pack_of_a_kind_that_may_be_fruitful_is_sent_while_little_i
     put = Journal(at_ms=NOW_MS, late=((band, TARGETS[0]),), counts={"fetched": 101})
     await stage.applier.apply(crawl, ROOT, put)
     stage.count(crawl, claimed=101 + out)
-    await stage.applier.look(crawl.id, [ROOT])
+    await stage.applier.look(crawl.id)
     assert len(stage.world.sent) == sent
-    await stage.applier.look("gone", [ROOT])
+    await stage.applier.look("gone")

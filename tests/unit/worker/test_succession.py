@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,7 +18,7 @@ from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.settings import Settings
 from orbweaver.worker.ending import Ending
 from orbweaver.worker.rounds import Round
-from orbweaver.worker.succession import NOWHERE, SENT_LATE_MS, Succession, standing_of
+from orbweaver.worker.succession import NOWHERE, SENT_LATE_MS, Claiming, Succession, standing_of
 from tests.memory import ManualClock, MemoryBacklog, MemoryPacks, MemoryQueue, World
 from tests.unit.stage import CRAWL, NOW_MS, ROOT, SITE, pack_of
 
@@ -377,57 +378,43 @@ async def test_more_late_packs_are_sent_of_kinds_that_are_not_known() -> None:
     host = Host()
     packs = late_packs(1, 1, 3, 4, 4, 5)
     await host.succession.put_late(CRAWL, packs)
-    await host.succession.send_late(CRAWL, 1, 4, by=["x"])
+    await host.succession.send_late(CRAWL, 1, 4)
     assert host.ids == ["p0", "p1", "p2"]
     for pack in packs[:3]:
         await host.succession.tend(CRAWL, pack.id, standing_of(pack))
-    await host.succession.send_late(CRAWL, 1, 4, by=["x"])
+    await host.succession.send_late(CRAWL, 1, 4)
     assert host.ids[3:] == ["p3"]
     await host.succession.tend(CRAWL, "p3", standing_of(packs[3]))
-    await host.succession.send_late(CRAWL, 2, 4, band_max=4, by=["x"])
+    await host.succession.send_late(CRAWL, 2, 4, band_max=4)
     assert host.ids[4:] == ["p4"]
 
 
 async def test_late_packs_that_are_under_way_are_sent_by_no_other() -> None:
     """For a minute: what is not back by then may be lost. Nor are those behind them."""
     host = Host()
+    send = host.succession.send_late
     await host.succession.put_late(CRAWL, late_packs(1, 1))
-    await host.succession.send_late(CRAWL, 1, by=["x", "y"])
-    for name in ("x", "z"):
-        await host.succession.send_late(CRAWL, 2, by=[name])
-        await host.succession.send_late(CRAWL, 2)  # in no name
+    assert await send(CRAWL, 1)
+    for by_ms in (0, -20, 20):  # a clock may be slow
+        host.clock.at_ms = NOW_MS + by_ms
+        assert not await send(CRAWL, 2)
     assert host.ids == ["p0"]
-    host.clock.at_ms += SENT_LATE_MS
-    await host.succession.send_late(CRAWL, 2, by=["z"])
+    host.clock.at_ms = NOW_MS + SENT_LATE_MS
+    assert await send(CRAWL, 2)
     assert host.ids[1:] == ["p0", "p1"]
-    host.clock.at_ms += SENT_LATE_MS
-    await host.succession.send_late(CRAWL, 1)
-    await host.succession.send_late(CRAWL, 1)
-    assert host.ids[3:] == ["p0", "p0"]  # who has no name leaves none
+    assert await send(CRAWL, 1, claiming=Claiming.TAKEN)
+    assert host.ids[3:] == ["p0"]
 
 
-async def test_of_those_that_look_at_once_one_sends() -> None:
-    """They have read the same; one writes its name down before it sends."""
+@pytest.mark.parametrize(("claiming", "sent"), [("free", 1), ("anyway", 9)])
+async def test_of_those_that_look_at_once_one_sends(claiming: str, sent: int) -> None:
+    """They have read the same; one notes that it sends, and then does; but for who must be sure."""
     host = Host()
     await host.succession.put_late(CRAWL, late_packs(1, 1, 3))
-    names = [f"m{at}" for at in range(9)]
-    await asyncio.gather(*(host.succession.send_late(CRAWL, 1, 3, by=[one]) for one in names))
-    assert host.ids == ["p0", "p1", "p2"]
-
-
-async def test_a_message_that_comes_again_sends_its_late_packs_again() -> None:
-    """They may not have been sent; those of other messages are theirs, and so is what is over."""
-    host = Host()
-    await host.succession.put_late(CRAWL, late_packs(1, 3, 4))
-    await host.succession.send_late(CRAWL, 2, by=["x", "y"])
-    assert host.ids == ["p0", "p1"]
-    await host.succession.send_again(CRAWL, ["y"])
-    assert len(host.ids) == 2
-    await host.succession.send_again(CRAWL, ["w", "x"])
-    assert host.ids[2:] == ["p0", "p1"]
-    host.clock.at_ms += SENT_LATE_MS
-    await host.succession.send_again(CRAWL, ["x"])
-    assert len(host.ids) == 4
+    looks = (host.succession.send_late(CRAWL, 1, 3, claiming=Claiming(claiming)) for _ in range(9))
+    done = await asyncio.gather(*looks)
+    assert Counter(host.ids) == dict.fromkeys(("p0", "p1", "p2"), sent)
+    assert sum(done) == sent
 
 
 async def test_a_late_pack_leaves_its_place_before_what_it_led_to_is_sent() -> None:

@@ -3,7 +3,7 @@
 Items of the backlog of a host, `backlog#<crawl>#<hash of the host>`
 - `!`, before all places: which place is out, and by which name; `edits` counts its changes.
 - a place: the pack that waits there, as it was put; it is there until it is left. Where packs are
-  not out one at a time, `sent` and `by` say when it was sent last, and by which name.
+  not out one at a time, `sent` says when it was sent last.
 
 `!` stays when the last place is left, and names no host. It is only ever written if it is as it was
 read, or where it is the place that is left.
@@ -148,10 +148,8 @@ class DynamoBacklog:
                 break
         return tuple(found[:count_max])
 
-    async def note_sent(
-        self, crawl: str, host: str, read: WaitingPack, by: str, at_ms: int
-    ) -> bool:
-        values: dict[str, Any] = {":at": at_ms, ":by": by}
+    async def note_sent(self, crawl: str, host: str, read: WaitingPack, at_ms: int) -> bool:
+        values = {":at": at_ms}
         as_read = "attribute_exists(#k) AND attribute_not_exists(#sent)"
         if read.sent_at_ms:
             as_read, values[":read"] = "#sent = :read", read.sent_at_ms
@@ -160,7 +158,7 @@ class DynamoBacklog:
                 "update_item",
                 TableName=self._packs,
                 Key=to_item({"k": backlog_key(crawl, host), "part": read.place}),
-                UpdateExpression="SET #sent = :at, #by = :by",
+                UpdateExpression="SET #sent = :at",
                 ConditionExpression=as_read,
                 ExpressionAttributeValues=to_item(values),
             )
@@ -224,5 +222,4 @@ def _waiting(fields: Mapping[str, Any]) -> WaitingPack:
         body=zlib.decompress(fields["body"]).decode(),
         due_ms=fields["due"],
         sent_at_ms=fields.get("sent", 0),
-        sent_by=fields.get("by", ""),
     )

@@ -18,7 +18,7 @@ WAITING_KEPT_S = 365 * 86_400
 # When a pack was sent last matters for a minute.
 SENDING_KEPT_S = 86_400
 _WAITING = (
-    "SELECT place, body, due, ifnull(at, 0), ifnull(name, '')"
+    "SELECT place, body, due, ifnull(at, 0)"
     " FROM backlog LEFT JOIN sendings USING (crawl, host, place) WHERE crawl = ? AND host = ?"
 )
 
@@ -85,15 +85,13 @@ class SqliteBacklog:
         rows = self._store.rows(f"{_WAITING} ORDER BY place LIMIT ?", (crawl, host, count_max))
         return tuple(map(_waiting, rows))
 
-    async def note_sent(
-        self, crawl: str, host: str, read: WaitingPack, by: str, at_ms: int
-    ) -> bool:
+    async def note_sent(self, crawl: str, host: str, read: WaitingPack, at_ms: int) -> bool:
         with self._store.writing() as db:
             there = db.execute(f"{_WAITING} AND place = ?", (crawl, host, read.place)).fetchone()
             if there is None or _waiting(there).sent_at_ms != read.sent_at_ms:
                 return False
-            row = (crawl, host, read.place, at_ms, by, at_ms // 1000 + SENDING_KEPT_S)
-            db.execute("INSERT OR REPLACE INTO sendings VALUES (?, ?, ?, ?, ?, ?)", row)
+            row = (crawl, host, read.place, at_ms, at_ms // 1000 + SENDING_KEPT_S)
+            db.execute("INSERT OR REPLACE INTO sendings VALUES (?, ?, ?, ?, ?)", row)
         return True
 
     def _expires_s(self) -> int:
@@ -120,11 +118,10 @@ def _forget(db: sqlite3.Connection, crawl: str, host: str, place: str) -> None:
 
 
 def _waiting(row: Sequence[Any]) -> WaitingPack:
-    place, body, due_ms, sent_at_ms, sent_by = row
+    place, body, due_ms, sent_at_ms = row
     return WaitingPack(
         place=place,
         body=zlib.decompress(body).decode(),
         due_ms=due_ms,
         sent_at_ms=sent_at_ms,
-        sent_by=sent_by,
     )

@@ -31,11 +31,10 @@ BACKLOG = (
         edits INTEGER NOT NULL, expires INTEGER NOT NULL, PRIMARY KEY (crawl, host))
         WITHOUT ROWID""",
 )
-# When packs that wait were sent last, and by which name, where they are not out one at a time.
+# When packs that wait were sent last, where they are not out one at a time.
 SENDINGS = """CREATE TABLE IF NOT EXISTS sendings (
         crawl TEXT NOT NULL, host TEXT NOT NULL, place TEXT NOT NULL, at INTEGER NOT NULL,
-        name TEXT NOT NULL, expires INTEGER NOT NULL, PRIMARY KEY (crawl, host, place))
-        WITHOUT ROWID"""
+        expires INTEGER NOT NULL, PRIMARY KEY (crawl, host, place)) WITHOUT ROWID"""
 KINDS = """CREATE TABLE IF NOT EXISTS kinds (
         crawl TEXT NOT NULL, k TEXT NOT NULL, n INTEGER NOT NULL, expires INTEGER,
         PRIMARY KEY (crawl, k)) WITHOUT ROWID"""
