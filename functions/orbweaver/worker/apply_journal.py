@@ -251,9 +251,7 @@ class JournalApplier:
         """
         if not self._has_late(crawl, counters):
             return False
-        dead = 0
-        if not late.few_out(counters):
-            dead = (await self._crawls.learned(crawl.id)).get(DEAD, 0)
+        dead = 0 if late.few_out(counters) else await self._dead(crawl)
         band_max = late.NOTHING_NEW - 1 if crawl.stop_when_nothing_new else late.BANDS_MAX
         for claiming in Claiming:
             for wait_s in (0.0, *UNDER_WAY_WAITS_S):
@@ -266,9 +264,15 @@ class JournalApplier:
                 how = Claiming.FREE if wait_s else claiming
                 if await self.succession.send_late(crawl, *due, band_max, how):
                     return True
+                if not dead and counters.claimed > counters.done:
+                    dead = await self._dead(crawl)  # what lies there does not look
                 if counters.claimed - counters.done > dead:
                     return True
         return True
+
+    async def _dead(self, crawl: Crawl) -> int:
+        """Count the URLs in dead letters."""
+        return (await self._crawls.learned(crawl.id)).get(DEAD, 0)
 
     async def look(self, crawl_id: str) -> None:
         """Send a late pack of a kind that may be fruitful, if little is out so far.

@@ -238,15 +238,17 @@ async def test_links_that_are_never_asked_for_do_not_go_on_one_by_one(
     assert 20 < delivered < 140
 
 
+@pytest.mark.parametrize("dead", [0, 1])
 @pytest.mark.parametrize("soon", [False, True])
 @pytest.mark.parametrize("dies", [False, True])
 async def test_late_packs_that_could_not_be_sent_are_sent_by_who_finds_nothing_out(
-    monkeypatch: pytest.MonkeyPatch, *, dies: bool, soon: bool
+    monkeypatch: pytest.MonkeyPatch, *, dies: bool, soon: bool, dead: int
 ) -> None:
     """Others take them for sent; where nothing else is out they wait a moment, and send them."""
     monkeypatch.setattr(kind_learning.KindLearning, "looks_soon", lambda *_: soon)
     monkeypatch.setattr(late, "few_so_far", lambda _: True)
     monkeypatch.setattr(late, "UNKNOWN", late.BANDS_MAX)
+    monkeypatch.setattr(late, "OUT_PERCENT", 20 * dead)  # as if there were hundreds of pages
     failing = False
     notes = troubles = 0
 
@@ -261,7 +263,12 @@ async def test_late_packs_that_could_not_be_sent_are_sent_by_who_finds_nothing_o
 
     stage = Stage(gate=gate)
     wiki(stage, articles=12)
-    stage.world.sent.append(Mail(body=encode(stage.begin(replace(WIKI, pages_max=500), HOME))))
+    first = stage.begin(replace(WIKI, pages_max=500), HOME)
+    for number in range(dead):
+        stage.count(CRAWL, claimed=1)
+        buried = pack_of(f"{SITE}/dead/{number}", pack=child_id("dead", number), failures=99)
+        assert await stage.deliver(buried) == []
+    stage.world.sent.append(Mail(body=encode(first)))
     receives: Counter[str] = Counter()
     while stage.world.sent:
         mail = stage.world.sent.pop(0)
@@ -276,7 +283,7 @@ async def test_late_packs_that_could_not_be_sent_are_sent_by_who_finds_nothing_o
         if done != [[]]:
             stage.world.sent.append(mail)
     assert troubles > 3
-    assert stage.world.crawls[CRAWL.id].stop is Stop.FINISHED
+    assert stage.world.crawls[CRAWL.id].stop is (None if dead else Stop.FINISHED)
     assert len(asked(stage)) == len(set(asked(stage))) == 13 * 4
 
 
