@@ -26,11 +26,17 @@ if TYPE_CHECKING:
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chromium-headless-shell")
 WAIT_S = 120.0
 LOOK_S = 0.05
+# What Chromium says of a question to a page that is being left.
+LEFT = "Inspected target navigated or closed"
 
 
 def installed() -> str | None:
     """Find a browser."""
     return next(filter(None, map(shutil.which, NAMES)), None)
+
+
+class PageLeft(Exception):
+    """The page was left before it answered."""
 
 
 class Tab:
@@ -58,6 +64,8 @@ class Tab:
         reply = self._waiting[number] = asyncio.get_running_loop().create_future()
         await self._socket.send_json({"id": number, "method": method, "params": given})
         told = await asyncio.wait_for(reply, WAIT_S)
+        if told.get("error", {}).get("message") == LEFT:
+            raise PageLeft
         assert "error" not in told, told
         return told["result"]
 
@@ -71,10 +79,14 @@ class Tab:
 
     async def until(self, script: str, wait_s: float = WAIT_S) -> Any:
         """Wait until an expression is true; its value."""
+        found = None
         try:
             async with asyncio.timeout(wait_s):
-                while not (found := await self.run(script)):
-                    await asyncio.sleep(LOOK_S)
+                while not found:
+                    with contextlib.suppress(PageLeft):  # the next one is asked
+                        found = await self.run(script)
+                    if not found:
+                        await asyncio.sleep(LOOK_S)
         except TimeoutError:
             text = await self.run("document.body?.innerText")
             raise AssertionError(f"{script} does not come true:\n{text}") from None
