@@ -79,18 +79,16 @@ class Tab:
 
     async def until(self, script: str, wait_s: float = WAIT_S) -> Any:
         """Wait until an expression is true; its value."""
-        found = None
         try:
             async with asyncio.timeout(wait_s):
-                while not found:
+                while True:
                     with contextlib.suppress(PageLeft):  # the next one is asked
-                        found = await self.run(script)
-                    if not found:
-                        await asyncio.sleep(LOOK_S)
+                        if found := await self.run(script):
+                            return found
+                    await asyncio.sleep(LOOK_S)
         except TimeoutError:
             text = await self.run("document.body?.innerText")
             raise AssertionError(f"{script} does not come true:\n{text}") from None
-        return found
 
     async def go(self, url: str) -> None:
         """Go to an address."""

@@ -60,6 +60,12 @@ GIVEN_UP_READS = 4
 CLOSE_TRIES, CLOSE_WAIT_S, CLOSE_AGAIN_S = 5, 0.5, 5
 # A late pack that is under way is dealt with in less, but where its worker has to start first.
 UNDER_WAY_WAITS_S = (0.2, 0.8, 2.0, 3.0)
+# Before each attempt to send late packs, how long is waited, and which are sent then.
+_ATTEMPTS = (
+    (0.0, Claiming.FREE),
+    *zip(UNDER_WAY_WAITS_S, (*[Claiming.FREE] * 3, Claiming.TAKEN), strict=True),
+    *zip(UNDER_WAY_WAITS_S, (*[Claiming.FREE] * 3, Claiming.ANYWAY), strict=True),
+)
 ANNOUNCE_WAITS_S = (0.1, 0.4, 1.5)
 
 
@@ -253,21 +259,20 @@ class JournalApplier:
             return False
         dead = 0 if late.few_out(counters) else await self._dead(crawl)
         band_max = late.NOTHING_NEW - 1 if crawl.stop_when_nothing_new else late.BANDS_MAX
-        for claiming in Claiming:
-            for wait_s in (0.0, *UNDER_WAY_WAITS_S):
-                if wait_s:
-                    await self._clock.sleep(wait_s)
-                    counters = await self._crawls.counters(crawl)
-                if not late.few_out(counters, dead) or counters.seeds_missing(crawl):
-                    return True
-                due = late.due(crawl, counters)
-                how = Claiming.FREE if wait_s else claiming
-                if await self.succession.send_late(crawl, *due, band_max, how):
-                    return True
-                if not dead and counters.claimed > counters.done:
-                    dead = await self._dead(crawl)  # what lies there does not look
-                if counters.claimed - counters.done > dead:
-                    return True
+        for wait_s, claiming in _ATTEMPTS:
+            if wait_s:
+                await self._clock.sleep(wait_s)
+                counters = await self._crawls.counters(crawl)
+            if not late.few_out(counters, dead) or counters.seeds_missing(crawl):
+                break
+            if await self.succession.send_late(
+                crawl, *late.due(crawl, counters), band_max, claiming
+            ):
+                break
+            if not dead and counters.claimed > counters.done:
+                dead = await self._dead(crawl)  # what lies there does not look
+            if counters.claimed - counters.done > dead:
+                break
         return True
 
     async def _dead(self, crawl: Crawl) -> int:

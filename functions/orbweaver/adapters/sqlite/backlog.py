@@ -112,9 +112,9 @@ def _is_there(db: sqlite3.Connection, crawl: str, host: str, place: str) -> bool
 
 
 def _forget(db: sqlite3.Connection, crawl: str, host: str, place: str) -> None:
-    gone = "DELETE FROM backlog WHERE crawl = ? AND host = ? AND place = ?"
-    db.execute(gone, (crawl, host, place))
-    db.execute(gone.replace("backlog", "sendings"), (crawl, host, place))
+    key = (crawl, host, place)
+    db.execute("DELETE FROM backlog WHERE crawl = ? AND host = ? AND place = ?", key)
+    db.execute("DELETE FROM sendings WHERE crawl = ? AND host = ? AND place = ?", key)
 
 
 def _waiting(row: Sequence[Any]) -> WaitingPack:
