@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,8 @@ from orbweaver.cli.session import Session, Stalled, Surroundings
 from orbweaver.control.progress import status
 from orbweaver.control.progress.status import View
 from orbweaver.frontier.retrying import closing
-from orbweaver.model.outcome import Outcome
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.outcome import ANSWERED, Outcome
 from orbweaver.model.page_record import PageRecord
 
 # How many URLs stand for a crawl that fetched nothing.
@@ -25,14 +26,15 @@ EXAMPLES, URL_CHARS_MAX = 3, 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """A crawl that has ended: its files, and `why` nothing was fetched, if nothing was.
+    """A crawl that has ended, and its files.
 
-    `before` has to be run before the crawl can be asked about.
+    `why` says in lines why the crawl has no page, or its seeds fail; None if it has. `before` has
+    to be run before the crawl can be asked about.
     """
 
     view: View
     written: Written | None = None
-    why: Sequence[str] = ()
+    why: Sequence[str] | None = None
     before: str = ""
 
 
@@ -45,30 +47,53 @@ def conclude(
     too_many = fail_above is not None and fail_above.exceeded(
         failed, view.reading.status.counters.done
     )
-    empty = status.empty(view)
-    code = FAILED if too_many or empty else OK
+    code = FAILED if too_many or why is not None else OK
     if isinstance(display, JsonDisplay):
-        display.put(
-            {**crawl_summary.result(view, written, code), **({"why": [*why]} if empty else {})}
-        )
+        reasons = {} if why is None else {"why": [*why]}
+        display.put({**crawl_summary.result(view, written, code), **reasons})
         return code
     around.write("", *crawl_summary.lines(view, written, ended.before))
-    if empty:
+    if why is not None:
         around.note(*(["nothing was fetched:", *why] if why else ["nothing was fetched"]))
     if too_many:
         around.note(f"{failed:,} failures are above --fail-above")
     return code
 
 
-async def without_pages(session: Session, view: View) -> list[str]:
-    """Say of a crawl that fetched nothing why its first URLs were not, a line each."""
+async def without_pages(session: Session, view: View) -> list[str] | None:
+    """Say why a crawl has no page, a line for each of its first URLs; None if it has pages.
+
+    The runs that it continues count, too, unless a seed failed again.
+    """
     if not status.empty(view):
-        return []
+        return None
+    if view.crawl.resumes and await _has_pages(session, view.crawl):
+        failing = [url async for url in _failed_seeds(session, view.crawl)]
+        return failing or None
     records = session.control.pages(view.crawl, limit=EXAMPLES)
     async with closing(records):
-        return [
-            f"  {text.cut(record.url, URL_CHARS_MAX)}: {_why(record)}" async for record in records
-        ]
+        return [_ending(record) async for record in records]
+
+
+async def _has_pages(session: Session, crawl: Crawl) -> bool:
+    for run in crawl.resumes:
+        total = (await session.control.status(run)).counters.total
+        if any(total.get(outcome) for outcome in ANSWERED):
+            return True
+    return False
+
+
+async def _failed_seeds(session: Session, crawl: Crawl) -> AsyncIterator[str]:
+    seeds = frozenset(crawl.references)
+    records = session.control.pages(crawl)
+    async with closing(records):
+        async for record in records:
+            if record.url in seeds and record.outcome in (Outcome.FAILED, Outcome.SKIPPED):
+                yield _ending(record)
+
+
+def _ending(record: PageRecord) -> str:
+    return f"  {text.cut(record.url, URL_CHARS_MAX)}: {_why(record)}"
 
 
 def _why(record: PageRecord) -> str:

@@ -10,6 +10,7 @@ from orbweaver.cli.export_files import Written
 from orbweaver.cli.live.lines import STOPS, cost, counted, items, left_out, reasons
 from orbweaver.control.progress import status as progress
 from orbweaver.control.progress.status import View
+from orbweaver.frontier.resumption import REQUESTED_AGAIN
 from orbweaver.model.crawl import Crawl, Stop
 from orbweaver.model.crawl_settings import RenderMode
 from orbweaver.model.cuts import COUNTER, PAGES
@@ -35,6 +36,7 @@ def lines(view: View, written: Written | None = None, before: str = "") -> list[
     fetched += f", {per_s} a second, {text.size(view.of('bytes'))}"
     blocks = [[ended + fetched], outcomes(view), hosts(view)]
     said = {
+        "again": requested_again(view),
         "left over": left_over(view),
         "nofollow": withdrawn(view),
         "cut": incomplete(view),
@@ -61,6 +63,15 @@ def outcomes(view: View) -> list[str]:
     if refused := view.reasons("refused"):
         rows.append(("(not asked)", f"{sum(refused.values()):,}", f"links: {left_out(view)}"))
     return text.table(rows, right=(1,))
+
+
+def requested_again(view: View) -> str:
+    """Count the URLs of earlier runs that failed or were disallowed, and were requested again."""
+    number = view.of(REQUESTED_AGAIN)
+    if not number:
+        return ""
+    what = "that failed or were disallowed by robots.txt"
+    return f"{text.plural(number, 'URL')} of earlier runs {what}, requested again"
 
 
 def left_over(view: View) -> str:

@@ -143,6 +143,10 @@ class Place(Protocol):
     def billed(self) -> bool:
         """Whether what it uses is paid for."""
 
+    @property
+    def busy(self) -> bool:
+        """Whether workers of others may be working on what is queued."""
+
     async def depths(self) -> Depths | None:
         """Count the messages on the queues; None if that may not be read."""
 
@@ -162,6 +166,7 @@ class StackPlace:
     environment: Mapping[str, str]
     workers: tuple[str, ...] = ()
     billed: bool = True
+    busy: bool = True
 
     @property
     def _is_local(self) -> bool:
@@ -300,13 +305,16 @@ def stack_session(ports: PortSet, place: StackPlace) -> Session:
     return Session(control=control_of(ports), ports=ports, settings=place.settings, place=place)
 
 
-def store_session(ports: StorePorts, *, works: bool = False) -> Session:
-    """Make the session of an open store; `works`: this command works on it."""
+def store_session(ports: StorePorts, *, works: bool = False, busy: bool = False) -> Session:
+    """Make the session of an open store.
+
+    `works`: this command works on it. `busy`: so did others before.
+    """
     return Session(
         control=control_of(ports, ports.underway),
         ports=ports,
         settings=ports.settings,
-        place=StorePlace(ports=ports, works=works),
+        place=StorePlace(ports=ports, works=works, busy=busy),
     )
 
 

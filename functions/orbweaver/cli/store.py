@@ -78,8 +78,9 @@ class StorePlace:
     """A store, for a session (cli/session.py)."""
 
     ports: StorePorts
-    # Whether this very command works on what is queued.
+    # Whether this very command works on what is queued, and whether others did before.
     works: bool = False
+    busy: bool = False
     poll_s: float = POLL_S
     silence_ms_max: int = SILENCE_MS_MAX
     billed: bool = False
@@ -114,6 +115,13 @@ class StorePlace:
         for ended in processes.ended():
             self.ports.take_back(ended)
         return not self.works and not processes.alive()
+
+
+def has_workers(folder: Path) -> bool:
+    """Return True if processes work on a store."""
+    from orbweaver.adapters.sqlite.processes import StoreProcesses
+
+    return StoreProcesses(folder).alive() > 0
 
 
 def option_again(given: Path | None) -> str:

@@ -11,12 +11,14 @@ A message that is sent twice finds its ledger and ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from orbweaver.control.continuation import Continue, Decision, Refuse, Replace, Start, decide
 from orbweaver.control.crawl_queries import Lookout, Status
 from orbweaver.control.crawl_spec import CrawlSpec
+from orbweaver.control.definition_keys import BY_PATH
 from orbweaver.control.edits import amended, shared_out
 from orbweaver.control.retry_failures import Retrier
 from orbweaver.control.spec_checks import crawl_of, keyed
@@ -25,7 +27,7 @@ from orbweaver.frontier import refetch
 from orbweaver.frontier.envelope import Newer, WaitingMessage
 from orbweaver.frontier.journal import OutgoingPack
 from orbweaver.frontier.messages import Close, Pack, Past, SeedsMessage, decode, past_of, seeds_of
-from orbweaver.frontier.resumption import earlier, resumed
+from orbweaver.frontier.resumption import resumed, within
 from orbweaver.frontier.retrying import all_of
 from orbweaver.frontier.yield_drop import before, pages_of
 from orbweaver.model.crawl import Counts, Crawl, State, Stop, moved, run_id
@@ -45,6 +47,9 @@ __all__ = ["Conflict", "Control", "ControlError", "Status", "UnknownCrawl", "sam
 RELEASE_STEP = 100
 # A cancelled crawl ends this much later, whatever the queue still holds back.
 CLOSE_S = 35
+# The same for a crawl that no worker is busy with, and how long ending it may take.
+CLOSE_AT_ONCE_S = 2
+END_S, END_POLL_S = 60.0, 0.2
 # Counters of earlier runs that are read at once.
 COUNTERS_AT_ONCE = 4
 # Each time, another operator's edit came first.
@@ -138,17 +143,58 @@ class Control(Lookout):
         return replace(crawl, pages_before=pages_of((await self._crawls.counters(run)).total))
 
     async def _resumed(self, crawl: Crawl, others: Sequence[Crawl]) -> Crawl:
-        """Have a run go on from earlier ones of its name, where these left anything out for it."""
-        runs = earlier(crawl, others, self._settings.ledger_retention_s)
-        counters = await all_of((self._crawls.counters(run) for run in runs), COUNTERS_AT_ONCE)
-        totals = {run.id: read.total for run, read in zip(runs, counters, strict=True)}
-        return resumed(crawl, runs, totals)
+        """Let a run continue earlier ones of its name, if these left anything out for it."""
+        runs = within(crawl, others, self._settings.ledger_retention_s)
+        return resumed(crawl, runs, await self._totals(runs))
 
-    async def unfinished(self, plan: CrawlSpec) -> Crawl | None:
-        """Find the newest run of a plan's name that has not ended, whatever its options."""
-        name = crawl_of(plan, self._clock.now_ms()).name
-        crawls = await self._crawls.list()
-        return next((crawl for crawl in crawls if crawl.name == name and crawl.live), None)
+    async def _totals(self, runs: Sequence[Crawl]) -> dict[str, Counts]:
+        counters = await all_of((self._crawls.counters(run) for run in runs), COUNTERS_AT_ONCE)
+        return {run.id: read.total for run, read in zip(runs, counters, strict=True)}
+
+    async def decide(self, plan: CrawlSpec, *, busy: bool) -> Decision:
+        """Decide what a crawl command does about unfinished runs; see `control/continuation.py`."""
+        wanted = crawl_of(plan, self._clock.now_ms())
+        return decide(wanted, await self._crawls.list(), busy=busy)
+
+    async def take_up(self, plan: CrawlSpec, decision: Decision) -> Crawl:
+        """Carry a decision out: the run that does the work. Raises PlanError and Conflict.
+
+        A run that is replaced needs a worker to end.
+        """
+        match decision:
+            case Continue(run=run, changes=changes):
+                if changes:
+                    await self._take_over(run, crawl_of(plan, self._clock.now_ms()), changes)
+                return await self.resume(run.id)
+            case Replace(run=run):
+                await self._end(run)
+            case Refuse(run=run, keys=keys):
+                raise Conflict(
+                    f"{run.id} is running with another {', '.join(keys)}: wait until it has ended,"
+                    f" end it with `orbweaver cancel {run.id}`, or give --name for another crawl"
+                )
+            case Start():
+                pass
+        return await self.start(plan)
+
+    async def _take_over(
+        self, run: Crawl, wanted: Crawl, changes: Iterable[tuple[str, Any, Any]]
+    ) -> None:
+        """Edit a run so that it has the limits and the pace of another crawl."""
+        parts = [BY_PATH[path].part for path, _, _ in changes]
+        options = {part: getattr(wanted, part) for part in parts}
+        await self._amend(run, lambda crawl: replace(crawl, **options))
+
+    async def _end(self, run: Crawl) -> None:
+        """Cancel a run that no worker is busy with, and wait until it has ended."""
+        if run.live:
+            await self.cancel(run.id, close_s=CLOSE_AT_ONCE_S)
+        for _ in range(round(END_S / END_POLL_S)):
+            crawl = await self._crawls.get(run.id)
+            if crawl is None or crawl.state is State.FINISHED:
+                return
+            await self._clock.sleep(END_POLL_S)
+        raise Conflict(f"{run.id} was cancelled and has not ended yet: try again in a minute")
 
     async def _send_seeds(self, crawl: Crawl) -> None:
         # As of the start, so that every sender sends the same.
@@ -193,9 +239,7 @@ class Control(Lookout):
         runs = refetch.runs_of(crawl, await self._crawls.list(), self._settings.ledger_retention_s)
         if not any(refetch.wants_more(crawl, run) for run in runs):
             return 0
-        counters = await all_of((self._crawls.counters(run) for run in runs), COUNTERS_AT_ONCE)
-        totals = {run.id: read.total for run, read in zip(runs, counters, strict=True)}
-        return refetch.count_of(crawl, runs, totals)
+        return refetch.count_of(crawl, runs, await self._totals(runs))
 
     # --- edit -------------------------------------------------------------------------------
 
@@ -207,11 +251,15 @@ class Control(Lookout):
         `changes` is the document of a definition (see `control/edits.py`), `lines` what the file
         holds that it may name as `seeds_file`. Raises DefinitionError and Conflict.
         """
-        crawl = await self.find(which)
+        return await self._amend(
+            await self.find(which), lambda crawl: amended(crawl, changes, lines)
+        )
+
+    async def _amend(self, crawl: Crawl, change: Callable[[Crawl], Crawl]) -> Crawl:
         for _ in range(EDIT_TRIES):
             if not crawl.live:
                 raise Conflict(f"the crawl {crawl.id!r} is {crawl.state}: {_FIX[crawl.state]}")
-            wanted = amended(crawl, changes, lines)
+            wanted = change(crawl)
             if wanted.pages_max != crawl.pages_max:
                 wanted = shared_out(wanted, crawl, await self._crawls.counters(crawl))
             if wanted == crawl:
@@ -235,8 +283,8 @@ class Control(Lookout):
         await self._release(crawl)
         return crawl
 
-    async def cancel(self, which: str) -> Crawl:
-        """End a crawl: what is queued drains without being asked for."""
+    async def cancel(self, which: str, close_s: int = CLOSE_S) -> Crawl:
+        """End a crawl: workers drain its queue without requests, for `close_s` seconds."""
         crawl = await self.find(which)
         if crawl.continuous:
             raise Conflict(
@@ -249,7 +297,7 @@ class Control(Lookout):
             stop=Stop.CANCELLED,
         )
         close = Close(crawl=crawl.id, at_ms=self._clock.now_ms())
-        await self._queue.send_close(close, CLOSE_S)
+        await self._queue.send_close(close, close_s)
         await self._release(crawl)
         return crawl
 

@@ -17,7 +17,7 @@ from orbweaver.exporting.manifest import days_between
 from orbweaver.frontier.retrying import all_of, closing
 from orbweaver.model.crawl import Counters, Counts, Crawl, State, default_crawl
 from orbweaver.model.errors import ControlError, StoredNewer, UnknownCrawl
-from orbweaver.model.outcome import Outcome
+from orbweaver.model.outcome import ANSWERED, Outcome
 from orbweaver.model.page_record import PageRecord, shard_of
 from orbweaver.model.settings import Settings
 from orbweaver.model.url import canonicalize, redacted, resolved, url_hash
@@ -89,6 +89,10 @@ class Lookout:
         self._underway = underway
 
     async def find(self, which: str | None = None) -> Crawl:
+        """Find a crawl by its id, or by a name or None the run that `telling` finds."""
+        return (await self.telling(which))[0]
+
+    async def _newest(self, which: str | None) -> Crawl:
         """Find a crawl by its id, or the newest one of a name, or the newest one of all."""
         if which is not None and (crawl := await self._crawls.get(which)) is not None:
             return crawl
@@ -109,7 +113,7 @@ class Lookout:
 
     async def runs(self, which: str | None = None) -> tuple[Crawl, ...]:
         """List the runs that `which` may mean, newest first: one of an id, all those of a name."""
-        newest = await self.find(which)
+        newest = await self._newest(which)
         return (newest,) if which == newest.id else await self.with_older(newest)
 
     async def with_older(self, crawl: Crawl) -> tuple[Crawl, ...]:
@@ -122,16 +126,24 @@ class Lookout:
         return (crawl, *older)
 
     async def telling(self, which: str | None = None) -> tuple[Crawl, Crawl]:
-        """Find the newest run of a name that did anything, or may yet; and the newest of all.
+        """Find the newest run of a name that fetched something or may yet; and the newest of all.
 
-        A run that found everything within the window is over without one URL: what is asked about
-        the crawl is known of the run before it. Of an id it is that run, whatever it did.
+        If no run fetched anything, it is the newest one that requested something. A crawl that is
+        given by its id is that run.
         """
         runs = await self.runs(which)
+        if len(runs) == 1:
+            return runs[0], runs[0]
+        requested: Crawl | None = None
         for run in runs[:RUNS_LOOKED_AT]:
-            if run.live or (await self._crawls.counters(run)).claimed:
+            if run.live:
                 return run, runs[0]
-        return runs[0], runs[0]
+            total = (await self._crawls.counters(run)).total
+            if any(total.get(outcome) for outcome in ANSWERED):
+                return run, runs[0]
+            if requested is None and total.get("claimed"):
+                requested = run
+        return requested or runs[0], runs[0]
 
     async def crawls(self) -> tuple[Crawl, ...]:
         """List all crawls, newest first."""

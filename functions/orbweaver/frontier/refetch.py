@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from orbweaver.frontier.resumption import earlier
+from orbweaver.frontier.resumption import within
 from orbweaver.model.crawl import Counts, Crawl
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.outcome import Outcome, Reason
@@ -24,11 +24,7 @@ _SITEMAPS = (Reason.SITEMAP, Reason.SITEMAP_INVALID)
 
 def runs_of(crawl: Crawl, others: Iterable[Crawl], journals_s: int) -> tuple[Crawl, ...]:
     """List the runs whose pages a run may ask for again, oldest first."""
-    others = tuple(others)
-    first = {run.id: run for run in earlier(crawl, others, journals_s)}
-    again = [run for run in others if run.retry_of in first and not run.live]
-    found = {**first, **{run.id: run for run in again}}
-    return tuple(sorted(found.values(), key=lambda run: run.started_at_ms))
+    return tuple(reversed(within(crawl, others, journals_s)))
 
 
 def wants_more(crawl: Crawl, run: Crawl) -> bool:

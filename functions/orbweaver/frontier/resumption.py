@@ -1,14 +1,18 @@
-"""Earlier runs that a run goes on from, and how much of its page limit they have used.
+"""Earlier runs that a run continues, and how much of its page limit they have used.
 
-- A run goes on from the newest run of its name with the same seeds and sitemaps that has finished
-  and began within the window: its claims hold, so its seeds would not be asked for. And from all
-  that this one went on from, as far as they are within the window, too.
-- It is worth it where one of them left something out that may be asked for now. The cause is one of
-  its limits, its cancellation, or a depth, scope or pattern that is another one now.
-- Its limit of pages holds for all of them together: of 200 pages, 60 of which an earlier run has
-  asked for, 140 are left. What ended unasked is not counted. Other limits are each run's own.
-- A run that asks for everything again (`--window 0s`) goes on from none, and neither does a retry,
-  nor a run that a schedule starts: each of its runs has the limit for itself.
+- A run continues the newest finished run of its name that has the same seeds and sitemaps, began
+  within the window, and requested something. It also continues the runs that this one continued,
+  as far as they began within the window.
+- It does so if one of these runs left out something that may be requested now. The cause is a
+  limit, a cancellation, a failure, robots.txt, or a depth, scope or pattern that has changed.
+- A URL that failed is not crawled: the next run requests it again. The next run also requests URLs
+  that robots.txt disallowed if the crawl's robots options changed, a day has passed, or the run
+  fetched nothing. Retries of these runs are continued too, because they hold claims of such URLs.
+- The page limit covers all these runs together: of 200 pages, 60 of which an earlier run has
+  requested, 140 are left. URLs that failed or were never requested do not count. Other limits
+  apply to each run.
+- A run that requests everything again (`--window 0s`) continues no run. Neither does a retry, nor
+  a run that a schedule starts, because each of its runs has the whole limit.
 """
 
 from __future__ import annotations
@@ -18,72 +22,125 @@ from dataclasses import replace
 
 from orbweaver.frontier.messages import child_id, seeds_of
 from orbweaver.model.crawl import DAY_S, Counts, Crawl, State, Stop, spent
-from orbweaver.model.outcome import Outcome, Reason, Refusal
+from orbweaver.model.outcome import ANSWERED, Outcome, Reason, Refusal
 
 _UNASKED = tuple(f"{Outcome.SKIPPED}.{reason}" for reason in Reason if reason.resumable)
+_ROBOTS = f"{Outcome.SKIPPED}.{Reason.ROBOTS}"
+_UNREACHABLE = f"{Outcome.SKIPPED}.{Reason.ROBOTS_UNREACHABLE}"
 LIMITED = (Refusal.BUDGET, Refusal.DOLLARS)
-# Runs that one goes on from: each began within the window.
+# Counts the URLs of earlier runs that a run requests again.
+REQUESTED_AGAIN = "requested_again"
+# Runs that one run continues at most: each began within the window.
 RUNS_MAX = 20
 
 
-def earlier(crawl: Crawl, others: Iterable[Crawl], journals_s: int) -> tuple[Crawl, ...]:
-    """List the runs that a run may go on from, newest first.
+def within(crawl: Crawl, others: Iterable[Crawl], journals_s: int) -> tuple[Crawl, ...]:
+    """List the runs that a run may continue, and their retries; newest first.
 
-    Journals are kept for `journals_s`. Of a run that began before that some are gone. Their URLs
-    would be taken for ones that no worker asked for.
+    A run that began longer ago than journals are kept (`journals_s`) may lack some of them, and
+    its URLs would look as if no worker had requested them.
     """
     if crawl.continuous or crawl.retry_of is not None or not crawl.window_s:
         return ()
     since_ms = crawl.stale_before_ms(crawl.started_at_ms)
     since_ms = max(since_ms, crawl.started_at_ms - (journals_s - DAY_S) * 1000)
-    within = {
-        other.id: other
+    ended = [
+        other
         for other in others
         if other.name == crawl.name
         and other.id != crawl.id
         and since_ms <= other.started_at_ms <= crawl.started_at_ms
         and other.state is State.FINISHED
-        and other.retry_of is None
-        and set(other.references) == set(crawl.references)
+    ]
+    alike = {
+        other.id
+        for other in ended
+        if other.retry_of is None and set(other.references) == set(crawl.references)
     }
-    newest = max(within.values(), key=lambda other: other.started_at_ms, default=None)
-    if newest is None:
+    found = [other for other in ended if other.id in alike or other.retry_of in alike]
+    return tuple(sorted(found, key=lambda other: other.started_at_ms, reverse=True)[:RUNS_MAX])
+
+
+def earlier(runs: Sequence[Crawl], totals: Mapping[str, Counts]) -> tuple[Crawl, ...]:
+    """Choose the runs to continue: the newest that requested something, and what it continued.
+
+    `runs` are those that `within` lists, with their counters.
+    """
+    first = next((run for run in runs if run.retry_of is None and requested(totals[run.id])), None)
+    if first is None:
         return ()
-    ids = (newest.id, *newest.resumes)
-    return tuple(within[run] for run in ids if run in within)[:RUNS_MAX]
+    chain = {first.id, *first.resumes}
+    return tuple(run for run in runs if run.id in chain and run.retry_of is None)
 
 
-def resumed(crawl: Crawl, runs: Iterable[Crawl], totals: Mapping[str, Counts]) -> Crawl:
-    """Have a run go on from earlier ones; as it is where these left nothing out for it."""
-    runs = tuple(runs)
-    if not runs or not _left_out(crawl, runs, totals):
+def resumed(crawl: Crawl, runs: Sequence[Crawl], totals: Mapping[str, Counts]) -> Crawl:
+    """Let a run continue earlier ones; unchanged if these left nothing out for it.
+
+    `runs` are those that `within` lists, with their counters.
+    """
+    chain = earlier(runs, totals)
+    if not chain or not _left_out(crawl, chain, totals):
         return crawl
+    ids = {run.id for run in chain}
+    retries = tuple(
+        run for run in runs if run.retry_of in ids and totals[run.id].get(Outcome.FAILED)
+    )
     return replace(
         crawl,
-        resumes=tuple(run.id for run in runs),
-        pages_carried=sum(asked_for(totals[run.id]) for run in runs),
-        seeds_planned=crawl.seeds_planned + len(runs),
+        resumes=tuple(run.id for run in (*chain, *retries))[:RUNS_MAX],
+        pages_carried=sum(carried(totals[run.id]) for run in chain),
+        seeds_planned=crawl.seeds_planned + min(len(chain) + len(retries), RUNS_MAX),
     )
 
 
-def asked_for(total: Counts) -> int:
-    """Count the URLs that a run has claimed, without those that ended unasked."""
+def requested(total: Counts) -> int:
+    """Count the URLs that a run has claimed, without those that ended unrequested."""
     return spent(total) - unasked(total)
 
 
+def carried(total: Counts) -> int:
+    """Count the URLs of a run that use up the page limit of the runs that continue it."""
+    ended = sum(total.get(outcome, 0) for outcome in Outcome)
+    open_again = (Outcome.FAILED, _ROBOTS, _UNREACHABLE, *_UNASKED)
+    return max(0, ended - sum(total.get(key, 0) for key in open_again))
+
+
 def unasked(total: Counts) -> int:
-    """Count the URLs that a run has claimed and not asked for."""
+    """Count the URLs that a run has claimed and not requested."""
     return sum(total.get(key, 0) for key in _UNASKED)
 
 
-def _left_out(crawl: Crawl, runs: Sequence[Crawl], totals: Mapping[str, Counts]) -> bool:
-    """Whether earlier runs, the newest first, left something out that this one may ask for.
+def requested_again(crawl: Crawl, run: Crawl, outcome: Outcome, reason: Reason) -> bool:
+    """Return True if a crawl that continues a run requests a URL again that ended like this."""
+    if outcome is Outcome.FAILED or reason is Reason.ROBOTS_UNREACHABLE:
+        return True
+    return reason is Reason.ROBOTS and robots_may_differ(crawl, run)
 
-    The newest went on from the others, so what these left out counts where it would do so again.
+
+def robots_may_differ(crawl: Crawl, run: Crawl) -> bool:
+    """Return True if robots.txt may now allow what it disallowed in an earlier run.
+
+    The options that matter have changed, or the copy of robots.txt is out of date (RFC 9309 2.4).
+    """
+    if crawl.started_at_ms - run.ended_ms(run.started_at_ms) >= DAY_S * 1000:
+        return True
+    was = (run.obey_robots, run.user_agent, run.user_agents)
+    return (crawl.obey_robots, crawl.user_agent, crawl.user_agents) != was
+
+
+def _left_out(crawl: Crawl, runs: Sequence[Crawl], totals: Mapping[str, Counts]) -> bool:
+    """Return True if earlier runs, the newest first, left out something for this one.
+
+    The newest continued the others, so what these left out counts only if it still would.
     """
     newest = runs[0]
     total = totals[newest.id]
     if newest.stop is not Stop.FINISHED or unasked(total) or _refused((total,), *LIMITED):
+        return True
+    if total.get(Outcome.FAILED) or total.get(_UNREACHABLE):
+        return True
+    none_answered = not any(total.get(outcome) for outcome in ANSWERED)
+    if total.get(_ROBOTS) and (none_answered or robots_may_differ(crawl, newest)):
         return True
     all_of_them = [totals[run.id] for run in runs]
     deeper = crawl.depth_max > newest.depth_max or crawl.rules != newest.rules

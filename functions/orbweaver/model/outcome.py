@@ -28,6 +28,10 @@ class Outcome(StrEnum):
     FAILED = "failed"
 
 
+# The outcomes of URLs whose server gave a usable answer.
+ANSWERED = (Outcome.FETCHED, Outcome.UNCHANGED, Outcome.REDIRECTED)
+
+
 @dataclass(frozen=True, slots=True)
 class _Facts:
     """What is known of a reason: the outcome it is listed under, and what follows from it."""

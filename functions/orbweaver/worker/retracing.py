@@ -7,6 +7,7 @@ its parent's. Its journals and ledgers outlive it, and say of every pack
     surplus     links beyond the page limit, whose claims were given back         (Ledger.surplus)
     late        links that waited, and were never asked for               (frontier/late.py)
     unasked     URLs that ended because the run did                               (Journal.unasked)
+    records     URLs that failed, or that robots.txt disallowed          (resumption.py says which)
     no ledger   packs that were in work or on the queue when the run was closed
 
 A message names a few packs. What they left out is admitted anew, by the limits and the scope of the
@@ -28,8 +29,9 @@ from orbweaver.frontier.claims import Recalled
 from orbweaver.frontier.journal import Journal, Ledger, outbox, outbox_late, outbox_past, surplus_of
 from orbweaver.frontier.messages import PAST_PACKS_MAX, Pack, Past
 from orbweaver.frontier.pack_result import PackResult
-from orbweaver.frontier.resumption import roots_of
+from orbweaver.frontier.resumption import REQUESTED_AGAIN, requested_again, roots_of
 from orbweaver.model.crawl import Crawl, State
+from orbweaver.model.outcome import Reason
 from orbweaver.model.target import Target
 from orbweaver.model.url_limits import Bounds
 from orbweaver.worker.crawl_cache import RecentCrawls
@@ -106,6 +108,9 @@ class Retracer:
                 if known.journal is not None:
                     left = frozenset(known.journal.unasked)
                     unasked += [target for target in child.targets if target.url in left]
+                    again = _requested_again(crawl, run, child.targets, known.journal)
+                    result.count(REQUESTED_AGAIN, len(again))
+                    unasked += again
             if unasked:
                 urls = [target.url for target in unasked]
                 await self._frontier.abandon(run, urls)
@@ -133,6 +138,23 @@ class Retracer:
             admitted = admit_left_out(crawl, target, self._bounds)
             if admitted is not None:
                 result.link(admitted)
+
+
+def _requested_again(
+    crawl: Crawl, run: Crawl, targets: Iterable[Target], journal: Journal
+) -> list[Target]:
+    """List the targets of a pack that failed or were disallowed, and get another request."""
+    ends = {end.url: (end.outcome, end.reason) for end in (*journal.records, *journal.unrecorded)}
+    found: list[Target] = []
+    for target in targets:
+        outcome, reason = ends.get(target.url, (None, None))
+        if outcome is None or reason is None:
+            continue
+        # A seed is always requested again: without it the crawl has nothing.
+        seed = target.referrer is None and reason is Reason.ROBOTS
+        if seed or requested_again(crawl, run, outcome, reason):
+            found.append(target)
+    return found
 
 
 def _left_out(journal: Journal, ledger: Ledger) -> Sequence[Target]:

@@ -37,8 +37,9 @@ from orbweaver.cli.live.display import Display, JsonDisplay
 from orbweaver.cli.live.lines import gone_on
 from orbweaver.cli.session import Session, Stalled, Surroundings, chosen, opened, store_session
 from orbweaver.cli.stack import ENDPOINT, PORT, port_option, settings_from
-from orbweaver.cli.store import opened_store, option_again, store_of
-from orbweaver.control.crawl_control import renamed, same_work
+from orbweaver.cli.store import has_workers, opened_store, option_again, store_of
+from orbweaver.control.continuation import Continue, Refuse, Replace, Start
+from orbweaver.control.crawl_control import renamed
 from orbweaver.control.crawl_spec import CrawlSpec, PlanError
 from orbweaver.control.progress.status import nothing_new
 from orbweaver.control.schedule import recurrence_in
@@ -132,6 +133,7 @@ def _on_store(
     running.option = option_again(asked.arguments.store)
     extractor = asked.context.get("extractor", "")
     works = asked.arguments.workers or workers_for(asked.wanted.pages_max)
+    busy = has_workers(folder)
     settings = store_settings(around.environment, extractor)
     with further_processes(works - 1, folder, settings) as further:
         if unreached := _unreached(asked.wanted, around):
@@ -143,7 +145,7 @@ def _on_store(
             )
             async with opening as ports:
                 keep_made()
-                session = store_session(ports, works=True)
+                session = store_session(ports, works=True, busy=busy)
                 return await _crawl(session, asked.plan, asked.arguments, around, display, running)
 
         return asyncio.run(go())
@@ -226,7 +228,7 @@ async def _crawl(
     running: Running,
 ) -> int:
     if arguments.refetch is None:
-        begun = await _begin(session, plan, around, display)
+        begun = await _begin(session, plan, display)
     else:
         runs = await session.control.refetch(plan)
         if not runs:
@@ -256,37 +258,46 @@ async def _crawl(
     return conclude(ended, arguments.fail_above, around, display)
 
 
-async def _begin(
-    session: Session, plan: CrawlSpec, around: Surroundings, display: Display
-) -> Crawl:
-    """Start a crawl, or go on with the run of the same work that was interrupted."""
-    standing = await session.control.unfinished(plan)
-    if standing is None:
-        return await _started(session, plan, display.say)
-    if same_work(standing, checked(plan, around)):
-        display.say(f"going on with {standing.id}, which had not finished")
-        return await session.control.resume(standing.id)
-    how = f"`orbweaver cancel {standing.id}` would end it"
-    if standing.state is State.PAUSED:
-        display.say(
-            f"{standing.id}, of the same name and with other options, is paused and stays so:"
-            f" `orbweaver resume {standing.id}` would go on with it, {how}"
-        )
-    else:
-        display.say(
-            f"{standing.id}, of the same name, has not finished and goes on beside this one: {how}"
-        )
-    return await _started(session, plan, display.say)
+async def _begin(session: Session, plan: CrawlSpec, display: Display) -> Crawl:
+    """Start a crawl, or continue the unfinished run that has the same seeds."""
+    decision = await session.control.decide(plan, busy=session.place.busy)
+    match decision:
+        case Start(beside=beside):
+            for run in beside:
+                display.say(f"{run.id}, of the same name and with other seeds, has not finished")
+            return await _started(session, plan, display.say)
+        case Continue(run=run, changes=changes):
+            display.say(f"continuing {run.id}, which had not finished")
+            for key, was, now in changes:
+                display.say(f"  {key}: {_value(was)} -> {_value(now)}")
+            return await session.control.take_up(plan, decision)
+        case Replace(run=run, keys=keys):
+            why = f"had another {', '.join(keys)}" if keys else "was cancelled"
+            display.say(f"{run.id} had not finished and {why}: it ends, and a new run continues it")
+        case Refuse():
+            pass
+    begun = await session.control.take_up(plan, decision)
+    await _say_continued(session, begun, display.say)
+    return begun
+
+
+def _value(value: object) -> str:
+    return "none" if value is None else str(value)
 
 
 async def _started(session: Session, plan: CrawlSpec, say: Callable[[str], None]) -> Crawl:
     """Start a crawl, and say which earlier runs it goes on from."""
     begun = await session.control.start(plan)
+    await _say_continued(session, begun, say)
+    return begun
+
+
+async def _say_continued(session: Session, begun: Crawl, say: Callable[[str], None]) -> None:
+    """Say which earlier runs a run continues, and which of their pages lack something."""
     if begun.resumes:
-        say(f"going on {gone_on(begun)}")
+        say(f"continuing {gone_on(begun)}")
     if lacking := await session.control.lacking(begun):
         say(_lacking(lacking))
-    return begun
 
 
 def _lacking(pages: int) -> str:

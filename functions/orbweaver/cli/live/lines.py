@@ -214,12 +214,12 @@ def sequel(view: View) -> str:
 
 def gone_on(crawl: Crawl) -> str:
     """Say the same of a crawl that was just started."""
-    runs = f"from {crawl.resumes[0]}"
+    runs = crawl.resumes[0]
     if len(crawl.resumes) > 1:
         runs += f" and {len(crawl.resumes) - 1} before it"
     asked = text.plural(crawl.pages_carried, "URL")
     room = f"{crawl.pages_own:,} of the limit of {crawl.pages_max:,} are left"
-    return f"{runs} with what that left out; {asked} are not asked for again, {room}"
+    return f"{runs}: {asked} of it are not requested again, {room}"
 
 
 def dead(view: View) -> str:

@@ -1,0 +1,108 @@
+"""Continuation: what a crawl command still has to do, given the earlier runs of its name.
+
+The decision is one table, also printed in docs/store.md. It looks at runs that have not ended and
+have the same seeds; `frontier/resumption.py` decides what a new run takes over from ended ones.
+
+    earlier run         command                decision
+    none                any                    Start
+    running or paused   same options           Continue
+    running or paused   other limits or pace   Continue, with these options
+    paused, no worker   other options          Replace: end it, and start a run that continues it
+    running, a worker   other options          Refuse
+    stopping            any                    Replace
+
+A run takes over new limits and a new pace. Other options also concern pages that it has read or
+links that it has refused, so they need a run that looks through these again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any
+
+from orbweaver.control.crawl_spec import SETTINGS
+from orbweaver.control.edits import differences
+from orbweaver.model.crawl import Crawl, State
+from orbweaver.model.crawl_codec import OF_THE_RUN
+
+# Follow from other fields, or belong to the run.
+_DERIVED = OF_THE_RUN | {"shards", "seeds_planned", "seeds", "sitemap_urls", "name", "continuous"}
+_KEYS = {one.name: one.key for one in SETTINGS} | {"tracking": "scope.strip_parameters"}
+_TAKEN_OVER = frozenset(
+    one.name
+    for one in SETTINGS
+    if one.editable and one.key.startswith(("limits.", "politeness.")) and one.key != "limits.depth"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Start a new run; `beside` are unfinished runs of the same name with other seeds."""
+
+    beside: tuple[Crawl, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Continue:
+    """Continue a run; `changes` are its options to edit first: key, old value, new value."""
+
+    run: Crawl
+    changes: tuple[tuple[str, Any, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replace:
+    """End a run, then start one that continues it; `keys` are the options that differ."""
+
+    run: Crawl
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refuse:
+    """Do nothing: a worker is busy with a run that cannot take over the options in `keys`."""
+
+    run: Crawl
+    keys: tuple[str, ...]
+
+
+Decision = Start | Continue | Replace | Refuse
+
+
+def decide(wanted: Crawl, others: Iterable[Crawl], *, busy: bool) -> Decision:
+    """Decide what a command does about unfinished runs, newest first.
+
+    `busy` is True if another worker may be working on a running crawl.
+    """
+    unfinished = [
+        run
+        for run in others
+        if run.name == wanted.name and run.state is not State.FINISHED and not run.continuous
+    ]
+    alike = [
+        run
+        for run in unfinished
+        if run.retry_of is None and set(run.references) == set(wanted.references)
+    ]
+    if not alike:
+        return Start(beside=tuple(run for run in unfinished if run.live))
+    run = next((run for run in alike if run.live), alike[0])
+    if not run.live:
+        return Replace(run=run)
+    keys = fixed_differences(run, wanted)
+    if not keys:
+        return Continue(run=run, changes=differences(run, wanted))
+    if busy and run.state is State.RUNNING:
+        return Refuse(run=run, keys=keys)
+    return Replace(run=run, keys=keys)
+
+
+def fixed_differences(run: Crawl, wanted: Crawl) -> tuple[str, ...]:
+    """List the keys that differ between two crawls and that a run cannot take over."""
+    return tuple(
+        _KEYS.get(field.name, field.name)
+        for field in fields(Crawl)
+        if field.name not in _DERIVED | _TAKEN_OVER
+        and getattr(run, field.name) != getattr(wanted, field.name)
+    )
