@@ -17,7 +17,7 @@ from orbweaver.control.progress import status
 from orbweaver.control.progress.status import View
 from orbweaver.frontier.retrying import closing
 from orbweaver.model.crawl import Crawl
-from orbweaver.model.outcome import ANSWERED, Outcome
+from orbweaver.model.outcome import SUCCESSES, Outcome
 from orbweaver.model.page_record import PageRecord
 
 # How many URLs stand for a crawl that fetched nothing.
@@ -78,7 +78,7 @@ async def without_pages(session: Session, view: View) -> list[str] | None:
 async def _has_pages(session: Session, crawl: Crawl) -> bool:
     for run in crawl.resumes:
         total = (await session.control.status(run)).counters.total
-        if any(total.get(outcome) for outcome in ANSWERED):
+        if any(total.get(outcome) for outcome in SUCCESSES):
             return True
     return False
 

@@ -17,7 +17,7 @@ from orbweaver.exporting.manifest import days_between
 from orbweaver.frontier.retrying import all_of, closing
 from orbweaver.model.crawl import Counters, Counts, Crawl, State, default_crawl
 from orbweaver.model.errors import ControlError, StoredNewer, UnknownCrawl
-from orbweaver.model.outcome import ANSWERED, Outcome
+from orbweaver.model.outcome import SUCCESSES, Outcome
 from orbweaver.model.page_record import PageRecord, shard_of
 from orbweaver.model.settings import Settings
 from orbweaver.model.url import canonicalize, redacted, resolved, url_hash
@@ -139,7 +139,7 @@ class Lookout:
             if run.live:
                 return run, runs[0]
             total = (await self._crawls.counters(run)).total
-            if any(total.get(outcome) for outcome in ANSWERED):
+            if any(total.get(outcome) for outcome in SUCCESSES):
                 return run, runs[0]
             if requested is None and total.get("claimed"):
                 requested = run

@@ -22,7 +22,7 @@ from dataclasses import replace
 
 from orbweaver.frontier.messages import child_id, seeds_of
 from orbweaver.model.crawl import DAY_S, Counts, Crawl, State, Stop, spent
-from orbweaver.model.outcome import ANSWERED, Outcome, Reason, Refusal
+from orbweaver.model.outcome import SUCCESSES, Outcome, Reason, Refusal
 
 _UNASKED = tuple(f"{Outcome.SKIPPED}.{reason}" for reason in Reason if reason.resumable)
 _ROBOTS = f"{Outcome.SKIPPED}.{Reason.ROBOTS}"
@@ -49,13 +49,15 @@ def within(crawl: Crawl, others: Iterable[Crawl], journals_s: int) -> tuple[Craw
         for other in others
         if other.name == crawl.name
         and other.id != crawl.id
-        and since_ms <= other.started_at_ms <= crawl.started_at_ms
+        and since_ms <= other.started_at_ms
         and other.state is State.FINISHED
     ]
     alike = {
         other.id
         for other in ended
-        if other.retry_of is None and set(other.references) == set(crawl.references)
+        if other.retry_of is None
+        and other.started_at_ms <= crawl.started_at_ms
+        and set(other.references) == set(crawl.references)
     }
     found = [other for other in ended if other.id in alike or other.retry_of in alike]
     return tuple(sorted(found, key=lambda other: other.started_at_ms, reverse=True)[:RUNS_MAX])
@@ -64,12 +66,19 @@ def within(crawl: Crawl, others: Iterable[Crawl], journals_s: int) -> tuple[Craw
 def earlier(runs: Sequence[Crawl], totals: Mapping[str, Counts]) -> tuple[Crawl, ...]:
     """Choose the runs to continue: the newest that requested something, and what it continued.
 
-    `runs` are those that `within` lists, with their counters.
+    Newer runs that were cut short belong to them: their packs may hold claims. `runs` are those
+    that `within` lists, with their counters.
     """
-    first = next((run for run in runs if run.retry_of is None and requested(totals[run.id])), None)
-    if first is None:
-        return ()
-    chain = {first.id, *first.resumes}
+    heads: list[Crawl] = []
+    for run in runs:
+        if run.retry_of is not None:
+            continue
+        has_requested = requested(totals[run.id]) > 0
+        if has_requested or run.stop not in (Stop.FINISHED, Stop.MAX_PAGES):
+            heads.append(run)
+        if has_requested:
+            break
+    chain = {run_id for head in heads for run_id in (head.id, *head.resumes)}
     return tuple(run for run in runs if run.id in chain and run.retry_of is None)
 
 
@@ -139,7 +148,7 @@ def _left_out(crawl: Crawl, runs: Sequence[Crawl], totals: Mapping[str, Counts])
         return True
     if total.get(Outcome.FAILED) or total.get(_UNREACHABLE):
         return True
-    none_answered = not any(total.get(outcome) for outcome in ANSWERED)
+    none_answered = not any(total.get(outcome) for outcome in SUCCESSES)
     if total.get(_ROBOTS) and (none_answered or robots_may_differ(crawl, newest)):
         return True
     all_of_them = [totals[run.id] for run in runs]

@@ -29,7 +29,7 @@ class Outcome(StrEnum):
 
 
 # The outcomes of URLs whose server gave a usable answer.
-ANSWERED = (Outcome.FETCHED, Outcome.UNCHANGED, Outcome.REDIRECTED)
+SUCCESSES = (Outcome.FETCHED, Outcome.UNCHANGED, Outcome.REDIRECTED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import pytest
 from orbweaver.adapters.local import folder as adapter
 from orbweaver.exporting import workspace
 from orbweaver.frontier.queues import Depths
-from orbweaver.model.crawl import State
+from orbweaver.model.crawl import State, Stop
 from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.errors import Transient
 from orbweaver.model.outcome import Outcome, Reason
@@ -270,7 +270,7 @@ def test_an_interrupted_crawl_is_paused_and_gone_on_with(stage: Stage) -> None:
     assert stage.run(f"crawl {SITE} --out data") == 130
     assert f"  orbweaver status {RUN}" in stage.noted
     assert stage.run(f"crawl {SITE} --out data") == 0
-    assert f"going on with {RUN}" in stage.said
+    assert f"continuing {RUN}, which had not finished" in stage.said
     assert list(stage.world.crawls) == [RUN]
     assert len(rows(stage.folder / "data")) == 3
 
@@ -310,14 +310,13 @@ def test_an_interrupt_before_the_crawl_is_only_that(stage: Stage) -> None:
     assert stage.machine.asked == ["start 4566", "stop 4566"]
 
 
-def test_an_unfinished_crawl_with_other_options_is_pointed_at(stage: Stage) -> None:
-    """It stays paused beside the new one, and the person is told how to go on with it."""
+def test_unfinished_crawl_with_other_options_ends_before_a_new_run(stage: Stage) -> None:
     stage.interrupt_at = 1
     stage.run(f"crawl {SITE} --delay 5s")
     stage.clock.at_ms += 60_000
     assert stage.run(f"crawl {SITE} --window 0s") == 0
-    assert f"{RUN}, of the same name and with other options, is paused and stays so" in stage.said
-    assert f"`orbweaver resume {RUN}` would go on with it, `orbweaver cancel {RUN}`" in stage.said
+    assert f"{RUN} had not finished and had another dedup.window" in stage.said
+    assert stage.world.crawls[RUN].stop is Stop.CANCELLED
     assert len(stage.world.crawls) == 2
 
 

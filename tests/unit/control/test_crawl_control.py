@@ -188,16 +188,6 @@ async def test_status_is_the_crawl_and_its_books() -> None:
     assert (await stage.control.status()).elapsed_ms == 2_000
 
 
-async def test_an_unfinished_run_of_a_name_is_found() -> None:
-    """Only runs that have not ended count, whatever their options."""
-    stage = Stage()
-    assert await stage.control.unfinished(PLAN) is None
-    crawl = await stage.control.start(replace(PLAN, delay_ms=5))
-    assert await stage.control.unfinished(PLAN) == crawl
-    stage.world.crawls[crawl.id] = replace(crawl, state=State.FINISHED)
-    assert await stage.control.unfinished(PLAN) is None
-
-
 async def test_pages_are_read_over_all_days_of_a_crawl() -> None:
     """Pages of other crawls are left out, and so are other outcomes and those beyond the limit."""
     stage = Stage()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orbweaver.frontier.messages import child_id, seeds_of
-from orbweaver.frontier.resumption import earlier, resumed, roots_of
+from orbweaver.frontier.resumption import resumed, roots_of, within
 from orbweaver.model.crawl import DAY_S, Counters, CounterShard, Counts, Crawl, State, Stop
 from orbweaver.model.crawl_settings import Scope
 
@@ -30,9 +30,9 @@ LIMITED = {"claimed": 60, "fetched": 60, "refused.budget": 9}
 
 
 def gone_on(crawl: Crawl, *runs: tuple[Crawl, Counts]) -> Crawl:
-    """Have a run go on from others, as far as it does."""
+    """Let a run continue others, as far as it does."""
     totals = {run.id: total for run, total in runs}
-    found = earlier(crawl, [run for run, _ in runs], JOURNALS_S)
+    found = within(crawl, [run for run, _ in runs], JOURNALS_S)
     return resumed(crawl, found, totals)
 
 
@@ -115,6 +115,47 @@ def test_a_run_that_came_to_its_end_is_looked_through_where_it_pays(
     run = replace(FIRST, stop=Stop.FINISHED)
     crawl = gone_on(replace(CRAWL, **options), (run, {"claimed": 9, "fetched": 9, refused: 3}))
     assert bool(crawl.resumes) is goes_on
+
+
+EMPTY = replace(FIRST, id="empty", started_at_ms=NOW_MS - 60_000, stop=Stop.FINISHED)
+RETRY = replace(FIRST, id="retry", started_at_ms=NOW_MS - 60_000, retry_of="first")
+ONE_FAILED = {"claimed": 9, "fetched": 8, "failed": 1}
+ONE_DISALLOWED = {"claimed": 9, "fetched": 8, "skipped": 1, "skipped.robots": 1}
+ALL_DISALLOWED = {"claimed": 1, "skipped": 1, "skipped.robots": 1}
+
+
+@pytest.mark.parametrize(
+    ("options", "runs", "resumes", "carried"),
+    [
+        ({}, [(FIRST, LIMITED), (EMPTY, {})], ("first",), 60),
+        ({}, [(FIRST, LIMITED), (replace(EMPTY, stop=Stop.CANCELLED), {})], ("empty", "first"), 60),
+        ({}, [(replace(FIRST, stop=Stop.FINISHED), ONE_FAILED)], ("first",), 8),
+        ({}, [(replace(FIRST, stop=Stop.FINISHED), ONE_DISALLOWED)], (), 0),
+        ({}, [(replace(FIRST, stop=Stop.FINISHED), ALL_DISALLOWED)], ("first",), 0),
+        (
+            {"obey_robots": False},
+            [(replace(FIRST, stop=Stop.FINISHED), ONE_DISALLOWED)],
+            ("first",),
+            8,
+        ),
+        (
+            {"user_agent": "other/1.0"},
+            [(replace(FIRST, stop=Stop.FINISHED), ONE_DISALLOWED)],
+            ("first",),
+            8,
+        ),
+        ({}, [(FIRST, LIMITED), (RETRY, ONE_FAILED)], ("first", "retry"), 60),
+        ({}, [(FIRST, LIMITED), (RETRY, {"claimed": 1, "fetched": 1})], ("first",), 60),
+    ],
+)
+def test_resumed_run_chain_and_carried_pages(
+    options: dict[str, Any],
+    runs: list[tuple[Crawl, Counts]],
+    resumes: tuple[str, ...],
+    carried: int,
+) -> None:
+    crawl = gone_on(replace(CRAWL, **options), *runs)
+    assert (crawl.resumes, crawl.pages_carried) == (resumes, carried)
 
 
 def test_its_beginnings_are_those_that_were_sent() -> None:
