@@ -16,12 +16,14 @@ from orbweaver.cli.session import Session, Stalled, Surroundings
 from orbweaver.control.progress import status
 from orbweaver.control.progress.status import View
 from orbweaver.frontier.retrying import closing
-from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl import Crawl, State
+from orbweaver.model.errors import PortError
 from orbweaver.model.outcome import SUCCESSES, Outcome
 from orbweaver.model.page_record import PageRecord
 
 # How many URLs stand for a crawl that fetched nothing.
 EXAMPLES, URL_CHARS_MAX = 3, 200
+PAUSE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +102,16 @@ def _why(record: PageRecord) -> str:
     return text.clean(record.error or record.reason.means)
 
 
+async def pause(session: Session, crawl_id: str) -> bool:
+    """Pause an interrupted crawl; False if that did not succeed in `PAUSE_S`."""
+    try:
+        async with asyncio.timeout(PAUSE_S):
+            paused = await session.control.pause(crawl_id)
+    except (PortError, TimeoutError):
+        return False
+    return paused.state is State.PAUSED
+
+
 def give_up(view: View, around: Surroundings, display: Display) -> int:
     """Say why a crawl will not end by itself; the exit code."""
     display.close()
@@ -124,10 +136,12 @@ def timed(
     watched: Callable[[], str | None],
     around: Surroundings,
     display: Display,
+    paused: Callable[[], bool] = bool,
 ) -> int:
-    """Run something that only looks on, at the newest crawl or one: Ctrl-C leaves the crawl.
+    """Run a command that watches a crawl: Ctrl-C ends the command and leaves the crawl.
 
-    `watched` names the crawl, as it is known by then.
+    `watched` names the crawl as far as it is known by then. `paused` returns True if the command
+    has paused it, because no other worker would continue it.
     """
     try:
         return asyncio.run(work)
@@ -135,7 +149,10 @@ def timed(
         display.close()
         crawl_id = watched()
         again = " ".join(filter(None, ("orbweaver status", crawl_id, "--watch")))
-        around.note(f"{crawl_id or 'the crawl'} goes on: {again}")
+        said = f"{crawl_id or 'the crawl'} goes on: {again}"
+        if paused():
+            said = f"interrupted: {crawl_id} is paused, and the same command again continues it"
+        around.note(said)
         put_interrupted(display, crawl_id)
         return INTERRUPTED
     except Stalled as stalled:

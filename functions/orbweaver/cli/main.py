@@ -33,12 +33,16 @@ CLOSED = 128 + signal.SIGPIPE
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
+    if _is_closed(1):
+        if not _is_closed(2):
+            sys.stderr.write("standard output is closed: to run without it, send it to /dev/null\n")
+        return CLOSED
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a title in a script that the terminal lacks
             stream.reconfigure(errors="replace")
+    ending = _Ending()
     with contextlib.suppress(ValueError):  # not in the main thread
-        # A polite kill ends like Ctrl-C: by unwinding, so that what was started is stopped.
-        signal.signal(signal.SIGTERM, _interrupt)
+        ending.listen()
         _heed_interrupts()
     try:
         with contextlib.closing(local_machine.ThisMachine()) as this:
@@ -48,7 +52,15 @@ def main(words: Sequence[str] | None = None) -> int:
         for stream in (sys.stdout, sys.stderr):
             _drain(stream)
         return CLOSED
-    return code
+    return ending.code if code == exit_codes.INTERRUPTED else code
+
+
+def _is_closed(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return True
+    return False
 
 
 def _drain(stream: TextIO) -> None:
@@ -139,18 +151,34 @@ async def _web(this: local_machine.ThisMachine) -> AsyncIterator[Fetcher]:
         yield fetcher
 
 
-def _interrupt(_number: int, frame: FrameType | None) -> None:
-    """Do what Ctrl-C does now: asyncio puts a handler of its own there while it runs."""
-    handler = signal.getsignal(signal.SIGINT)
-    if callable(handler):
-        handler(signal.SIGINT, frame)
+class _Ending:
+    """The signal that ends a command; its exit code is 128 plus the signal's number.
+
+    SIGTERM and SIGHUP do what Ctrl-C does: they unwind, so a crawl is paused and processes end.
+    """
+
+    def __init__(self) -> None:
+        self.code = exit_codes.INTERRUPTED
+
+    def listen(self) -> None:
+        """Handle the signals; `nohup` makes a command ignore SIGHUP, and that stays so."""
+        signal.signal(signal.SIGTERM, self._interrupt)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            signal.signal(signal.SIGHUP, self._interrupt)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        """Do what Ctrl-C does now: asyncio puts a handler of its own there while it runs."""
+        self.code = 128 + number
+        handler = signal.getsignal(signal.SIGINT)
+        if callable(handler):
+            handler(signal.SIGINT, frame)
 
 
 def _heed_interrupts() -> None:
     """Have SIGTERM unwind a command, too, that a script has started with `&`.
 
     Shells without job control have such commands ignore SIGINT (POSIX.1-2024, XCU 2.11). It is
-    ignored here as well: it is blocked, where a handler stands for `_interrupt`.
+    ignored here as well: it is blocked, so that `_Ending` finds a handler.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))

@@ -24,7 +24,7 @@ from orbweaver.cli.stack import (
     sources_of,
     workers_of,
 )
-from orbweaver.cli.store import StorePlace, opened_store, store_of
+from orbweaver.cli.store import StorePlace, has_workers, opened_store, store_of
 from orbweaver.cli.text import clean_lines, visible
 from orbweaver.control.crawl_control import Control
 from orbweaver.control.progress.reader import StatusReader
@@ -332,16 +332,18 @@ def environment_in(arguments: argparse.Namespace, around: Surroundings) -> Mappi
 
 @asynccontextmanager
 async def chosen(
-    arguments: argparse.Namespace, around: Surroundings, *, writes: bool = False
+    arguments: argparse.Namespace, around: Surroundings, *, writes: bool = False, works: int = 0
 ) -> AsyncIterator[Session]:
     """Open the store, or connect to the stack, that the options and the environment name.
 
     A store that this user can only read is refused where the command `writes`, else by the first
-    thing that would.
+    thing that would. With `works`, so many processes work on a store.
     """
     if (folder := store_of(arguments, around.folder, around.environment)) is not None:
-        async with opened_store(folder, around.environment, writes=writes) as ports:
-            yield store_session(ports)
+        busy = has_workers(folder)
+        opening = opened_store(folder, around.environment, works=works, writes=writes)
+        async with opening as ports:
+            yield store_session(ports, works=works > 0, busy=busy)
         return
     environment = environment_in(arguments, around)
     outputs = outputs_of(arguments.stack, around.machine, environment, around.note)

@@ -6,6 +6,7 @@ A loop of its own runs in a thread, so that this works within another loop, too:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from typing import Any, Self, TypeVar
 from orbweaver.library.client import AsyncClient, CrawlStatus
 from orbweaver.library.crawl_request import spec_of
 from orbweaver.library.rows import CrawlRows, PageHook, Row
+from orbweaver.model.errors import ControlError
 from orbweaver.model.settings import STORE, workers_for
 
 T = TypeVar("T")
@@ -191,8 +193,9 @@ def crawl(
 
     `workers` processes work on it (the cores of this machine; one where there are
     `extractors`, or a limit of up to 5,000 pages).
-    `progress=True` writes a line to the standard error, anew every second. Interrupted, it pauses
-    the crawl and raises KeyboardInterrupt. For the rest see `AsyncClient.start` and `.wait`.
+    `progress=True` writes a line to the standard error, anew every second. An interrupt and an
+    exception in a callback pause the crawl and are raised; the same call again continues it. For
+    the rest see `AsyncClient.start` and `.wait`.
     """
     wanted = spec_of(seeds, definition, options)
     number = workers or (1 if extractors else workers_for(wanted.pages_max))
@@ -201,8 +204,9 @@ def crawl(
         begun = client.start(seeds, definition, **options)
         try:
             status = client.wait(begun, on_page=on_page, progress=show)
-        except KeyboardInterrupt:
-            client.pause(begun)
+        except BaseException:  # Ctrl-C, or an exception in a callback
+            with contextlib.suppress(ControlError):  # it may have ended
+                client.pause(begun)
             raise
     if isinstance(show, _Line):
         show.end()

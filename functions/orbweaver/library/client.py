@@ -12,14 +12,14 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from orbweaver.control.continuation import Start
 from orbweaver.control.progress.figures import plural
 from orbweaver.library.crawl_request import spec_of
+from orbweaver.library.page_feed import PageFeed, page_of, timed
 from orbweaver.library.rows import AsyncCrawlRows, PageHook, Row
-from orbweaver.model.columns import PAGES, Type
 from orbweaver.model.errors import Conflict
 from orbweaver.model.outcome import Outcome
 from orbweaver.model.settings import STORE
@@ -89,6 +89,7 @@ class AsyncClient:
     port: int | None = None
     workers: int = 1
     extractors: Mapping[str, Extractor] = field(default_factory=dict)
+    _begun: set[str] = field(default_factory=set)
     _opened: AsyncExitStack | None = None
     _session: Session | None = None
 
@@ -128,14 +129,15 @@ class AsyncClient:
         from orbweaver.cli import session
 
         if self.stack is None and self.port is None:
-            from orbweaver.cli.store import opened_store
+            from orbweaver.cli.store import has_workers, opened_store
 
             folder = Path(self.store or STORE)
+            busy = has_workers(folder)
             opening = opened_store(
                 folder, os.environ, works=self.workers, extractors=self.extractors
             )
             async with opening as ports:
-                yield session.store_session(ports, works=self.workers > 0)
+                yield session.store_session(ports, works=self.workers > 0, busy=busy)
             return
         from orbweaver.cli.local_machine import ThisMachine, connect
         from orbweaver.cli.stack import environment_of, settings_of
@@ -168,18 +170,24 @@ class AsyncClient:
         definition: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> str:
-        """Start a crawl; its id.
+        """Start a crawl, or continue the unfinished one that has the same seeds; its id.
 
         `definition` is a crawl.toml as it is decoded; `options` are those of `orbweaver crawl`,
         with underscores (`max_pages=300`, `delay="0s"`), and come before what it says. `items` and
         `rules` are lists of its tables. Raises ValueError with all that does not fit.
         """
-        spec, control = spec_of(seeds, definition, options), self._now.control
+        spec, session = spec_of(seeds, definition, options), self._now
+        control = session.control
+        decision = await control.decide(spec, busy=session.place.busy or bool(self._begun))
         try:
-            return (await control.start(spec)).id
-        except Conflict:  # another run of that name began within this second, which is in its id
-            await asyncio.sleep(1)
-            return (await control.start(spec)).id
+            begun = await control.take_up(spec, decision)
+        except Conflict:
+            if not isinstance(decision, Start):
+                raise
+            await asyncio.sleep(1)  # the id of a run has the second in which it began
+            begun = await control.start(spec)
+        self._begun.add(begun.id)
+        return begun.id
 
     async def status(self, crawl: str | None = None) -> CrawlStatus:
         """Read a crawl by id or name, or the newest; raises UnknownCrawl."""
@@ -194,19 +202,24 @@ class AsyncClient:
     ) -> CrawlStatus:
         """Wait until a crawl has ended.
 
-        `on_page` is called for each page of it that is stored meanwhile, with its row as in
-        `pages`, once and in the order of storing (on a store alone); `progress` now and then.
+        `on_page` is called for each stored page of it with its row as in `pages`, in the order of
+        storing (on a store alone). Each page is delivered at least once: after an exception, an
+        interrupt or a crash the next `wait` for a run of that name delivers the pages again whose
+        run was not completed. `progress` is called now and then. An exception in `on_page` is
+        raised here, with the URL of the page in its notes.
         """
         session = self._now
         found = await session.control.find(crawl)
-        feed = _feed_of(session, found.id, on_page)
+        feed = None if on_page is None else await PageFeed.open(session, found, on_page)
         while True:
             status = await self.status(found.id)
             if feed is not None:
-                await feed()
+                feed.deliver()
             if progress is not None:
                 progress(status)
             if status.ended:
+                if feed is not None:
+                    feed.complete()
                 return status
             await session.ports.clock.sleep(session.place.poll_s)
 
@@ -238,7 +251,7 @@ class AsyncClient:
 
         async def read() -> AsyncIterator[Row]:
             async for record in self._records(crawl):
-                yield _page(record)
+                yield page_of(record)
 
         return AsyncCrawlRows(read)
 
@@ -257,7 +270,7 @@ class AsyncClient:
             for item in record.extracted:
                 if item.valid and rule in (None, item.table):
                     row = item_row(record, item)
-                    yield _timed(row if rule is not None else {"rule": item.table, **row})
+                    yield timed(row if rule is not None else {"rule": item.table, **row})
 
     async def _texts(self, crawl: str | None) -> AsyncIterator[Row]:
         from orbweaver.exporting.chunk import text_row
@@ -267,7 +280,7 @@ class AsyncClient:
         async for record in self._records(crawl):
             document = await text_of(record, files)
             if document is not None:
-                yield _timed(text_row(record, document))
+                yield timed(text_row(record, document))
 
     async def _records(self, crawl: str | None) -> AsyncIterator[PageRecord]:
         control = self._now.control
@@ -297,23 +310,6 @@ class AsyncClient:
         return tuple(path for path, _, _ in written.parts)
 
 
-def _page(record: PageRecord) -> Row:
-    from orbweaver.exporting.chunk import page_row
-
-    return _timed(page_row(record))
-
-
-def _timed(row: Row) -> Row:
-    """Have moments be values of the standard library, UTC."""
-    for name, value in row.items():
-        if name in _MOMENTS and value is not None:
-            row[name] = datetime.fromtimestamp(value / 1000, UTC)
-    return row
-
-
-_MOMENTS = frozenset(column.name for column in PAGES.columns if column.type is Type.MOMENT)
-
-
 def _status_of(status: Status) -> CrawlStatus:
     crawl, total = status.crawl, status.counters.total
     outcomes = {str(outcome): total.get(outcome, 0) for outcome in Outcome}
@@ -335,26 +331,3 @@ def _status_of(status: Status) -> CrawlStatus:
         finished_at_ms=crawl.finished_at_ms,
         elapsed_s=status.elapsed_ms / 1000,
     )
-
-
-def _feed_of(
-    session: Session, crawl: str, hook: PageHook | None
-) -> Callable[[], Awaitable[None]] | None:
-    """Make what calls a hook for each page stored since it was called last."""
-    if hook is None:
-        return None
-    from orbweaver.app.store_ports import StorePorts
-
-    if not isinstance(session.ports, StorePorts):
-        raise ValueError(  # noqa: TRY004 - not the argument's type, but that it is given here
-            "on_page is called for pages of a store: those of a stack are in `pages`"
-        )
-    stored, behind = session.ports.pages, 0
-
-    async def feed() -> None:
-        nonlocal behind
-        for number, record in stored.stored_after(behind, crawl):
-            behind = number
-            hook(_page(record))
-
-    return feed

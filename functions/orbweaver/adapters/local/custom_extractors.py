@@ -11,12 +11,11 @@ import importlib
 import importlib.util
 import inspect
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from orbweaver.extraction.extract import Extractor
     from orbweaver.parsing.page import Page
 
@@ -29,9 +28,14 @@ class ExtractorError(Exception):
 
 
 def deployed(module: str) -> Mapping[str, Extractor]:
-    """Return the functions of a module that is deployed; of none, none."""
+    """Return the functions of a module: its name where it is deployed, its file on a store."""
     if not module:
         return {}
+    if module.endswith(".py"):
+        try:
+            return of_file(Path(module))
+        except ExtractorError as error:
+            return _Broken(str(error))
     try:
         return functions_of(importlib.import_module(module))
     except Exception as error:  # noqa: BLE001 - code of the user's own raises what it likes

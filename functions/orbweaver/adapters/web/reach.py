@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -77,20 +78,24 @@ def _family(address: str) -> socket.AddressFamily:
 
 
 async def _dial(origin: URL, found: list[ResolveResult], connect_s: float) -> str | None:
-    """Try one address after the other; the words are those of the first."""
-    first: str | None = None
+    """Try one address after the other; say the most informative of their errors.
+
+    A certificate error tells more than another error, and a refused connection least.
+    """
+    errors: list[tuple[int, str]] = []
     for one in found:
         try:
             async with asyncio.timeout(connect_s / len(found)):
                 await _connect(origin, one)
         except TimeoutError:
-            why = f"not connected within {connect_s:g} s"
+            errors.append((1, f"not connected within {connect_s:g} s"))
         except OSError as error:
-            why = one_line(words_of(error)) or "the connection was closed"
+            rank = 0 if isinstance(error, ssl.SSLError) else 1
+            rank = 2 if isinstance(error, ConnectionRefusedError) else rank
+            errors.append((rank, one_line(words_of(error)) or "the connection was closed"))
         else:
             return None
-        first = first or why
-    return first or "the name has no address"
+    return min(errors, key=lambda one: one[0])[1] if errors else "the name has no address"
 
 
 async def _connect(origin: URL, one: ResolveResult) -> None:

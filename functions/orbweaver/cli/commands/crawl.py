@@ -29,7 +29,15 @@ from orbweaver.cli.command import (
 )
 from orbweaver.cli.commands import custom
 from orbweaver.cli.commands.init_check import plan_of
-from orbweaver.cli.crawl_end import Ended, conclude, give_up, put_interrupted, timed, without_pages
+from orbweaver.cli.crawl_end import (
+    Ended,
+    conclude,
+    give_up,
+    pause,
+    put_interrupted,
+    timed,
+    without_pages,
+)
 from orbweaver.cli.crawl_options import OPTIONS
 from orbweaver.cli.exit_codes import FAILED, INTERRUPTED, OK, UsageError
 from orbweaver.cli.export_files import Written
@@ -45,14 +53,13 @@ from orbweaver.control.progress.status import nothing_new
 from orbweaver.control.schedule import recurrence_in
 from orbweaver.control.spec_checks import crawl_of, keyed
 from orbweaver.frontier.refetch import MISSING
-from orbweaver.model.crawl import Crawl, State, first_hosts
+from orbweaver.model.crawl import Crawl, first_hosts
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.errors import PortError
 from orbweaver.model.settings import workers_for
 from orbweaver.model.url import host_of
 
 AWS = "aws"
-PAUSE_S = 5.0
 NOTHING_LACKS = "no page of an earlier run lacks its text or body: there is nothing to ask for"
 
 
@@ -242,7 +249,7 @@ async def _crawl(
         display.say(f"crawl {begun.id}")
         view = await session.watch(begun.id, display)
     except (asyncio.CancelledError, BrokenPipeError):
-        running.paused = await _pause(session, begun.id)
+        running.paused = await pause(session, begun.id)
         raise
     written: Written | None = None
     if not nothing_new(view):
@@ -313,16 +320,6 @@ def _say_others(display: Display, runs: Sequence[Crawl]) -> None:
     """Name the runs that are not watched here, where one run cannot begin at so many pages."""
     for run in runs:
         display.say(f"{run.id} asks for more of them: `orbweaver status {run.id} --watch`")
-
-
-async def _pause(session: Session, crawl_id: str) -> bool:
-    """Pause what was interrupted; whether it came to that."""
-    try:
-        async with asyncio.timeout(PAUSE_S):
-            paused = await session.control.pause(crawl_id)
-    except (PortError, TimeoutError):
-        return False
-    return paused.state is State.PAUSED
 
 
 def _say_how_to_go_on(around: Surroundings, display: Display, running: Running) -> None:

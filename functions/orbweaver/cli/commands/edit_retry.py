@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from argparse import Namespace
 from collections.abc import Sequence
@@ -11,13 +12,13 @@ from typing import Any
 from orbweaver.cli import crawl_options, text
 from orbweaver.cli.command import answer, command, group, option, repeated, which
 from orbweaver.cli.commands.init_check import document_in, unfit
-from orbweaver.cli.crawl_end import Ended, conclude, timed, without_pages
+from orbweaver.cli.crawl_end import Ended, conclude, pause, timed, without_pages
 from orbweaver.cli.exit_codes import OK, UsageError
 from orbweaver.cli.session import Surroundings, chosen
 from orbweaver.control.definition import DefinitionError, DefinitionProblem, put_at
 from orbweaver.control.definition_keys import KEYS, PATHS
 from orbweaver.control.edits import differences
-from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl import Crawl, State
 
 # Workers read a crawl anew after so long.
 HOLDS = "it takes hold within 5 s, for what is asked and found from then on"
@@ -68,11 +69,14 @@ def _word(value: Any) -> str:
 
 
 def retry(arguments: Namespace, around: Surroundings) -> int:
-    """Have what failed asked for again; with --wait, show it until it ends."""
+    """Request failed URLs again; with --wait, show it until it ends, on a store by own workers."""
     display = around.display(arguments)
+    watched, paused = f"the retry of {arguments.which}", False
 
     async def go() -> int:
-        async with chosen(arguments, around) as session:
+        nonlocal watched, paused
+        works = 1 if arguments.wait else 0
+        async with chosen(arguments, around, works=works) as session:
             crawl = await session.control.find(arguments.which)
             since_ms = session.ports.clock.now_ms()
             runs = await session.control.retry(
@@ -81,13 +85,20 @@ def retry(arguments: Namespace, around: Surroundings) -> int:
             _say_begun(crawl, runs, since_ms, arguments, around)
             code = OK
             for run in runs if arguments.wait else ():
-                view = await session.watch(run.id, display)
+                watched = run.id
+                if run.state is State.PAUSED:
+                    await session.control.resume(run.id)
+                try:
+                    view = await session.watch(run.id, display)
+                except asyncio.CancelledError:
+                    paused = not session.place.busy and await pause(session, run.id)
+                    raise
                 ended = Ended(view=view, why=await without_pages(session, view))
                 display.close()
                 code = max(code, conclude(ended, None, around, display))
             return code
 
-    return timed(go(), lambda: f"the retry of {arguments.which}", around, display)
+    return timed(go(), lambda: watched, around, display, lambda: paused)
 
 
 def _say_begun(

@@ -1,0 +1,96 @@
+"""Delivery of a crawl's pages to a callback of the program, at least once each.
+
+A file in the store names each run whose pages are being delivered, and goes when all were. A run
+that has ended and still has its file was interrupted: its pages are delivered again with those of
+the next run of its name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from orbweaver.model.columns import PAGES, Type
+from orbweaver.model.crawl import State
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from orbweaver.adapters.sqlite.pages import SqlitePages
+    from orbweaver.cli.session import Session
+    from orbweaver.library.rows import PageHook, Row
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.page_record import PageRecord
+
+FOLDER = "callbacks"
+
+
+@dataclass(slots=True, kw_only=True)
+class PageFeed:
+    """Calls a hook for each page of some runs, in the order in which the pages were stored."""
+
+    pages: SqlitePages
+    folder: Path
+    runs: Sequence[str]
+    hook: PageHook
+    behind: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    async def open(cls, session: Session, crawl: Crawl, hook: PageHook) -> PageFeed:
+        """Make the feed of a run, and of ended ones of its name whose delivery was interrupted."""
+        from orbweaver.app.store_ports import StorePorts
+
+        if not isinstance(session.ports, StorePorts):
+            raise ValueError(  # noqa: TRY004 - the value fits another place only
+                "on_page is called for pages of a store: those of a stack are in `pages`"
+            )
+        folder = session.ports.folder / FOLDER
+        folder.mkdir(mode=0o700, exist_ok=True)
+        interrupted = [
+            run.id
+            for run in reversed(await session.control.crawls())
+            if run.name == crawl.name
+            and run.id != crawl.id
+            and run.state is State.FINISHED
+            and (folder / run.id).exists()
+        ]
+        (folder / crawl.id).touch(mode=0o600)
+        return cls(
+            pages=session.ports.pages, folder=folder, runs=(*interrupted, crawl.id), hook=hook
+        )
+
+    def deliver(self) -> None:
+        """Call the hook for each page that was stored since the last call."""
+        for run in self.runs:
+            for number, record in self.pages.stored_after(self.behind.get(run, 0), run):
+                try:
+                    self.hook(page_of(record))
+                except Exception as error:
+                    error.add_note(f"on_page was called for {record.url}")
+                    raise
+                self.behind[run] = number
+
+    def complete(self) -> None:
+        """Note that all pages were delivered."""
+        for run in self.runs:
+            (self.folder / run).unlink(missing_ok=True)
+
+
+def page_of(record: PageRecord) -> Row:
+    """Return the row of a page, with the columns of exports."""
+    from orbweaver.exporting.chunk import page_row
+
+    return timed(page_row(record))
+
+
+def timed(row: Row) -> Row:
+    """Turn moments in ms into datetimes, UTC."""
+    for name, value in row.items():
+        if name in _MOMENTS and value is not None:
+            row[name] = datetime.fromtimestamp(value / 1000, UTC)
+    return row
+
+
+_MOMENTS = frozenset(column.name for column in PAGES.columns if column.type is Type.MOMENT)
