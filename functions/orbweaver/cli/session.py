@@ -123,9 +123,9 @@ def shown(line: str, out: TextIO) -> str:
 
 
 def note_older(around: Surroundings, crawl: Crawl, newest: Crawl) -> None:
-    """Say that an answer is of an older run than the newest of its name, which did nothing."""
+    """Say that an answer is about an older run, because the newest of the name fetched nothing."""
     if crawl.id != newest.id:
-        around.note(f"{newest.id} asked for nothing: this is of {crawl.id}, the run before it")
+        around.note(f"{newest.id} fetched nothing: this is of {crawl.id}, a run before it")
 
 
 class Place(Protocol):

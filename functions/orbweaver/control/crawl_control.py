@@ -222,7 +222,7 @@ class Control(Lookout):
         retrier = Retrier(
             lookout=self, crawls=self._crawls, clock=self._clock, send=self._send_missing_seeds
         )
-        return await retrier.retry(await self.find(which), reasons, host)
+        return await retrier.retry(await self.requesting(which), reasons, host)
 
     async def refetch(self, plan: CrawlSpec) -> tuple[Crawl, ...]:
         """Have pages asked for again that earlier runs have without text or bodies wanted now."""

@@ -132,18 +132,25 @@ class Lookout:
         given by its id is that run.
         """
         runs = await self.runs(which)
+        found = await self._first(runs, SUCCESSES) or await self._first(runs, ("claimed",))
+        return found or runs[0], runs[0]
+
+    async def requesting(self, which: str | None = None) -> Crawl:
+        """Find the newest run of a name that requested something or may yet; see `telling`."""
+        runs = await self.runs(which)
+        return await self._first(runs, ("claimed",)) or runs[0]
+
+    async def _first(self, runs: Sequence[Crawl], counted: Sequence[str]) -> Crawl | None:
+        """Find the first run that has not ended or has counted something; a single run at once."""
         if len(runs) == 1:
-            return runs[0], runs[0]
-        requested: Crawl | None = None
+            return runs[0]
         for run in runs[:RUNS_LOOKED_AT]:
             if run.live:
-                return run, runs[0]
+                return run
             total = (await self._crawls.counters(run)).total
-            if any(total.get(outcome) for outcome in SUCCESSES):
-                return run, runs[0]
-            if requested is None and total.get("claimed"):
-                requested = run
-        return requested or runs[0], runs[0]
+            if any(total.get(key) for key in counted):
+                return run
+        return None
 
     async def crawls(self) -> tuple[Crawl, ...]:
         """List all crawls, newest first."""

@@ -200,13 +200,13 @@ def test_a_run_that_asked_for_nothing_leaves_its_name_to_the_one_before(stage: S
     assert empty != RUN
     for words in ("pages example.com", "report example.com", "report"):
         assert stage.run(words) == 0
-        assert f"{empty} asked for nothing: this is of {RUN}, the run before it\n" in stage.noted
+        assert f"{empty} fetched nothing: this is of {RUN}, a run before it\n" in stage.noted
         assert f"{SITE}/lost" in stage.said
     assert stage.run(f"pages {empty}") == 0
-    assert (stage.said, "asked for nothing" in stage.noted) == ("", False)
+    assert (stage.said, "fetched nothing" in stage.noted) == ("", False)
     assert stage.noted == f"0 pages of {empty}\nthe run before it: {RUN}\n"
     assert stage.run("export --crawl example.com") == 0
-    assert f"the run before it: {RUN}\n" in stage.noted
+    assert f"this is of {RUN}, a run before it\n" in stage.noted
     stage.run(f"pages {RUN} --outcome unchanged")
     assert "the run before" not in stage.noted
 

@@ -99,4 +99,4 @@ def test_a_command_in_the_background_of_a_script_heeds_sigterm() -> None:
         timeout=60,
         check=False,
     )
-    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "ignored\n", "")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (143, "ignored\n", "")

@@ -77,7 +77,7 @@ def retry(arguments: Namespace, around: Surroundings) -> int:
         nonlocal watched, paused
         works = 1 if arguments.wait else 0
         async with chosen(arguments, around, works=works) as session:
-            crawl = await session.control.find(arguments.which)
+            crawl = await session.control.requesting(arguments.which)
             since_ms = session.ports.clock.now_ms()
             runs = await session.control.retry(
                 crawl.id, reasons=arguments.reason, host=arguments.host

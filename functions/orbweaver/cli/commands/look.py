@@ -204,7 +204,10 @@ async def export(arguments: Namespace, around: Surroundings) -> int:
     """Write page records into files: of a crawl, of a day, or of a crawl's day."""
     formats = arguments.format or export_files.FORMATS
     async with chosen(arguments, around) as session:
-        crawl = await session.control.find(arguments.crawl) if arguments.crawl else None
+        crawl = None
+        if arguments.crawl:
+            crawl, newest = await session.control.telling(arguments.crawl)
+            note_older(around, crawl, newest)
         folder = arguments.out or (export_files.OUT / crawl.id if crawl else export_files.OUT)
         place = around.folder / folder
         export_files.check_folder(place, crawl.name if crawl else None, crawl.id if crawl else None)
