@@ -8,7 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from orbweaver.frontier.messages import Past, SeedsMessage, past_of
-from orbweaver.frontier.resumption import earlier, resumed
+from orbweaver.frontier.resumption import requested_again, resumed, within
 from orbweaver.model.crawl import UNSPENT, Counters, CounterShard, Crawl
 from orbweaver.model.settings import Settings
 from orbweaver.model.url_rules import said_of
@@ -64,7 +64,7 @@ def with_sequels(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
 
 def going_on(world: World, crawl: Crawl) -> tuple[Crawl, list[SeedsMessage]]:
     """Have a run go on as `Control` does, and make the messages that it needs for that."""
-    runs = earlier(crawl, world.crawls.values(), Settings().ledger_retention_s)
+    runs = within(crawl, world.crawls.values(), Settings().ledger_retention_s)
     crawl = resumed(crawl, runs, {run.id: _total(world, run.id) for run in runs})
     at_ms = crawl.started_at_ms
     pasts = [past_of(crawl.id, crawl.id, Past(run=run), run, at_ms) for run in crawl.resumes]
@@ -89,15 +89,15 @@ def check_sequels(
     given_up: set[str],
     scarred: AbstractSet[str],
 ) -> Iterator[Violation]:
-    """What an earlier run has is not asked for again, and what it left out is, to the page.
+    """Check that a run requests what earlier runs left out or failed to get, and nothing else.
 
-    But for what was claimed once more, after the run, by a delivery that stood still and then died.
+    Except for what a delivery claimed once more after the run, having stood still before it died.
     """
     for sequel, run_id in runs:
         crawl = world.crawls[run_id]
         if not sequel.goes_on or not crawl.resumes:
             continue
-        asked = set().union(*(_asked(world, run) for run in crawl.resumes))
+        asked = set().union(*(_asked(world, run, crawl) for run in crawl.resumes))
         claimed = _claimed(world, run_id)
         # A rule with a window of its own has what it matches asked for again.
         lapsed = {url for url in asked & claimed if said_of(sequel.rules, url).window_s is not None}
@@ -106,7 +106,7 @@ def check_sequels(
         counted = len(asked) + len(claimed)
         # What robots.txt forbids gives its share of the limit back.
         totals = [_total(world, run) for run in (run_id, *crawl.resumes)]
-        most = sequel.pages_max + sum(total.get(UNSPENT, 0) for total in totals)
+        most = sequel.pages_max + totals[0].get(UNSPENT, 0)
         if counted > most:
             yield Violation("I5 limit of all runs", f"{run_id}: {counted} of {sequel.pages_max}")
         untold = {run_id, *crawl.resumes} & (stuck | given_up)
@@ -145,12 +145,16 @@ def _claimed(world: World, crawl_id: str) -> set[str]:
     }
 
 
-def _asked(world: World, crawl_id: str) -> set[str]:
-    """List the URLs that a run brought to an outcome of their own."""
+def _asked(world: World, crawl_id: str, sequel: Crawl) -> set[str]:
+    """List the URLs of a run that a run which continues it does not request again."""
     found: set[str] = set()
     for owner, ledger, _ in world.commits:
         if owner == crawl_id:
             journal = world.journals[ledger.pack]
-            found.update(record.url for record in journal.records)
-            found.update(one.url for one in journal.unrecorded)
+            run = world.crawls[crawl_id]
+            found.update(
+                end.url
+                for end in (*journal.records, *journal.unrecorded)
+                if not requested_again(sequel, run, end.outcome, end.reason)
+            )
     return found
