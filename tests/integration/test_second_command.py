@@ -1,0 +1,162 @@
+"""The second crawl command of a store: what it does, by the state of the earlier run.
+
+The table is that of docs/store.md. Each cell is what the second command does: its requests of
+pages, and its exit code. A cell that ends with `+` continues the earlier run under the same id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orbweaver.cli import main
+from orbweaver.cli.session import store_session
+from orbweaver.cli.store import opened_store
+from orbweaver.control.crawl_spec import CrawlSpec
+from tests.sites import graph
+from tests.sites.server import Answer
+
+if TYPE_CHECKING:
+    from tests.sites.graph import Graph
+    from tests.sites.server import Asked
+
+pytestmark = pytest.mark.thorough
+
+STORE = Path(".orbweaver")
+PAGES = ("/", "/1", "/2", "/3", "/4", "/5")
+KEY = "X-Key: k"
+CHANGES = {
+    "same": [],
+    "higher": ["--max-pages", "50"],
+    "lower": ["--max-pages", "2"],
+    "delay": ["--delay", "1ms"],
+    "header": ["--header", KEY],
+    "robots": ["--ignore-robots"],
+    "include": ["--include", "/[123]$"],
+    "scope": ["--scope", "domain"],
+    "text": ["--text"],
+    "bodies": ["--bodies", "all"],
+    "format": ["--format", "csv", "--out", "elsewhere"],
+}
+# Before each of these states the site has six pages: the seed links to five others.
+TABLE = """
+            same  higher lower  delay  header robots include scope  text   bodies format
+paused      6:0+  6:0+   2:0+   6:0+   6:0    6:0    4:0     6:0    6:0    6:0    6:0+
+abandoned   6:0+  6:0+   2:0+   6:0+   6:0    6:0    4:0     6:0    6:0    6:0    6:0+
+cancelled   6:0   6:0    2:0    6:0    6:0    6:0    4:0     6:0    6:0    6:0    6:0
+limited     0:0   3:0    0:0    3:0    3:0    3:0    3:0     3:0    3:0    3:0    3:0
+link-404    1:0   1:0    0:0    1:0    1:0    1:0    1:0     1:0    1:0    1:0    1:0
+seed-404    1:1   1:1    1:1    1:1    1:1    1:1    1:1     1:1    1:1    1:1    1:1
+seed-cured  6:0   6:0    2:0    6:0    6:0    6:0    4:0     6:0    6:0    6:0    6:0
+link-401    1:0   1:0    0:0    1:0    1:0    1:0    1:0     1:0    1:0    1:0    1:0
+seed-401    1:1   1:1    1:1    1:1    6:0    1:1    1:1     1:1    1:1    1:1    1:1
+robots      0:1   0:1    0:1    0:1    0:1    6:0    0:1     0:1    0:1    0:1    0:1
+empty       0:0   0:0    0:0    0:0    0:0    0:0    0:0     0:0    0:0    0:0    0:0
+finished    0:0   0:0    0:0    0:0    0:0    0:0    0:0     0:0    0:0    0:0    0:0
+"""
+
+
+def cells() -> Iterator[tuple[str, str, str]]:
+    """List state, change and cell of the table."""
+    head, *rows = (line.split() for line in TABLE.strip().splitlines())
+    for state, *row in rows:
+        for change, cell in zip(head, row, strict=True):
+            yield state, change, cell
+
+
+class Site:
+    """Six pages, which misbehave as the state wants."""
+
+    def __init__(self, state: str) -> None:
+        self.state = state
+        self.second = False
+
+    def answer(self, asked: Asked, path: str) -> Answer:
+        """Answer a request for a page."""
+        cured = self.second and self.state == "seed-cured"
+        where, _, how = self.state.partition("-")
+        bad = path == {"seed": "/", "link": "/1"}.get(where)
+        if bad and how in ("404", "cured") and not cured:
+            return Answer(status=404)
+        if bad and how == "401" and asked.headers.get("X-Key") != "k":
+            return Answer(status=401)
+        return graph.page(path, PAGES[1:] if path == "/" else ())
+
+    def scripts(self) -> dict[str, Callable[[Asked], Answer]]:
+        """Return the answer to each path."""
+        answers: dict[str, Callable[[Asked], Answer]] = {
+            path: lambda asked, path=path: self.answer(asked, path) for path in PAGES
+        }
+        if self.state == "robots":
+            answers["/robots.txt"] = lambda _: Answer(
+                body=b"User-agent: *\nDisallow: /\n", headers=(("Content-Type", "text/plain"),)
+            )
+        return answers
+
+
+def pages_of(site: Graph) -> list[str]:
+    """List the requests of pages."""
+    return [path for path in site.log.paths() if path != "/robots.txt"]
+
+
+def crawl(url: str, *words: str) -> int:
+    """Run a crawl command; its exit code."""
+    fast = () if "--delay" in words else ("--delay", "0")
+    return main.main(["crawl", url, "--workers", "1", "--format", "jsonl", *fast, *words])
+
+
+def ids() -> list[str]:
+    """List the runs of the store, oldest first."""
+
+    async def read() -> list[str]:
+        async with opened_store(STORE, os.environ) as ports:
+            return [run.id for run in reversed(await store_session(ports).control.crawls())]
+
+    return asyncio.run(read())
+
+
+def unfinished(url: str, state: str) -> None:
+    """Leave a run that no worker has begun: running, paused or cancelled."""
+
+    async def leave() -> None:
+        async with opened_store(STORE, os.environ, writes=True) as ports:
+            control = store_session(ports).control
+            run = await control.start(CrawlSpec(seeds=(url,), delay_ms=0))
+            if state == "paused":
+                await control.pause(run.id)
+            if state == "cancelled":
+                await control.cancel(run.id)
+
+    asyncio.run(leave())
+
+
+@pytest.mark.parametrize(("state", "change", "cell"), [*cells()])
+def test_second_command_requests_and_exit_code(
+    state: str, change: str, cell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    misbehaving = Site(state)
+    with graph.serve_in_background(misbehaving.scripts()) as site:
+        url = f"{site.url}/"
+        if state in ("paused", "abandoned", "cancelled"):
+            unfinished(url, state)
+        else:
+            crawl(url, *(["--max-pages", "3"] if state == "limited" else []))
+        if state == "empty":
+            crawl(url)
+        before, first = ids(), len(pages_of(site))
+        misbehaving.second = True
+        code = crawl(
+            url,
+            *(["--max-pages", "3"] if (state, change) == ("limited", "same") else CHANGES[change]),
+        )
+        requests = len(pages_of(site)) - first
+        same_run = "+" if ids() == before and requests else ""
+        assert f"{requests}:{code}{same_run}" == cell
