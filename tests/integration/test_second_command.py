@@ -46,10 +46,11 @@ CHANGES = {
 # Before each of these states the site has six pages: the seed links to five others.
 TABLE = """
             same  higher lower  delay  header robots include scope  text   bodies format
-paused      6:0+  6:0+   2:0+   6:0+   6:0    6:0    4:0     6:0    6:0    6:0    6:0+
-abandoned   6:0+  6:0+   2:0+   6:0+   6:0    6:0    4:0     6:0    6:0    6:0    6:0+
+paused      6:0+  6:0    2:0    6:0+   6:0    6:0    4:0     6:0    6:0    6:0    6:0+
+abandoned   6:0+  6:0    2:0    6:0+   6:0    6:0    4:0     6:0    6:0    6:0    6:0+
+paused-at-3 3:0+  6:0+   2:0+   6:0+   6:0    6:0    4:0     6:0    6:0    6:0    6:0+
 cancelled   6:0   6:0    2:0    6:0    6:0    6:0    4:0     6:0    6:0    6:0    6:0
-limited     0:0   3:0    0:0    3:0    3:0    3:0    3:0     3:0    3:0    3:0    3:0
+limited     0:0   3:0    0:0    3:0    3:0    3:0    1:0     3:0    3:0    3:0    3:0
 link-404    1:0   1:0    0:0    1:0    1:0    1:0    1:0     1:0    1:0    1:0    1:0
 seed-404    1:1   1:1    1:1    1:1    1:1    1:1    1:1     1:1    1:1    1:1    1:1
 seed-cured  6:0   6:0    2:0    6:0    6:0    6:0    4:0     6:0    6:0    6:0    6:0
@@ -126,8 +127,9 @@ def unfinished(url: str, state: str) -> None:
     async def leave() -> None:
         async with opened_store(STORE, os.environ, writes=True) as ports:
             control = store_session(ports).control
-            run = await control.start(CrawlSpec(seeds=(url,), delay_ms=0))
-            if state == "paused":
+            limit = 3 if state == "paused-at-3" else None
+            run = await control.start(CrawlSpec(seeds=(url,), delay_ms=0, pages_max=limit))
+            if state.startswith("paused"):
                 await control.pause(run.id)
             if state == "cancelled":
                 await control.cancel(run.id)
@@ -145,18 +147,16 @@ def test_second_command_requests_and_exit_code(
     misbehaving = Site(state)
     with graph.serve_in_background(misbehaving.scripts()) as site:
         url = f"{site.url}/"
-        if state in ("paused", "abandoned", "cancelled"):
+        at_3 = ["--max-pages", "3"] if state in ("limited", "paused-at-3") else []
+        if state in ("paused", "paused-at-3", "abandoned", "cancelled"):
             unfinished(url, state)
         else:
-            crawl(url, *(["--max-pages", "3"] if state == "limited" else []))
+            crawl(url, *at_3)
         if state == "empty":
             crawl(url)
         before, first = ids(), len(pages_of(site))
         misbehaving.second = True
-        code = crawl(
-            url,
-            *(["--max-pages", "3"] if (state, change) == ("limited", "same") else CHANGES[change]),
-        )
+        code = crawl(url, *(at_3 if change == "same" else CHANGES[change]))
         requests = len(pages_of(site)) - first
         same_run = "+" if ids() == before and requests else ""
         assert f"{requests}:{code}{same_run}" == cell

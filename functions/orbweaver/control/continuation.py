@@ -99,8 +99,12 @@ def decide(wanted: Crawl, others: Iterable[Crawl], *, busy: bool) -> Decision:
 
 
 def fixed_differences(run: Crawl, wanted: Crawl) -> tuple[str, ...]:
-    """List the keys that differ between two crawls and that a run cannot take over."""
-    return tuple(
+    """List the keys that differ between two crawls and that a run cannot take over.
+
+    A page limit that several shards share would not be exact, so a run with shards keeps its own.
+    """
+    limits = ("limits.pages",) if wanted.shards < run.shards else ()
+    return limits + tuple(
         _KEYS.get(field.name, field.name)
         for field in fields(Crawl)
         if field.name not in _DERIVED | _TAKEN_OVER
