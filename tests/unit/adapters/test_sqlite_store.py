@@ -197,6 +197,7 @@ def read_only(open_folder: Path) -> Iterator[Path]:
     store = SqliteStore.open(path)
     note(store, "a")
     store.close()
+    path.chmod(0o644)
     with unwritable(open_folder):
         yield path
 
@@ -414,3 +415,39 @@ def test_no_actor_over_a_store_needs_what_aws_needs(tmp_path: Path) -> None:
     assert "orbweaver" in modules
     foreign = {"boto3", "botocore", "aioboto3", "aiobotocore", "aws_lambda_powertools"}
     assert not modules & foreign
+
+
+@pytest.mark.parametrize("existing", [False, True])
+def test_store_files_in_a_shared_folder_are_private(path: Path, *, existing: bool) -> None:
+    """Folder and umask do not matter; files of an earlier release are tightened."""
+    path.parent.mkdir(mode=0o755)
+    umask = os.umask(0)
+    try:
+        if existing:
+            SqliteStore.open(path).close()
+            path.chmod(0o644)
+        store = SqliteStore.open(path)
+        note(store, "one")
+        modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
+        store.close()
+    finally:
+        os.umask(umask)
+    assert modes == {"store.db": 0o600, "store.db-wal": 0o600, "store.db-shm": 0o600}
+
+
+@pytest.mark.parametrize(
+    ("kind", "statement"),
+    [
+        ("trigger", "CREATE TRIGGER x AFTER INSERT ON facts BEGIN DELETE FROM claims; END"),
+        ("view", "CREATE VIEW x AS SELECT * FROM facts"),
+    ],
+)
+def test_store_with_a_foreign_schema_object_is_refused(
+    path: Path, kind: str, statement: str
+) -> None:
+    """The text names the object, and what to do."""
+    SqliteStore.open(path).close()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(statement)
+    with pytest.raises(StoreUnusable, match=f"has a {kind} 'x' that Orbweaver did not make"):
+        SqliteStore.open(path)

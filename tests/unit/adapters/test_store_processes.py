@@ -8,7 +8,10 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
 from orbweaver.adapters.sqlite.processes import FOLDER, StoreProcesses
+from orbweaver.adapters.sqlite.store import StoreUnusable
 from tests.unprivileged import unwritable
 
 if TYPE_CHECKING:
@@ -34,6 +37,16 @@ def test_a_process_that_ends_in_order_leaves_nothing(tmp_path: Path) -> None:
         assert list(other.ended()) == []
     assert list((tmp_path / FOLDER).iterdir()) == []
     assert (processes.own, other.alive()) == ("", 0)
+
+
+def test_store_with_a_file_as_processes_is_refused(tmp_path: Path) -> None:
+    """The error names the remedy."""
+    (tmp_path / FOLDER).touch()
+    processes = StoreProcesses(tmp_path)
+    with pytest.raises(StoreUnusable, match="it must be a folder"):
+        processes.alive()
+    with pytest.raises(StoreUnusable, match="Move the file away"), processes.taking_part():
+        pass
 
 
 def test_a_process_of_another_user_counts_as_alive(open_folder: Path) -> None:

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
 
+from orbweaver.adapters.sqlite.store import StoreUnusable
+
 FOLDER = "processes"
 
 
@@ -28,7 +30,7 @@ class StoreProcesses:
     def taking_part(self) -> Iterator[str]:
         """Be one of them for the length of a block; the id of this process."""
         own = f"{os.getpid()}-{token_hex(4)}"
-        self._folder.mkdir(exist_ok=True)
+        self._make_folder()
         path, begun = self._folder / own, self._folder / f".{own}"
         number = os.open(begun, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
@@ -63,11 +65,24 @@ class StoreProcesses:
                 number += 1
         return number
 
+    def _make_folder(self) -> None:
+        try:
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+        except FileExistsError as error:
+            raise _unusable(self._folder) from error
+
     def _files(self) -> list[Path]:
         try:
             return sorted(path for path in self._folder.iterdir() if path.name[0] != ".")
         except FileNotFoundError:
             return []
+        except NotADirectoryError as error:
+            raise _unusable(self._folder) from error
+
+
+def _unusable(folder: Path) -> StoreUnusable:
+    said = "it must be a folder, where processes say that they work on the store"
+    return StoreUnusable(f"{folder}: {said}. Move the file away, or name another store")
 
 
 @contextmanager

@@ -9,6 +9,9 @@ Rules
   (`synchronous=NORMAL`; `durable` makes it `FULL`).
 - The write-ahead log is brought into the file after `CHECKPOINT_PAGES`: what is written often
   between two of these moments is written there once.
+- The file and those beside it are for this user alone, whatever the folder and the umask: they
+  hold cookies and secrets. Files of an earlier release are tightened when they are opened.
+- A store has no triggers and no views. One that has some was changed by another program.
 - What SQLite refuses is told with what to do about it, by its error codes and never by its texts.
 - A store that this user cannot write can be read. While a process writes it, SQLite reads by the
   files which that one has beside it. Else it takes the file for one that never changes, and every
@@ -24,7 +27,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, NoReturn, Self
@@ -39,6 +42,7 @@ from orbweaver.adapters.sqlite.schema import (
     VERSION,
 )
 from orbweaver.model.errors import Permanent, PortError, StoredNewer, StoreError, Transient
+from orbweaver.model.http_headers import one_line
 from orbweaver.model.version import NEWER
 
 BUSY_S = 30.0
@@ -89,6 +93,7 @@ class SqliteStore:
         try:
             # Cookies and secrets are nothing for other users of the machine.
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _keep_private(path)
             connection = sqlite3.connect(
                 path, timeout=busy_s, isolation_level=None, cached_statements=STATEMENTS_KEPT
             )
@@ -117,7 +122,10 @@ class SqliteStore:
             if _size(path, "-wal"):
                 said = "a killed process left its last commits there: reading them takes writing"
                 raise StoreUnusable(f"{path}-wal: {said}; {_unwritable(path)}") from error
-            store = cls(_connected(path, "immutable=1", busy_s), path, writes=False)
+            try:
+                store = cls(_connected(path, "immutable=1", busy_s), path, writes=False)
+            except sqlite3.DatabaseError as unreadable:
+                _raise(unreadable, path)
             store._frozen = state
         try:
             with store.reading():
@@ -247,6 +255,12 @@ class SqliteStore:
             db.execute(f"PRAGMA user_version = {VERSION}")
 
     def _check(self) -> None:
+        foreign = "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view')"
+        for kind, name in self._db.execute(foreign):
+            raise StoreUnusable(
+                f"{self.path} has a {kind} {one_line(name)!r} that Orbweaver did not make: another"
+                f" program changed the store. Drop the {kind}, or name another store"
+            )
         (version,) = self._db.execute("PRAGMA user_version").fetchone()
         if version > VERSION:
             raise StoredNewer(
@@ -276,6 +290,19 @@ def _is_writable(path: Path) -> bool:
     files = [path.with_name(f"{path.name}{end}") for end in ("", "-wal", "-shm")]
     there = [file for file in files if _may(file, os.F_OK)]
     return not there or all(_may(one, os.W_OK) for one in (path.parent, *there))
+
+
+def _keep_private(path: Path) -> None:
+    """Create the file if it is missing, and remove all rights of other users.
+
+    SQLite gives its log and index the mode of the file.
+    """
+    with suppress(OSError):  # SQLite's own error follows
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    for file in (path.with_name(f"{path.name}{end}") for end in ("", "-wal", "-shm")):
+        with suppress(FileNotFoundError, PermissionError):  # another user's cannot be tightened
+            if (mode := file.stat().st_mode) & 0o077:
+                file.chmod(mode & 0o700)
 
 
 def _may(path: Path, mode: int) -> bool:
@@ -318,7 +345,7 @@ _REMEDIES: dict[int, tuple[type[PortError], str]] = {
     sqlite3.SQLITE_PERM: (StoreUnusable, "this user may not open it: give it the right to"),
     sqlite3.SQLITE_CANTOPEN: (
         StoreUnusable,
-        "it cannot be opened: name a file in a folder that this user may write",
+        "it cannot be opened: name a file that this user may read in a folder that it may write",
     ),
     sqlite3.SQLITE_NOTADB: (
         StoreUnusable,
