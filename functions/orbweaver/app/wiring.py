@@ -125,7 +125,7 @@ def fetcher_of(ports: PortSet) -> Fetcher:
     at_once = settings.fetch_concurrency
     allowed = settings.allowed
     # How many requests a host gets at once is the crawl's business (worker/fetch_pack.py).
-    limits = Limits(connections=at_once, connections_per_host=at_once)
+    limits = Limits(connections=2 * at_once, connections_per_host=at_once)
     large = LargeBodies(settings.large_bodies)
     direct = HttpFetcher(allowed=allowed, limits=limits, large=large)
     if not settings.proxy_secret:

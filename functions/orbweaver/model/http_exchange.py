@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -40,6 +40,9 @@ class Request:
     direct: bool = False
     body: bytes | None = None
     named: frozenset[str] = frozenset()
+    # Called once the answer is here, while the fetcher makes sure that it is the request's own.
+    answered: Callable[[], None] | None = field(default=None, repr=False, compare=False)
+    certain_s: float | None = None  # how long that may take; None: as long as the origin needs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ import asyncio
 import logging
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -67,6 +67,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _ALL_TYPES = HTML_TYPES | {ANY_TYPE}
 HELD_MS = 2_000  # for which URLs wait for packs to be stored
+# How long the answers of a crawl without a delay wait for surplus bytes: its links wait, too.
+UNPACED_CERTAIN_S = 0.01
 TROUBLE_MS = 10_000  # for which URLs wait for a table that does not answer
 # How many URLs are judged before slots are asked for, where a verdict may take a millisecond.
 JUDGED_AT_ONCE = 4
@@ -349,14 +351,18 @@ class PackFetcher:
         """Visit a URL that has its place at the host, and its slot, and add its result.
 
         It keeps its place, and a sitemap its memory, until the answer is dealt with; a connection,
-        and room for the body, until the answer is there.
+        and room for the body, until the answer is there. Where slots pace the host, a page
+        leaves its place while the fetcher makes sure of the answer.
         """
         async with AsyncExitStack() as taken:
             taken.enter_context(permits)
-            if target.kind is TargetKind.SITEMAP:
+            sitemap = target.kind is TargetKind.SITEMAP
+            if sitemap:
                 await taken.enter_async_context(self._large)
             async with self._everywhere:
-                page = await self._ask(visit.context, target, pacer, turn)
+                paced = visit.context.crawl.delay_ms > 0
+                leave = permits.close if paced and not sitemap else None
+                page = await self._ask(visit.context, target, pacer, turn, leave)
             if isinstance(page, _Answered):
                 counts, answered = page.counts, (page.answer, page.at_ms, turn)
                 await self.kinds.before_judging(visit.context.crawl)
@@ -366,7 +372,12 @@ class PackFetcher:
         await self.kinds.share(visit.context.crawl)
 
     async def _ask(
-        self, context: PackContext, target: Target, pacer: Pacer, turn: Turn
+        self,
+        context: PackContext,
+        target: Target,
+        pacer: Pacer,
+        turn: Turn,
+        answered: Callable[[], None] | None,
     ) -> _Answered | PageResult:
         """Ask for a URL; its result, where it returns or has ended without an answer."""
         if not await self._goes_on(context):
@@ -377,17 +388,23 @@ class PackFetcher:
             if not pacer.asks(turn):  # held up between the slot and here
                 return self._deferred(target, turn.slot_ms)
             at_ms = self._clock.now_ms()
-            answer, counts = await self._fetch(context, target, room)
+            answer, counts = await self._fetch(context, target, room, answered)
         if isinstance(answer, Failure) and answer.later_s is not None:
             return self._deferred(target, self._clock.now_ms() + round(answer.later_s * 1000))
         return _Answered(answer=answer, at_ms=at_ms, counts=counts)
 
     async def _fetch(
-        self, context: PackContext, target: Target, room: Room
+        self,
+        context: PackContext,
+        target: Target,
+        room: Room,
+        answered: Callable[[], None] | None,
     ) -> tuple[Response | Failure, Mapping[str, int]]:
         """Ask, and note what was received; of a body that broke off, the most it may have been."""
         crawl_id, counts = context.crawl.id, {}
         request = self._request(context, target, room.bytes_max)
+        certain_s = None if context.crawl.delay_ms else UNPACED_CERTAIN_S
+        request = replace(request, answered=answered, certain_s=certain_s)
         if context.crawl.cookies:
             headers = await self._jars().headers(crawl_id, request.url, request.headers)
             request = replace(request, headers=headers)

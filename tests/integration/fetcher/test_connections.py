@@ -227,6 +227,60 @@ async def test_answer_to_nobody_is_not_filed_under_the_next_url(
         assert await body_of(fetcher, origin.url("/3")) == b"/3"
 
 
+EVIL = answer(b"an answer to nobody")
+
+
+@pytest.mark.parametrize(
+    "surplus",
+    [
+        EVIL,
+        answer(b"an answer to nobody", "Connection: close"),
+        b"HTTP/1.1 200 OK\r\n\r\nan answer to nobody",
+        b"no answer at all\r\n\r\n",
+    ],
+    ids=["an answer", "the last one", "without an end", "garbage"],
+)
+async def test_surplus_answer_after_the_next_request_is_not_taken_for_its_answer(
+    surplus: bytes,
+) -> None:
+    """The answer of a used connection is requested again if more comes in, on a new connection."""
+
+    def say(asked: Asked) -> Iterator[Step]:
+        if asked.target == "/3" and asked.connection == 1:
+            yield surplus
+            yield 0.05
+        yield from echo(asked)
+
+    async with serving(say) as origin, fetching() as fetcher:
+        for number in range(6):
+            assert await body_of(fetcher, origin.url(f"/{number}")) == b"/%d" % number
+        targets = [asked.target for asked in origin.asked]
+        assert targets == ["/0", "/1", "/2", "/3", "/3", "/4", "/5"]
+        assert [asked.connection for asked in origin.asked] == [1, 1, 1, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [EVIL, b"H", b"HTTP/1.1 200 OK\r\nContent-Le", b"surplus"],
+    ids=["an answer", "a byte", "half a head", "garbage"],
+)
+@pytest.mark.parametrize("head", ["Content-Length: 1", "Transfer-Encoding: chunked"])
+async def test_surplus_behind_a_body_ends_the_use_of_connections_twice(
+    head: str, behind: bytes
+) -> None:
+    """Bytes in the same segment as the end of the first answer are surplus, too."""
+    body = b"x" if head.startswith("C") else b"1\r\nx\r\n0\r\n\r\n"
+    whole = f"HTTP/1.1 200 OK\r\n{head}\r\n\r\n".encode() + body
+
+    def say(asked: Asked) -> tuple[Step, ...]:
+        return (whole + behind,) if asked.target == "/0" else (whole,)
+
+    async with serving(say) as origin, fetching() as fetcher:
+        for number in range(3):
+            assert await body_of(fetcher, origin.url(f"/{number}")) == b"x"
+        assert [asked.connection for asked in origin.asked] == [1, 2, 3]
+
+
 async def test_answer_to_nobody_that_the_loop_has_not_seen() -> None:
     """What came in during a freeze is still in the socket when the connection is asked for (52)."""
     sent, over = threading.Event(), threading.Event()

@@ -3,6 +3,7 @@
 client          one request
 address_guard   which sockets are made
 reach           whether a server can be reached
+pool            which connections are used again
 pooled_request  requests that know their connection
 wire            what comes in, counted
 framing         heads put right before they are parsed

@@ -18,6 +18,7 @@ Rules:
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -147,6 +148,6 @@ async def drain(
     return Body() if kept is None else Body(data=kept.body, truncated=kept.cut)
 
 
-def framed(headers: dict[str, str]) -> bool:
+def framed(headers: Mapping[str, str]) -> bool:
     """Whether a body has an end of its own; otherwise it is the end of the connection."""
     return "content-length" in headers or "transfer-encoding" in headers

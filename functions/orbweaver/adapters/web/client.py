@@ -10,6 +10,8 @@ Rules:
 - A fetcher dials either targets or proxies, and never the one in the place of the other.
 - Every address goes through `http_guard`, by what its request may dial; certificates are always
   verified.
+- An answer that may belong to another request is requested again, within the same time
+  (`adapters/web/pool.py`).
 - All bytes of an answer count against its limits (`http_wire`).
 - Bodies are read by the rules of `http_body`, limits of time are those of `http_deadline`.
 - `latency_ms` is the time from the sending of the request to the head of the answer: it says how
@@ -22,8 +24,8 @@ import asyncio
 import ssl
 import time
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, cast
 
 import aiohttp
 from aiohttp.helpers import is_ip_address
@@ -38,11 +40,18 @@ from orbweaver.adapters.web.address_guard import (
     guarded_socket,
 )
 from orbweaver.adapters.web.deadline import Deadline, Deadlines
-from orbweaver.adapters.web.errors import FAILURES, detail_of, reason_of, unresolved_reason
+from orbweaver.adapters.web.errors import (
+    FAILURES,
+    SurplusError,
+    detail_of,
+    reason_of,
+    unresolved_reason,
+)
 from orbweaver.adapters.web.large_bodies import LATER_S, LargeBodies, LargeBody
+from orbweaver.adapters.web.pool import Origins, Pool
 from orbweaver.adapters.web.pooled_request import Attempt, AwareRequest
 from orbweaver.adapters.web.tls import context as tls_context
-from orbweaver.adapters.web.wire import LINE_BYTES_MAX, CountingConnector
+from orbweaver.adapters.web.wire import LINE_BYTES_MAX
 from orbweaver.model.address_policy import PUBLIC_ONLY, Allowed
 from orbweaver.model.http_exchange import Failure, Request, Response
 from orbweaver.model.http_headers import one_line
@@ -55,6 +64,9 @@ if TYPE_CHECKING:
     from orbweaver.fetching.proxy_pool import Proxy
 
 DNS_CACHE_S = 60
+_BODILESS = frozenset({204, 304})
+_UNREADABLE = frozenset({Reason.PROTOCOL, Reason.HEADERS_TOO_LARGE})
+LEFT_S_MIN = 0.5  # for an answer that is requested again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +121,7 @@ class HttpFetcher:
         self._dials_proxies = dials_proxies
         self._deadlines = Deadlines(self._limits.idle_s)
         self._large = large or LargeBodies(self._limits.connections)
+        self._origins = Origins()
         self._guard: GuardedResolver | None = None
         self._lifetime: AsyncGenerator[aiohttp.ClientSession, None] | None = None
         self._session: aiohttp.ClientSession | None = None
@@ -119,7 +132,23 @@ class HttpFetcher:
         return (await self.ask(request)).answer
 
     async def ask(self, request: Request, proxy: Proxy | None = None) -> Asked:
-        """Ask once, by way of a proxy where this fetcher dials those; what is known of it all."""
+        """Send a request, through a proxy if this fetcher dials proxies; return all that is known.
+
+        The fetcher requests an uncertain answer again, on a new connection.
+        """
+        until_s = time.monotonic() + request.total_s
+        asked, attempt = await self._try(request, proxy)
+        if request.answered is not None:
+            request.answered()
+        if await _is_certain(asked, attempt, request):
+            return asked
+        assert self._session is not None and attempt.key is not None  # noqa: S101, PT018 - it asked
+        cast("Pool", self._session.connector).distrust(attempt.key)
+        left_s = max(LEFT_S_MIN, until_s - time.monotonic())
+        again, attempt = await self._try(replace(request, total_s=left_s), proxy)
+        return again
+
+    async def _try(self, request: Request, proxy: Proxy | None) -> tuple[Asked, Attempt]:
         if self._dials_proxies is (proxy is None):
             raise ValueError("a fetcher dials proxies, or it dials targets")
         url = URL(request.url, encoded=True)  # canonical already: quoting again changes paths
@@ -133,13 +162,13 @@ class HttpFetcher:
             async with large:
                 with deadline:
                     answer = await self._ask(url, request, attempt, deadline, proxy, large)
-            return Asked(answer=answer)
+            return Asked(answer=answer), attempt
         except FAILURES as error:
             latency_ms = _ms_since(attempt.sent_s or started_s)
             reason, detail = reason_of(error), detail_of(error)
             if deadline.expired:
                 reason, detail = Reason.TIMEOUT, self._out_of_time(attempt, deadline, request)
-            return Asked(
+            asked = Asked(
                 answer=Failure(
                     reason=reason,
                     detail=detail,
@@ -151,6 +180,7 @@ class HttpFetcher:
                 sent=attempt.sent_s is not None,
                 tunnelled=proxy is not None and url.scheme == "https",
             )
+            return asked, attempt
 
     def _out_of_time(self, attempt: Attempt, deadline: Deadline, request: Request) -> str:
         if deadline.loop.time() < deadline.until_s:
@@ -206,6 +236,9 @@ class HttpFetcher:
         ) as answer:
             latency_ms = _ms_since(attempt.sent_s or time.monotonic())
             headers, headers_cut = heads.answered(answer.raw_headers)
+            if attempt.reused and not bodies.framed(headers) and answer.status not in _BODILESS:
+                answer.close()
+                raise SurplusError("an answer without an end on a used connection")
             attempt.watch(answer.content)
             body = bodies.Body()
             if heads.wanted(answer.status, headers, request.accept):
@@ -250,13 +283,14 @@ class HttpFetcher:
         resolver = GuardedResolver(self._resolver(), self._permits.widest, limits.resolve_s)
         self._guard = resolver
         session = aiohttp.ClientSession(
-            connector=CountingConnector(
+            connector=Pool(
+                self._origins,
                 resolver=resolver,
                 socket_factory=guarded_socket,
                 ttl_dns_cache=DNS_CACHE_S,
                 limit=limits.connections,
                 limit_per_host=limits.connections_per_host,
-                keepalive_timeout=limits.keepalive_s,
+                keepalive_s=limits.keepalive_s,
             ),
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -273,6 +307,15 @@ class HttpFetcher:
         finally:
             await session.close()
             await resolver.close()
+
+
+async def _is_certain(asked: Asked, attempt: Attempt, request: Request) -> bool:
+    """Whether an answer is the request's own; a POST is not repeated."""
+    if request.body is not None or not attempt.reused:
+        return True
+    if isinstance(asked.answer, Failure):
+        return asked.answer.reason not in _UNREADABLE
+    return await attempt.is_certain(request.certain_s)
 
 
 def _ms_since(moment_s: float) -> int:

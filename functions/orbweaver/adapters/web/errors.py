@@ -30,6 +30,10 @@ class DroppedError(aiohttp.ClientError):
     """The connection ended before an answer did."""
 
 
+class SurplusError(aiohttp.ClientError):
+    """An answer that may belong to another request."""
+
+
 # In order: the first that fits is the reason.
 _REASONS: tuple[tuple[type[BaseException], Reason], ...] = (
     (CodingError, Reason.ENCODING),

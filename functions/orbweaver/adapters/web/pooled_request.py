@@ -9,6 +9,8 @@ Both are put right here. Rules:
 - A *reused* connection that breaks before any byte of an answer is no failure: after a freeze all
   pooled ones may be dead. The request goes out again once, and then on a new connection: a server
   that ends connections for what it is asked is asked twice, not on every connection there is.
+- An answer on a reused connection that is not certain (`adapters/web/pool.py`), or that no parser
+  understands, is requested again, on a new connection.
 - A pooled connection to where the request must not go is not used, whatever it was made for.
 - A *new* connection that breaks is a failure: a repeat would ask the host outside its slot.
 - A parser error within a body is raised at once; aiohttp leaves the reader waiting for its
@@ -17,7 +19,10 @@ Both are put right here. Rules:
 
 from __future__ import annotations
 
+import asyncio
+import os
 import select
+import socket
 import time
 from functools import partial
 from typing import TYPE_CHECKING
@@ -32,9 +37,8 @@ from orbweaver.adapters.web.errors import DroppedError
 from orbweaver.adapters.web.wire import CountingHandler
 
 if TYPE_CHECKING:
-    import asyncio
-
     from aiohttp.client_proto import ResponseHandler
+    from aiohttp.client_reqrep import ConnectionKey
     from aiohttp.connector import Connection
 
 
@@ -59,6 +63,7 @@ class AwareRequest(aiohttp.ClientRequest):
     use: _Use | None = None
     deadline: Deadline | None = None
     permit = Permit()
+    certain: asyncio.Future[bool] | None = None
 
     async def send(self, conn: Connection) -> aiohttp.ClientResponse:
         """Send the request, unless the connection is a pooled one that cannot be trusted."""
@@ -71,12 +76,15 @@ class AwareRequest(aiohttp.ClientRequest):
             if protocol.closed is not None:
                 protocol.closed.add_done_callback(partial(_tell, protocol, use))
         elif self.repeated or protocol.should_close or _readable(protocol.transport):
+            if isinstance(protocol, CountingHandler) and _has_surplus(protocol.transport):
+                protocol.surplus = True
             raise aiohttp.ServerDisconnectedError
         if use.permit is not self.permit and self.proxy is None:
             check_peer(protocol.transport, self.permit)
         use.permit = self.permit
         if isinstance(protocol, CountingHandler):
             protocol.begin()
+            self.certain = protocol.certain
         self.use, use.content = use, None
         self.repeated = self.reused  # from here on the server may have seen it
         self.sent_s = time.monotonic()
@@ -111,6 +119,24 @@ class Attempt:
                     raise
                 if not request.reused or _answer_began(error):
                     raise DroppedError(_why(error)) from error
+
+    @property
+    def reused(self) -> bool:
+        """Whether the connection had carried a request before."""
+        return self._request is not None and self._request.reused
+
+    @property
+    def key(self) -> ConnectionKey | None:
+        """The pool's key of the origin; None before the first request."""
+        return self._request.connection_key if self._request else None
+
+    async def is_certain(self, within_s: float | None) -> bool:
+        """Wait until it is known whether the answer is the request's own; True if time is up."""
+        certain = self._request.certain if self._request else None
+        if not self.reused or certain is None:
+            return True
+        await asyncio.wait((certain,), timeout=within_s)
+        return not certain.done() or certain.result()
 
     @property
     def sent_s(self) -> float | None:
@@ -159,6 +185,20 @@ def _readable(transport: asyncio.Transport | None) -> bool:
     poll = select.poll()
     poll.register(sock.fileno(), select.POLLIN)
     return bool(poll.poll(0))
+
+
+def _has_surplus(transport: asyncio.Transport | None) -> bool:
+    """Whether an idle connection without TLS has bytes to read, and not only its end."""
+    sock = transport.get_extra_info("socket") if transport else None
+    if transport is None or sock is None or sock.fileno() < 0:
+        return False
+    if transport.get_extra_info("ssl_object"):
+        return False
+    with socket.socket(fileno=os.dup(sock.fileno())) as copy:
+        try:
+            return bool(copy.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+        except OSError:
+            return False
 
 
 def _answer_began(error: aiohttp.ClientConnectionError) -> bool:

@@ -8,7 +8,8 @@ busy for as long as a request may take. So all bytes count, before the parser se
   which there may be `INTERIM_MAX`), blank lines or headers.
 - From then on, what is no body (sizes of chunks, their extensions and ends, trailers) may be
   `FRAMING_BYTES_MAX`, and an eighth of the body besides.
-- What comes in on a connection when nothing is asked for on it ends the connection, unread.
+- Bytes that belong to no request are surplus. They end the connection, unread, and put the answer
+  that was last taken on it in doubt (`adapters/web/pool.py`).
 - The parser gets slices, so that no limit is found out about long after it; and a head by itself
   (`http_framing`), so that what comes behind an answer ends the connection and not the answer.
 - A connection that is reset, or ends without TLS's word for it (`close_notify`), may have been cut:
@@ -18,10 +19,9 @@ busy for as long as a request may take. So all bytes count, before the parser se
 
 from __future__ import annotations
 
+import asyncio
 import ssl
-from collections.abc import Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
@@ -29,15 +29,10 @@ from aiohttp.helpers import _EXC_SENTINEL as _NO_CAUSE
 from aiohttp.http import HttpProcessingError
 from aiohttp.streams import EMPTY_PAYLOAD
 
-from orbweaver.adapters.web.address_guard import dialled_of
 from orbweaver.adapters.web.framing import HeadFraming
 
 if TYPE_CHECKING:
-    import asyncio
-
     from aiohttp import StreamReader
-    from aiohttp.abc import ResolveResult
-    from aiohttp.connector import AddrInfoType
     from aiohttp.http import RawResponseMessage
 
 HEAD_BYTES_MAX = 256 * 1024
@@ -65,10 +60,20 @@ class CountingHandler(ResponseHandler):
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
-        self.begin()
+        self.requests = 0
+        self.surplus = False
+        self._reset()
 
     def begin(self) -> None:
         """Count anew: a request is about to be sent."""
+        self.requests += 1
+        self._reset()
+
+    def _reset(self) -> None:
+        # Whether the answer is the request's own; the pool resolves it.
+        self.certain: asyncio.Future[bool] = self._loop.create_future()
+        self._begun_s = self._loop.time()
+        self.latency_s = 0.0
         self._wire = 0
         self._interim = 0
         self._headed = False
@@ -89,6 +94,7 @@ class CountingHandler(ResponseHandler):
         message, payload = data
         if self._headed:
             self._more = True
+            self.doubt()
             return
         if message.code < FINAL_MIN:
             self._interim += 1
@@ -96,21 +102,24 @@ class CountingHandler(ResponseHandler):
             return
         if message.code >= FINAL_MIN:
             self._headed = True
+            self.latency_s = self._loop.time() - self._begun_s
             self._body = None if payload is EMPTY_PAYLOAD else payload
         super().feed_data(data, size)
 
     def data_received(self, data: bytes) -> None:
         """Have bytes parsed as far as they are within the limits."""
         if isinstance(self._exception, HttpProcessingError):
+            self.doubt()
             return  # asked again, a parser that has failed says less than it did at first
         if not data or self.upgraded or self._parser is None:
             super().data_received(data)
             self._over()
+            self._look_behind()
             return
         start = 0
         while start < len(data):
-            if self._answered:
-                self._end()
+            if self.answered:
+                self.doubt()
                 return
             step = BODY_SLICE if self._headed else HEAD_SLICE
             piece = data[start : start + step] if start or len(data) > step else data
@@ -121,8 +130,8 @@ class CountingHandler(ResponseHandler):
     def _take(self, piece: bytes) -> bool:
         """Have a slice parsed, a head by itself; whether more may follow."""
         while piece:
-            if self._answered:
-                self._end()
+            if self.answered:
+                self.doubt()
                 return False
             if self._headed:
                 parsed, piece, size = piece, b"", len(piece)
@@ -136,6 +145,7 @@ class CountingHandler(ResponseHandler):
                 super().data_received(parsed)
             if self._headed and self._framing.doubtful:
                 self._should_close = True
+            self._look_behind()
             if self._exception is not None or self.transport is None or self._over():
                 return False
         return True
@@ -166,9 +176,27 @@ class CountingHandler(ResponseHandler):
         if rest and self._parser is not None and self._exception is None:
             super().data_received(rest)
         super().connection_lost(exc)
+        if not self.certain.done():
+            # A server that resets a connection has left something unread: perhaps the request.
+            self.certain.set_result(exc is None or self.requests == 1)
+
+    def doubt(self) -> None:
+        """Note that the connection has bytes that nothing asked for, and end it."""
+        self.surplus = True
+        if not self.certain.done():
+            self.certain.set_result(False)
+        self._end()
+
+    def _look_behind(self) -> None:
+        """Doubt an answer behind which the parser holds the beginning of another one."""
+        if not self.answered or self.surplus or self._parser is None:
+            return
+        failed = isinstance(self._exception, HttpProcessingError)
+        if failed or self._parser.feed_eof() is not None:
+            self.doubt()
 
     @property
-    def _answered(self) -> bool:
+    def answered(self) -> bool:
         """Whether all of the answer is there."""
         return self._headed and (self._body is None or self._body.is_eof())
 
@@ -201,28 +229,3 @@ class CountingHandler(ResponseHandler):
         self._should_close = True
         if self.transport is not None:
             self.transport.close()
-
-
-class CountingConnector(aiohttp.TCPConnector):
-    """A pool of such connections, which dials of a host's addresses what may be dialled."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self._factory = cast("partial[ResponseHandler]", partial(CountingHandler, loop=self._loop))
-
-    async def _resolve_host(
-        self, host: str, port: int, traces: Sequence[aiohttp.tracing.Trace] | None = None
-    ) -> list[ResolveResult]:
-        return dialled_of(await super()._resolve_host(host, port, traces))
-
-    async def _wrap_create_connection(
-        self, *args: Any, addr_infos: list[AddrInfoType], **kwargs: Any
-    ) -> tuple[asyncio.Transport, ResponseHandler]:
-        """Dial a host's addresses, each once: aiohttp goes through what is left of them again."""
-        try:
-            return await super()._wrap_create_connection(*args, addr_infos=addr_infos, **kwargs)
-        except aiohttp.ClientSSLError:
-            raise  # which another address of the host may do better
-        except (aiohttp.ClientConnectorError, TimeoutError):
-            addr_infos.clear()
-            raise

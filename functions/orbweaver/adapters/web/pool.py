@@ -1,0 +1,148 @@
+"""The pool of connections: which are used again, and which answers are certain.
+
+HTTP/1.1 numbers no answers. A server may send an answer that nothing asked for just after the next
+request is sent, and the client takes it for that request's. The request's own answer then comes in
+behind it, as soon as the server has made it. Rules:
+
+- A connection is used again only after `quiet_s` without a byte behind its last answer.
+- An answer on a used connection is certain after the same silence. It is not certain where more
+  comes in, or where the server resets the connection: it has left the request unread then. An
+  answer whose end is the connection's is not certain at all.
+- The first answer on a new connection needs no wait: it is certain.
+- An origin that sent surplus bytes gets a new connection for every request from then on.
+- `quiet_s` is the time of the origin's slowest answer, within bounds. One slow answer wears off.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+import aiohttp
+
+from orbweaver.adapters.web.address_guard import dialled_of
+from orbweaver.adapters.web.wire import CountingHandler
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from aiohttp.abc import ResolveResult
+    from aiohttp.client_proto import ResponseHandler
+    from aiohttp.client_reqrep import ConnectionKey
+    from aiohttp.connector import AddrInfoType
+
+QUIET_S_MIN, QUIET_S_MAX = 0.2, 0.4
+SLOWEST_KEPT = 0.9
+ORIGINS_MAX = 10_000
+
+_log = logging.getLogger(__name__)
+
+
+class Origins:
+    """What a client remembers of origins, from one event loop to the next; the newest are kept."""
+
+    def __init__(self) -> None:
+        self._slowest_s: dict[ConnectionKey, float] = {}
+        self._distrusted: dict[ConnectionKey, None] = {}
+
+    def quiet_s(self, key: ConnectionKey, latency_s: float) -> float:
+        """Return the silence that an origin needs behind an answer, which took so long itself."""
+        slowest_s = max(latency_s, self._slowest_s.pop(key, 0.0) * SLOWEST_KEPT)
+        self._slowest_s[key] = slowest_s
+        _bound(self._slowest_s)
+        return min(max(slowest_s, QUIET_S_MIN), QUIET_S_MAX)
+
+    def is_distrusted(self, key: ConnectionKey) -> bool:
+        """Whether an origin sent surplus bytes."""
+        return key in self._distrusted
+
+    def distrust(self, key: ConnectionKey) -> None:
+        """Use no connection of an origin twice from now on."""
+        if key not in self._distrusted:
+            scheme = "https" if key.is_ssl else "http"
+            fields = {"origin": f"{scheme}://{key.host}:{key.port}"}
+            _log.warning("origin.surplus_bytes", extra=fields)
+        self._distrusted[key] = None
+        _bound(self._distrusted)
+
+
+class Pool(aiohttp.TCPConnector):
+    """Connections that count, each to one of its host's addresses that may be dialled."""
+
+    def __init__(self, origins: Origins, *, keepalive_s: float, **options: Any) -> None:
+        super().__init__(keepalive_timeout=keepalive_s, **options)
+        self._origins = origins
+        self._keepalive_s = keepalive_s
+        self._factory = cast("partial[ResponseHandler]", partial(CountingHandler, loop=self._loop))
+
+    def distrust(self, key: ConnectionKey) -> None:
+        """Close an origin's idle connections, and use none of it again."""
+        self._origins.distrust(key)
+        for protocol, _ in self._conns.pop(key, ()):
+            protocol.close()
+
+    def _release(
+        self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False
+    ) -> None:
+        """Take a connection back after enough silence; it counts as used until then."""
+        assert isinstance(protocol, CountingHandler)  # noqa: S101 - the factory makes no others
+        certain = protocol.certain
+        silent_s = self._origins.quiet_s(key, protocol.latency_s)
+        stays = not (should_close or protocol.should_close) and silent_s < self._keepalive_s
+        waits = protocol.requests > 1 or (stays and not self._origins.is_distrusted(key))
+        whole = protocol.answered and not protocol.surplus and protocol.is_connected()
+        if self._closed or certain.done() or not (waits and whole):
+            self._settle(key, protocol, certain)
+            super()._release(key, protocol, should_close=True)
+            return
+        timer = self._loop.call_later(silent_s, _set, certain)
+        certain.add_done_callback(partial(self._end_wait, key, protocol, timer, stays))
+
+    def _end_wait(
+        self,
+        key: ConnectionKey,
+        protocol: CountingHandler,
+        timer: asyncio.TimerHandle,
+        stays: bool,
+        certain: asyncio.Future[bool],
+    ) -> None:
+        timer.cancel()
+        self._settle(key, protocol, certain)
+        stays = stays and not self._origins.is_distrusted(key)
+        super()._release(key, protocol, should_close=not stays)
+
+    def _settle(
+        self, key: ConnectionKey, protocol: CountingHandler, certain: asyncio.Future[bool]
+    ) -> None:
+        _set(certain, not protocol.surplus)
+        if certain.cancelled() or not certain.result():
+            self.distrust(key)
+
+    async def _resolve_host(
+        self, host: str, port: int, traces: Sequence[aiohttp.tracing.Trace] | None = None
+    ) -> list[ResolveResult]:
+        return dialled_of(await super()._resolve_host(host, port, traces))
+
+    async def _wrap_create_connection(
+        self, *args: Any, addr_infos: list[AddrInfoType], **kwargs: Any
+    ) -> tuple[asyncio.Transport, ResponseHandler]:
+        """Dial a host's addresses, each once: aiohttp goes through what is left of them again."""
+        try:
+            return await super()._wrap_create_connection(*args, addr_infos=addr_infos, **kwargs)
+        except aiohttp.ClientSSLError:
+            raise  # which another address of the host may do better
+        except (aiohttp.ClientConnectorError, TimeoutError):
+            addr_infos.clear()
+            raise
+
+
+def _set(certain: asyncio.Future[bool], value: bool = True) -> None:
+    if not certain.done():
+        certain.set_result(value)
+
+
+def _bound(kept: dict[ConnectionKey, Any]) -> None:
+    if len(kept) > ORIGINS_MAX:
+        del kept[next(iter(kept))]
