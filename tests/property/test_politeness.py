@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from orbweaver.fetching.response_verdict import retry_after_s
 from orbweaver.model.backoff import BASE_S, CAP_S, backoff_s
 from orbweaver.politeness.host_schedule import (
+    AHEAD_MS_MAX,
     BLOCK_JITTER,
     BLOCK_S_MAX,
     DOWN_S,
@@ -25,6 +26,7 @@ from orbweaver.politeness.host_schedule import (
     is_down,
     pace_after_silence,
     pace_of,
+    reserved,
     slack_ms,
     spacing_ms,
     turn,
@@ -182,3 +184,12 @@ def test_errors_never_speed_a_host_up(answers: list[tuple[int, bool | None]]) ->
         assert min(latency_ms, 60_000) <= new_ms <= 60_000 or (not well and new_ms == pace_ms)
         assert new_ms >= (pace_ms // 2 if well else pace_ms)
         pace_ms = new_ms
+
+
+@given(st.integers(AHEAD_MS_MAX + 1, 400 * 86_400_000), WANTED)
+def test_slot_reserved_by_a_clock_set_back_since_is_taken_anew(ahead_ms: int, wanted: int) -> None:
+    """A host is asked at once, though its next slot is far ahead of the clock as it is now."""
+    host = Host(name="https://a.example", tat_ms=NOW_MS + ahead_ms, line_ms=NOW_MS + ahead_ms)
+    host, slots = reserved(host, wanted, 1_050, NOW_MS, NOW_MS + 60_000)
+    assert slots.at_ms == tuple(NOW_MS + place * 1_050 for place in range(wanted))
+    assert host.tat_ms == NOW_MS + wanted * 1_050

@@ -16,7 +16,7 @@ from functools import cached_property
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.adapters.local.clock import SystemClock
+from orbweaver.adapters.local.clock import SteadyClock
 from orbweaver.adapters.sqlite.messages import QueueName, SqliteMessages
 from orbweaver.adapters.sqlite.store import SqliteStore
 from orbweaver.frontier.messages import MessageSource
@@ -88,7 +88,7 @@ class StorePorts:
             seed_queue_url=QueueName.SEEDS.value,
             dead_letter_queue_url=QueueName.DEAD_LETTERS.value,
         )
-        self.clock: Clock = clock or SystemClock()
+        self.clock: Clock = clock or SteadyClock()
         self.random = Random()  # noqa: S311 - jitter, not secrets
         self._environment = dict(environment or {})
         self.store = SqliteStore.open(folder / FILE, durable=durable, writes=writes)
@@ -108,6 +108,7 @@ class StorePorts:
     def held_by(self, process: str) -> None:
         """Take and send messages in the name of a process, so that others can take them back."""
         self._messages.holder = process
+        self._messages.bring_near()
 
     def take_back(self, process: str) -> int:
         """Have what a process held that has ended be due now; how many messages that were."""

@@ -112,7 +112,7 @@ def _lacking(error: ModuleNotFoundError) -> str:
 
 
 def _surroundings(this: local_machine.ThisMachine) -> Surroundings:
-    from orbweaver.adapters.local.clock import SystemClock
+    from orbweaver.adapters.local.clock import SteadyClock
 
     return Surroundings(
         out=sys.stdout,
@@ -122,9 +122,17 @@ def _surroundings(this: local_machine.ThisMachine) -> Surroundings:
         machine=this,
         connect=local_machine.connect,
         web=partial(_web, this),
-        clock=SystemClock(),
+        clock=SteadyClock(on_jump=_report_jump),
         reach=partial(_reach, this),
     )
+
+
+def _report_jump(by_ms: int) -> None:
+    """Write a line on how the machine's clock was set while this command runs."""
+    way = "forward" if by_ms > 0 else "back"
+    seconds = abs(by_ms) // 1000
+    said = f"the clock of this machine was set {way} by {seconds:,} s"
+    sys.stderr.write(f"{said}: this command goes on by the time at which it began\n")
 
 
 def _allowed(this: local_machine.ThisMachine) -> Allowed:

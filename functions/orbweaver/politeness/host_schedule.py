@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 # The longest a queue can hold a message back (SQS DelaySeconds).
 HORIZON_MS = 900_000
 CRAWL_DELAY_S_MAX = 60
+# No slot is reserved further ahead: visits end within the horizon, and clocks are minutes apart.
+# A later one was reserved by a clock that was set back since.
+AHEAD_MS_MAX = 3 * HORIZON_MS
 SLACK_MS_MIN, SLACK_MS_MAX = 10, 100
 BLOCK_S = 60
 BLOCK_S_MAX = 86_400
@@ -143,6 +146,8 @@ def reserved(
     host: Host, wanted: int, spacing_ms: int, now_ms: int, until_ms: int
 ) -> tuple[Host, Slots]:
     """Reserve slots of a host as it stands; the host as it stands then, and what they are."""
+    if max(host.tat_ms, host.line_ms) > now_ms + AHEAD_MS_MAX:
+        host = replace(host, tat_ms=min(host.tat_ms, now_ms), line_ms=0)
     if host.blocked_until_ms > now_ms:
         return host, Slots(at_ms=(), return_at_ms=host.blocked_until_ms)
     if spacing_ms == 0:

@@ -165,6 +165,19 @@ def test_the_turn_goes_on_where_it_was(messages: SqliteMessages) -> None:
     ]
 
 
+def test_message_of_a_clock_set_back_since_is_due_at_once(
+    messages: SqliteMessages, clock: ManualClock
+) -> None:
+    """A process that begins brings messages near that are further ahead than any may be."""
+    clock.at_ms += 86_400_000
+    send(messages, "a", "b")
+    clock.at_ms -= 86_400_000
+    send(messages, "held back", delay_s=900)
+    assert take(messages) == []
+    messages.bring_near()
+    assert take(messages) == ["a", "b"]
+
+
 def test_what_is_due_first_comes_first(messages: SqliteMessages, clock: ManualClock) -> None:
     """By when messages can be taken, not by when they were sent."""
     send(messages, "late", delay_s=2)

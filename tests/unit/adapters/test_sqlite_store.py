@@ -190,6 +190,12 @@ def test_a_store_that_may_not_be_written_is_told(store: SqliteStore) -> None:
         note(store, "a")
 
 
+def share(path: Path) -> None:
+    """Let other users read a store, which its owner has to do for each file."""
+    for file in path.parent.glob(f"{path.name}*"):
+        file.chmod(0o644)
+
+
 @pytest.fixture
 def read_only(open_folder: Path) -> Iterator[Path]:
     """Put a store with a fact where it can be read and not written."""
@@ -197,7 +203,7 @@ def read_only(open_folder: Path) -> Iterator[Path]:
     store = SqliteStore.open(path)
     note(store, "a")
     store.close()
-    path.chmod(0o644)
+    share(path)
     with unwritable(open_folder):
         yield path
 
@@ -217,6 +223,7 @@ def test_a_reader_sees_what_another_user_commits(read_only: Path) -> None:
     with writable(read_only.parent):
         writer = SqliteStore.open(read_only)
         note(writer, "b")
+        share(read_only)
     with closing(SqliteStore.open(read_only, writes=False)) as reader:
         assert noted(reader) == {"a", "b"}
         with writable(read_only.parent):
@@ -231,6 +238,7 @@ def test_a_file_that_changes_while_it_is_taken_for_unchanging_is_told(read_only:
     with closing(SqliteStore.open(read_only, writes=False)) as reader:
         with writable(read_only.parent), closing(SqliteStore.open(read_only)) as writer:
             note(writer, "b")
+            share(read_only)
             assert noted(reader) == {"a"}  # a log beside the file changes nothing in it
         with pytest.raises(StoreBusy, match="written while it was read: repeat"):
             noted(reader)
@@ -244,6 +252,7 @@ def test_commits_that_only_a_writer_could_read_are_told(read_only: Path) -> None
         copy.parent.mkdir()
         for end in ("", "-wal"):
             shutil.copy(f"{read_only}{end}", f"{copy}{end}")
+        share(copy)
         copy.parent.chmod(0o555)
     with pytest.raises(StoreUnusable, match="a killed process left its last commits there"):
         SqliteStore.open(copy, writes=False)

@@ -34,6 +34,7 @@ async def test_a_store_that_can_only_be_read_is_looked_at(open_folder: Path) -> 
     async with opened_store(open_folder, {}) as ports:
         begun = await store_session(ports).control.start(CrawlSpec(seeds=("https://a.example/",)))
         await store_session(ports).read(begun.id)  # imports what is needed, by the tests' user
+    (open_folder / "store.db").chmod(0o644)
     with unwritable(open_folder):
         async with opened_store(open_folder, {}) as ports:
             session = store_session(ports)

@@ -54,6 +54,8 @@ DEAD = {
 }
 
 
+# Longer than any message is held back or hidden.
+AHEAD_MS_MAX = 3_600_000
 # Longer than a process that has nothing to do looks away.
 LEFT_MS = 500
 
@@ -149,6 +151,13 @@ class SqliteMessages:
                 " VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?, ?)",
                 rows,
             )
+
+    def bring_near(self) -> None:
+        """Make messages due that are further ahead than `AHEAD_MS_MAX`: a clock was set back."""
+        now_ms = self._clock.now_ms()
+        with self._store.writing() as db:
+            far_ms = now_ms + AHEAD_MS_MAX
+            db.execute("UPDATE messages SET due = ? WHERE due > ?", (now_ms, far_ms))
 
     def take(
         self, queue: QueueName, count_max: int, hold_s: float, sharing: Sharing | None = None

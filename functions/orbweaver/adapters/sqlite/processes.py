@@ -67,7 +67,7 @@ class StoreProcesses:
 
     def _make_folder(self) -> None:
         try:
-            self._folder.mkdir(mode=0o700, exist_ok=True)
+            self._folder.mkdir(exist_ok=True)
         except FileExistsError as error:
             raise _unusable(self._folder) from error
 

@@ -41,14 +41,14 @@ _log = logging.getLogger(__name__)
 
 
 class Origins:
-    """What a client remembers of origins, from one event loop to the next; the newest are kept."""
+    """Origins that a client knows, kept from one event loop to the next and bounded."""
 
     def __init__(self) -> None:
         self._slowest_s: dict[ConnectionKey, float] = {}
         self._distrusted: dict[ConnectionKey, None] = {}
 
     def quiet_s(self, key: ConnectionKey, latency_s: float) -> float:
-        """Return the silence that an origin needs behind an answer, which took so long itself."""
+        """Return the seconds of silence that an origin needs behind an answer of this latency."""
         slowest_s = max(latency_s, self._slowest_s.pop(key, 0.0) * SLOWEST_KEPT)
         self._slowest_s[key] = slowest_s
         _bound(self._slowest_s)
@@ -78,7 +78,7 @@ class Pool(aiohttp.TCPConnector):
         self._factory = cast("partial[ResponseHandler]", partial(CountingHandler, loop=self._loop))
 
     def distrust(self, key: ConnectionKey) -> None:
-        """Close an origin's idle connections, and use none of it again."""
+        """Close an origin's idle connections, and use each later one once."""
         self._origins.distrust(key)
         for protocol, _ in self._conns.pop(key, ()):
             protocol.close()
@@ -128,7 +128,7 @@ class Pool(aiohttp.TCPConnector):
     async def _wrap_create_connection(
         self, *args: Any, addr_infos: list[AddrInfoType], **kwargs: Any
     ) -> tuple[asyncio.Transport, ResponseHandler]:
-        """Dial a host's addresses, each once: aiohttp goes through what is left of them again."""
+        """Dial each of a host's addresses once: aiohttp would try the remaining ones again."""
         try:
             return await super()._wrap_create_connection(*args, addr_infos=addr_infos, **kwargs)
         except aiohttp.ClientSSLError:
