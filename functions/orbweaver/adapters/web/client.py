@@ -48,7 +48,7 @@ from orbweaver.adapters.web.errors import (
     unresolved_reason,
 )
 from orbweaver.adapters.web.large_bodies import LATER_S, LargeBodies, LargeBody
-from orbweaver.adapters.web.pool import Origins, Pool
+from orbweaver.adapters.web.pool import ConnectionPool, Origins
 from orbweaver.adapters.web.pooled_request import Attempt, AwareRequest
 from orbweaver.adapters.web.tls import context as tls_context
 from orbweaver.adapters.web.wire import LINE_BYTES_MAX
@@ -143,7 +143,7 @@ class HttpFetcher:
         if await _is_certain(asked, attempt, request):
             return asked
         assert self._session is not None and attempt.key is not None  # noqa: S101, PT018 - it asked
-        cast("Pool", self._session.connector).distrust(attempt.key)
+        cast("ConnectionPool", self._session.connector).distrust(attempt.key)
         left_s = max(LEFT_S_MIN, until_s - time.monotonic())
         again, attempt = await self._try(replace(request, total_s=left_s), proxy)
         return again
@@ -283,7 +283,7 @@ class HttpFetcher:
         resolver = GuardedResolver(self._resolver(), self._permits.widest, limits.resolve_s)
         self._guard = resolver
         session = aiohttp.ClientSession(
-            connector=Pool(
+            connector=ConnectionPool(
                 self._origins,
                 resolver=resolver,
                 socket_factory=guarded_socket,

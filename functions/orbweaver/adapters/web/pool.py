@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 
 class Origins:
-    """Origins that a client knows, kept from one event loop to the next and bounded."""
+    """Bounded memory of origins, kept from one event loop to the next."""
 
     def __init__(self) -> None:
         self._slowest_s: dict[ConnectionKey, float] = {}
@@ -68,7 +68,7 @@ class Origins:
         _bound(self._distrusted)
 
 
-class Pool(aiohttp.TCPConnector):
+class ConnectionPool(aiohttp.TCPConnector):
     """Connections that count, each to one of its host's addresses that may be dialled."""
 
     def __init__(self, origins: Origins, *, keepalive_s: float, **options: Any) -> None:
