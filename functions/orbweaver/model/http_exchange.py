@@ -42,7 +42,7 @@ class Request:
     named: frozenset[str] = frozenset()
     # Called once the answer is here, while the fetcher makes sure that it is the request's own.
     answered: Callable[[], None] | None = field(default=None, repr=False, compare=False)
-    certain_s: float | None = None  # how long that may take; None: as long as the origin needs
+    paced: bool = True  # whether slots pace the host, which leaves time to make sure of answers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,8 +67,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _ALL_TYPES = HTML_TYPES | {ANY_TYPE}
 HELD_MS = 2_000  # for which URLs wait for packs to be stored
-# How long the answers of a crawl without a delay wait for surplus bytes: its links wait, too.
-UNPACED_CERTAIN_S = 0.01
 TROUBLE_MS = 10_000  # for which URLs wait for a table that does not answer
 # How many URLs are judged before slots are asked for, where a verdict may take a millisecond.
 JUDGED_AT_ONCE = 4
@@ -403,8 +401,7 @@ class PackFetcher:
         """Ask, and note what was received; of a body that broke off, the most it may have been."""
         crawl_id, counts = context.crawl.id, {}
         request = self._request(context, target, room.bytes_max)
-        certain_s = None if context.crawl.delay_ms else UNPACED_CERTAIN_S
-        request = replace(request, answered=answered, certain_s=certain_s)
+        request = replace(request, answered=answered, paced=context.crawl.delay_ms > 0)
         if context.crawl.cookies:
             headers = await self._jars().headers(crawl_id, request.url, request.headers)
             request = replace(request, headers=headers)

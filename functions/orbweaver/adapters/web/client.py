@@ -156,7 +156,7 @@ class HttpFetcher:
             self._tls = tls_context()  # takes 50 ms, which are not the server's
         started_s = time.monotonic()
         deadline = self._deadlines.within(request.total_s)
-        attempt = Attempt(deadline, self._permits.grant(request.named))
+        attempt = Attempt(deadline, self._permits.grant(request.named), paced=request.paced)
         large = self._large.of(url.raw_host or "")
         try:
             async with large:
@@ -315,7 +315,7 @@ async def _is_certain(asked: Asked, attempt: Attempt, request: Request) -> bool:
         return True
     if isinstance(asked.answer, Failure):
         return asked.answer.reason not in _UNREADABLE
-    return await attempt.is_certain(request.certain_s)
+    return await attempt.is_certain()
 
 
 def _ms_since(moment_s: float) -> int:

@@ -9,6 +9,8 @@ behind it, as soon as the server has made it. Rules:
   comes in, or where the server resets the connection: it has left the request unread then. An
   answer whose end is the connection's is not certain at all.
 - The first answer on a new connection needs no wait: it is certain.
+- A crawl without a delay does not wait, because that would cost it most of its speed. Only surplus
+  bytes that are there when an answer ends put that answer in doubt.
 - An origin that sent surplus bytes gets a new connection for every request from then on.
 - `quiet_s` is the time of the origin's slowest answer, within bounds. One slow answer wears off.
 """
@@ -89,13 +91,15 @@ class ConnectionPool(aiohttp.TCPConnector):
         """Take a connection back after enough silence; it counts as used until then."""
         assert isinstance(protocol, CountingHandler)  # noqa: S101 - the factory makes no others
         certain = protocol.certain
+        protocol.on_surplus = partial(self.distrust, key)
         silent_s = self._origins.quiet_s(key, protocol.latency_s)
         stays = not (should_close or protocol.should_close) and silent_s < self._keepalive_s
         waits = protocol.requests > 1 or (stays and not self._origins.is_distrusted(key))
         whole = protocol.answered and not protocol.surplus and protocol.is_connected()
-        if self._closed or certain.done() or not (waits and whole):
+        if self._closed or certain.done() or not (waits and whole and protocol.paced):
             self._settle(key, protocol, certain)
-            super()._release(key, protocol, should_close=True)
+            quick = waits and whole and stays and not self._origins.is_distrusted(key)
+            super()._release(key, protocol, should_close=not quick)
             return
         timer = self._loop.call_later(silent_s, _set, certain)
         certain.add_done_callback(partial(self._end_wait, key, protocol, timer, stays))

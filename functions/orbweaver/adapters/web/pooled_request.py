@@ -64,6 +64,7 @@ class AwareRequest(aiohttp.ClientRequest):
     deadline: Deadline | None = None
     permit = Permit()
     certain: asyncio.Future[bool] | None = None
+    paced = True
 
     async def send(self, conn: Connection) -> aiohttp.ClientResponse:
         """Send the request, unless the connection is a pooled one that cannot be trusted."""
@@ -84,6 +85,7 @@ class AwareRequest(aiohttp.ClientRequest):
         use.permit = self.permit
         if isinstance(protocol, CountingHandler):
             protocol.begin()
+            protocol.paced = self.paced
             self.certain = protocol.certain
         self.use, use.content = use, None
         self.repeated = self.reused  # from here on the server may have seen it
@@ -96,9 +98,10 @@ class AwareRequest(aiohttp.ClientRequest):
 class Attempt:
     """One request with its repeats; a middleware, so that it is told of every connection."""
 
-    def __init__(self, deadline: Deadline, permit: Permit) -> None:
+    def __init__(self, deadline: Deadline, permit: Permit, *, paced: bool = True) -> None:
         self._deadline = deadline
         self._permit = permit
+        self._paced = paced
         self._request: AwareRequest | None = None
         self._content: aiohttp.StreamReader | None = None
 
@@ -109,6 +112,7 @@ class Attempt:
         assert isinstance(request, AwareRequest)  # noqa: S101 - the session makes no others
         self._request = request
         request.deadline, request.permit = self._deadline, self._permit
+        request.paced = self._paced
         while True:
             try:
                 return await handler(request)
@@ -130,13 +134,10 @@ class Attempt:
         """The pool's key of the origin; None before the first request."""
         return self._request.connection_key if self._request else None
 
-    async def is_certain(self, within_s: float | None) -> bool:
-        """Wait until it is known whether the answer is the request's own; True if time is up."""
+    async def is_certain(self) -> bool:
+        """Wait until it is known whether the answer is the request's own."""
         certain = self._request.certain if self._request else None
-        if not self.reused or certain is None:
-            return True
-        await asyncio.wait((certain,), timeout=within_s)
-        return not certain.done() or certain.result()
+        return certain is None or not self.reused or await asyncio.shield(certain)
 
     @property
     def sent_s(self) -> float | None:

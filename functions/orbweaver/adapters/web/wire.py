@@ -32,6 +32,8 @@ from aiohttp.streams import EMPTY_PAYLOAD
 from orbweaver.adapters.web.framing import HeadFraming
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from aiohttp import StreamReader
     from aiohttp.http import RawResponseMessage
 
@@ -62,6 +64,9 @@ class CountingHandler(ResponseHandler):
         super().__init__(loop)
         self.requests = 0
         self.surplus = False
+        # Whether slots pace the host, so that there is time to wait for surplus bytes.
+        self.paced = True
+        self.on_surplus: Callable[[], None] | None = None
         self._reset()
 
     def begin(self) -> None:
@@ -186,6 +191,8 @@ class CountingHandler(ResponseHandler):
         if not self.certain.done():
             self.certain.set_result(False)
         self._end()
+        if self.on_surplus is not None:
+            self.on_surplus()
 
     def _look_behind(self) -> None:
         """Doubt an answer behind which the parser holds the beginning of another one."""
