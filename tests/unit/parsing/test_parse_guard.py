@@ -300,8 +300,9 @@ def bold(value: int) -> bytes:
         b"".join(map(bold, range(240))) + (bold(0) + b"</b>") * 1_000,
         b"<frameset>" * 250 + b"x<p>" * 20_000 + b" " * 8_000_000,
         b"<a>" * 255_000,
+        b"<a b='" * 17_000,
     ],
-    ids=["attributes", "framesets", "tags"],
+    ids=["attributes", "framesets", "tags", "open values"],
 )
 def test_judging_a_page_takes_no_longer_than_its_size(html: bytes) -> None:
     """Attributes are read once, framesets counted once, too many tags told by their number."""
