@@ -72,6 +72,11 @@ def peak_bytes(call: Callable[[], Any]) -> int:
     return peak - before
 
 
+def slowness() -> float:
+    """Return how many times slower than a free core this one is now; at least 1."""
+    return max(1.0, _loop_s() / LOOP_S)
+
+
 def _cpu_s(call: Callable[[], Any]) -> float:
     before_s = _loop_s()
     start_s = time.process_time()

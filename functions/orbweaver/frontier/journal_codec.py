@@ -23,6 +23,7 @@ from orbweaver.frontier.messages import past_in, past_row
 from orbweaver.model.compression import compress, decompress, known
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord, from_fields, to_fields
+from orbweaver.model.slices import SLICE_URLS
 from orbweaver.model.target import Target, extras_of, with_extras
 from orbweaver.model.version import NewerVersion, check, one_of
 
@@ -60,6 +61,11 @@ def encode(journal: Journal) -> bytes:
     if journal.surplus_band is not None:
         body["surplus"] = journal.surplus_band
     return compress(json.dumps(body, separators=(",", ":")).encode()) + digests
+
+
+def is_long(journal: Journal) -> bool:
+    """Whether encoding a journal takes longer than a slice of work on the event loop may."""
+    return len(journal.candidates) + len(journal.late) + len(journal.left) > SLICE_URLS
 
 
 def version_of(journal: Journal) -> int:

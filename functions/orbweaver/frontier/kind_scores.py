@@ -23,7 +23,7 @@ of kinds, so that no part of a URL is stored with them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice, product
 
@@ -238,21 +238,19 @@ class KindScores:
         self._look()
         return self._serene
 
-    def are_few(self, urls: Iterable[str]) -> bool:
-        """Whether these and all met before are of few kinds, none of which brings little.
+    def are_few(self) -> bool:
+        """Whether all URLs met so far are of few kinds, all of them fruitful so far.
 
         So it is in the first answers alone: then what these brought says more. Where kinds were put
-        together there were many; and what others have met is to be read first. Of many links that
-        are not of tried kinds most would be asked for before anything is known of them.
+        together there were many; and what others have met is to be read first. Of more links than
+        `FEW_UNTRIED` that are not of tried kinds most would be asked for before anything is known
+        of them.
         """
-        if not self._may_be_few():
-            return False
-        if sum(not self.of(url).count.tried for url in urls) > FEW_UNTRIED:
-            return False
         asked = [one for one in self._kinds.known.values() if one.asked]
-        return self._may_be_few() and all(one.stands_so_far for one in asked)
+        return self.may_be_few() and all(one.stands_so_far for one in asked)
 
-    def _may_be_few(self) -> bool:
+    def may_be_few(self) -> bool:
+        """Whether the kinds met so far are few, whatever they bring."""
         kinds, fruitful = self._of_all
         few = len(self._alike) <= FEW_KINDS and kinds == fruitful <= LEVELS * FEW_KINDS
         return few and self._told and self._noted < CALM_NOTED and self._changes() == (0, 0, 0)

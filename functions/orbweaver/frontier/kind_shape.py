@@ -24,13 +24,14 @@ from orbweaver.model.url_kind import (
 )
 
 
-@lru_cache(maxsize=4_096)
+# More than a page has links, so that each step after the first finds the shapes of all of them.
+@lru_cache(maxsize=8_192)
 def coarse(url: str) -> Shape:
     """Return the shape of a URL down to its second folder; most are looked at a few times."""
     return in_two_folders(shape_of(url))
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(maxsize=8_192)
 def parts_of(url: str) -> list[tuple[int, int]]:
     """List what a URL may share with another: a digest of each, by the place of its mark.
 

@@ -35,6 +35,8 @@ reads the environment.
     compression         of what is stored
     version             of what is stored
     settings            limits and names, read once
+    slices              long work, in slices
+    turns               turns of other tasks between them
     errors              what a port raises
     ports               files, the web, time, secrets, metrics
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any
 
 
@@ -85,6 +86,8 @@ _FITS: Mapping[str, Callable[[Any], bool]] = {
     "true or false": lambda value: isinstance(value, bool),
 }
 _DEFAULTS = {field.name: field.default for field in fields(Target)}
+_extras_in = attrgetter("prior", *(field for _, field, _ in _EXTRAS))
+_NO_EXTRAS = (None, *(_DEFAULTS[field] for _, field, _ in _EXTRAS))
 PACK_TARGETS_MAX = 25
 
 
@@ -135,6 +138,8 @@ def from_rows(rows: Sequence[Any], referrers: Sequence[Any]) -> Iterator[Target]
 
 def extras_of(target: Target) -> dict[str, Any]:
     """Render what few targets have, for the end of a row; nothing for most."""
+    if _extras_in(target) == _NO_EXTRAS:
+        return {}
     extras: dict[str, Any] = {}
     if target.prior is not None:
         extras["prior"] = [target.prior.crawl, target.prior.at_ms]

@@ -6,10 +6,11 @@ a message: so the characters of all links together are bounded, too. What is lef
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from itertools import accumulate
 
+from orbweaver.model.slices import SLICE_URLS
 from orbweaver.model.url import REFERENCE_CHARS_MAX, SPACES, canonicalize
 from orbweaver.parsing import charset as charsets
 
@@ -29,9 +30,14 @@ class Links:
     foreign: int = 0
     invalid: int = 0
 
-    def add(self, references: Iterable[str]) -> None:
-        """Add references; the same words mean the same, so they are looked at once."""
-        for words in _without_fragments(references):
+    def adding(self, references: Iterable[str]) -> Generator[None, None, None]:
+        """Add references, with a pause after each slice of them.
+
+        The same words mean the same, so they are looked at once.
+        """
+        for number, words in enumerate(_without_fragments(references)):
+            if number and number % SLICE_URLS == 0:
+                yield
             if ":" in words and _is_foreign(words.strip(SPACES)):
                 self.foreign += 1
             elif len(self.found) + self.invalid >= self.links_max:

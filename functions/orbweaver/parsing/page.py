@@ -13,12 +13,14 @@ and one query walks it once. A reader that needs the whole tree of such a page
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
 from orbweaver.model.cuts import Cuts, beyond, counted
+from orbweaver.model.slices import unpaused
 from orbweaver.model.url import TRACKING_PARAMETERS, is_base, resolved
 from orbweaver.parsing import charset as charsets
 from orbweaver.parsing.client_rendering import needs_rendering
@@ -139,7 +141,7 @@ def prepare(body: bytes, content_type: str | None) -> Prepared:
     return Prepared(charset=charset, html=html, outline=kept, tags_cut=tags_cut)
 
 
-def parse(  # noqa: PLR0913 - what an answer says of itself, and what its crawl wants
+def parsing(  # noqa: PLR0913 - what an answer says of itself, and what its crawl wants
     body: bytes,
     url: str,
     content_type: str | None,
@@ -151,8 +153,8 @@ def parse(  # noqa: PLR0913 - what an answer says of itself, and what its crawl 
     agent: str = _PRODUCT,
     obey_nofollow: bool = True,
     prepared: Prepared | None = None,
-) -> Page:
-    """Read a page that `url` answered with.
+) -> Generator[None, None, Page]:
+    """Read a page that `url` answered with; the work pauses after each slice of its links.
 
     `robots_tag` and `refresh` are its headers, `tracking` names parameters that its links are rid
     of, `agent` who asked, `obey_nofollow` whether links may be withdrawn; `prepared`: half is done.
@@ -172,7 +174,7 @@ def parse(  # noqa: PLR0913 - what an answer says of itself, and what its crawl 
     links = Links(base=base, charset=ready.charset, links_max=links_per_page_max, tracking=tracking)
     if nofollow and obey_nofollow:
         found.withdrawn, found.references = found.references + found.withdrawn, []
-    links.add(found.references)
+    yield from links.adding(found.references)
     kept = links.kept()
     title, description = _line(found.title), _line(found.description)
     canonical = resolved(found.canonical, base, tracking=tracking) if found.canonical else None
@@ -199,6 +201,9 @@ def parse(  # noqa: PLR0913 - what an answer says of itself, and what its crawl 
         html=ready.html,
         whole=whole,
     )
+
+
+parse = unpaused(parsing)
 
 
 def wishes_of(

@@ -97,8 +97,8 @@ _XML = rf"{_TAG} | {_PASSED}"
 _SECTION = r"<!\[CDATA\[(?P<cdata>(?:[^\]]++ | \](?!\]>))*+)(?:\]\]>)?+"
 _POINT = rf"{_SECTION} | {_HTML}"
 _CDATA = rf"{_SECTION} | {_XML}"
-# A tag that is not told quickly has no rest. It takes the rest of the page with it, because the
-# verdict is final then, and looking for its end again from each next tag would be quadratic.
+# A tag with odd attributes has no group `rest`, and it matches up to the end of the page. The
+# verdict is final then, and a search for its end from each following tag would be quadratic.
 _ORDERLY = rf"(?P<raw>{_RAW_ELEMENTS}) | {_START}(?:({_PLAIN}>)|[\x00-\xff]*+) | {_PASSED}"
 _ENDS_ITSELF = re.compile(rb"""(?:[\t\n\f\r ]+[a-zA-Z:-]+="[^"]*+")*+[\t\n\f\r ]*/>""")
 _CLOSES_ITSELF = re.compile(rf"{_PRECISE}[\t\n\f\r /]*/".encode(), re.VERBOSE)

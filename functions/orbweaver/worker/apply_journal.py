@@ -41,6 +41,7 @@ from orbweaver.model.crawl import Counters, Counts, Crawl, State, ends_with, fin
 from orbweaver.model.errors import PortError
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.ports import Clock, Events
+from orbweaver.model.turns import turn_after
 from orbweaver.model.url import redacted
 from orbweaver.model.url_rules import by_window
 from orbweaver.worker.group_commit import Commits
@@ -133,9 +134,12 @@ class JournalApplier:
             won |= await self._frontier.claim(owner, group)
         if journal.records:
             await self._pages.store(journal.records)
+        await turn_after(won)
         ledger = await self._commit(crawl, pack_id, journal, won)
+        await turn_after(won)
         kept = {journal.candidates[place].url for place in ledger.children} if ledger else set()
-        surplus = [target.url for target in journal.candidates if target.url in won - kept]
+        given_back = won - kept
+        surplus = [target.url for target in journal.candidates if target.url in given_back]
         if surplus:
             await self._frontier.release(claimer, surplus)
         if surplus and journal.surplus_band is None:
@@ -360,7 +364,9 @@ class JournalApplier:
         waiting = outbox_late(pack_id, crawl.id, journal, ledger)
         if waiting:
             await self.succession.put_late(crawl, waiting)
+        await turn_after(waiting)
         outgoing = outbox(pack_id, crawl.id, journal, ledger)
+        await turn_after(outgoing)
         sent = await self.succession.send(crawl, ledger, outgoing, standing, round_)
         if journal.past:
             past = outbox_past(pack_id, crawl.id, journal)

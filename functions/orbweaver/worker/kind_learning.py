@@ -26,6 +26,7 @@ from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import PortError
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target
+from orbweaver.model.turns import in_turns, slices
 
 if TYPE_CHECKING:
     from orbweaver.frontier.ports import Crawls
@@ -173,13 +174,23 @@ class KindLearning:
         Where they have just done so, and too many of a kind would be out, it is done once more.
         """
         learner = self.of(crawl)
-        prompt, late = learner.sorted_out(links, band)
+        prompt, late = await in_turns(learner.sorting_out(links, band))
         await self._tell_sorted(crawl)
-        if learner.too_many_out(prompt):
-            learner.take_back(link.url for link in prompt)
-            prompt, late = learner.sorted_out(links, band)
-            await self._tell_sorted(crawl)
+        async for part in slices(prompt):
+            if learner.too_many_out(part):
+                break
+        else:
+            return prompt, late
+        await self.take_back(crawl, [link.url for link in prompt])
+        prompt, late = await in_turns(learner.sorting_out(links, band))
+        await self._tell_sorted(crawl)
         return prompt, late
+
+    async def take_back(self, crawl: Crawl, urls: Sequence[str]) -> None:
+        """Note that links are not out: others have claimed them, or the limit is reached."""
+        learner = self.of(crawl)
+        async for part in slices(urls):
+            learner.take_back(part)
 
     async def _tell_sorted(self, crawl: Crawl) -> None:
         if self._has_sorted_enough(self._of(crawl)):

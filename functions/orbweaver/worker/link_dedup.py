@@ -40,6 +40,7 @@ from orbweaver.model.crawl import DAY_S, Crawl
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.ports import Clock
 from orbweaver.model.target import Prior, Target, TargetKind
+from orbweaver.model.turns import in_turns, slices, turn_after
 from orbweaver.model.url_limits import Bounds
 from orbweaver.model.url_rules import by_window
 from orbweaver.worker.apply_journal import Samples, claimer_of
@@ -107,7 +108,7 @@ class Sifter:
         # What a person or a sitemap lists has an end; links of pages may have none.
         of_pages = bool(order) and all(target.kind is TargetKind.PAGE for target in order)
         waiting = self._waiting[crawl.id] if of_pages and not crawl.continuous else []
-        self._see_known(crawl, result)
+        await self._see_known(crawl, result)
         # What others have asked for meanwhile decides what is asked for now.
         await self._kinds.before_sorting(crawl)
         async with self._turn(crawl, message, result, waiting) as alone:
@@ -117,16 +118,21 @@ class Sifter:
                 await self._take_over(crawl, result, waiting)
             looked_up = await self._drop_claimed(crawl, message, result, at_ms, look=not alone)
             if of_pages:
-                trapped = self._shares.take(crawl.id, result.candidates)
+                trapped: set[str] = set()
+                async for part in slices(result.candidates):
+                    trapped |= self._shares.take(crawl.id, part)
                 result.drop(trapped)
                 result.refuse(Refusal.PATTERN, len(trapped & own_links), trapped & own_links)
             if is_ordered(crawl):
                 await self._sort_out(crawl, message, result)
             await reservations.pay(result, len(order), looked_up)
+            await turn_after(result.candidates)
             self._keep_left(crawl, message, result)
+            await turn_after(result.left)
             own = result.journal(order, at_ms, reservations.reserved, reservations.by)
             journal = await self._packs.write_journal(message.id, own)
             await reservations.settle(own, journal)
+            await turn_after(journal.candidates)
             self._note_late(crawl, message, journal)
             self._remember_claims(crawl, journal)
             self._left.add(crawl.id, map(_as_left, journal.left), self._clock.now_ms())
@@ -153,8 +159,9 @@ class Sifter:
         surplus_band = band or SURPLUS
         judged = isinstance(message, Pack) or message.past is not None
         if band is None and spent:  # none goes, so others are not told that some do
-            prompt, late = learner.sorted_out(prompt) if judged else (prompt, late)
-            learner.take_back(target.url for target in prompt)
+            if judged:
+                prompt, late = await in_turns(learner.sorting_out(prompt))
+            await self._kinds.take_back(crawl, [target.url for target in prompt])
             prompt, late = [], [*((surplus_band, target) for target in prompt), *late]
         elif judged:
             prompt, late = await self._kinds.sorted_out(crawl, prompt, band)
@@ -198,14 +205,15 @@ class Sifter:
             result.count("left_beyond", len(new) - LEFT_MAX)
         result.keep_left(new[:LEFT_MAX])
 
-    def _see_known(self, crawl: Crawl, result: PackResult) -> None:
+    async def _see_known(self, crawl: Crawl, result: PackResult) -> None:
         """Take what is known of the links' hosts for seen; so each link is looked for once."""
         now_ms = self._clock.now_ms()
         urls = result.candidates
         unseen = set(urls) - self.seen.of(crawl.id, urls, now_ms)
-        self.seen.add(crawl.id, self._host_claims.of(crawl, unseen), now_ms)
+        async for part in slices([*unseen]):
+            self.seen.add(crawl.id, self._host_claims.of(crawl, part), now_ms)
 
-    def settled(self, crawl: Crawl, journal: Journal, ledger: Ledger) -> None:
+    async def settled(self, crawl: Crawl, journal: Journal, ledger: Ledger) -> None:
         """Learn from the outcome of a journal's candidates.
 
         What others are told of is learned here, and not where the journal is written: a pack that
@@ -214,8 +222,9 @@ class Sifter:
         children = [journal.candidates[place].url for place in ledger.children]
         others = {target.url for target in journal.candidates}.difference(children)
         if is_ordered(crawl):
-            self._kinds.of(crawl).take_back(others)
-        self._host_claims.note_committed(crawl, children)
+            await self._kinds.take_back(crawl, [*others])
+        async for part in slices(children):
+            self._host_claims.note_committed(crawl, part)
         if not ledger.surplus:
             self._novelty.note(crawl.id, len(journal.candidates), len(others))
             self._remember_claims(crawl, journal)

@@ -369,7 +369,7 @@ class PackProcessor:
             if standing.place:
                 await self._applier.drop(crawl, message, None)
             return Done()
-        self._sifter.settled(crawl, journal, ledger)
+        await self._sifter.settled(crawl, journal, ledger)
         self._count(journal)
         more = ledger.children or journal.again or journal.past
         soon = self._pack_fetcher.kinds.looks_soon(crawl)

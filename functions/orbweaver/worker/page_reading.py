@@ -21,14 +21,14 @@ Light answers are read in place, the others by a process of its own:
   (`parsing/parse_guard.py`) of at most `SMALL_BYTES_MAX` and `SMALL_TAGS_MAX`. Both only up to
   `LIGHT_UNITS` of work. Rules may look at each part of a page for each other part of it. What takes
   more is read anew by that process. Extractors of a user's own are never light.
-- The stages of a page with texts or items are turns by themselves.
+- Each stage is a turn by itself, and so is each slice of a page's links.
 
 Measured: docs/adr/0015-reading-has-a-budget.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -42,7 +42,7 @@ from orbweaver.model.item import Item
 from orbweaver.model.url import TRACKING_PARAMETERS
 from orbweaver.parsing.html_scan import TAG_BYTES_MIN
 from orbweaver.parsing.main_text import plain_words
-from orbweaver.parsing.page import LINKS_MAX, Page, Prepared, parse, prepare
+from orbweaver.parsing.page import LINKS_MAX, Page, Prepared, parsing, prepare
 from orbweaver.parsing.parse_guard import is_orderly
 from orbweaver.parsing.soft_404 import is_missing
 from orbweaver.parsing.text_digest import text_runs
@@ -165,7 +165,7 @@ def read(
     prepared: Prepared | None = None,
 ) -> PageReading:
     """Read an answer to its end; `extractors` are the user's own functions by name."""
-    *_, reading = stages(job, extractors, prepared)
+    *_, reading = (found for found in stages(job, extractors, prepared) if found is not None)
     return reading
 
 
@@ -179,8 +179,10 @@ def stages(
     extractors: Mapping[str, Extractor] | None = None,
     prepared: Prepared | None = None,
     units_max: int | None = None,
-) -> Iterator[PageReading]:
+) -> Iterator[PageReading | None]:
     """Read an answer; what is found so far, before each stage that may be costly, and at the end.
+
+    None marks a pause between two slices of a page's links.
 
     What is thrown away in any case is not worked out: items and text of a page that leads on.
     Raises HeavyError where items take more than `units_max`.
@@ -189,7 +191,7 @@ def stages(
         kept, cut = _kept(job, None)
         yield PageReading(kept=kept, cut=cut)
         return
-    page = _parsed(job, prepared)
+    page = yield from _parsed(job, prepared)
     found = PageReading(page=page, missing=is_missing(page), cut=page.cut)
     if page.refresh is not None or (job.noindex_skipped and page.noindex):
         yield found
@@ -217,9 +219,9 @@ def bare(reading: PageReading) -> PageReading:
     return replace(reading, page=replace(reading.page, html=b"", whole=None))
 
 
-def _parsed(job: ReadingJob, prepared: Prepared | None) -> Page:
+def _parsed(job: ReadingJob, prepared: Prepared | None) -> Generator[None, None, Page]:
     headers = job.answer.headers
-    return parse(
+    return parsing(
         job.body,
         job.url,
         headers.get("content-type"),
@@ -320,11 +322,6 @@ def has_light_tree(prepared: Prepared) -> bool:
         return True
     html = prepared.html
     return _is_small(html) and is_orderly(html)
-
-
-def has_stages(job: ReadingJob) -> bool:
-    """Whether the stages of reading an answer are turns by themselves."""
-    return job.html and (bool(job.items) or job.keeping.texts or job.digested)
 
 
 def is_long(job: ReadingJob) -> bool:

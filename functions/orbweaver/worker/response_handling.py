@@ -10,6 +10,7 @@ They are judged a slice at a time, so that other pages have their turns.
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -21,7 +22,7 @@ from orbweaver.fetching.response_verdict import Retry, Verdict
 from orbweaver.frontier.admission import LIFTABLE, admit_link, admit_redirect, in_scope, led, widens
 from orbweaver.frontier.body_file import Kept, pictured
 from orbweaver.frontier.journal import NOTHING
-from orbweaver.frontier.pack_result import FoundLinks, PageResult, Returning
+from orbweaver.frontier.pack_result import SAMPLES_MAX, FoundLinks, PageResult, Returning
 from orbweaver.frontier.stored_content import redacted
 from orbweaver.model.backoff import backoff_s
 from orbweaver.model.crawl_settings import Bodies
@@ -32,6 +33,7 @@ from orbweaver.model.ports import Clock
 from orbweaver.model.render_rules import RenderWhy, renders
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target, TargetKind, next_attempt
+from orbweaver.model.turns import slices, turn_after
 from orbweaver.model.url import canonicalize, host_of
 from orbweaver.model.url_limits import Bounds
 from orbweaver.model.url_rules import said_of
@@ -147,6 +149,7 @@ class ResponseHandler:
                 assert_never(verdict)
         record, kept = _recorded(context, target, end, answer, reading, at_ms, why)
         digest = None if reading is None else reading.digest
+        await turn_after(() if reading is None or reading.page is None else reading.page.links)
         self._kinds.learn(context.crawl, record, digest, redirected=target.hops > 0)
         return replace(context.ended(target, record, kept, found), counts=counts)
 
@@ -413,16 +416,12 @@ def _recorded(
     return record if before is None else still(record, before), kept
 
 
-# Links that are admitted before other pages have a turn: 5 ms of them, at most 20.
-LINKS_AT_ONCE = 250
-
-
 async def follow(
     context: PackContext, target: Target, page: Page, bounds: Bounds, onward: Sequence[Target]
 ) -> FoundLinks:
     """Judge the links of a page, which leads `onward` to some besides."""
     if said_of(context.crawl.rules, target.url).follow is False:
-        judged: dict[str, Target | Refusal] = dict.fromkeys(page.links, Refusal.UNFOLLOWED)
+        judged = FoundLinks(refused=((Refusal.UNFOLLOWED, len(page.links), page.links),))
     else:
         judged = await _judged(context, target, page, bounds, {one.url for one in onward})
     # Of a crawl that begins there nothing comes, which is told apart.
@@ -433,24 +432,18 @@ async def follow(
         (withdrawn, page.links_nofollow, page.withdrawn),
         (Refusal.CUT, page.links_cut, ()),
     )
-    refused = [(url, one) for url, one in judged.items() if isinstance(one, Refusal)]
-    return FoundLinks(
-        admitted=tuple(one for one in judged.values() if isinstance(one, Target)),
-        refused=(*whole, *((refusal, 1, (url,)) for url, refusal in refused)),
-        left=tuple(led(target, url, target.depth + 1) for url, one in refused if one in LIFTABLE),
-    )
+    return replace(judged, refused=(*whole, *judged.refused))
 
 
 async def _judged(
     context: PackContext, target: Target, page: Page, bounds: Bounds, onward: AbstractSet[str]
-) -> dict[str, Target | Refusal]:
+) -> FoundLinks:
     """Judge the links of a page that are not known to be claimed."""
     # Most links of a page are those of others, admitted then.
-    found: dict[str, Target | Refusal] = {}
-    for start in range(0, len(page.links), LINKS_AT_ONCE):
-        if start:
-            await asyncio.sleep(0)
-        links = page.links[start : start + LINKS_AT_ONCE]
+    admitted: list[Target] = []
+    refused: defaultdict[Refusal, list[str]] = defaultdict(list)
+    left: list[Target] = []
+    async for links in slices(page.links):
         # What is claimed is left out nowhere, though it may lie too deep here.
         seen = context.seen(links)
         for url in links:
@@ -458,5 +451,15 @@ async def _judged(
                 continue
             if url in seen and in_scope(context.crawl, url, target.url, target.root):
                 continue
-            found[url] = admit_link(context.crawl, url, target, bounds)
-    return found
+            one = admit_link(context.crawl, url, target, bounds)
+            if isinstance(one, Target):
+                admitted.append(one)
+                continue
+            refused[one].append(url)
+            if one in LIFTABLE:
+                left.append(led(target, url, target.depth + 1))
+    return FoundLinks(
+        admitted=tuple(admitted),
+        refused=tuple((why, len(urls), tuple(urls[:SAMPLES_MAX])) for why, urls in refused.items()),
+        left=tuple(left),
+    )

@@ -11,19 +11,21 @@ that nothing is fetched twice.
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
 from orbweaver.fetching.response_verdict import End, Read
 from orbweaver.frontier.admission import admit_child, admit_entry, admit_sitemap, vouched
-from orbweaver.frontier.pack_result import EndedPage, FoundLinks, PageResult, Returning
+from orbweaver.frontier.pack_result import SAMPLES_MAX, EndedPage, FoundLinks, PageResult, Returning
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.ports import Clock
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target, TargetKind
+from orbweaver.model.turns import slices, turn_after
 from orbweaver.model.url import canonicalize, host_of
 from orbweaver.parsing.sitemap import Sitemap, read
 from orbweaver.politeness.robots_txt import Robots
@@ -122,13 +124,13 @@ class Sitemaps:
         crawl = context.crawl
         part = await self._part(context, target, got.body)
         hosts, bounds = vouched(crawl, target), self._settings.bounds
-        entries = [
-            (entry.url, admit_entry(crawl, entry, target, hosts, bounds)) for entry in part.entries
-        ]
-        children = [
-            (entry.url, admit_child(crawl, entry, target, hosts)) for entry in part.sitemaps
-        ]
-        found = (_found(entries + children, part.dropped),)
+        judged: list[tuple[str, Target | Refusal]] = []
+        async for entries in slices(part.entries):
+            judged += [(one.url, admit_entry(crawl, one, target, hosts, bounds)) for one in entries]
+        async for children in slices(part.sitemaps):
+            judged += [(one.url, admit_child(crawl, one, target, hosts)) for one in children]
+        found = (_found(judged, part.dropped),)
+        await turn_after(judged)
         if part.more:
             self._keep(context, target, _Kept(got=got, answer=answer, at_ms=at_ms))
             following = replace(target, first=part.listed, attempt=1)
@@ -159,12 +161,16 @@ class Sitemaps:
 def _found(
     judged: Iterable[tuple[str, Target | Refusal]], dropped: Mapping[Refusal, int]
 ) -> FoundLinks:
-    judged = list(judged)
-    refused = [(one, 1, (url,)) for url, one in judged if isinstance(one, Refusal)]
-    return FoundLinks(
-        admitted=tuple(one for _, one in judged if isinstance(one, Target)),
-        refused=(*((refusal, count, ()) for refusal, count in dropped.items()), *refused),
-    )
+    admitted: list[Target] = []
+    refused: defaultdict[Refusal, list[str]] = defaultdict(list)
+    for url, one in judged:
+        if isinstance(one, Target):
+            admitted.append(one)
+        else:
+            refused[one].append(url)
+    cut = [(refusal, count, ()) for refusal, count in dropped.items()]
+    examples = [(why, len(urls), tuple(urls[:SAMPLES_MAX])) for why, urls in refused.items()]
+    return FoundLinks(admitted=tuple(admitted), refused=(*cut, *examples))
 
 
 def _end(part: Sitemap, got: Read) -> End:

@@ -35,6 +35,8 @@ from orbweaver.frontier.queues import Queue
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import StoredNewer, Transient
 from orbweaver.model.ports import Clock
+from orbweaver.model.slices import SLICE_PACKS
+from orbweaver.model.turns import slices
 from orbweaver.model.url import host_of
 from orbweaver.worker.rounds import Round
 
@@ -132,17 +134,20 @@ class Succession:
 
         Whether that is to be noted, so that no later delivery does it again.
         """
-        waiting = self._waiting(crawl, outgoing)
-        direct = [_directly(crawl, one) for one in outgoing if not _waits(crawl, one)]
+        waiting: dict[str, list[WaitingPack]] = {}
+        direct: list[OutgoingPack] = []
+        async for some in slices(outgoing, SLICE_PACKS):
+            direct += self._sort_waiting(crawl, some, waiting)
         own = standing
         if standing.host == LANE:  # these are not begun one after the other
             # What is sent now may look at once, and is to find that this one is not under way.
             await self._backlog.forget(crawl.id, LANE, standing.place)
             own = NOWHERE
-        if direct:
-            await self._queue.send(direct, express=crawl.express)
+        async for going in slices(direct, SLICE_PACKS):
+            await self._queue.send(going, express=crawl.express)
         for host, packs in waiting.items():
-            await self._backlog.put(crawl.id, host, packs)
+            async for part in slices(packs, SLICE_PACKS):
+                await self._backlog.put(crawl.id, host, part)
         names = (ledger.pack, _copy(ledger.pack))
         hosts = [*waiting, *filter(None, [own.host])]
         for host, least_s in _free_s(outgoing, hosts).items():
@@ -152,17 +157,22 @@ class Succession:
                 await self._begin(crawl, host, beginner)
         return bool(outgoing) or bool(standing.place)
 
-    def _waiting(
-        self, crawl: Crawl, outgoing: Sequence[OutgoingPack]
-    ) -> dict[str, list[WaitingPack]]:
-        """Sort out the packs that wait, by host."""
+    def _sort_waiting(
+        self,
+        crawl: Crawl,
+        outgoing: Sequence[OutgoingPack],
+        waiting: dict[str, list[WaitingPack]],
+    ) -> list[OutgoingPack]:
+        """Add the packs that wait to the backlogs of their hosts; return the others."""
         now_ms = self._clock.now_ms()
-        waiting: dict[str, list[WaitingPack]] = {}
+        direct: list[OutgoingPack] = []
         for one in outgoing:
             host = _waits(crawl, one)
-            if host is not None:
+            if host is None:
+                direct.append(_directly(crawl, one))
+            else:
                 waiting.setdefault(host, []).append(waiting_of(one, now_ms))
-        return waiting
+        return direct
 
     async def tend(
         self, crawl: Crawl, pack_id: str, standing: PackPlace, *, last: bool = False
@@ -201,8 +211,9 @@ class Succession:
 
     async def put_late(self, crawl: Crawl, packs: Sequence[Pack]) -> None:
         """Have late packs wait; before anything is sent that may find the crawl at its end."""
-        waiting = [WaitingPack(place=pack.place, body=encode(pack)) for pack in packs]
-        await self._backlog.put(crawl.id, LANE, waiting)
+        async for part in slices(packs, SLICE_PACKS):
+            waiting = [WaitingPack(place=pack.place, body=encode(pack)) for pack in part]
+            await self._backlog.put(crawl.id, LANE, waiting)
 
     async def send_late(
         self,

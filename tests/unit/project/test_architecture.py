@@ -36,7 +36,7 @@ OUTER = ("adapters", "app", "console", "cli", "library")
 ACTORS = frozenset(
     f"{room}.{name}"
     for room, names in {
-        "model": "settings",
+        "model": "settings turns",
         "rendering": (
             "browser launch packed_browser page_rendering paused_requests process protocol renderer"
         ),

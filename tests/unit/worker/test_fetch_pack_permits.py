@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.errors import Transient
+from orbweaver.model.slices import SLICE_URLS
 from orbweaver.model.target import Target, TargetKind
 from orbweaver.worker.pack_context import PackContext
-from orbweaver.worker.response_handling import LINKS_AT_ONCE
 from tests.unit.stage import CRAWL, ROOT, SITE, Stage, hand_over, html
 from tests.unit.worker.test_fetch_pack import targets
 
@@ -86,7 +86,7 @@ async def test_a_page_that_is_given_up_leaves_nothing() -> None:
     """Cancelled while its links are judged, it has added neither these nor its canonical URL."""
     stage = Stage()
     (target,) = targets("a")
-    links = [f"/{place}" for place in range(12 * LINKS_AT_ONCE)]
+    links = [f"/{place}" for place in range(12 * SLICE_URLS)]
     page = html(*links)
     canonical = b"<link rel=canonical href=/canonical>"
     stage.web.put(target.url, replace(page, body=canonical + (page.body or b"")))

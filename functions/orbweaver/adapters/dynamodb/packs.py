@@ -36,6 +36,7 @@ from orbweaver.adapters.dynamodb.table import (
     from_item,
     to_item,
 )
+from orbweaver.adapters.local.journal_blob import encoded
 from orbweaver.frontier.claims import (
     AlreadyCommitted,
     Closed,
@@ -45,7 +46,7 @@ from orbweaver.frontier.claims import (
     Recalled,
 )
 from orbweaver.frontier.journal import Journal, Ledger
-from orbweaver.frontier.journal_codec import encode, version_of
+from orbweaver.frontier.journal_codec import version_of
 from orbweaver.model.crawl import UNSPENT, Counts, Crawl, State
 from orbweaver.model.errors import StoredNewer
 from orbweaver.model.limits import Settlement
@@ -118,7 +119,7 @@ class DynamoPacks:
             self._dynamo,
             self._packs,
             pack_id,
-            encode(journal),
+            await encoded(journal),
             version=version_of(journal),
             expires_s=expires_s,
         )

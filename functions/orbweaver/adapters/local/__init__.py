@@ -2,6 +2,7 @@
 
 clock              the time
 folder             files in a folder
+journal_blob       journals, encoded in a thread
 reader             pages read in place or by a child
 turns              whose turn it is there
 reader_child       the child process

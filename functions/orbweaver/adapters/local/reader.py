@@ -52,7 +52,6 @@ from orbweaver.worker.page_reading import (
     ReadingJob,
     ReadingStage,
     has_light_tree,
-    has_stages,
     is_done_in_place,
     is_light,
     is_long,
@@ -201,8 +200,6 @@ class BudgetReader:
 
 async def _in_turns(job: ReadingJob) -> PageReading | None:
     """Read what is light, with turns for others in between; None where it is not, after all."""
-    if not is_long(job) and not has_stages(job):
-        return read(job)
     prepared: Prepared | None = None
     if job.html:
         prepared = prepared_of(job)
@@ -214,9 +211,10 @@ async def _in_turns(job: ReadingJob) -> PageReading | None:
             return None
     found: PageReading | None = None
     try:
-        for found in stages(job, prepared=prepared, units_max=LIGHT_UNITS):
-            if found.left is not None:
+        for reading in stages(job, prepared=prepared, units_max=LIGHT_UNITS):
+            if reading is None or reading.left is not None:
                 await asyncio.sleep(0)
+            found = reading or found
     except HeavyError:
         return None
     return found

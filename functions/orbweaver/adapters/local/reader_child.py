@@ -84,9 +84,13 @@ def _read(
 ) -> ReadingEnd:
     try:
         with _budget():
-            for number, reading in enumerate(stages(job, extractors)):
+            is_first = True
+            for reading in stages(job, extractors):
+                if reading is None:
+                    continue
                 # What the first one says of the page, no other says anew.
-                _send(channel, replace(reading, page=None) if number else bare(reading))
+                _send(channel, bare(reading) if is_first else replace(reading, page=None))
+                is_first = False
     except ReadingSpent:
         _unbound()  # it may have come while that was being done
         return ReadingEnd(why=f"more than {SOFT_S:g} s of CPU")

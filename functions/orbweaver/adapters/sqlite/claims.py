@@ -1,8 +1,8 @@
 """Claims: rows found by a hash of name and URL, and told apart by both.
 
 What holds, what has lapsed and what a claim keeps of the one before it is as in DynamoDB
-(adapters/dynamodb/claims.py). Here one transaction decides for all URLs of a call, so nothing can
-change between being read and being written.
+(adapters/dynamodb/claims.py). Here one transaction decides for each slice of a call's URLs, so
+nothing can change between being read and being written.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 from orbweaver.frontier.claims import Claimer, Known, StandingClaim
 from orbweaver.model.errors import NOTHING
 from orbweaver.model.target import Prior
+from orbweaver.model.turns import slices
 
 if TYPE_CHECKING:
     from orbweaver.adapters.sqlite.store import SqliteStore
@@ -82,42 +83,39 @@ class SqliteFrontier:
         held: set[str] = set()
         own: set[str] = set()
         lapsed: dict[str, Prior] = {}
-        with self._store.reading() as db:
-            for url in urls:
-                _, claim = _find(db, claimer.name, url)
-                if claim is None or claim.pack == claimer.pack:
-                    continue
-                seen = _seen_by(claimer, claim)
-                if seen is not None and _holds(seen, claimer, modified.get(url)):
-                    held.add(url)
-                    if claim.crawl == claimer.crawl:
-                        own.add(url)
-                elif seen is not None:
-                    lapsed[url] = Prior(crawl=seen.crawl, at_ms=seen.at)
+        async for part in slices(urls):
+            with self._store.reading() as db:
+                for url in part:
+                    _, claim = _find(db, claimer.name, url)
+                    if claim is None or claim.pack == claimer.pack:
+                        continue
+                    seen = _seen_by(claimer, claim)
+                    if seen is not None and _holds(seen, claimer, modified.get(url)):
+                        held.add(url)
+                        if claim.crawl == claimer.crawl:
+                            own.add(url)
+                    elif seen is not None:
+                        lapsed[url] = Prior(crawl=seen.crawl, at_ms=seen.at)
         return Known(held=frozenset(held), own=frozenset(own), lapsed=lapsed)
 
     async def claim(self, claimer: Claimer, targets: Sequence[Target]) -> frozenset[str]:
-        if not targets:
-            return frozenset()
-        with self._store.writing() as db:
-            return frozenset(target.url for target in targets if _claim(db, claimer, target))
+        won: set[str] = set()
+        async for part in slices(targets):
+            with self._store.writing() as db:
+                won.update(target.url for target in part if _claim(db, claimer, target))
+        return frozenset(won)
 
     async def release(self, claimer: Claimer, urls: Sequence[str]) -> None:
-        with self._store.writing() as db:
-            for url in urls:
-                _release(db, claimer, url)
+        async for part in slices(urls):
+            with self._store.writing() as db:
+                for url in part:
+                    _release(db, claimer, url)
 
     async def abandon(self, crawl: Crawl, urls: Sequence[str]) -> None:
-        with self._store.writing() as db:
-            for url in urls:
-                number, claim = _find(db, crawl.name, url)
-                if claim is None:
-                    continue
-                was = claim.was
-                if claim.crawl == crawl.id:
-                    _update(db, number, replace(claim, unasked=True))
-                elif was is not None and was.crawl == crawl.id:
-                    _update(db, number, replace(claim, was=replace(was, unasked=True)))
+        async for part in slices(urls):
+            with self._store.writing() as db:
+                for url in part:
+                    _abandon(db, crawl, url)
 
     async def standing(self, name: str, url: str) -> StandingClaim | None:
         with self._store.reading() as db:
@@ -159,6 +157,17 @@ def _claim(db: sqlite3.Connection, claimer: Claimer, target: Target) -> bool:
         return False
     _update(db, number, replace(mine, was=replace(seen or claim, was=None)))
     return True
+
+
+def _abandon(db: sqlite3.Connection, crawl: Crawl, url: str) -> None:
+    number, claim = _find(db, crawl.name, url)
+    if claim is None:
+        return
+    was = claim.was
+    if claim.crawl == crawl.id:
+        _update(db, number, replace(claim, unasked=True))
+    elif was is not None and was.crawl == crawl.id:
+        _update(db, number, replace(claim, was=replace(was, unasked=True)))
 
 
 def _release(db: sqlite3.Connection, claimer: Claimer, url: str) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from orbweaver.adapters.local.journal_blob import encoded
 from orbweaver.adapters.sqlite.budgets import settle
 from orbweaver.adapters.sqlite.shards import add_counts, read_shard
 from orbweaver.frontier.claims import (
@@ -23,7 +24,7 @@ from orbweaver.frontier.claims import (
     Recalled,
 )
 from orbweaver.frontier.journal import Journal, Ledger
-from orbweaver.frontier.journal_codec import VERSION, WHAT, decode, encode, version_of
+from orbweaver.frontier.journal_codec import VERSION, WHAT, decode, version_of
 from orbweaver.frontier.ledger_codec import from_fields, to_fields
 from orbweaver.model.crawl import Counts, Crawl, State
 from orbweaver.model.errors import StoredNewer, readable
@@ -65,7 +66,7 @@ class SqlitePacks:
         return {pack_id: known for pack_id, known in found.items() if known is not None}
 
     async def write_journal(self, pack_id: str, journal: Journal) -> Journal:
-        blob = encode(journal)
+        blob = await encoded(journal)
         with self._store.writing() as db:
             standing = db.execute(
                 "SELECT v, blob FROM journals WHERE pack = ?", (pack_id,)
