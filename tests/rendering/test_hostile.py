@@ -47,6 +47,10 @@ HOSTILE = {
         "const again = () => { Promise.resolve().then(again) }; again()",
         RenderCut.TIME,
     ),
+    "endless history": (
+        "for (let i = 0; ; i += 1) history.pushState({}, '', '/' + i)",
+        RenderCut.TIME,
+    ),
     "dialogs": ("for (let i = 0; i < 200; i += 1) { alert(i); confirm(i); prompt(i) }", None),
     "asks before it is left": (
         (

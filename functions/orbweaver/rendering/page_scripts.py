@@ -6,6 +6,8 @@ The first runs in every document before its own scripts. Two renderings of one i
   and a little at each look, so that a loop which waits for it ends.
 - Random numbers come from one seed. What a page lacks is not defined: `crypto.randomUUID` is
   absent on `http:`.
+- A document edits its history 100 times; then nothing happens, as in Chromium after 200 times in
+  10 s. Chromium tells its main process of each further time, and ends in an endless loop of that.
 - Frames of animations are timers of 16 ms: there is nothing to draw for while time stands.
 
 The others run in a world of their own, in which the page can change nothing.
@@ -16,6 +18,7 @@ from __future__ import annotations
 import json
 
 WORLD = "orbweaver"
+HISTORY_EDITS_MAX = 100
 
 _DETERMINISM = """(() => {
   const base = BASE;
@@ -48,6 +51,14 @@ _DETERMINISM = """(() => {
   window.setInterval = delayed(window.setInterval.bind(window), true);
   window.requestAnimationFrame = (callback) => later(() => callback(look()), 16);
   window.cancelAnimationFrame = window.clearTimeout.bind(window);
+  let edits = 0;
+  for (const name of ['pushState', 'replaceState']) {
+    const edit = History.prototype[name];
+    History.prototype[name] = function (...given) {
+      edits += 1;
+      if (edits <= HISTORY_EDITS_MAX) edit.apply(this, given);
+    };
+  }
   let state = 0x9e3779b9;
   const next = () => {
     state = (state + 0x6d2b79f5) | 0;
@@ -130,7 +141,8 @@ _HTML = """(() => {
 
 def determinism(now_ms: int) -> str:
     """Make the script that fixes a page's clock and chance."""
-    return _DETERMINISM.replace("BASE", json.dumps(now_ms))
+    script = _DETERMINISM.replace("BASE", json.dumps(now_ms))
+    return script.replace("HISTORY_EDITS_MAX", json.dumps(HISTORY_EDITS_MAX))
 
 
 def html_of_page(chars_max: int) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -97,16 +98,22 @@ class Renderer:
                 await self._tabs.acquire()
         except TimeoutError:
             return NotRendered(reason=RenderFailure.BUSY, detail="others are being rendered")
+        now = asyncio.get_running_loop().time
+        began_s = now()
         try:
-            result = await self._render(task, loader)
+            result = await self._render(task, loader, self._limits)
             gone = isinstance(result, NotRendered) and result.reason is RenderFailure.BROWSER_GONE
-            if gone and not _is_over(waiting):
-                result = await self._render(task, loader)
+            # Both attempts share the time of the page, because the page may have ended the browser.
+            left_s = self._limits.total_s - (now() - began_s)
+            if gone and left_s > 0 and not _is_over(waiting):
+                result = await self._render(task, loader, replace(self._limits, total_s=left_s))
         finally:
             self._tabs.release()
         return result
 
-    async def _render(self, task: RenderTask, loader: ResourceLoader) -> RenderResult:
+    async def _render(
+        self, task: RenderTask, loader: ResourceLoader, limits: RenderLimits
+    ) -> RenderResult:
         try:
             browser = await self._take()
         except (OSError, BrowserGone, CommandFailed, TimeoutError) as error:
@@ -116,7 +123,7 @@ class Renderer:
         if browser is None:
             return NotRendered(reason=RenderFailure.START, detail="the browser does not start")
         try:
-            result = await render_page(browser, task, loader, self._assets, self._limits)
+            result = await render_page(browser, task, loader, self._assets, limits)
             if isinstance(result, Rendered) and not browser.is_whole():
                 detail = "a process that pages share has ended"
                 return NotRendered(
