@@ -372,6 +372,23 @@ async def test_a_child_has_no_credentials(
     assert found.items[0].fields == {"title": "none"}
 
 
+def test_process_that_starts_a_reader_is_closed_to_its_user() -> None:
+    """Another process of the same user reads neither its environment nor its memory."""
+    script = (
+        "import os, sys; from orbweaver.adapters.local.reader import hide_process\n"
+        "os.getuid() or (os.setgid(65534), os.setuid(65534)); hide_process()\n"
+        "child = os.fork()\n"
+        "if child: sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        "for name in ('environ', 'mem'):\n"
+        "    try: open(f'/proc/{os.getppid()}/{name}', 'rb')\n"
+        "    except PermissionError: continue\n"
+        "    os._exit(1)\n"
+        "os._exit(0)"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True)
+
+
 def test_of_what_a_child_says_only_known_values_are_made() -> None:
     """A pickle can name any function, and have it called."""
     with pytest.raises(

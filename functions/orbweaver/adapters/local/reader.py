@@ -10,13 +10,15 @@ Rules
   child that dies of a page is started anew for the next one. What was found before counts.
 - A page that was killed by the clock, or died of something else than its own use, is tried once
   more: a busy machine is not its fault. After that it is costly.
-- The child has no credentials, and of what it says only values of known types are made. It ends
-  with its parent, whose end closes its input.
+- The child has no credentials, and it cannot read those of its parent's environment or memory. Of
+  what it says only values of known types are made. It ends with its parent, whose end closes its
+  input.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import json
 import os
 import pickle
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
 WALL_S = 15.0
 ATTEMPTS_MAX = 2
 STDERR = 2
+PR_SET_DUMPABLE = 4
 # Of a child that has closed its end.
 ENDING_S = 2.0
 # Of bodies that wait, where nothing else is said.
@@ -220,11 +223,23 @@ async def _in_turns(job: ReadingJob) -> PageReading | None:
     return found
 
 
+def hide_process() -> None:
+    """Close this process's environment and memory to other processes of its user (prctl(2)).
+
+    The child has no credentials in its environment, but it could read those of its parent in
+    `/proc/PID/environ`. The kernel gives these files to root once a process is not dumpable.
+    """
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_DUMPABLE)")
+
+
 class Child:
     """A process that reads one page after the other."""
 
     def __init__(self, extractor: str) -> None:
         """Start it; raises OSError."""
+        hide_process()
         ours, theirs = socket.socketpair()
         command = [sys.executable, "-c", _STARTS, json.dumps(sys.path), extractor]
         environment = {name: said for name, said in os.environ.items() if name not in _CREDENTIALS}
