@@ -57,6 +57,12 @@ CONSOLE = ("orbweaver/console", "handlers/console.py")
 NOWHERE = ("orbweaver/exporting/formats/duckdb_parquet.py",)
 
 
+NOT_COMPILED = (
+    "not compiled, so that a worker starts in twice the time: install the Python of the functions"
+    " on this machine (uv python install 3.13)"
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asset:
     """A folder, and as an archive what is deployed; `hash` follows from what went in."""
@@ -67,13 +73,16 @@ class Asset:
     hash: str
     unpacked_bytes: int
     zipped_bytes: int
+    # Whether it holds bytecode: a function cannot store any, and compiles all at each start.
+    compiled: bool = True
 
     def __str__(self) -> str:
-        """Say what it weighs."""
+        """Say what it weighs, and what it lacks."""
         unpacked, zipped = self.unpacked_bytes / 2**20, self.zipped_bytes / 2**20
         limit = UNPACKED_BYTES_MAX / 2**20
         name = "code asset" if self.libraries == "runtime" else f"code asset for {self.libraries}"
-        return f"{name}: {unpacked:.1f} MB, zipped {zipped:.1f} MB (of {limit:.0f} MB at most)"
+        size = f"{name}: {unpacked:.1f} MB, zipped {zipped:.1f} MB (of {limit:.0f} MB at most)"
+        return size if self.compiled else f"{size}; {NOT_COMPILED}"
 
 
 def build(
@@ -124,7 +133,7 @@ def build(
         archive = _archived(folder, folder.with_suffix(".zip"), packages, base)
         for used in (archive, base):
             os.utime(used)  # used last, dropped last
-        asset = _weighed(libraries, folder, archive, key)
+        asset = _weighed(libraries, folder, archive, key, compiled=bool(compiler))
         _drop_oldest(store)
     return asset
 
@@ -142,7 +151,9 @@ def _alone(store: Path) -> Iterator[None]:
         os.close(place)  # and so unlocks it
 
 
-def _weighed(libraries: Libraries, folder: Path, archive: Path, key: str) -> Asset:
+def _weighed(
+    libraries: Libraries, folder: Path, archive: Path, key: str, *, compiled: bool
+) -> Asset:
     with zipfile.ZipFile(archive) as opened:
         unpacked = sum(info.file_size for info in opened.infolist())
     asset = Asset(
@@ -152,6 +163,7 @@ def _weighed(libraries: Libraries, folder: Path, archive: Path, key: str) -> Ass
         hash=key,
         unpacked_bytes=unpacked,
         zipped_bytes=archive.stat().st_size,
+        compiled=compiled,
     )
     if asset.unpacked_bytes > UNPACKED_BYTES_MAX:
         raise AssetError(f"{asset}: leave libraries out of requirements/{libraries}.txt")

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 from zlib import crc32
@@ -144,6 +145,8 @@ def test_sizes_are_told_in_megabytes() -> None:
     asset = Asset(libraries="files", folder=nowhere, archive=nowhere, hash="",
                   unpacked_bytes=3 * 2**19, zipped_bytes=2**19)  # fmt: skip
     assert str(asset) == "code asset for files: 1.5 MB, zipped 0.5 MB (of 250 MB at most)"
+    slow = replace(asset, compiled=False)
+    assert str(slow).startswith(f"{asset}; not compiled, so that a worker starts in twice the time")
 
 
 @pytest.fixture(scope="module", params=get_args(Libraries))
