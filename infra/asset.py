@@ -77,7 +77,7 @@ class Asset:
     compiled: bool = True
 
     def __str__(self) -> str:
-        """Say what it weighs, and what it lacks."""
+        """Return its size, and a warning where it lacks bytecode."""
         unpacked, zipped = self.unpacked_bytes / 2**20, self.zipped_bytes / 2**20
         limit = UNPACKED_BYTES_MAX / 2**20
         name = "code asset" if self.libraries == "runtime" else f"code asset for {self.libraries}"
