@@ -2,7 +2,8 @@
 
 A record's column `cut` names each part with its count (`text=30122 links=20`). The counters have,
 for each part, of how many pages it is not whole (`incomplete.text`), and `incomplete.pages` counts
-the pages. The unit of each count is in `PARTS`. All bounds: docs/limits.md.
+the pages. Parts in `OMITTED` are left out of texts on purpose: such a page is whole. The unit of
+each count is in `PARTS`. All bounds: docs/limits.md.
 """
 
 from __future__ import annotations
@@ -27,6 +28,15 @@ PARTS: Mapping[str, str] = MappingProxyType(
         "layout": "characters of text and Markdown that stand in one line, for the page is too"
         " large or too deeply nested for more",
         "text_chars": "characters of the longer of text and Markdown beyond 5,000,000",
+        "omitted_around": "characters outside the main element, left out of text and Markdown on"
+        " purpose, as all parts that begin with omitted_ are",
+        "omitted_navigation": "characters of navigation, banners and footers",
+        "omitted_asides": "characters of sidebars beside the text",
+        "omitted_forms": "characters of forms, controls and buttons",
+        "omitted_adverts": "characters of advertising, cookie notices, newsletters, sharing and"
+        " related links",
+        "omitted_hidden": "characters of hidden elements and dialogs",
+        "omitted_controls": "characters of permalinks, edit links and line numbers",
         "links": "links beyond links_per_page_max, or beyond 1,000,000 characters of them all",
         "tags": "tags of which only the first attributes are read",
         "items": "items that rules had found, or would have: the last one in invalid_items says"
@@ -47,6 +57,9 @@ PARTS: Mapping[str, str] = MappingProxyType(
         "withheld": "the body is not stored, for what is no text cannot be redacted (1)",
     }
 )
+
+# Parts of a page that are not its own text; counts leave out spaces.
+OMITTED = frozenset(name for name in PARTS if name.startswith("omitted_"))
 
 
 def counted(parts: Mapping[str, int]) -> Cuts:
@@ -83,7 +96,7 @@ def parts_of(column: str | None) -> Iterator[tuple[str, int]]:
 
 def counters(column: str | None) -> Iterable[str]:
     """Name the counters of a page of which this is cut."""
-    names = [name for name, _ in parts_of(column)]
+    names = [name for name, _ in parts_of(column) if name not in OMITTED]
     return [f"{COUNTER}.{name}" for name in (*names, PAGES)] if names else []
 
 

@@ -17,6 +17,8 @@ Decides what a body says; never what becomes of it. Work is linear in the bytes,
     duplicates     content that comes again
     text_digest    texts that are nearly the same
     page_controls  links that offer something, line numbers
+    main_part      the part of a page that is its own
+    text_markup    elements that would change the meaning of a text
     main_text      plain text and Markdown
     pii_redaction  addresses and phone numbers
     sitemap        what a sitemap lists

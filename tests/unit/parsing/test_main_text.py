@@ -8,6 +8,7 @@ from dataclasses import fields
 import pytest
 
 from orbweaver.parsing import main_text as main_text_module
+from orbweaver.parsing.main_part import selectors
 from orbweaver.parsing.main_text import (
     CHARS_MAX,
     CONVERTED_BYTES_MAX,
@@ -92,7 +93,8 @@ def test_what_is_around_a_text_is_left_out(page: str) -> None:
     """Navigation, banners and footers go, and all of the text stays."""
     found = main_text(page.format(INNER).encode())
     assert "AROUND" not in found.text + found.markdown
-    assert found == MainText(text=TEXT, markdown=MARKDOWN)
+    assert (found.text, found.markdown) == (TEXT, MARKDOWN)
+    assert all(name.startswith("omitted_") for name, _ in found.cut)
 
 
 def test_where_nothing_would_be_left_all_stays() -> None:
@@ -284,18 +286,20 @@ def test_what_is_around_a_text_is_told_however_it_is_written(attribute: str) -> 
     """The value of an attribute may stand in quotes of either kind, in none, or as references."""
     around = f"<div {attribute}>AROUND</div>"
     page = f'<body><p title="x = \'y">a = "b {around}<p>The text.</p>{around}'.encode()
-    assert main_text(page) == MainText(text='a = "b\n\nThe text.', markdown='a = "b\n\nThe text.')
+    found = main_text(page)
+    assert found.text == found.markdown == 'a = "b\n\nThe text.'
+    assert sum(number for _, number in found.cut) == 2 * len("AROUND")
 
 
 def test_the_library_is_not_asked_for_what_a_page_has_not() -> None:
     """Each of these selectors would have it look at every element."""
-    page = b'<head><p class="shared" id=rad>A banner to search.<p class="x navheader">nav, header'
-    assert main_text_module._selectors(page) == (".navheader",)
+    page = b'<head><p class="shared" id=rad>A banner to search.<p class="x linenos">nav, header'
+    assert selectors(page) == (".linenos",)
 
 
 def test_choices_are_given_as_the_library_has_them() -> None:
     """It would try seven spellings of each name, for each page."""
-    options = main_text_module._options((), plain=False)
+    options = main_text_module._options(plain=False)
     given = {
         field.name for field in fields(options) if isinstance(getattr(options, field.name), str)
     }

@@ -12,7 +12,8 @@ from orbweaver.parsing.parse_guard import SMALL_BYTES_MAX, SMALL_TAGS_MAX
 
 BODY = "<h1>Great frobs</h1><p>Run <code>frob</code>, <b>all</b> &amp; more.</p><p>Twice.</p>"
 AROUND = (
-    "<nav>Home</nav><aside>Other</aside><form>Search<select><option>One</select></form>"
+    "<nav>Home</nav><aside><a href=/o>Other</a></aside>"
+    "<form>Search<select><option>One</select></form>"
     "<script>var x = 1;</script><style>p { color: red }</style><footer>About</footer>"
     '<div class="navigation"><ul><li>Shop</ul></div><p><a href="#main">Skip to content</a></p>'
 )
@@ -36,7 +37,10 @@ def test_words_are_those_of_the_main_text(around: str) -> None:
 
 def test_where_nothing_else_is_said_what_stands_around_counts() -> None:
     """Such pages would all be alike."""
-    assert plain_words(b"<nav>Home</nav><form>Search</form>") == "Home Search"
+    assert (
+        plain_words(b"<nav><a href=/>Home</a></nav><form><button>Search</button></form>")
+        == "Home Search"
+    )
     assert plain_words(b"") == ""
     assert plain_words(b"<frameset>") == ""
 

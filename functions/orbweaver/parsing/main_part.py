@@ -1,0 +1,395 @@
+"""The part of a page that its reader came for, as a tree without what stands around it.
+
+Rules
+- A page with one `main` (or `role=main`) is reduced to that element, if it has text.
+- Elements, roles, ids and classes that are usual for navigation, forms and advertising only make
+  an element a candidate. Its measured content decides: text, text of links, and controls.
+- A candidate that has more than half of the page's text outside links always stays.
+- Inside `main` and `article`, and between paragraphs, prose stays whatever its class is: notes,
+  related work, a policy about cookies.
+- A table of contents that is most of a page stays, and so does a header with the page's only title.
+- A form stays without its controls if it has much text for each of them: some servers put one form
+  around the whole page.
+- Parts that a known program writes beside a text (permalinks, line numbers) always go.
+- Each removal is counted in characters without spaces, by reason (`model/cuts.py`).
+
+Elements are measured until `MEASURED_CHARS_MAX` characters for each character of the page, so
+candidates within candidates cost linear time. Later candidates are judged by name alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from html import unescape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+MEASURED_CHARS_MAX = 20
+# Text of a form for each of its controls, above which the form is content.
+FORM_CHARS_MIN = 150
+# Text of a footer within the main part: a shorter one is a note about the page.
+PROSE_CHARS_MIN = 200
+# Text of a candidate without heading, between paragraphs of a page without `main`.
+FLOWING_CHARS_MIN = 40
+# Words on a button that is a title rather than an offer.
+BUTTON_CHARS_MAX = 30
+
+_UNSHOWN = "script, style, noscript, template"
+_CONTROLS = "input:not([type=hidden]), select, textarea, button"
+_CONTROL_TAGS = (b"<input", b"<select", b"<textarea", b"<button")
+_BLOCKS = "p, h1, h2, h3, h4, h5, h6, li, dd, pre, blockquote, table"
+_PROSE = "p, h1, h2, h3, h4, h5, h6, dd, pre, blockquote, table"
+_HEADINGS = "h1, h2, h3, h4, h5, h6, table"
+_FLOW = _words("p h1 h2 h3 h4 h5 h6 pre ul ol dl table blockquote figure section details")
+_ARTICLES = frozenset({"main", "article"})
+_HIDING = ("hidden", "aria-hidden", "style")
+# A button here is the title of what it opens.
+_TITLED = frozenset({"h1", "h2", "h3", "h4", "h5", "h6", "summary", "dt", "legend", "caption"})
+
+# Reasons, as parts of a record's `cut`.
+AROUND = "omitted_around"
+NAVIGATION = "omitted_navigation"
+ASIDES = "omitted_asides"
+FORMS = "omitted_forms"
+ADVERTS = "omitted_adverts"
+HIDDEN = "omitted_hidden"
+CONTROLS = "omitted_controls"
+
+# The name of a candidate that has to be made of links.
+LINKS = "nav*"
+
+# Each selector costs a look at every element, so a page is asked only for those it may have.
+_BY_TEXT = {
+    b"<nav": "nav",
+    b"<aside": "aside",
+    b"<footer": "footer",
+    b"<dialog": "dialog",
+    b"<form": "form",
+    b"aria-hidden": "[aria-hidden=true]",
+    b" hidden": "[hidden]",
+    b"display:none": "[style*='display:none' i]",
+    b"display: none": "[style*='display: none' i]",
+}
+_REASONS = {
+    "nav": NAVIGATION,
+    "aside": ASIDES,
+    "footer": NAVIGATION,
+    "dialog": HIDDEN,
+    "form": FORMS,
+}
+_BY_VALUE = {
+    b"navigation": ("[role=navigation]", "#navigation", ".navigation"),
+    b"search": ("[role=search]",),
+    b"banner": ("[role=banner]",),
+    b"contentinfo": ("[role=contentinfo]",),
+    b"complementary": ("[role=complementary]",),
+    b"header": ("#header",),
+    **{
+        name.encode(): (f"#{name}", f".{name}")
+        for name in ("masthead", "nav", "navbar", "menu", "sidebar", "footer")
+    },
+    **{
+        name.encode(): (f".{name}",)
+        for name in (
+            *("search-form", "site-header", "widget-area", "toc", "site-footer", "page-footer"),
+            *("ad", "ads", "share", "related"),
+        )
+    },
+}
+# What one program writes, and writes for nothing else.
+_FURNITURE = {
+    **{
+        name.encode(): (f".{name}",)
+        for name in (
+            *("headerlink", "anchor-link", "skip-link", "navheader", "navfooter", "sphinxsidebar"),
+            # MediaWiki, and the form for a comment of WordPress.
+            *("mw-editsection", "editsection", "mw-jump-link", "printfooter", "comment-respond"),
+            # Line numbers: cgit, gitweb, Pygments, Trac, and others.
+            *("linenumbers", "linenr", "linenos", "linenodiv", "lineno", "line-num", "lines-num"),
+            *("diff-line-num", "hljs-ln-numbers"),
+        )
+    },
+    b"mw-navigation": ("#mw-navigation",),
+    b"jump-to-nav": ("#jump-to-nav",),
+    b"sitesub": ("#siteSub",),
+}
+_FURNITURE_NAMES = frozenset(name.decode() for name in _FURNITURE)
+_SELECTORS = _BY_VALUE | _FURNITURE
+_BY_BEGINNING = {
+    **{
+        begins.encode(): (f"[class^={begins}]",)
+        for begins in (
+            *("breadcrumb", "sidebar-", "footer-", "newsletter", "subscribe", "ad-", "advert"),
+            *("share-", "sharing", "social", "related-", "recommend"),
+        )
+    },
+    **{
+        begins.encode(): (f"[id^={begins}]", f"[class^={begins}]")
+        for begins in ("cookie", "consent")
+    },
+}
+# `topNav`, `nav-list`, `page_nav`: gone where most of it is links.
+_NAMED_NAVIGATION = "[class*=nav i], [id*=nav i]"
+_BEGINNINGS = tuple(_BY_BEGINNING)
+_ADVERTS = (
+    *("newsletter", "subscribe", "ad-", "advert", "share-", "sharing", "social", "related-"),
+    *("recommend", "cookie", "consent"),
+)
+_ADVERT_NAMES = frozenset({"ad", "ads", "share", "related", "widget-area"})
+_ASIDE_NAMES = frozenset({"sidebar", "complementary"})
+_FOOTERS = frozenset({"footer", "site-footer", "page-footer", "contentinfo"})
+# Notices that stand alone; only a heading tells a text about them.
+_NOTICES = ("newsletter", "subscribe", "cookie", "consent")
+
+# The value of what may be `id`, `class` or `role`, whatever tag or text it stands in.
+_VALUE = re.compile(
+    rb"""=(?<=[dse\t\n\f\r ]=)(?=[\t\n\f\r ]*+("[^"]*+"|'[^']*+'|[^\t\n\f\r >]{0,100}+))"""
+)
+_PLAIN_VALUE = bytes.maketrans(b"\"'/", b"   ")
+
+
+def main_part(
+    tree: LexborHTMLParser, low: bytes, *, choosing: bool = True
+) -> tuple[LexborNode | None, Counter[str]]:
+    """Reduce a tree to the main part, and count the characters of what is removed by reason.
+
+    `low` is the page in lower case. Unless `choosing`, everything that is shown stays.
+    Returns None if the page has no body.
+    """
+    body = tree.body
+    if body is None:
+        return None, Counter()
+    for node in reversed(body.css(_UNSHOWN)):
+        node.decompose()
+    if not choosing:
+        return body, Counter()
+    root = _root(body) if b"main" in low else body
+    for name in _HIDING:
+        if name in root.attributes:
+            del root.attrs[name]
+    part = _Part(root, is_main=root.mem_id != body.mem_id)
+    omitted = part.omitted
+    if part.is_main:
+        omitted[AROUND] = size_of(body) - part.size
+    if part.size:
+        part.remove(selectors(low), has_controls=any(tag in low for tag in _CONTROL_TAGS))
+    return root, +omitted
+
+
+def size_of(node: LexborNode) -> int:
+    """Count the characters of an element's text, without spaces."""
+    return len("".join(node.text().split()))
+
+
+def selectors(low: bytes) -> tuple[str, ...]:
+    """Choose what may be left out of a page, by the values that its attributes may have."""
+    said = b" ".join(set(_VALUE.findall(low))).translate(_PLAIN_VALUE)
+    if b"&" in said:
+        said += b" " + unescape(said.decode("utf-8", "replace")).lower().encode()
+    values = set(said.split())
+    beginnings = [value for value in values if value.startswith(_BEGINNINGS)]
+    chosen = [one for text, one in _BY_TEXT.items() if text in low]
+    for value in sorted(values & _SELECTORS.keys()):
+        chosen += _SELECTORS[value]
+    if b"nav" in said:
+        chosen.append(_NAMED_NAVIGATION)
+    if beginnings:
+        for begins, found in _BY_BEGINNING.items():
+            if any(value.startswith(begins) for value in beginnings):
+                chosen += found
+    return tuple(chosen)
+
+
+def _root(body: LexborNode) -> LexborNode:
+    """Return the only outermost `main` with text, or the body."""
+    mains: list[LexborNode] = []
+    for node in body.css("main, [role=main]"):
+        if not (mains and _is_within(node, mains[-1])):
+            mains.append(node)
+    return mains[0] if len(mains) == 1 and mains[0].text().strip() else body
+
+
+def _is_within(node: LexborNode, other: LexborNode) -> bool:
+    parent = node.parent
+    while parent is not None:
+        if parent.mem_id == other.mem_id:
+            return True
+        parent = parent.parent
+    return False
+
+
+class _Part:
+    """The main part of one page while candidates are removed from it."""
+
+    def __init__(self, root: LexborNode, *, is_main: bool) -> None:
+        self.root = root
+        self.is_main = is_main
+        self.omitted: Counter[str] = Counter()
+        text = root.text()
+        self.size = len("".join(text.split()))
+        self._measurable = MEASURED_CHARS_MAX * len(text)
+        self._controls: Counter[int] = Counter()
+
+    def remove(self, chosen: tuple[str, ...], *, has_controls: bool) -> None:
+        """Remove the elements that selectors choose, unless their content is the page's own."""
+        found = {node.mem_id: node for node in self.root.css(", ".join(chosen))} if chosen else {}
+        found.pop(self.root.mem_id, None)
+        buttons = has_controls and self._count_controls(found)
+        # Inner elements come first, because memory of an outer one goes with it.
+        for node in reversed(found.values()):
+            reason, name = _reason(node)
+            size = self._measure(node)
+            if size is None:
+                self._drop(node, reason, 0)
+            elif name in _FURNITURE_NAMES and size * 2 <= self.size:
+                self._drop(node, CONTROLS, size)
+            elif not size or not self._is_content(node, reason, name, size):
+                self._drop(node, reason, size)
+            else:
+                self._show(node, reason)
+        if buttons:
+            for button in reversed(self.root.css("button")):
+                if not _is_title(button):
+                    self._drop(button, FORMS, size_of(button))
+
+    def _count_controls(self, candidates: dict[int, LexborNode]) -> bool:
+        """Count the controls of each candidate, and return whether there are buttons."""
+        buttons = False
+        for control in self.root.css(_CONTROLS):
+            buttons = buttons or control.tag == "button"
+            outer = control.parent if candidates else None
+            while outer is not None and outer.mem_id != self.root.mem_id:
+                if outer.mem_id in candidates:
+                    self._controls[outer.mem_id] += 1
+                outer = outer.parent
+        return buttons
+
+    def _drop(self, node: LexborNode, reason: str, size: int) -> None:
+        self.omitted[reason] += size
+        node.decompose()
+
+    def _show(self, node: LexborNode, reason: str) -> None:
+        """Let a candidate stay, without what would have it left out later."""
+        if reason == HIDDEN:
+            for name in _HIDING:
+                if name in node.attributes:
+                    del node.attrs[name]
+        elif reason == FORMS and node.tag == "form":
+            for control in reversed(node.css(_CONTROLS)):
+                if control.tag != "button" or not _is_title(control):
+                    self._drop(control, FORMS, size_of(control))
+
+    def _measure(self, node: LexborNode) -> int | None:
+        """Count the characters of a candidate; None when too many have been measured."""
+        if self._measurable < 0:
+            return None
+        text = node.text()
+        self._measurable -= len(text)
+        return len("".join(text.split()))
+
+    def _is_content(self, node: LexborNode, reason: str, name: str, size: int) -> bool:
+        linked = sum(map(size_of, _outermost_links(node)))
+        if (size - linked) * 2 > self.size or (name == "toc" and size * 2 > self.size):
+            return True
+        if reason == HIDDEN or node.tag == "nav" or name == "navigation":
+            return False
+        if reason == FORMS:
+            return self._is_form_content(node, size)
+        if linked * 2 > size or (self._controls[node.mem_id] and name != LINKS):
+            return False
+        return self._is_prose(node, name, size)
+
+    def _is_prose(self, node: LexborNode, name: str, size: int) -> bool:
+        """Whether a candidate that is no list of links belongs to the text."""
+        if name == LINKS:
+            return node.css_first(_PROSE) is not None
+        if node.tag == "footer" and node.parent is not None and node.parent.tag == "blockquote":
+            return True
+        if self.is_main or _is_in_article(node, self.root):
+            return _is_inner_prose(node, name, size)
+        if name == "header" and node.css_first("h1") is not None:
+            return len(self.root.css("h1")) == 1
+        return _is_outer_prose(node, name, size)
+
+    def _is_form_content(self, form: LexborNode, size: int) -> bool:
+        shown = size - sum(map(size_of, form.css(_CONTROLS)))
+        controls = max(1, self._controls[form.mem_id])
+        return shown * 2 > self.size or shown >= FORM_CHARS_MIN * controls
+
+
+def _reason(node: LexborNode) -> tuple[str, str]:
+    """Return why a candidate may be left out, and by which name."""
+    attributes = node.attributes
+    words = f"{attributes.get('role') or ''} {attributes.get('id') or ''}".lower().split()
+    words += (attributes.get("class") or "").lower().split()
+    name = next((word for word in words if word in _FURNITURE_NAMES), "")
+    if name:
+        return CONTROLS, name
+    if node.tag in _REASONS:
+        return _REASONS[node.tag], node.tag
+    name = next((word for word in words if word.encode() in _BY_VALUE), "") or next(
+        (word for word in words if word.encode().startswith(_BEGINNINGS)), ""
+    )
+    if not name and any("nav" in word for word in words):
+        return NAVIGATION, LINKS
+    if not name:
+        return HIDDEN, ""
+    if name in _ADVERT_NAMES or name.startswith(_ADVERTS):
+        return ADVERTS, name
+    return ASIDES if name in _ASIDE_NAMES else NAVIGATION, name
+
+
+def _is_inner_prose(node: LexborNode, name: str, size: int) -> bool:
+    """Whether a candidate within the main part belongs to it, if it is no list of links."""
+    if node.tag == "aside" or name in _ASIDE_NAMES:
+        return True
+    if node.css_first(_BLOCKS) is None:
+        return False
+    return name not in _FOOTERS or size >= PROSE_CHARS_MIN
+
+
+def _is_outer_prose(node: LexborNode, name: str, size: int) -> bool:
+    """Whether a candidate on a page without main part belongs to the text before it."""
+    if node.tag == "footer" or not _flows(node):
+        return False
+    if node.tag == "aside" or name in _ASIDE_NAMES:
+        return True
+    has_heading = node.css_first(_HEADINGS) is not None
+    if name.startswith(_NOTICES) and not has_heading:
+        return False
+    return has_heading or (size >= FLOWING_CHARS_MIN and node.css_first(_BLOCKS) is not None)
+
+
+def _outermost_links(node: LexborNode) -> list[LexborNode]:
+    # HTML has no link within a link.
+    return [node] if node.tag == "a" else node.css("a")
+
+
+def _is_title(button: LexborNode) -> bool:
+    parent = button.parent
+    return (parent is not None and parent.tag in _TITLED) or size_of(button) > BUTTON_CHARS_MAX
+
+
+def _is_in_article(node: LexborNode, root: LexborNode) -> bool:
+    parent = node.parent
+    while parent is not None and parent.mem_id != root.mem_id:
+        if parent.tag in _ARTICLES:
+            return True
+        parent = parent.parent
+    return False
+
+
+def _flows(node: LexborNode) -> bool:
+    """Whether an element follows a paragraph, a heading or the like."""
+    before = node.prev
+    while before is not None and not before.is_element_node:
+        before = before.prev
+    return before is not None and before.tag in _FLOW

@@ -1,0 +1,461 @@
+"""Elements whose text would change its meaning in Markdown or plain text, rewritten in the tree.
+
+- `10<sup>6</sup>` becomes `10^6`, `x<sub>i</sub>` becomes `x_i`; a note's number gets brackets.
+- `<ruby>` has each reading in parentheses behind the text that it is of.
+- Formulas become TeX between `$`: MathJax scripts, TeX annotations and alternative texts of MathML,
+  KaTeX, MediaWiki and images. MathML without TeX is written in one line.
+- `pre` keeps its characters alone, because nothing is markup in a fence, and the language that it,
+  its `code` or an element around it names.
+- A list item keeps its number: `value`, `start`, `reversed`.
+- A drawing keeps its words. A title of `details` that has headings or paragraphs keeps them.
+
+Marks are noncharacters of Unicode, which no text has. `unmarked` removes them from what the library
+wrote. `escaped` protects characters that Markdown would read as markup.
+"""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from selectolax.lexbor import LexborNode
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# A definition begins (main_text.py), lists are apart, a backslash, a formula, a number of an item.
+DEFINED, _APART, _BACKSLASH, _FORMULA, _NUMBER = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3", "\ufdd4"
+# An index begins, which no escape may part from its base.
+_LOWERED = "\ufdd5"
+MARKS = re.compile("[\ufdd0-\ufdd5]")
+MARK_BYTES = re.compile(rb"\xef\xb7[\x90-\x95]")
+
+_TEX = re.compile(r"math/(?:tex|latex|asciimath)\b", re.IGNORECASE)
+_DISPLAY = re.compile(r"mode\s*=\s*display", re.IGNORECASE)
+# What MathJax shows in place of a script, before it.
+_SHOWN = re.compile(r"\bMathJax")
+_FORMULA_IMAGES = ", ".join(
+    f"img.{name}[alt]"
+    for name in (
+        *("math", "tex", "latex", "mwe-math-fallback-image-inline"),
+        "mwe-math-fallback-image-display",
+    )
+)
+# Letters above the line that are no exponent: 1st, M. Mme, trade marks.
+_RAISED = _words("st nd rd th er re ère ème eme nde me lle mme tm sm")
+_SIMPLE = re.compile(r"[-+\u2212]?\w+(?:[.,]\d+)?")
+_BASE_END = re.compile(r"[\w)\]}]\Z")
+_NUMBER_MARK = re.compile(f"{_NUMBER}(-?[0-9]+){_NUMBER}")
+_NUMBER_MAX = 999_999_999
+_WHOLE = re.compile(r"\s*([-+]?[0-9]{1,9})")
+_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+# Elements of MathML by their parts, which follow a second time in parentheses where these matter.
+_MATH = {
+    ("msup", 2): "{0}^{3}",
+    ("mover", 2): "{0}^{3}",
+    ("msub", 2): "{0}_{3}",
+    ("munder", 2): "{0}_{3}",
+    ("msubsup", 3): "{0}_{4}^{5}",
+    ("munderover", 3): "{0}_{4}^{5}",
+    ("mfrac", 2): "{2}/{3}",
+}
+_LAZY = ("data-src", "data-original", "data-lazy-src")
+
+# How a class names the language of code: by a beginning, or by the name behind one of these words.
+_PREFIXED = re.compile(
+    r"(?:\A|\s)(?:highlight-(?:source-|text-)?|language-|lang[-:]|src-|brush:\s*)"
+    r"([a-z0-9+#.-]{1,30})"
+)
+_MARKING = frozenset({"sourcecode", "hljs", "prettyprint", "highlight", "code"})
+_NO_LANGUAGE = _words(
+    "default none text plain plaintext notranslate nohighlight no-highlight auto linenums copyable"
+    " numberlines literate prettyprinted code highlight sourcecode hljs prettyprint wrapper block"
+    " box container"
+)
+_KNOWN = _words(
+    "bash c c# c++ clojure cmake cpp csharp css cxx dart diff dockerfile elixir erlang fortran"
+    " fsharp go golang graphql groovy haskell html ini java"
+    " javascript js json jsx julia kotlin latex lisp"
+    " lua makefile markdown matlab nginx nix ocaml perl php powershell prolog protobuf py python"
+    " python3 r rb rs ruby rust scala scheme scss sh shell sql swift tcl toml ts tsx typescript vb"
+    " vim xml yaml yml zig"
+)
+# Of pages around code, `lang-en` names the language of people.
+_PEOPLES = _words("de en es fr it ja ko nl pl pt ru zh")
+_CODE_PARENTS = _words("div figure td tr tbody table span")
+_OUTER_MAX = 4
+
+_VERBATIM = "|".join(
+    rf"<{name}(?=[\s>])(?:[^<]++|<(?!/{name}>))*+" for name in ("pre", "code", "kbd", "samp", "tt")
+)
+_VERBATIM_TAGS = ("<pre", "<code", "<kbd", "<samp", "<tt")
+_LOOKBACK_CHARS = 300
+# What is no text in the source of a page, up to what Markdown would read as markup.
+_ESCAPED = re.compile(
+    rf"""((?: [^<&_*`~\]{_FORMULA}]++
+        | <(?![pckst])[^>]*+>?+ | {_VERBATIM} | <[^>]*+>?+
+        | {_FORMULA}[^{_FORMULA}]*+{_FORMULA}?+
+        | &(?!lt;[A-Za-z/!?]|amp;\#?[A-Za-z0-9]{{1,31}};)
+        | (?<=[^\W_])_(?=[^\W_]|\() | (?<=\s)\*(?=\s) | ~(?!~)(?<!~~) | \](?![(\[:])
+        )*+) ([&_*`~\]]|\Z)""",
+    re.VERBOSE | re.DOTALL,
+)
+# Whether there is any, wherever it stands: a class of characters comes first, which is fast.
+_ESCAPE = re.compile(
+    r"""[&_*`~\]](?: (?<=&)(?:lt;[A-Za-z/!?]|amp;\#?[A-Za-z0-9]{1,31};)
+        | (?<=_)(?: (?<![^\W_]_) | (?![^\W_(]) ) | (?<=[*`]) | (?<=~)~ | (?<=\])[(\[:] )""",
+    re.VERBOSE,
+)
+
+
+def rewrite_formulas(root: LexborNode, low: bytes) -> None:
+    """Replace formulas by TeX; before scripts are removed. `low`: the page in lower case."""
+    if b"math/" in low:
+        for script in root.css("script[type*='math/' i]"):
+            _rewrite_script(script)
+    if b"<math" in low:
+        for math in reversed(root.css("math")):
+            _replace_formula(math, _tex_of(math) or _linear(math), math.attributes)
+    if b"<img" in low and any(name in low for name in (b"math", b"latex", b'"tex', b"=tex")):
+        for image in root.css(_FORMULA_IMAGES):
+            if alt := image.attributes.get("alt"):
+                image.replace_with(_formula(alt, display=False))
+
+
+def rewrite(root: LexborNode, low: bytes) -> None:
+    """Rewrite what would change its meaning. `low`: the page in lower case."""
+    for tags, rewritten in _REWRITTEN:
+        if any(tag in low for tag in tags):
+            rewritten(root)
+
+
+def escaped(source: str) -> str:
+    """Mark the characters of serialized HTML that Markdown would read as markup."""
+    if all(_is_verbatim(source, found.start()) for found in _ESCAPE.finditer(source)):
+        return source
+    return _ESCAPED.sub(rf"\1{_BACKSLASH}\2", source).rstrip(_BACKSLASH)
+
+
+def _is_verbatim(source: str, at: int) -> bool:
+    """Whether a character stands in a tag, or right within an element that holds code."""
+    least = max(0, at - _LOOKBACK_CHARS)
+    tag = source.rfind("<", least, at)
+    if tag < 0:
+        return False
+    return source.find(">", tag, at) < 0 or source.startswith(_VERBATIM_TAGS, tag)
+
+
+def with_numbers(source: str) -> str:
+    """Begin a new list in serialized HTML where numbers of items do not follow each other."""
+    if _NUMBER not in source:
+        return source
+    return _NUMBER_MARK.sub(rf'</ol><p>{_APART}</p><ol start="\1">', source)
+
+
+def unmarked(text: str, *, markdown: bool) -> str:
+    """Write out the marks that are left in text or Markdown."""
+    if _APART in text:
+        text = text.replace(_APART, "<!-- -->") if markdown else _joined_lists(text)
+    return text.replace(_BACKSLASH, "\\").replace(_FORMULA, "").replace(_LOWERED, "_")
+
+
+def _joined_lists(text: str) -> str:
+    return text.replace(f"\n\n{_APART}\n\n", "\n").replace(_APART, "")
+
+
+def _formula(tex: str, *, display: bool) -> str:
+    """Write a formula between marks, so that nothing of it is escaped or taken for markup."""
+    sign = "$$" if display else "$"
+    words = " ".join(MARKS.sub("", tex).split())
+    words = (
+        words.removeprefix(r"{\displaystyle ").removesuffix("}")
+        if (words.startswith(r"{\displaystyle "))
+        else words
+    )
+    return f"{_FORMULA}{sign}{words.strip()}{sign}{_FORMULA}".replace("\\", _BACKSLASH)
+
+
+def _rewrite_script(script: LexborNode) -> None:
+    kind = script.attributes.get("type") or ""
+    source = script.text().strip().removeprefix("% <![CDATA[").removesuffix("%]]>").strip()
+    if _TEX.match(kind) is None:
+        if "mml" not in kind.lower():
+            return
+        from selectolax.lexbor import LexborHTMLParser
+
+        math = LexborHTMLParser(source).css_first("math")
+        source = "" if math is None else _tex_of(math) or _linear(math)
+    before = script.prev
+    while before is not None and _is_preview(before):
+        shown, before = before, before.prev
+        shown.decompose()
+    if source:
+        script.replace_with(_formula(source, display=bool(_DISPLAY.search(kind))))
+
+
+def _is_preview(node: LexborNode) -> bool:
+    if not node.is_element_node:
+        return False
+    return _SHOWN.search(node.attributes.get("class") or "") is not None
+
+
+def _tex_of(math: LexborNode) -> str:
+    """Return the TeX that a formula in MathML was made of, if it says so."""
+    for note in math.css("annotation"):
+        if "tex" in (note.attributes.get("encoding") or "").lower():
+            return note.text().strip()
+    return (math.attributes.get("alttext") or "").strip()
+
+
+def _replace_formula(math: LexborNode, tex: str, attributes: dict[str, str | None]) -> None:
+    """Put a formula in place of its element and of those that hold it alone, often hidden."""
+    display = attributes.get("display") == "block"
+    words = math.text().strip()
+    node = math
+    for _ in range(3):
+        outer = node.parent
+        if outer is None or outer.tag not in {"span", "mjx-assistive-mml", "mjx-container"}:
+            break
+        name = outer.attributes.get("class") or ""
+        # KaTeX and MathJax show the same a second time, for the eye.
+        if outer.text().strip() != words and "katex" not in name and outer.tag[:4] != "mjx-":
+            break
+        display = display or "katex-display" in name or "display" in outer.attributes
+        node = outer
+    node.replace_with(_formula(tex, display=display))
+
+
+def _linear(node: LexborNode) -> str:
+    """Write MathML in one line: `x^2`, `a_i`, `(a)/(b)`, `√(x)`."""
+    parts = [
+        _linear(child) if child.is_element_node else (child.text_content or "").strip()
+        for child in node.iter(include_text=True)
+    ]
+    tag = (node.tag or "").rpartition(":")[2]
+    pattern = _MATH.get((tag, len(parts)))
+    if pattern is not None:
+        return pattern.format(*parts, *map(_grouped, parts))
+    if tag == "msqrt":
+        return f"√({''.join(parts)})"
+    return "" if tag.startswith("annotation") else "".join(parts)
+
+
+def _grouped(part: str) -> str:
+    return part if _SIMPLE.fullmatch(part) else f"({part})"
+
+
+def _words_of(svg: LexborNode) -> str:
+    """Return the words of a drawing; its title if the link or heading around it has no other."""
+    words = " ".join(" ".join(node.text().split()) for node in svg.css("text"))
+    if words:
+        return words
+    title, outer = svg.css_first("title"), svg.parent
+    if title is None or outer is None or outer.text().strip() != svg.text().strip():
+        return ""
+    return " ".join(title.text().split())
+
+
+def _rewrite_ruby(root: LexborNode) -> None:
+    for mark in root.css("rp"):
+        mark.decompose()
+    for ruby in root.css("ruby"):
+        bases, readings = ruby.css("rb"), ruby.css("rt")
+        # All bases may come first, and then all readings.
+        apart = len(bases) == len(readings) > 1
+        for at, reading in enumerate(readings):
+            said = reading.text().strip()
+            if not apart:
+                reading.replace_with(f"({said})" if said else "")
+            else:
+                bases[at].insert_after(f"({said})" if said else "")
+                reading.decompose()
+    root.unwrap_tags(["ruby", "rb", "rtc", "rbc"])
+
+
+def _mark_raised(node: LexborNode) -> None:
+    """Write what parts a number or a word from what stands above or below its line."""
+    said = node.text().strip()
+    before = _neighbour(node, back=True)
+    if not any(map(str.isalnum, said)) or before[-1:].isspace() or not before:
+        return
+    links = "".join(link.text() for link in node.css("a")).strip()
+    outer = node.parent
+    if links == said or (outer is not None and outer.tag == "a" and outer.text().strip() == said):
+        if said[0].isalnum():
+            node.insert_before("[")
+            node.insert_after("]")
+        return
+    if node.tag == "sup" and (said.lower() in _RAISED or said[0] in "[("):
+        return
+    if _BASE_END.search(before) is None:
+        return
+    after = _neighbour(node, back=False)[:1]
+    runs_on = (said[-1].isdigit() and after.isdigit()) or (said[-1].isalpha() and after.isalpha())
+    sign = "^" if node.tag == "sup" else _LOWERED
+    if _SIMPLE.fullmatch(said) and not runs_on:
+        node.insert_before(sign)
+    else:
+        node.insert_before(f"{sign}(")
+        node.insert_after(")")
+
+
+def _neighbour(node: LexborNode, *, back: bool) -> str:
+    """Return the text right before or behind an element, within inline elements around it."""
+    at: LexborNode | None = node
+    for _ in range(3):
+        beside = at and (at.prev if back else at.next)
+        if beside is not None:
+            return (beside.text_content or "") if beside.is_text_node else beside.text()
+        at = at and at.parent
+        if at is None or at.tag not in {"a", "b", "i", "em", "strong", "span", "var"}:
+            return ""
+    return ""
+
+
+def _rewrite_lists(root: LexborNode) -> None:
+    lists = {node.mem_id: node for node in root.css("ol[reversed]")}
+    for item in root.css("ol > li[value]"):
+        if item.parent is not None:
+            lists[item.parent.mem_id] = item.parent
+    for one in lists.values():
+        items = [item for item in one.iter() if item.tag == "li"]
+        if not items:
+            continue
+        expected: int | None = None
+        for item, number in zip(items, _numbers(one, items), strict=True):
+            if expected is None:
+                one.attrs["start"] = str(number)
+            elif number != expected:
+                item.insert_before(f"{_NUMBER}{number}{_NUMBER}")
+            expected = number + 1
+
+
+def _numbers(one: LexborNode, items: list[LexborNode]) -> Iterator[int]:
+    """Number the items of a list (HTML Standard, 4.4.5 and 4.4.8)."""
+    backwards = "reversed" in one.attributes
+    start = _whole(one.attributes.get("start"))
+    number = start if start is not None else (len(items) if backwards else 1)
+    for item in items:
+        value = _whole(item.attributes.get("value"))
+        number = number if value is None else value
+        yield min(number, _NUMBER_MAX)
+        number += -1 if backwards else 1
+
+
+def _whole(text: str | None) -> int | None:
+    found = _WHOLE.match(text or "")
+    return None if found is None else int(found[1])
+
+
+def _unwrap_bold(root: LexborNode) -> None:
+    for heading in root.css(", ".join(_HEADINGS)):
+        outer = heading.parent
+        if outer is not None and outer.tag in {"b", "strong", "em", "i", "u", "mark"}:
+            outer.unwrap()
+
+
+def _rewrite_images(root: LexborNode) -> None:
+    for image in root.css("img[src^='data:']"):
+        for name in _LAZY:
+            if later := image.attributes.get(name):
+                image.attrs["src"] = later
+                break
+
+
+def _rewrite_drawings(root: LexborNode) -> None:
+    for svg in reversed(root.css("svg")):
+        svg.replace_with(_words_of(svg))
+
+
+def _rewrite_raised(root: LexborNode) -> None:
+    for node in root.css("sup, sub"):
+        _mark_raised(node)
+
+
+def _rewrite_summaries(root: LexborNode) -> None:
+    for node in reversed(root.css("summary")):
+        if node.css_first(", ".join((*_HEADINGS, "p", "div", "ul"))) is not None:
+            node.unwrap()
+
+
+def _rewrite_code(root: LexborNode) -> None:
+    for node in reversed(root.css("pre")):
+        _flatten(node)
+
+
+def _flatten(pre: LexborNode) -> None:
+    """Keep the characters of a `pre` alone, and the language of its code."""
+    language = _language(pre)
+    only = pre.child
+    if only is None or only.next is not None or not only.is_text_node:
+        for node in pre.css("br"):
+            node.replace_with("\n")
+        for node in pre.css("div, p, li, tr, h1, h2, h3, h4, h5, h6"):
+            if not node.text().endswith("\n"):
+                node.insert_after("\n")
+        text = pre.text()
+        # A parser drops the first line break.
+        pre.inner_html = escape(f"\n{text}" if text.startswith("\n") else text, quote=False)
+    if "class" in pre.attributes or language:
+        pre.attrs["class"] = f"language-{language}" if language else ""
+
+
+def _language(pre: LexborNode) -> str:
+    """Return the language that a `pre`, its `code` or an element around them names."""
+    code = pre.css_first("code")
+    if (name := (pre.attributes.get("lang") or "").lower()) in _KNOWN:
+        return name
+    for node in (pre, code):
+        if node is not None and (name := _named(node.attributes, bare=True)):
+            return name
+    outer = pre.parent
+    for _ in range(_OUTER_MAX):
+        if outer is None or outer.tag not in _CODE_PARENTS:
+            break
+        name = _named(outer.attributes, bare=False)
+        if name and name not in _PEOPLES:
+            return name
+        outer = outer.parent
+    return ""
+
+
+def _named(attributes: dict[str, str | None], *, bare: bool) -> str:
+    """Return the language that attributes name; `bare`: a class may be its name alone."""
+    said = (attributes.get("class") or "").lower()
+    for name in ("data-lang", "data-language", "data-code-language"):
+        said = (
+            f"language-{(attributes.get(name) or '').lower()} {said}"
+            if name in attributes
+            else said
+        )
+    if not said:
+        return ""
+    for found in _PREFIXED.finditer(said):
+        if found[1] not in _NO_LANGUAGE:
+            return found[1]
+    words = said.split()
+    if words[0] in _MARKING or bare:
+        marks = not _MARKING.isdisjoint(words)
+        for word in words:
+            if word in _KNOWN and (bare or marks):
+                return word
+    return ""
+
+
+# In this order: a `pre` keeps what the others have written.
+_REWRITTEN: tuple[tuple[tuple[bytes, ...], Callable[[LexborNode], None]], ...] = (
+    ((b"<svg",), _rewrite_drawings),
+    ((b"<ruby",), _rewrite_ruby),
+    ((b"<sup", b"<sub"), _rewrite_raised),
+    ((b" value=", b" reversed"), _rewrite_lists),
+    ((b"<summary",), _rewrite_summaries),
+    ((b"<h",), _unwrap_bold),
+    ((b"data:image",), _rewrite_images),
+    ((b"<pre",), _rewrite_code),
+)
