@@ -44,7 +44,6 @@ BUTTON_CHARS_MAX = 30
 
 _UNSHOWN = "script, style, noscript, template"
 _CONTROLS = "input:not([type=hidden]), select, textarea, button"
-_CONTROL_TAGS = (b"<input", b"<select", b"<textarea", b"<button")
 _BLOCKS = "p, h1, h2, h3, h4, h5, h6, li, dd, pre, blockquote, table"
 _PROSE = "p, h1, h2, h3, h4, h5, h6, dd, pre, blockquote, table"
 _HEADINGS = "h1, h2, h3, h4, h5, h6, table"
@@ -66,18 +65,12 @@ CONTROLS = "omitted_controls"
 # The name of a candidate that has to be made of links.
 LINKS = "nav*"
 
-# Each selector costs a look at every element, so a page is asked only for those it may have.
-_BY_TEXT = {
-    b"<nav": "nav",
-    b"<aside": "aside",
-    b"<footer": "footer",
-    b"<dialog": "dialog",
-    b"<form": "form",
-    b"aria-hidden": "[aria-hidden=true]",
-    b" hidden": "[hidden]",
-    b"display:none": "[style*='display:none' i]",
-    b"display: none": "[style*='display: none' i]",
-}
+# Each selector costs a look at every element, so a page is asked only for names it may have. A
+# search for each of these tags would cost more than the selector.
+_ALWAYS = (
+    *("nav", "aside", "footer", "dialog", "form", "[aria-hidden=true]", "[hidden]"),
+    *("[style*='display:none' i]", "[style*='display: none' i]"),
+)
 _REASONS = {
     "nav": NAVIGATION,
     "aside": ASIDES,
@@ -180,13 +173,18 @@ def main_part(
     if part.is_main:
         omitted[AROUND] = size_of(body) - part.size
     if part.size:
-        part.remove(selectors(low), has_controls=any(tag in low for tag in _CONTROL_TAGS))
+        part.remove(selectors(low))
     return root, +omitted
 
 
 def size_of(node: LexborNode) -> int:
     """Count the characters of an element's text, without spaces."""
-    return len("".join(node.text().split()))
+    return _chars(node.text())
+
+
+def _chars(text: str) -> int:
+    """Count characters without spaces and line breaks; splitting the text would take longer."""
+    return len(text) - text.count(" ") - text.count("\n")
 
 
 def selectors(low: bytes) -> tuple[str, ...]:
@@ -196,7 +194,7 @@ def selectors(low: bytes) -> tuple[str, ...]:
         said += b" " + unescape(said.decode("utf-8", "replace")).lower().encode()
     values = set(said.split())
     beginnings = [value for value in values if value.startswith(_BEGINNINGS)]
-    chosen = [one for text, one in _BY_TEXT.items() if text in low]
+    chosen = [*_ALWAYS]
     for value in sorted(values & _SELECTORS.keys()):
         chosen += _SELECTORS[value]
     if b"nav" in said:
@@ -234,15 +232,15 @@ class _Part:
         self.is_main = is_main
         self.omitted: Counter[str] = Counter()
         text = root.text()
-        self.size = len("".join(text.split()))
+        self.size = _chars(text)
         self._measurable = MEASURED_CHARS_MAX * len(text)
         self._controls: Counter[int] = Counter()
 
-    def remove(self, chosen: tuple[str, ...], *, has_controls: bool) -> None:
+    def remove(self, chosen: tuple[str, ...]) -> None:
         """Remove the elements that selectors choose, unless their content is the page's own."""
-        found = {node.mem_id: node for node in self.root.css(", ".join(chosen))} if chosen else {}
+        found = {node.mem_id: node for node in self.root.css(", ".join(chosen))}
         found.pop(self.root.mem_id, None)
-        buttons = has_controls and self._count_controls(found)
+        buttons = self._count_controls(found)
         # Inner elements come first, because memory of an outer one goes with it.
         for node in reversed(found.values()):
             reason, name = _reason(node)
@@ -293,7 +291,7 @@ class _Part:
             return None
         text = node.text()
         self._measurable -= len(text)
-        return len("".join(text.split()))
+        return _chars(text)
 
     def _is_content(self, node: LexborNode, reason: str, name: str, size: int) -> bool:
         linked = sum(map(size_of, _outermost_links(node)))

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from html_to_markdown import ConversionOptions
-    from selectolax.lexbor import LexborHTMLParser
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 # As much as a body has by default.
 HTML_BYTES_MAX = 5 * 1024 * 1024
@@ -178,7 +178,7 @@ def _laid_out(part: bytes, base: str | None) -> tuple[str, str, Mapping[str, int
             continue
         rewrite(root, low)
         source = root.html or ""
-        if _is_meal(source):
+        if _is_meal(root, source):
             return None
         source = with_numbers(source)
         markdown = _converted(_prepared(source), plain=False, base=base)
@@ -257,15 +257,14 @@ def _is_tag(html: bytes, found: re.Match[bytes]) -> bool:
     return all(html.rfind(begins, 0, at) <= html.rfind(ends, 0, at) for begins, ends in _HIDING)
 
 
-def _is_meal(source: str) -> bool:
+def _is_meal(root: LexborNode, source: str) -> bool:
     """Whether serialized HTML has a shape that makes more of it than it is."""
     if source.count("<") > TAGS_MAX or source.count("&") > REFERENCES_MAX:
         return True
     if len(source) > LONG_TAG_CHARS and _has_long_tag(source):
         return True
-    nesting = sum(map(source.count, ("<ul", "<ol", "<blockquote", "<table")))
-    places = source.count("<tr") * (source.count("<td") + source.count("<th"))
-    if nesting <= NESTED_MAX and places <= PLACES_MAX and "colspan" not in source:
+    nesting = [node.tag for node in root.css("ul, ol, blockquote, table")]
+    if len(nesting) <= NESTED_MAX and "table" not in nesting:
         return False
     nested = rows = columns = widest = 0
     for found in _SHAPE.finditer(source):

@@ -130,9 +130,12 @@ def rewrite_formulas(root: LexborNode, low: bytes) -> None:
 
 def rewrite(root: LexborNode, low: bytes) -> None:
     """Rewrite what would change its meaning. `low`: the page in lower case."""
+    present = {node.tag for node in root.css(_LOOKED_FOR)}
     for tags, rewritten in _REWRITTEN:
-        if any(tag in low for tag in tags):
+        if not present.isdisjoint(tags):
             rewritten(root)
+    if b"data:image" in low:
+        _rewrite_images(root)
 
 
 def escaped(source: str) -> str:
@@ -449,13 +452,13 @@ def _named(attributes: dict[str, str | None], *, bare: bool) -> str:
 
 
 # In this order: a `pre` keeps what the others have written.
-_REWRITTEN: tuple[tuple[tuple[bytes, ...], Callable[[LexborNode], None]], ...] = (
-    ((b"<svg",), _rewrite_drawings),
-    ((b"<ruby",), _rewrite_ruby),
-    ((b"<sup", b"<sub"), _rewrite_raised),
-    ((b" value=", b" reversed"), _rewrite_lists),
-    ((b"<summary",), _rewrite_summaries),
-    ((b"<h",), _unwrap_bold),
-    ((b"data:image",), _rewrite_images),
-    ((b"<pre",), _rewrite_code),
+_REWRITTEN: tuple[tuple[tuple[str, ...], Callable[[LexborNode], None]], ...] = (
+    (("svg",), _rewrite_drawings),
+    (("ruby",), _rewrite_ruby),
+    (("sup", "sub"), _rewrite_raised),
+    (("ol",), _rewrite_lists),
+    (("summary",), _rewrite_summaries),
+    (_HEADINGS, _unwrap_bold),
+    (("pre",), _rewrite_code),
 )
+_LOOKED_FOR = ", ".join(tag for tags, _ in _REWRITTEN for tag in tags)
