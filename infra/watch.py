@@ -44,6 +44,7 @@ DURATION_SHARE_MAX = 0.95
 # What a share is taken of, at least.
 SHARED_MIN = 20
 ERROR_PERCENT_MAX = 10
+UNREADABLE_PERCENT_MAX = 1
 NEEDS_RENDERING_PERCENT_MAX = 30
 
 
@@ -113,6 +114,12 @@ def failed_share(stack: str) -> cloudwatch.MathExpression:
     """How many percent of the URLs that ended failed."""
     named = {"failed": Metric.FAILED, "ended": Metric.URLS_ENDED}
     return _share(stack, "failed", named, of=["ended"])
+
+
+def unreadable_share(stack: str) -> cloudwatch.MathExpression:
+    """How many percent of the URLs that ended have a page that Orbweaver fails to read."""
+    named = {"unreadable": Metric.PAGES_UNREADABLE, "ended": Metric.URLS_ENDED}
+    return _share(stack, "unreadable", named, of=["ended"])
 
 
 def invalid_share(stack: str) -> cloudwatch.MathExpression:
@@ -233,7 +240,7 @@ def watches(config: Config, parts: Parts) -> list[Watch]:
 
 
 def watches_paid(config: Config) -> list[Watch]:
-    """List the alarms that cost something: $0.70 a month for seven metrics."""
+    """List the alarms that cost something: $0.90 a month for nine metrics."""
     return [
         Watch(
             name="ErrorRate",
@@ -241,6 +248,14 @@ def watches_paid(config: Config) -> list[Watch]:
             above=ERROR_PERCENT_MAX,
             meaning=f"More than {ERROR_PERCENT_MAX} % of the URLs of five minutes failed",
             command="orbweaver report",
+        ),
+        Watch(
+            name="Unreadable",
+            metric=unreadable_share(config.stack_name),
+            above=UNREADABLE_PERCENT_MAX,
+            meaning=f"More than {UNREADABLE_PERCENT_MAX} % of the URLs of five minutes ended with"
+            " an error of Orbweaver: page.unreadable in the worker's log has the traceback",
+            command=_logged_of(config, "worker", "page.unreadable"),
         ),
         Watch(
             name="ExportMissing",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from orbweaver.adapters.aws.usage_meter import UsageMeter
     from orbweaver.model.crawl import Crawl
+    from orbweaver.model.http_exchange import Request
     from orbweaver.model.ports import Fetcher
     from orbweaver.model.settings import Settings
     from orbweaver.rendering.task import RenderResult, RenderTask, ResourceLoader
@@ -162,12 +163,19 @@ def crawl_everything(function: Function, container: app_container.Container) -> 
     _work(function, container, encode(pack_of(f"{BLOCKED}/", crawl=third.id)))
     mixed = pack_of(f"{BLOCKED}/", f"{SITE}/more", crawl=third.id, pack="1" * 32)
     _work(function, container, encode(mixed))
+    web.before = _raise
+    _work(function, container, encode(pack_of(f"{SITE}/fault", crawl=third.id, pack="2" * 32)))
+    web.before = lambda _request: None
     # No message of ours; one of a newer version; and a table that does not answer.
     _work(function, container, "{")
     _work(function, container, '{"v":2}')
     function.gate = fail_on("packs.journal")
     _work(function, container, encode(pack_of(f"{SITE}/other", crawl=third.id, pack="0" * 32)))
     function.gate = open_gate
+
+
+def _raise(_request: Request) -> None:
+    raise KeyError("a fault while a page is read")
 
 
 def export_a_day(function: Function, container: app_container.Container) -> None:

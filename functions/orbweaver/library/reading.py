@@ -8,17 +8,22 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+from orbweaver.model.errors import is_fault, type_and_place
 from orbweaver.model.item import Item
 from orbweaver.model.item_rules import ItemRule
 from orbweaver.model.url import TRACKING_PARAMETERS, is_base, redacted
 from orbweaver.model.url import canonicalize as canonical
-from orbweaver.parsing.page import Page
+from orbweaver.parsing.page import Page, without_content
 from orbweaver.parsing.page import parse as parsed_page
 from orbweaver.politeness import robots_txt
+
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 _NO_PARAMETERS: frozenset[str] = frozenset()
 _WHOLE_URL = "give a whole URL, like 'https://example.com/a'"
@@ -81,7 +86,9 @@ def parse_page(body: bytes, url: str, content_type: str | None = None) -> Page:
     """
     if content_type is not None:
         _check_text("content_type", content_type)
-    return parsed_page(_bytes(body), _canonical(url), content_type)
+    given, canonical_url = _bytes(body), _canonical(url)
+    page = _unless_fault(lambda: parsed_page(given, canonical_url, content_type), canonical_url)
+    return without_content() if page is None else page
 
 
 def extract(
@@ -95,7 +102,8 @@ def extract(
     from orbweaver.extraction.extract import extract as extracted
 
     read = _rules(rules)
-    return extracted(parse_page(body, url, content_type), _canonical(url), read)
+    page, page_url = parse_page(body, url, content_type), _canonical(url)
+    return _unless_fault(lambda: extracted(page, page_url, read), page_url) or ()
 
 
 def to_markdown(body: bytes, url: str, content_type: str | None = None) -> str:
@@ -103,7 +111,20 @@ def to_markdown(body: bytes, url: str, content_type: str | None = None) -> str:
     from orbweaver.parsing.main_text import main_text
 
     page = parse_page(body, url, content_type)
-    return main_text(page.html, page.base).markdown
+    found = _unless_fault(lambda: main_text(page.html, page.base), _canonical(url))
+    return "" if found is None else found.markdown
+
+
+def _unless_fault(reads: Callable[[], T], url: str) -> T | None:
+    """Return a reading of a page; log the fault and return None if reading it raises one."""
+    try:
+        return reads()
+    except BaseException as error:
+        if not is_fault(error):
+            raise
+        fields = {"url": redacted(url), "error": type_and_place(error)}
+        _log.error("page.unreadable", extra=fields, exc_info=error)
+        return None
 
 
 def _rules(given: Sequence[Mapping[str, Any]]) -> tuple[ItemRule, ...]:

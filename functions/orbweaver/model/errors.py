@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -9,6 +10,9 @@ from types import MappingProxyType
 from orbweaver.model.version import NewerVersion
 
 NOTHING: Mapping[str, int] = MappingProxyType({})
+_PACKAGE = "/orbweaver/"
+# The type that pyo3 raises when a library in Rust panics; it derives from BaseException.
+_PANIC = "PanicException"
 
 
 class PortError(Exception):
@@ -21,6 +25,33 @@ class Transient(PortError):
 
 class Permanent(PortError):
     """It will not work: denied, missing, invalid."""
+
+
+def is_port_error(error: BaseException) -> bool:
+    """Return whether only ports failed; an ExceptionGroup counts if all of its errors do."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.split(PortError)[1] is None
+    return isinstance(error, PortError)
+
+
+def is_fault(error: BaseException) -> bool:
+    """Return whether an exception is a fault of processing: no port failed, and nothing ends."""
+    if type(error).__name__ == _PANIC:
+        return True
+    return isinstance(error, Exception) and not is_port_error(error)
+
+
+def type_and_place(error: BaseException) -> str:
+    """Name the type of an exception and the last line of this package that it passed."""
+    known = getattr(error, "type_and_place", None)  # of an exception in another process
+    if known is not None:
+        return str(known)
+    kind = type(error).__name__
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        _, package, module = frame.filename.rpartition(_PACKAGE)
+        if package:
+            return f"{kind} in {module}, line {frame.lineno}"
+    return kind
 
 
 class StoreError(PortError):

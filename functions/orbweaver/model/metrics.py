@@ -49,6 +49,7 @@ class Metric(StrEnum):
     SKIPPED = "skipped"
     FAILED = "failed"
     ROBOTS_REFUSED = "RobotsRefused"
+    PAGES_UNREADABLE = "PagesUnreadable"
     BYTES = "bytes"
     RETRIES = "retries"
     DEFERRALS = "deferrals"
@@ -88,6 +89,7 @@ _ROBOTS = tuple(
 )
 # Pages that stayed as they were fetched, as no browser started.
 _STARTS = "render.failed.start"
+_UNREADABLE = f"{Outcome.FAILED}.{Reason.UNREADABLE}"
 # Why URLs fail, by the counts of it; a journal of another version may know other reasons.
 _FAILURES = {f"{Outcome.FAILED}.{reason}": reason for reason in FAILURES}
 
@@ -101,6 +103,7 @@ def counted(counts: Counts) -> Iterator[tuple[Metric, int]]:
     sums = {
         Metric.URLS_ENDED: sum(counts.get(outcome, 0) for outcome in Outcome),
         Metric.ROBOTS_REFUSED: sum(counts.get(key, 0) for key in _ROBOTS),
+        Metric.PAGES_UNREADABLE: counts.get(_UNREADABLE, 0),
         Metric.NEEDS_RENDERING: counts.get(NEEDS_RENDERING, 0),
         Metric.RENDER_STARTS_FAILED: counts.get(_STARTS, 0),
         Metric.ITEMS_VALID: found - invalid,

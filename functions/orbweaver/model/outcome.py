@@ -199,6 +199,11 @@ class Reason(StrEnum):
         "reading it took more than 1 s of CPU or 200 MB, or crashed; error says what is left"
         " out (failed: all of it)",
     )
+    UNREADABLE = _failed(
+        "unreadable",
+        "an error in Orbweaver ended its reading; error names it, and the log has page.unreadable"
+        " with the traceback",
+    )
 
 
 class Refusal(StrEnum):

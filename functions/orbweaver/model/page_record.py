@@ -23,8 +23,8 @@ from orbweaver.model.version import check, one_of
 if TYPE_CHECKING:
     from orbweaver.model.target import Prior
 
-# Not written: there are many, and what has none is of the first version.
-VERSION, WHAT = 1, "a page record"
+# The first version is not written, because there are many records. The second has `unreadable`.
+VERSION, WHAT = 2, "a page record"
 # The counter of pages of which this column is true.
 NEEDS_RENDERING = "needs_rendering"
 RENDERED = "rendered"
@@ -154,7 +154,8 @@ def to_fields(record: PageRecord, *, packed: bool = False) -> dict[str, Any]:
         plain = text.encode("utf-8", "replace")
         pressed = zlib.compress(plain) if packed else plain
         known["extracted"] = pressed if len(pressed) < len(plain) else text
-    return {key: value for key, value in known.items() if value is not None}
+    fields = {key: value for key, value in known.items() if value is not None}
+    return fields | {"v": VERSION} if record.reason is Reason.UNREADABLE else fields
 
 
 def from_fields(raw: dict[str, Any]) -> PageRecord:

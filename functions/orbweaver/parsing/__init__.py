@@ -5,6 +5,7 @@ Decides what a body says; never what becomes of it. Work is linear in the bytes,
     media_type     the Content-Type header
     sniffing       what a body is by its first bytes
     charset        and the text as UTF-8
+    markup         XHTML and shadow roots, as HTML
     html_scan      the outline and text of HTML, by tokens
     open_elements  the elements of HTML that are open
     tree_construction  which a tag opens and ends

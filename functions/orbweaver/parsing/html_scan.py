@@ -41,12 +41,12 @@ INLINE = (
 )
 
 # What ends a tag's name; a value after "=", most often in double quotes; and all up to ">".
-_END = r"(?=[\t\n\f\r />])"
+NAME_END = r"(?=[\t\n\f\r />])"
 _VALUE = r"""=(?:"[^"]*+" | [\t\n\f\r ]*+
     (?:"[^"]*+(?:"|\Z) | '[^']*+(?:'|\Z) | [^\t\n\f\r >"'][^\t\n\f\r >]*+)?+)"""
 _NAMES = rf"[\t\n\f\r ]*+[^>=]{{0,{_NAMES_BYTES_MAX}}}+"
 _INSIDE = rf"[^>=]*+(?:{_VALUE} [^>=]*+)*+"
-_ATTRIBUTES = rf"{_INSIDE}>?+"
+ATTRIBUTES = rf"{_INSIDE}>?+"
 # The same, sooner for what most tags are: none, or a last one in double quotes.
 _FEW_ATTRIBUTES = rf"""[^>=]*+(?: > | ="[^"]*+"> | (?:{_VALUE} [^>=]*+)*+ >?+ )"""
 _COMMENT = r"<!-- (?:-?> | (?:[^-]++ | -(?!-!?>))*+ (?:--!?>)?+)"
@@ -59,7 +59,7 @@ def _any_case(name: str) -> str:
 
 
 def _one_of(names: str) -> str:
-    return f"(?:{'|'.join(map(_any_case, names.split()))}){_END}"
+    return f"(?:{'|'.join(map(_any_case, names.split()))}){NAME_END}"
 
 
 def _letters(*, without: str) -> str:
@@ -74,7 +74,7 @@ def _other_than(names: str) -> str:
         rests.setdefault(name[0], []).append(name[1:])
     special = (
         rf"""{_any_case(letter)}(?: [{_letters(without="".join(rest[:1] for rest in ends))}]
-            | (?!(?:{"|".join(map(_any_case, ends))}){_END}) )"""
+            | (?!(?:{"|".join(map(_any_case, ends))}){NAME_END}) )"""
         for letter, ends in rests.items()
     )
     return f"(?:[{_letters(without=''.join(rests))}]|{'|'.join(special)})"
@@ -84,10 +84,11 @@ def _element(name: str) -> str:
     """Match an element whose content is no markup, up to its end tag."""
     hidden = _ESCAPED if name == "script" else ""
     name = _one_of(name)
-    return rf"<{name}{_ATTRIBUTES} (?:[^<]++ | {hidden} <(?!/{name}))*+"
+    return rf"<{name}{ATTRIBUTES} (?:[^<]++ | {hidden} <(?!/{name}))*+"
 
 
-def _compiled(pattern: str) -> re.Pattern[bytes]:
+def compiled(pattern: str) -> re.Pattern[bytes]:
+    """Compile a verbose pattern for the bytes of a page."""
     return re.compile(pattern.encode(), re.VERBOSE)
 
 
@@ -103,12 +104,12 @@ _ORDINARY = rf"""{_END_TAG} | </{_other_than("template")}{_FEW_ATTRIBUTES}
     {_FEW_ATTRIBUTES}"""
 # What hides markup, and the letters that its names begin with.
 _PLAINTEXT = rf"<{_one_of('plaintext')}[\x00-\xff]*+"
-_HIDING = f"{_RAW_ELEMENT} | {_PLAINTEXT} | {_COMMENT} | {_BOGUS_COMMENT}"
+HIDING = f"{_RAW_ELEMENT} | {_PLAINTEXT} | {_COMMENT} | {_BOGUS_COMMENT}"
 _HIDES = "".join(sorted({name[0] + name[0].upper() for name in f"{_RAW} plaintext".split()}))
-_HTML = _compiled(rf"<{_one_of('html')}{_ATTRIBUTES}")
-_OUTLINE = _compiled(
+_HTML = compiled(rf"<{_one_of('html')}{ATTRIBUTES}")
+_OUTLINE = compiled(
     # What is passed over: text, tags, what hides markup, and a "<" that begins nothing ...
-    rf"""(?: [^<]*+ (?: {_ORDINARY} | (?=<[!?/{_HIDES}])(?:{_HIDING})
+    rf"""(?: [^<]*+ (?: {_ORDINARY} | (?=<[!?/{_HIDES}])(?:{HIDING})
         | <(?![a-zA-Z!?/])(?:<(?=<))*+ ) )*+ [^<]*+"""
     # ... up to what is kept, or the end of the page.
     rf"""(?: (<{_one_of(_KEPT)}{_NAMES} (?:{_VALUE} {_NAMES}){{0,{_VALUES_MAX}}}+)
@@ -116,11 +117,19 @@ _OUTLINE = _compiled(
         | ({_element("title")} (?:</[tT][iI][tT][lL][eE])?+) [^>]*+ >?+
         | (?:<[\x00-\xff]*+)?+ \Z )"""  # a tag that does not end is none
 )
-_NO_TEXT = _compiled(
-    rf"""(</?+{_one_of(INLINE)}{_ATTRIBUTES} | {_COMMENT})
-        | {_RAW_ELEMENT} | {_element("title")} | </?+[a-zA-Z]{_ATTRIBUTES} | {_BOGUS_COMMENT}"""
+_NO_TEXT = compiled(
+    rf"""(</?+{_one_of(INLINE)}{ATTRIBUTES} | {_COMMENT})
+        | {_RAW_ELEMENT} | {_element("title")} | </?+[a-zA-Z]{ATTRIBUTES} | {_BOGUS_COMMENT}"""
 )
-TAG = _compiled(rf"<[a-zA-Z]{_ATTRIBUTES}")
+TAG = compiled(rf"<[a-zA-Z]{ATTRIBUTES}")
+# A page that consists of other pages, and one of these.
+_FRAMESET = re.compile(rb"<frameset[\t\n\f\r />]", re.IGNORECASE)
+_FRAME = re.compile(rb"<frame(?=[\t\n\f\r />])([^<>]{0,2000}+)", re.IGNORECASE)
+_SOURCE = re.compile(rb"[\t\n\f\r /]src[\t\n\f\r ]*+=", re.IGNORECASE)
+# The links of drawings. Only the first titles are compared with the places of drawings.
+_XLINK = b"xlink:href"
+_HREF = re.compile(rb"[\t\n\f\r /\"']href[\t\n\f\r ]*+=", re.IGNORECASE)
+_TITLES_LOOKED_AT = 50
 _ATTRIBUTE = re.compile(
     rb"""[^\t\n\f\r />=]+(?:[\t\n\f\r ]*=[\t\n\f\r ]*(?:"[^"]*"|'[^']*'|[^\t\n\f\r >]*))?"""
 )
@@ -142,7 +151,9 @@ def outline(html: bytes) -> bytes:
 
 def outline_of(html: bytes) -> tuple[bytes, int]:
     """Return the outline of a page, and of how many tags it has only the first attributes."""
-    cut = 0
+    cut, drawings = 0, _TITLES_LOOKED_AT
+    renames = _XLINK in html
+    at = 0
     head = _HTML.search(html, 0, HEAD_BYTES)
     # The end of the page matches, too, with neither.
     pieces: list[bytes] = []
@@ -151,15 +162,39 @@ def outline_of(html: bytes) -> tuple[bytes, int]:
             # A call for each tag would take a fifth of all this.
             short = tag if len(tag) <= _LONG_TAG_BYTES else _bounded(tag)
             cut += bool(more) or len(short) < len(tag)
-            pieces.append(short)
+            pieces.append(_linking(short) if renames else short)
         elif title:
+            if drawings:
+                at = html.find(title, at)
+                drawings -= 1
+                if _is_in_svg(html, at):
+                    continue
+                drawings = 0  # the page has its title
             pieces.append(title)
+    if _FRAMESET.search(html):
+        pieces += map(_frame_as_link, _FRAME.findall(html))
     kept = b">".join([*pieces, b""])
     if head and head[0].endswith(b">"):
         tag = head[0][:-1]
         short = _bounded(tag)
         return short + b">" + kept, cut + (len(short) < len(tag))
     return kept, cut
+
+
+def _linking(tag: bytes) -> bytes:
+    """Return a link of a drawing as one of HTML; `href` comes before `xlink:href`."""
+    other = tag[1:2] not in b"aA" or _HREF.search(tag)
+    return tag if other else tag.replace(_XLINK, b"href", 1)
+
+
+def _is_in_svg(html: bytes, at: int) -> bool:
+    """Return whether a drawing begins before a place and does not end there."""
+    return html.rfind(b"<svg", 0, at) > html.rfind(b"</svg", 0, at)
+
+
+def _frame_as_link(frame: bytes) -> bytes:
+    """Return a frame as a link to its page: in an outline no parser takes it for a frame."""
+    return b"<a" + _SOURCE.sub(b" href=", frame, count=1)
 
 
 def attributes_of(tag: bytes) -> int:

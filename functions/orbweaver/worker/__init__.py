@@ -17,6 +17,7 @@ below it, and returns to the one that called it; none calls one above.
     rendering_choice   of which pages it does
     rendering_gain     what scripts added, and what that says of others
     page_reading       the work on its bytes, bounded
+    page_fault         what a page comes to whose processing raises
     pack_context       a pack at work, and the records of its URLs
     crawl_cache        crawls as they stood a moment ago
     body_writer        bodies and texts into one file

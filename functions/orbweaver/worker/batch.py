@@ -42,7 +42,7 @@ from orbweaver.frontier.messages import (
 )
 from orbweaver.frontier.yield_drop import drop_percent
 from orbweaver.model.crawl import Counts, Crawl
-from orbweaver.model.errors import PortError, StoredNewer
+from orbweaver.model.errors import PortError, StoredNewer, is_port_error
 from orbweaver.model.metrics import Metric
 from orbweaver.model.ports import Clock, Metrics
 from orbweaver.model.settings import Settings
@@ -302,7 +302,7 @@ class Worker:
             if said is not None:
                 crawl = None if isinstance(message, Malformed) else message.crawl
                 return Held(said=said, crawl=crawl or "")
-            if _of_a_port(error):
+            if is_port_error(error):
                 _log.warning("message.deferred", extra={"id": delivery.id, "error": repr(error)})
             else:
                 _log.exception("message.failed", extra={"id": delivery.id, "error": repr(error)})
@@ -373,13 +373,6 @@ def suspect(pack: Pack, delivery: Delivery, known: Recalled) -> bool:
         return False  # nothing of it is asked for
     failed_before = delivery.receives > 1 or pack.failures > 0 or known.strikes > 0
     return len(pack.targets) == 1 and failed_before
-
-
-def _of_a_port(error: Exception) -> bool:
-    """Whether nothing but ports failed; hosts are visited in groups, which fail as groups."""
-    if isinstance(error, ExceptionGroup):
-        return error.split(PortError)[1] is None
-    return isinstance(error, PortError)
 
 
 class Holder:

@@ -45,10 +45,12 @@ from orbweaver.politeness.host_schedule import delay_of, is_down
 from orbweaver.politeness.pacer import Pacer, Turn
 from orbweaver.politeness.robots_cache import Deferred, RobotsKeeper, RobotsUnreachable
 from orbweaver.politeness.robots_txt import Robots
+from orbweaver.worker import page_fault as faults
 from orbweaver.worker.crawl_cache import RecentCrawls
 from orbweaver.worker.ending import Ending
 from orbweaver.worker.kind_learning import KindLearning
 from orbweaver.worker.pack_context import PackContext
+from orbweaver.worker.page_fault import FaultedPages, result_or_fault, results_or_fault
 from orbweaver.worker.page_reading import PageReader
 from orbweaver.worker.response_handling import ResponseHandler
 from orbweaver.worker.sitemap_handling import SITEMAP_TYPES, SITEMAPS_AT_ONCE, Sitemaps
@@ -204,7 +206,8 @@ class PackFetcher:
             context = replace(context, before=await self._history.before(priors))
         hosts: defaultdict[str, list[Target]] = defaultdict(list)
         for target in targets:
-            part = await self._sitemaps.go_on(context, target)
+            work, now_ms = self._sitemaps.go_on(context, target), self._clock.now_ms()
+            part = await result_or_fault(work, context.crawl, target, now_ms)
             if part is not None:
                 result.add(part)
             else:
@@ -241,7 +244,11 @@ class PackFetcher:
         robots: Robots | None = None
         if context.crawl.obey_robots:
             named = named_for(context.named, *targets)
-            match await self._robots.of(host, context.crawl, context.until_ms, named=named):
+            work = self._robots.of(host, context.crawl, context.until_ms, named=named)
+            match await results_or_fault(work, context.crawl, targets, self._clock.now_ms()):
+                case FaultedPages() as ended:
+                    result.add(*ended.pages)
+                    return
                 case Deferred() as deferred:
                     self._defer(result, targets, deferred.return_at_ms)
                     return
@@ -276,7 +283,11 @@ class PackFetcher:
         token = self._identity(context, host).token
         allowed: list[Target] = []
         for target in targets:
-            rule = robots.rule_for(token, target.url) if robots is not None else None
+            try:
+                rule = robots.rule_for(token, target.url) if robots is not None else None
+            except Exception as error:  # noqa: BLE001 - a fault ends one page
+                result.add(faults.unreadable(error, context.crawl, target, self._clock.now_ms()))
+                continue
             if rule is None or rule.allow:
                 allowed.append(target)
             else:
@@ -362,12 +373,19 @@ class PackFetcher:
                 leave = permits.close if paced and not sitemap else None
                 page = await self._ask(visit.context, target, pacer, turn, leave)
             if isinstance(page, _Answered):
-                counts, answered = page.counts, (page.answer, page.at_ms, turn)
-                await self.kinds.before_judging(visit.context.crawl)
-                page = await self._handler.handle(visit.context, target, *answered)
-                page = replace(page, counts={**page.counts, **counts})
-            visit.result.add(page)
+                page = await self._ended(visit, target, page, turn)
+            faults.add_or_fault(visit.result, page, visit.context.crawl, target)
         await self.kinds.share(visit.context.crawl)
+
+    async def _ended(
+        self, visit: _HostVisit, target: Target, answered: _Answered, turn: Turn
+    ) -> PageResult:
+        """Turn an answer into the result of its URL."""
+        crawl, answer, at_ms = visit.context.crawl, answered.answer, answered.at_ms
+        await self.kinds.before_judging(crawl)
+        handling = self._handler.handle(visit.context, target, answer, at_ms, turn)
+        page = await result_or_fault(handling, crawl, target, at_ms, answer)
+        return replace(page, counts={**page.counts, **answered.counts})
 
     async def _ask(
         self,
@@ -386,7 +404,11 @@ class PackFetcher:
             if not pacer.asks(turn):  # held up between the slot and here
                 return self._deferred(target, turn.slot_ms)
             at_ms = self._clock.now_ms()
-            answer, counts = await self._fetch(context, target, room, answered)
+            work = self._fetch(context, target, room, answered)
+            fetched = await result_or_fault(work, context.crawl, target, at_ms)
+        if isinstance(fetched, PageResult):
+            return fetched
+        answer, counts = fetched
         if isinstance(answer, Failure) and answer.later_s is not None:
             return self._deferred(target, self._clock.now_ms() + round(answer.later_s * 1000))
         return _Answered(answer=answer, at_ms=at_ms, counts=counts)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from orbweaver.budget.reservation import BudgetKeeper, Reservations
@@ -29,7 +30,7 @@ from orbweaver.frontier.journal import Journal, OutgoingPack, apart, outbox
 from orbweaver.frontier.messages import Pack, SeedsMessage, child_id
 from orbweaver.frontier.pack_result import PackResult, Underway
 from orbweaver.model.crawl import Crawl, State
-from orbweaver.model.errors import StoredNewer
+from orbweaver.model.errors import StoredNewer, is_fault
 from orbweaver.model.metrics import counted, failures
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.ports import Clock, Metrics
@@ -44,6 +45,7 @@ from orbweaver.worker.fetch_pack import PackFetcher
 from orbweaver.worker.host_claims import HostClaims
 from orbweaver.worker.link_dedup import Sifter
 from orbweaver.worker.pack_context import PackContext, page_record
+from orbweaver.worker.page_fault import unreadable
 from orbweaver.worker.retracing import Retracer
 from orbweaver.worker.rounds import Round
 from orbweaver.worker.seeding import late_result, result_of
@@ -206,9 +208,7 @@ class PackProcessor:
     ) -> Result:
         """Write down what a visit came to, and settle the journal that stands."""
         if isinstance(came, _Results):
-            journal = await self._sifter.write_down(
-                crawl, message, came.result, came.at_ms, came.reservations
-            )
+            journal = await self._written_down(crawl, message, came)
         elif came is known.journal:
             journal = came
         else:
@@ -219,6 +219,23 @@ class PackProcessor:
             if known.ledger is not None:
                 return await self._let_go(crawl, message, known)
         return await self._settle(crawl, message, journal, round_)
+
+    async def _written_down(
+        self, crawl: Crawl, message: Pack | SeedsMessage, came: _Results
+    ) -> Journal:
+        """Write the journal of a visit.
+
+        If that raises a fault for a single URL that failed before, the URL ends as unreadable.
+        """
+        writes = partial(self._sifter.write_down, crawl, message)
+        try:
+            return await writes(came.result, came.at_ms, came.reservations)
+        except Exception as error:
+            if not (isinstance(message, Pack) and _is_tried_alone(message) and is_fault(error)):
+                raise
+            result = PackResult(crawl.id, crawl.hosts_counted)
+            result.add(unreadable(error, crawl, message.targets[0], came.at_ms))
+            return await writes(result, came.at_ms, came.reservations)
 
     async def _let_go(self, crawl: Crawl, message: Pack | SeedsMessage, known: Recalled) -> Done:
         """Finish with a message that is committed, or that came after its crawl's end."""
@@ -318,6 +335,7 @@ class PackProcessor:
                 linked=result.links_to,
                 named=origins_of(crawl) if self._settings.allow_addresses else NO_ORIGINS,
                 lined=not pack.place,
+                suspected=pack.failures > 0,
                 asking=self._host_claims.visit(crawl, pack, round_, until_ms, early=early),
             )
             holding = self._pack_fetcher.holding(result)
@@ -344,7 +362,11 @@ class PackProcessor:
         """Return the targets that fit their crawl; the others end here, with a reason."""
         admitted: list[Target] = []
         for target in pack.targets:
-            refused = admit_claimed(context.crawl, target)
+            try:
+                refused = admit_claimed(context.crawl, target)
+            except Exception as error:  # noqa: BLE001 - a fault ends one page
+                result.add(unreadable(error, context.crawl, target, self._clock.now_ms()))
+                continue
             if refused is None:
                 admitted.append(target)
                 continue
@@ -380,3 +402,8 @@ class PackProcessor:
             self._metrics.add(metric, number)
         for reason, number in failures(journal.counts):
             self._metrics.fail(reason, number)
+
+
+def _is_tried_alone(pack: Pack) -> bool:
+    """Return whether a pack has one URL, which was in a pack that failed."""
+    return pack.failures > 0 and len(pack.targets) == 1 and not pack.late

@@ -47,6 +47,8 @@ class PackContext:
     named: frozenset[str] = NO_ORIGINS
     # URLs without a slot join the host's waiting line; those of a backlog have a place there.
     lined: bool = True
+    # Whether a worker may have died of its page.
+    suspected: bool = False
     # Called whenever a request is about to be made, for what is done beside.
     asking: Callable[[], None] = lambda: None
 

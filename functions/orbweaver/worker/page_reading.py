@@ -84,6 +84,8 @@ class ReadingJob:
     obey_nofollow: bool = True
     # Whether its text is to be compared with others (frontier/kind_learner.py).
     digested: bool = False
+    # Whether a process of its own reads it, because its worker may have died of it.
+    apart: bool = False
 
     @property
     def body(self) -> bytes:
@@ -125,7 +127,7 @@ class ReaderBusy:
 Read: TypeAlias = PageReading | Costly | ReaderBusy
 
 
-def job_of(
+def job_of(  # noqa: PLR0913 - facts of an answer and wishes of its crawl
     crawl: Crawl,
     url: str,
     answer: Response,
@@ -135,6 +137,7 @@ def job_of(
     agent: str,
     links_max: int,
     digested: bool = False,
+    apart: bool = False,
 ) -> ReadingJob:
     """Say what a crawl wants read of an answer, of which `agent` asked."""
     items: tuple[ItemRule, ...] = ()
@@ -156,6 +159,7 @@ def job_of(
         noindex_skipped=crawl.noindex_skipped,
         obey_nofollow=crawl.obey_nofollow,
         digested=digested,
+        apart=apart,
     )
 
 

@@ -257,6 +257,7 @@ class ResponseHandler:
             agent=identity_of(context.crawl, host, settings.user_agent).token,
             links_max=settings.links_per_page_max,
             digested=self._kinds.wants_digest(context.crawl, target.url),
+            apart=context.suspected,
         )
         until_ms = context.until_ms + round((settings.fetch_total_s + later_s) * 1000)
         return await self._reader.read(job, host, until_ms)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,6 +31,8 @@ from orbweaver.model.url import canonicalize, host_of
 from orbweaver.parsing.sitemap import Sitemap, read
 from orbweaver.politeness.robots_txt import Robots
 from orbweaver.worker.pack_context import PackContext, page_record
+
+_log = logging.getLogger(__name__)
 
 # Whatever a server calls it: what it is shows in the bytes.
 SITEMAP_TYPES = frozenset(
@@ -90,17 +93,19 @@ class Sitemaps:
             for reference in robots.sitemaps:
                 try:
                     url = canonicalize(reference, referrer, tracking=crawl.stripped)
-                except ValueError:
+                    sitemap = admit_sitemap(
+                        crawl,
+                        url,
+                        site=site,
+                        referrer=referrer,
+                        root=target.root,
+                        local=target.local,
+                    )
+                except Exception as error:  # noqa: BLE001 - the other references remain
+                    if not isinstance(error, ValueError):
+                        _log.exception("sitemap.unreadable", extra={"crawl": crawl.id})
                     found.append((reference, Refusal.INVALID))
                     continue
-                sitemap = admit_sitemap(
-                    crawl,
-                    url,
-                    site=site,
-                    referrer=referrer,
-                    root=target.root,
-                    local=target.local,
-                )
                 found.append((url, sitemap))
             return _found(found, {Refusal.CUT: robots.sitemaps_cut})
         return FoundLinks()

@@ -356,9 +356,22 @@ async def test_a_fault_of_ours_is_raised(
     """With the child's traceback, as it would be in place; the child lives on."""
     broken = job(keeping=Keeping(texts="yes", bodies="none", redacted=("such",)))  # type: ignore[arg-type]
     broken = replace(broken, links_max="many")  # type: ignore[arg-type]
-    with pytest.raises(ReaderError, match="TypeError"):
+    with pytest.raises(ReaderError, match="TypeError") as raised:
         await reader.read(broken, HOST, LATER_MS)
+    assert raised.value.type_and_place.startswith("TypeError in parsing/")
     assert await reader.read(job(), HOST, LATER_MS) == read(job())
+
+
+async def test_light_page_of_suspect_is_read_by_child() -> None:
+    """A page that its worker died of ends the child alone."""
+    reader = BudgetReader(clock=ManualClock(NOW_MS))
+    try:
+        await reader.read(job(), HOST, LATER_MS)
+        assert reader.child_id is None
+        await reader.read(replace(job(), apart=True), HOST, LATER_MS)
+        assert reader.child_id is not None
+    finally:
+        reader.close()
 
 
 async def test_a_child_has_no_credentials(

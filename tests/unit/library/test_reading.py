@@ -151,6 +151,25 @@ def test_a_mistake_says_what_to_do(call: Any, error: type[Exception], words: str
     assert words in str(raised.value)
 
 
+@pytest.mark.parametrize("function", ["as_html", "outline_of", "needs_rendering", "resolved"])
+def test_page_reader_meets_fault_returns_empty_page(
+    function: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The readers log the traceback and raise nothing."""
+
+    def fault(*_given: object) -> None:
+        raise KeyError("href")
+
+    monkeypatch.setattr(f"orbweaver.parsing.page.{function}", fault)
+    html = b"<link rel=canonical href=/c><p>Some text.</p>" + b"<p></p>" * 1_000
+    page = orbweaver.parse_page(html, URL)
+    assert (page.links, page.text, page.cut) == ((), "", (("unread", 1),))
+    assert orbweaver.to_markdown(html, URL) == ""
+    assert len(orbweaver.extract(RULES, html, URL)) <= 1
+    (logged,) = {record.message for record in caplog.records}
+    assert logged == "page.unreadable"
+
+
 def test_all_that_is_wrong_in_rules_is_said_at_once() -> None:
     """With the place of each, as in a crawl.toml."""
     wrong: list[dict[str, Any]] = [

@@ -38,9 +38,10 @@ VALUES: dict[tuple[str, int], dict[type[StrEnum], set[str]]] = {
     ("crawl", 1): _CRAWL_1,
     ("crawl", 2): _CRAWL_1 | {Stop: _CRAWL_1[Stop] | {"nothing_new"}},
     ("record", 1): {Outcome: {"fetched", "unchanged", "redirected", "skipped", "failed"}},
+    ("record", 2): {Outcome: {"fetched", "unchanged", "redirected", "skipped", "failed"}},
 }
 # Reasons are many: their number, and a digest of their names.
-REASONS = {("record", 1): (46, "e58c0c73")}
+REASONS = {("record", 1): (46, "e58c0c73"), ("record", 2): (47, "84f830a7")}
 
 
 def test_a_further_value_of_an_enumeration_is_a_new_version() -> None:
@@ -99,7 +100,7 @@ def test_a_crawl_is_of_the_lowest_version_that_reads_it() -> None:
     assert crawl_codec.from_fields(fields) == crawl
 
 
-@pytest.mark.parametrize("changed", [{"v": 2}, {"outcome": "dreamt"}, {"reason": "asleep"}])
+@pytest.mark.parametrize("changed", [{"v": 3}, {"outcome": "dreamt"}, {"reason": "asleep"}])
 def test_a_record_of_a_newer_version_is_told(changed: dict[str, Any]) -> None:
     """By its version, or by a value that is not known here; so is one within a journal."""
     assert page_record.from_fields(ROW).url == "http://a/"

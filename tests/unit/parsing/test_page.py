@@ -40,6 +40,8 @@ LINKS = [
     ("<a href='/\0x'>", ["/%EF%BF%BDx"]),
     ("<a href=\thttps://example.com/1?utm_source=x>", ["/1"]),
     ("<div><table><a href=/1><td><a href=/2></table><a href=/3>", ["/1", "/2", "/3"]),
+    ("<svg><a xlink:href=/1></a><a xlink:href=/x href=/2></a></svg>", ["/1", "/2"]),
+    ("<svg><g xlink:href=/x /><link rel=next><link xlink:href=/x rel=next /></svg>", []),
     ("<svg><a href=/1></svg><noscript><a href=/2></noscript>", ["/1", "/2"]),
     ("<p title='<a href=/x>'><!-- <a href=/x> --><script>'<a href=/x>'</script>", []),
     ("<style><a href=/x></style><textarea><a href=/x></textarea><title><a href=/x></title>", []),
@@ -47,6 +49,10 @@ LINKS = [
     ("<link rel=alternate href=/x><link href=/x><iframe src=/x></iframe><form action=/x>", []),
     ("<img src=/x><link rel='nexts preview' href=/x>", []),
     ("<link rel=next href=/2><a href=/1><link rel='start Prev' href=/0>", ["/2", "/1", "/0"]),
+    (
+        "<frameset><frame src=/1><FRAMESET><frame src='/2' name=x></frameset></frameset>",
+        ["/1", "/2"],
+    ),
     ("<link rel=previous href=1><link href=/2 rel='canonical next'>", ["/a/1", "/2"]),
     ("<a href=/1>x<a href=/2", ["/1"]),
     ("<a href=/1>x<a href='/2>", ["/1"]),
@@ -228,9 +234,13 @@ def test_a_title_may_stand_in_a_large_page() -> None:
     assert read(FILLING + "<title>A &amp; <b></title><a href=/1>").title == "A & <b>"
 
 
-def test_a_title_of_a_drawing_is_none_of_the_page() -> None:
+def test_a_title_of_a_drawing_is_none_of_the_page(filling: str) -> None:
     """A title within svg is a tooltip."""
-    assert read("<svg><title>icon</title></svg><title>page</title>").title == "page"
+    for drawing in ("<svg>{}</svg>", "<svg><g><g>{}</g></g></svg>", "<svg><a href=/x>{}</a></svg>"):
+        html = drawing.format("<title>icon</title>")
+        assert read(filling + html + "<title>page</title>").title == "page"
+        assert read(filling + html).title is None
+    assert read(filling + "<svg></svg><title>page</title>").title == "page"
 
 
 def test_what_a_page_says_of_itself(filling: str) -> None:

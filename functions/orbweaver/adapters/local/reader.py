@@ -8,6 +8,7 @@ Rules
   others wait for more than one page of its own. What waits is bounded, in bytes and in time.
 - The kernel enforces the budget: CPU seconds, address space, and a wall clock for what sleeps. A
   child that dies of a page is started anew for the next one. What was found before counts.
+- A page that is suspected of having killed its worker is read by the child, however light it is.
 - A page that was killed by the clock, or died of something else than its own use, is tried once
   more: a busy machine is not its fault. After that it is costly.
 - The child has no credentials, and it cannot read those of its parent's environment or memory. Of
@@ -88,6 +89,11 @@ _CRASHES = frozenset(
 class ReaderError(RuntimeError):
     """A fault of ours in the child; the text is its traceback."""
 
+    def __init__(self, trace: str | None, type_and_place: str) -> None:
+        """Take the traceback, and the type and place of the child's exception."""
+        super().__init__(trace)
+        self.type_and_place = type_and_place
+
 
 class InPlaceReader:
     """Reads everything on the spot."""
@@ -139,7 +145,7 @@ class BudgetReader:
         self._waiting_bytes_max = waiting_bytes_max
 
     async def read(self, job: ReadingJob, host: str, until_ms: int) -> Read:
-        if self._in_place(job) and (found := await _in_turns(job)) is not None:
+        if not job.apart and self._in_place(job) and (found := await _in_turns(job)) is not None:
             return found
         # What is longer than all that may wait is read alone.
         if self._waiting_bytes and self._waiting_bytes + len(job.body) > self._waiting_bytes_max:
@@ -182,8 +188,8 @@ class BudgetReader:
                 await child.ended()
             if end is None:
                 why, guilty = child.verdict(self._wall_s)
-            elif end.fault:
-                raise ReaderError(end.why)
+            elif end.fault is not None:
+                raise ReaderError(end.why, end.fault)
             elif end.why is None:
                 return child.reading
             else:

@@ -28,6 +28,7 @@ from selectolax.lexbor import SelectolaxError
 
 from orbweaver.adapters.local.custom_extractors import deployed
 from orbweaver.adapters.local.reader_wire import LENGTH, ReadingEnd, packed, told
+from orbweaver.model.errors import is_fault, type_and_place
 from orbweaver.worker.page_reading import CPU_S, MEMORY_BYTES, ReadingJob, bare, stages
 
 if TYPE_CHECKING:
@@ -96,10 +97,13 @@ def _read(
         return ReadingEnd(why=f"more than {SOFT_S:g} s of CPU")
     except OSError:
         raise  # the parent is gone
-    except Exception as error:  # noqa: BLE001 - told to the parent, which raises it there
+    except BaseException as error:
         if lacks_memory(error):
             return ReadingEnd(why=f"more than {MEMORY_BYTES // 2**20} MB")
-        return ReadingEnd(why=traceback.format_exc()[-TRACE_CHARS_MAX:], fault=True)
+        if not is_fault(error):
+            raise
+        trace = traceback.format_exc()[-TRACE_CHARS_MAX:]
+        return ReadingEnd(why=trace, fault=type_and_place(error))
     return ReadingEnd()
 
 

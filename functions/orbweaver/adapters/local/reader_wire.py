@@ -30,13 +30,14 @@ _SAID = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingEnd:
-    """A child is done with a page; `why` it broke off, `fault`: because of a fault of ours.
+    """A child is done with a page; `why` it broke off.
 
+    `fault` is the type and place of an exception, if one was the cause; `why` is its traceback.
     `retires`: it ends now, and another one is to be started.
     """
 
     why: str | None = None
-    fault: bool = False
+    fault: str | None = None
     retires: bool = False
 
 

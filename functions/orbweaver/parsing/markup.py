@@ -1,0 +1,119 @@
+r"""Markup that browsers show and an HTML parser hides, rewritten as HTML, in linear time.
+
+    XHTML         `<title/>` is an element that ends there, CDATA is text, and names have prefixes
+                  (XML; HTML Standard, 14.1). Broken XML is read as far as it goes.
+    shadow roots  `template shadowrootmode` is a part of the page (HTML Standard, 4.12.3)
+
+A page without such markup passes as it is, after a search of its bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import escape
+
+from orbweaver.parsing.html_scan import ATTRIBUTES, HIDING, NAME_END, compiled
+from orbweaver.parsing.media_type import parse
+from orbweaver.parsing.sniffing import XHTML
+
+_SHADOW_HINT = b"shadowrootmode"
+_SHADOW = re.compile(
+    rb"""[\t\n\f\r /"']shadowrootmode\s*=\s*["']?(?:open|closed)\b""", re.IGNORECASE
+)
+_TEMPLATE = rf"[tT][eE][mM][pP][lL][aA][tT][eE]{NAME_END}"
+# What is passed over, up to the next tag of a template.
+_TEMPLATES = compiled(
+    rf"""(?: [^<]*+ (?: {HIDING} | </?+(?!{_TEMPLATE})[a-zA-Z]{ATTRIBUTES} | <(?![a-zA-Z!?/]) ) )*+
+        [^<]*+ (</?+{_TEMPLATE}) ({ATTRIBUTES})"""
+)
+
+_VOID = frozenset(
+    b"area base br col embed frame hr img input link meta param source track wbr".split()
+)
+_CDATA, _CDATA_END = b"<![CDATA[", b"]]>"
+# Where the content of an element is no markup for an HTML parser, as it stands.
+_RAW = frozenset({b"script", b"style"})
+_XML_TAG = re.compile(
+    rb"""<(/?+)(?:([^\x00-\x20<>/="':]++):)?+([^\x00-\x20<>/="':!?][^\x00-\x20<>/="']*+)
+        ((?:[^<>"']++|"[^"]*+"|'[^']*+')*+)>""",
+    re.VERBOSE,
+)
+_XML_NAMESPACE = re.compile(
+    rb"""xmlns:([^\x00-\x20<>/="':]++)\s*=\s*["']http://www\.w3\.org/1999/xhtml["']"""
+)
+# The prefix of a namespace is declared near the root.
+_HEAD_BYTES = 4_096
+
+
+def as_html(page: bytes, content_type: str | None) -> bytes:
+    """Return a page in UTF-8 as HTML that shows what browsers show of it."""
+    kind = parse(content_type) if content_type else None
+    if kind is not None and kind.essence == XHTML:
+        page = b"".join(_xhtml(page))
+    return _with_shadow_roots(page) if _SHADOW_HINT in page else page
+
+
+def _with_shadow_roots(page: bytes) -> bytes:
+    """Write `div` for each template that is a shadow root; other templates stay hidden."""
+    pieces: list[bytes] = []
+    opened: list[bool] = []
+    at = 0
+    for tag in _TEMPLATES.finditer(page):
+        if tag[1].startswith(b"</"):
+            shadow = bool(opened) and opened.pop()
+        else:
+            shadow = _SHADOW.search(tag[2]) is not None
+            opened.append(shadow)
+        if shadow:
+            pieces += page[at : tag.start(1)], b"</div" if tag[1][1:2] == b"/" else b"<div"
+            at = tag.end(1)
+    return b"".join([*pieces, page[at:]])
+
+
+def _xhtml(page: bytes) -> Iterator[bytes]:
+    """Yield an XHTML page as HTML, piece by piece."""
+    prefixes = {*_XML_NAMESPACE.findall(page[:_HEAD_BYTES])}
+    at, raw = 0, b""
+    while True:
+        start = page.find(b"<", at)
+        if start < 0:
+            break
+        yield page[at:start]
+        at = start
+        for opens, closes in ((_CDATA, _CDATA_END), (b"<!--", b"-->"), (b"<?", b"?>")):
+            if page.startswith(opens, at):
+                end = page.find(closes, at + len(opens))
+                break
+        else:
+            piece, at, raw = _xml_tag(page, at, prefixes, raw)
+            yield piece
+            continue
+        if end < 0:
+            break
+        at = end + len(closes)
+        if opens == _CDATA:
+            text = page[start + len(_CDATA) : end]
+            if raw:
+                yield text.replace(b"</", b"<\\/")  # ends no script
+                continue
+            yield escape(text.decode("utf-8", "replace"), quote=False).encode()
+        elif opens == b"<!--":
+            yield page[start:at]
+    yield page[at:]
+
+
+def _xml_tag(page: bytes, at: int, prefixes: set[bytes], raw: bytes) -> tuple[bytes, int, bytes]:
+    """Return a tag as HTML, where it ends, and the element of raw text that it is within."""
+    tag = _XML_TAG.match(page, at)
+    if tag is None:
+        return page[at : at + 1], at + 1, raw
+    slash, prefix, name, rest = tag.groups()
+    if prefix is not None and prefix not in prefixes:
+        name = prefix + b":" + name
+    if slash:
+        return b"</" + name + b">", tag.end(), b"" if name == raw else raw
+    if rest.endswith(b"/"):
+        end = b"" if name in _VOID else b"</" + name + b">"
+        return b"<" + name + rest[:-1] + b">" + end, tag.end(), raw
+    return b"<" + name + rest + b">", tag.end(), name if name in _RAW else raw

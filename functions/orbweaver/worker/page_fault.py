@@ -1,0 +1,94 @@
+"""Faults in the processing of one page: its URL ends as `failed: unreadable`, its pack goes on.
+
+A fault is an exception that no port raised. A retry does not help, because the same page raises the
+same exception, and a dead letter would hold up its crawl. The record has the exception's type and
+the line that raised it, and the log has the traceback. Errors of ports pass, so the pack returns.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from orbweaver.fetching.response_verdict import End
+from orbweaver.frontier.pack_result import EndedPage, PageResult
+from orbweaver.model.crawl_rules import said_of_target
+from orbweaver.model.errors import is_fault, type_and_place
+from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.url import redacted
+from orbweaver.worker.pack_context import page_record
+
+if TYPE_CHECKING:
+    from orbweaver.frontier.pack_result import PackResult
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.target import Target
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class FaultedPages:
+    """The results of URLs whose processing raised a fault."""
+
+    pages: Sequence[PageResult]
+
+
+async def result_or_fault(
+    work: Awaitable[T],
+    crawl: Crawl,
+    target: Target,
+    at_ms: int,
+    answer: Response | Failure | None = None,
+) -> T | PageResult:
+    """Await work on a URL; return the URL's result instead if the work raises a fault."""
+    done = await results_or_fault(work, crawl, (target,), at_ms, answer)
+    return done.pages[0] if isinstance(done, FaultedPages) else done
+
+
+async def results_or_fault(
+    work: Awaitable[T],
+    crawl: Crawl,
+    targets: Sequence[Target],
+    at_ms: int,
+    answer: Response | Failure | None = None,
+) -> T | FaultedPages:
+    """Await work that all of some URLs need; return their results if it raises a fault."""
+    try:
+        return await work
+    except BaseException as error:
+        if not is_fault(error):
+            raise
+        return FaultedPages([unreadable(error, crawl, one, at_ms, answer) for one in targets])
+
+
+def add_or_fault(result: PackResult, page: PageResult, crawl: Crawl, target: Target) -> None:
+    """Add a page's result to its pack's; add `failed: unreadable` instead if that raises."""
+    try:
+        result.add(page)
+    except Exception as error:  # noqa: BLE001 - a fault ends one page
+        at_ms = page.end.record.fetched_at if isinstance(page.end, EndedPage) else 0
+        result.add(unreadable(error, crawl, target, at_ms))
+
+
+def unreadable(
+    error: BaseException,
+    crawl: Crawl,
+    target: Target,
+    at_ms: int,
+    answer: Response | Failure | None = None,
+) -> PageResult:
+    """Log a fault and return the result of its URL, without another look at the page."""
+    said = type_and_place(error)
+    fields = {"crawl": crawl.id, "url": redacted(target.url), "error": said}
+    _log.error("page.unreadable", extra=fields, exc_info=error)
+    end = End(outcome=Outcome.FAILED, reason=Reason.UNREADABLE, error=said)
+    record = page_record(crawl.id, target, end, at_ms)
+    if isinstance(answer, Response):
+        record = replace(record, status=answer.status, latency_ms=answer.latency_ms)
+    recorded = said_of_target(crawl, target).record is not False
+    return PageResult(end=EndedPage(record=record, recorded=recorded))
