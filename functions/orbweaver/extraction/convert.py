@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import assert_never
@@ -20,7 +21,7 @@ from orbweaver.extraction import currencies, numbers
 from orbweaver.extraction.dates import NotDateError, moment_in, moment_ms
 from orbweaver.extraction.numbers import NotNumberError
 from orbweaver.model.item import Scalar
-from orbweaver.model.item_rules import VALUE_CHARS_MAX, Field, ValueKind
+from orbweaver.model.item_rules import OBJECTS, VALUE_CHARS_MAX, Field, ValueKind
 from orbweaver.model.url import TRACKING_PARAMETERS, canonicalize
 
 SHOWN_CHARS_MAX = 80
@@ -33,6 +34,10 @@ _BOOLEANS = {
 
 class UnfitValue(ValueError):
     """A value is none of its field's type; the text says what it is."""
+
+
+# A number as programs write it.
+_DATA_NUMBER = re.compile(r"\d+\.\d+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,13 +152,17 @@ def _price(field: Field, raw: Scalar, beside: str | None) -> ConvertedValue:
     else:
         text = numbers.plain(raw[:VALUE_CHARS_MAX])
         number = numbers.the_number(text)
+        numbers.check_price(text, number.end())
         try:
             found = currencies.beside(text, number.start(), number.end())
         except currencies.TwoCurrenciesError as error:
             raise UnfitValue(f"not a price: {shown(raw)} (two currencies: {error})") from error
         code = found.code or known or field.currency
         points = ".," if code in currencies.THOUSANDTHS else ""
-        value = numbers.value_of(number[0], decimal=field.decimal, points=points)
+        decimal = field.decimal
+        if decimal is None and field.source in OBJECTS and _DATA_NUMBER.fullmatch(text):
+            decimal = "."  # schema.org/price: data has no other, whatever follows
+        value = numbers.value_of(number[0], decimal=decimal, points=points)
         value = -value if numbers.is_negative(text, number.start()) else value
     try:
         digits = numbers.digits_of(value)

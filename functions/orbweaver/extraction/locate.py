@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -14,11 +15,16 @@ from orbweaver.extraction.json_ld import JsonLdObjects
 from orbweaver.extraction.microdata import property_of
 from orbweaver.model.item import Scalar
 from orbweaver.model.item_rules import Field, ValueKind, ValueSource, ValueTake
+from orbweaver.parsing.html_scan import text_of
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
 
 CURRENCY_KEY = "priceCurrency"
+_NUMERIC = frozenset({ValueKind.PRICE, ValueKind.NUMBER, ValueKind.INTEGER})
+# Digits with tags between them, and nothing else.
+_SEPARATED = re.compile(r"\d(?:</?[a-zA-Z][^<>]*+>)++\d")
+_HUNDREDTHS = re.compile(r"(\d)<sup(?:\s[^<>]*+)?>\s*+(\d\d)\s*+</sup>(?!\d)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +69,25 @@ def _of_nodes(document: Document, field: Field, spot: Spot) -> Iterator[Scalar]:
             value = node.attributes.get(field.attribute.lower())
             if value is not None:
                 yield value
+        elif field.take is ValueTake.TEXT and field.type in _NUMERIC:
+            yield _number_text(document, field, node)
         else:
             yield _taken(document, field.take, node)
+
+
+def _number_text(document: Document, field: Field, node: LexborNode) -> str:
+    """Return the text of a number; raises UnfitValue if only markup separates two digits of it.
+
+    Two raised digits behind a price are its hundredths: `$19<sup>99</sup>`.
+    """
+    html, text = node.html or "", document.text(node)
+    if not _SEPARATED.search(html):
+        return text
+    if field.type is ValueKind.PRICE:
+        html = _HUNDREDTHS.sub(r"\1.\2", html)
+        if not _SEPARATED.search(html):
+            return text_of(html.encode("utf-8", "replace"))
+    raise UnfitValue(f"not a {field.type}: {shown(text)} (elements separate its digits)")
 
 
 def _taken(document: Document, take: ValueTake, node: LexborNode) -> str:

@@ -10,6 +10,7 @@ Rules
   no three decimals. Currencies with a thousand parts do have them: there it is decimal. In a number
   a comma groups and a point is decimal; in an integer both group. The key `decimal` says which of
   the two is decimal; then the other one groups, and nothing is left to these rules.
+- A word that multiplies what stands before it (万, lakh, million) makes the number uncertain.
 - Groups are of three digits; in front of such a last one also of two (`1,23,456`).
 """
 
@@ -29,6 +30,16 @@ _PLAIN = _SPACES | _APOSTROPHES | {0x066B: "."}
 _NUMBER = re.compile(
     r"\d{1,3}(?:[ ']\d{3})+(?!\d)(?:[.,]\d+)?(?!\d|[.,]\d)|\d+(?:[.,]\d+)*|(?<!\d)[.,]\d+"
 )
+# Words that multiply the number before them: 万, lakh, million. A single letter may be a unit.
+_MAGNITUDE = re.compile(
+    r"""[ ]?(?: [万萬억億亿兆만천仟佰百十] | 千(?![克米瓦卡焦赫伏帕])
+    | (?<=\d)k(?![\w.²³/]) | (?: kk | mn | mln | mio | mrd | bn | tsd | lakhs? | lacs? | crores?
+    | hundred | thousand | million(?:s|en|es|i)? | milliard(?:s|en)? | billions? | trillions?
+    | тыс | млн | млрд | ribu | juta | jt | triệu | nghìn | ngàn )\b )""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# Behind a price a single letter is no unit.
+_PRICE_MAGNITUDE = re.compile(r" ?(?:[mbkM]|mil|mill|rb|cr|tỷ|хил)(?!\w)", re.IGNORECASE)
 _GROUPED = re.compile(r"\d{1,3}(?:[.,]\d{3})+|\d{1,2}(?:[.,]\d{2})+[.,]\d{3}")
 _MINUS = re.compile(
     r"(?<![\w)])[-\N{MINUS SIGN}][^\w\s]{0,3}\Z|(?<![\w)])[-\N{MINUS SIGN}]\w{0,3}\$?\Z"
@@ -55,9 +66,17 @@ def the_number(text: str) -> re.Match[str]:
     if len(numbers) > 1:
         raise NotNumberError("more than one number")
     (number,) = numbers
+    if _MAGNITUDE.match(text, number.end()):
+        raise NotNumberError("a word after it multiplies it")
     if len(number[0]) > DIGITS_MAX:
         raise NotNumberError("too many digits")
     return number
+
+
+def check_price(text: str, end: int) -> None:
+    """Raise NotNumberError if a letter after a price multiplies it, such as `$5 m`."""
+    if _PRICE_MAGNITUDE.match(text, end):
+        raise NotNumberError("a letter after it multiplies it")
 
 
 def is_negative(text: str, start: int) -> bool:

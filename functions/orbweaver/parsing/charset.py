@@ -1,9 +1,9 @@
 """Character sets: the one that a page is in, and its text as UTF-8.
 
 The order of evidence is that of the HTML Standard (13.2.3): byte order mark, `Content-Type`, then a
-look for `meta` (or an XML declaration) near the beginning. Without evidence it is UTF-8 where the
-bytes are that, else windows-1252. Labels mean what the Encoding Standard says they mean, by
-webencodings. Nothing raises: what cannot be decoded becomes U+FFFD.
+look for `meta` (or an XML declaration) near the beginning. Without evidence it is UTF-8 where four
+in five of its characters beyond ASCII are that, else windows-1252. Labels mean what the Encoding
+Standard says they mean, by webencodings. What cannot be decoded becomes U+FFFD; nothing raises.
 
 Also from the standards: in a page that is not in UTF-8 the query of a link is in the page's
 charset (URL Standard, "percent-encode after encoding").
@@ -59,6 +59,8 @@ _ATTRIBUTE = re.compile(
     re.VERBOSE,
 )
 _START_BYTES_MAX = 1_024
+# How many characters beyond ASCII an undeclared page in UTF-8 has for each broken one.
+_VALID_EACH = 4
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _ESCAPED = {*range(0x21), *b"\"#&';<>", *range(0x7F, 0x100)}
 # Each byte as it stands in a query.
@@ -72,7 +74,7 @@ def decode(body: bytes, content_type: str | None) -> tuple[str, bytes]:
             return name, _to_utf8(body[len(mark) :], name)
     declared = from_header(content_type or "") or prescan(body[:PRESCAN_BYTES])
     if declared is None:
-        declared = UTF_8 if _is_utf8(body) else WINDOWS_1252
+        declared = UTF_8 if _is_utf8(body) or _is_mostly_utf8(body) else WINDOWS_1252
     return declared, _to_utf8(body, declared)
 
 
@@ -200,6 +202,14 @@ def _is_utf8(body: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def _is_mostly_utf8(body: bytes) -> bool:
+    """Return whether most characters beyond ASCII are UTF-8, which other charsets seldom are."""
+    text = body.decode("utf-8", "replace")
+    broken = text.count("\ufffd")
+    beyond_ascii = len(text) - len(text.encode("ascii", "ignore"))
+    return beyond_ascii - broken >= _VALID_EACH * broken
 
 
 def _to_utf8(body: bytes, name: str) -> bytes:

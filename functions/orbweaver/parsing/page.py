@@ -240,11 +240,20 @@ def wishes_of(
     addressee = _EVERYBODY
     for part in robots_tag.lower().split(","):
         name, colon, directive = part.partition(":")
-        if colon and name.strip() not in _VALUED:
+        if colon and is_agent(name):
             addressee = name.strip()  # and what follows is for the same one
-        if addressee in addressees:
+        if addressee in addressees or addressee == "*":
             wishes.add((directive if colon else name).strip())
     return wishes
+
+
+def is_agent(name: str) -> bool:
+    """Return whether a name before a colon in X-Robots-Tag is an agent's, and no directive's.
+
+    The date of `unavailable_after` has colons and may have a comma, but also spaces.
+    """
+    name = name.strip().lower()
+    return name not in _VALUED and not any(char in name for char in " ,\t")
 
 
 def _tree(html: bytes) -> LexborHTMLParser:

@@ -9,8 +9,8 @@
   (`image:loc`, `xhtml:link`, `news:`, `video:`) are passed over, and namespaces may be odd, wrong
   or missing.
 - Items are those of the root's format: `url` is none in a feed, where an `image` has one.
-- An item's reference is its `loc` or `link` (of an Atom entry, `href` of the first link that is
-  `alternate`), or its `guid`, or the text that stands in the item itself.
+- An item's reference is its `loc` or `link` (of an Atom entry, `href` of its first `alternate` that
+  is a page by its type, or else of its first), its `guid`, or the text in the item itself.
 - References of feeds are relative to `xml:base`, wherever that stands (RFC 4287, 2; XML Base).
 - An `&` that begins no entity stands for itself: hand-written sitemaps are full of them. Anything
   else that is not well-formed ends the reading.
@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from xml.parsers import expat
 
 from orbweaver.parsing.sitemap_text import Ampersands, Spoiled
+from orbweaver.parsing.sniffing import HTML_TYPES
 
 DEPTH_MAX = 50
 # Some 20 for each of 50,000 URLs: as many as 50 MiB have room for, if they say anything.
@@ -59,6 +60,8 @@ class XmlItem:
     # What its reference is relative to, from the outside in; and how many more it has.
     bases: tuple[str, ...] = ()
     surplus: int = 0
+    # Whether that reference is an alternate that is said to be a page.
+    has_page: bool = False
 
     @property
     def reference(self) -> str:
@@ -177,17 +180,17 @@ class XmlReader:
             raise Spoiled(f"more than {NAMES_MAX:,} different names")
 
     def _begin_field(self, item: XmlItem, label: str, attributes: dict[str, str]) -> None:
+        bases = tuple(base for _, base in self._bases)
+        if item.label == "entry" and label == "link":
+            self._into = None
+            _take_alternate(item, attributes, bases)
+            return
         if label in item.texts:
             self._into = None  # the first one counts
             item.surplus += label == "loc"
             return
         if label in _REFERENCES:
-            item.bases = tuple(base for _, base in self._bases)
-        if item.label == "entry" and label == "link":
-            self._into = None
-            if attributes.get("rel", "alternate") == "alternate":
-                item.texts[label] = [attributes.get("href", "")[:TEXT_CHARS_MAX]]
-            return
+            item.bases = bases
         self._into = item.texts[label] = []
 
     def _end(self, _name: str) -> None:
@@ -212,3 +215,14 @@ class XmlReader:
         if item is not None and self._into is not None and item.chars_left > 0:
             self._into.append(text[: item.chars_left])
             item.chars_left -= len(text)
+
+
+def _take_alternate(item: XmlItem, attributes: dict[str, str], bases: tuple[str, ...]) -> None:
+    """Take a link of an entry: the first alternate that is a page, else the first of all."""
+    if attributes.get("rel", "alternate").strip().lower() != "alternate":
+        return
+    kind = attributes.get("type", "").partition(";")[0].strip().lower()
+    is_page = kind in HTML_TYPES
+    if "link" not in item.texts or (is_page and not item.has_page):
+        item.texts["link"] = [attributes.get("href", "")[:TEXT_CHARS_MAX]]
+        item.bases, item.has_page = bases, is_page

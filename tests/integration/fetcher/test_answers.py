@@ -196,6 +196,13 @@ async def test_headers_that_are_lists_are_joined() -> None:
     assert headers["link"] == "<a>, <b>"
 
 
+async def test_robots_tag_of_other_agent_keeps_next_line_for_all() -> None:
+    """An agent's name is about its own line."""
+    lines = ("X-Robots-Tag: otherbot: noindex", "X-Robots-Tag: nofollow", "X-Robots-Tag: b: none")
+    headers = (await fetched(answer(b"", *lines))).headers
+    assert headers["x-robots-tag"] == "otherbot: noindex, robots: nofollow, b: none"
+
+
 async def test_headers_are_bounded() -> None:
     """Of more headers than anybody needs, those that come first are kept."""
     lines = [f"X-{number}: {'v' * 8_000}" for number in range(20)]

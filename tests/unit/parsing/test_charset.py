@@ -59,6 +59,9 @@ EVIDENCE = [
     (b"<?xml version='1.0' encoding = \"koi8-r\"?><html>", None, "koi8-r"),
     (b"<?xml version='1.0' encoding='utf-16'?><html>", None, "utf-8"),
     (b"<?xml version='1.0' encoding='koi8-r\"?><html>", None, "utf-8"),
+    ("Grüße aus Köln".encode() + b"\xff", None, "utf-8"),
+    ("Grüße aus Köln".encode() + b"\xff\xcf", None, "windows-1252"),
+    ("“Grüße” aus Köln".encode("cp1252"), None, "windows-1252"),
     (b"<?xml encoding='koi8-r'?><meta charset=koi8-u>", None, "koi8-u"),
 ]
 

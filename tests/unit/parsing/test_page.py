@@ -183,6 +183,11 @@ def test_a_meta_element_without_content_says_nothing(said: str, filling: str) ->
         ("googlebot: nofollow, orbweaver: noindex, noarchive", {"noindex", "noarchive"}),
         ("robots: none", {"none"}),
         ("max-snippet: 5, nofollow", {"5", "nofollow"}),
+        ("otherbot: noindex, *: nofollow", {"nofollow"}),
+        (
+            "unavailable_after: Sun, 25 Jun 2010 15:00:00 PST, nofollow",
+            {"sun", "00:00 pst", "nofollow"},
+        ),
         ("unavailable_after: 25 Jun 2010, noindex", {"25 jun 2010", "noindex"}),
     ],
 )

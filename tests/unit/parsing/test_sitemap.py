@@ -128,6 +128,15 @@ def test_an_index_lists_sitemaps() -> None:
             ),
             ["/a"],
         ),
+        (
+            (
+                "<feed xmlns='http://www.w3.org/2005/Atom'><entry>"
+                "<link rel='alternate' type='application/json' href='/j'/><link rel='self' href='/s'/>"
+                "<link type='text/html; charset=utf-8' href='https://example.com/a'/>"
+                "<link type='text/html' href='/b'/></entry></feed>"
+            ),
+            ["/a"],
+        ),
         ("<urlset><url>https://example.com/a<x>y</x></url><url/></urlset>", ["/a"]),
         (gzip.compress(urlset("/a").encode(), mtime=0), ["/a"]),
         (

@@ -22,6 +22,7 @@ from orbweaver.fetching.block_page import STATUSES
 from orbweaver.fetching.response_verdict import REDIRECT_MIN, SUCCESS_MIN
 from orbweaver.model.http_exchange import Condition, Headers, Request
 from orbweaver.model.http_headers import one_line, text_of
+from orbweaver.parsing.page import is_agent
 from orbweaver.parsing.sniffing import ANY_TYPE, HTML_TYPES, VAGUE, declared_in
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ LISTS = frozenset(
         "x-robots-tag",
     }
 )
+# An agent's name is about its own line. A joined line without a name is for `robots`, which is all.
+ROBOTS_TAG = "x-robots-tag"
 
 
 def asking(
@@ -123,10 +126,17 @@ def answered(raw: Iterable[tuple[bytes, bytes]]) -> tuple[dict[str, str], int]:
         elif name not in headers:
             headers[name] = value
         elif name in LISTS:
-            headers[name] += f", {value}"
+            to_all = name == ROBOTS_TAG and ":" in headers[name] and not _names_agent(value)
+            headers[name] += f", {'robots: ' if to_all else ''}{value}"
         else:
             cut += headers[name] != value and name != "set-cookie"
     return headers, cut
+
+
+def _names_agent(robots_tag: str) -> bool:
+    """Return whether a line of X-Robots-Tag begins with the name of an agent."""
+    name, colon, _ = robots_tag.partition(":")
+    return bool(colon) and is_agent(name)
 
 
 def octets(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, bytes]:
