@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 CURRENCY_KEY = "priceCurrency"
 _NUMERIC = frozenset({ValueKind.PRICE, ValueKind.NUMBER, ValueKind.INTEGER})
 # Digits with tags between them, and nothing else.
-_SEPARATED = re.compile(r"\d(?:</?[a-zA-Z][^<>]*+>)++\d")
-_HUNDREDTHS = re.compile(r"(\d)<sup(?:\s[^<>]*+)?>\s*+(\d\d)\s*+</sup>(?!\d)", re.IGNORECASE)
+_SEPARATED = re.compile(r"\d(?:\s*+</?[a-zA-Z][^<>]*+>)++\s*+\d")
+_HUNDREDTHS = re.compile(r"(\d)\s*+<sup(?:\s[^<>]*+)?>\s*+(\d\d)\s*+</sup>(?!\d)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

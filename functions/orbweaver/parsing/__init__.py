@@ -13,6 +13,7 @@ Decides what a body says; never what becomes of it. Work is linear in the bytes,
     client_rendering  pages that are empty until their scripts have run
     page           what a page says
     links          the links of a page
+    link_header    the links of a Link header
     refresh        pages that lead elsewhere
     soft_404       pages that say "not found"
     duplicates     content that comes again

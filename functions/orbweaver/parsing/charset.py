@@ -1,8 +1,8 @@
 """Character sets: the one that a page is in, and its text as UTF-8.
 
 The order of evidence is that of the HTML Standard (13.2.3): byte order mark, `Content-Type`, then a
-look for `meta` (or an XML declaration) near the beginning. Without evidence it is UTF-8 where four
-in five of its characters beyond ASCII are that, else windows-1252. Labels mean what the Encoding
+look for `meta` (or an XML declaration) near the beginning. Without evidence it is UTF-8 where two
+in three of its characters beyond ASCII are that, else windows-1252. Labels mean what the Encoding
 Standard says they mean, by webencodings. What cannot be decoded becomes U+FFFD; nothing raises.
 
 Also from the standards: in a page that is not in UTF-8 the query of a link is in the page's
@@ -60,7 +60,7 @@ _ATTRIBUTE = re.compile(
 )
 _START_BYTES_MAX = 1_024
 # How many characters beyond ASCII an undeclared page in UTF-8 has for each broken one.
-_VALID_EACH = 4
+_VALID_EACH = 2
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _ESCAPED = {*range(0x21), *b"\"#&';<>", *range(0x7F, 0x100)}
 # Each byte as it stands in a query.

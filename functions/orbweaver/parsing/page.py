@@ -25,6 +25,7 @@ from orbweaver.model.url import TRACKING_PARAMETERS, is_base, resolved
 from orbweaver.parsing import charset as charsets
 from orbweaver.parsing.client_rendering import needs_rendering
 from orbweaver.parsing.html_scan import is_small, outline_of, text_of
+from orbweaver.parsing.link_header import links_of
 from orbweaver.parsing.links import Links
 from orbweaver.parsing.markup import as_html
 from orbweaver.parsing.parse_guard import UnsafePageError, why_unsafe
@@ -174,6 +175,7 @@ def parsing(  # noqa: PLR0913 - what an answer says of itself, and what its craw
     *,
     robots_tag: str | None = None,
     refresh: str | None = None,
+    link: str | None = None,
     links_per_page_max: int = LINKS_MAX,
     tracking: frozenset[str] = TRACKING_PARAMETERS,
     agent: str = _PRODUCT,
@@ -182,13 +184,13 @@ def parsing(  # noqa: PLR0913 - what an answer says of itself, and what its craw
 ) -> Generator[None, None, Page]:
     """Read a page that `url` answered with; the work pauses after each slice of its links.
 
-    `robots_tag` and `refresh` are its headers, `tracking` names parameters that its links are rid
-    of, `agent` who asked, `obey_nofollow` whether links may be withdrawn; `prepared`: half is done.
+    Links lose the parameters in `tracking`. `agent` is the asker; `prepared`: half is done.
     """
     ready = prepare(body, content_type) if prepared is None else prepared
     addressees = frozenset({_EVERYBODY, _PRODUCT, agent.partition("/")[0].strip().lower()})
     whole = _tree(ready.html) if ready.outline is None else None
     found = _look(whole or _tree(ready.outline or b""), addressees, obeys=obey_nofollow)
+    _look_at_header(found, link or "", url)
     wishes = found.wishes | wishes_of(robots_tag or "", addressees)
     here = url if is_base(url) else None
     base = here if found.base is None else resolved(found.base, here, tracking=frozenset()) or here
@@ -201,7 +203,6 @@ def parsing(  # noqa: PLR0913 - what an answer says of itself, and what its craw
     if nofollow and obey_nofollow:
         found.withdrawn, found.references = found.references + found.withdrawn, []
     yield from links.adding(found.references)
-    kept = links.kept()
     title, description = _line(found.title), _line(found.description)
     canonical = resolved(found.canonical, base, tracking=tracking) if found.canonical else None
     no_canonical = int(bool(found.canonical) and canonical is None)
@@ -213,7 +214,7 @@ def parsing(  # noqa: PLR0913 - what an answer says of itself, and what its craw
         charset=ready.charset,
         nofollow=nofollow,
         noindex=not _NOINDEX.isdisjoint(wishes),
-        links=kept,
+        links=links.kept(),  # which counts what it cuts
         links_cut=links.cut,
         links_nofollow=len(found.withdrawn),
         links_foreign=links.foreign,
@@ -292,6 +293,17 @@ def _look_at_other(
             _look_at_meta(found, attributes)
         case "frame" if "src" in attributes:
             found.references.append(attributes["src"] or "")
+
+
+def _look_at_header(found: _TreeValues, header: str, url: str) -> None:
+    """Take the links of a `Link` header, behind those of the page."""
+    for one in links_of(header):
+        reference = resolved(one.reference, url, tracking=frozenset())
+        if one.is_canonical:
+            found.canonical = found.canonical or reference
+        if one.leads_to_page and reference is not None:
+            withdrawn = found.obeys and "nofollow" in one.relations
+            (found.withdrawn if withdrawn else found.references).append(reference)
 
 
 def _reference(attributes: _Attributes) -> str:

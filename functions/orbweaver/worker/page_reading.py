@@ -42,6 +42,7 @@ from orbweaver.model.item import Item
 from orbweaver.model.url import TRACKING_PARAMETERS
 from orbweaver.parsing.html_scan import TAG_BYTES_MIN
 from orbweaver.parsing.main_text import plain_words
+from orbweaver.parsing.markup import is_rewritten
 from orbweaver.parsing.page import LINKS_MAX, Page, Prepared, parsing, prepare
 from orbweaver.parsing.parse_guard import is_orderly
 from orbweaver.parsing.soft_404 import is_missing
@@ -231,6 +232,7 @@ def _parsed(job: ReadingJob, prepared: Prepared | None) -> Generator[None, None,
         headers.get("content-type"),
         robots_tag=headers.get("x-robots-tag"),
         refresh=headers.get("refresh"),
+        link=headers.get("link"),
         links_per_page_max=job.links_max,
         tracking=job.tracking,
         agent=job.agent,
@@ -311,7 +313,8 @@ def is_light(job: ReadingJob) -> bool:
         return len(body) <= (SMALL_BYTES_MAX if keeping.redacted else OTHER_BYTES_MAX)
     if any(rule.extractor is not None for rule in job.items):
         return False
-    if job.items or keeping.texts or keeping.redacted:
+    rewritten = is_rewritten(body, job.answer.headers.get("content-type"))
+    if job.items or keeping.texts or keeping.redacted or rewritten:
         bytes_max, tags_max = SMALL_BYTES_MAX, SMALL_TAGS_MAX
     else:
         bytes_max, tags_max = BYTES_MAX, TAGS_MAX

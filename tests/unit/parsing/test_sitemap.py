@@ -131,7 +131,8 @@ def test_an_index_lists_sitemaps() -> None:
         (
             (
                 "<feed xmlns='http://www.w3.org/2005/Atom'><entry>"
-                "<link rel='alternate' type='application/json' href='/j'/><link rel='self' href='/s'/>"
+                "<link rel='alternate' type='application/json' href='/j'/>"
+                "<link rel='self' href='/s'/>"
                 "<link type='text/html; charset=utf-8' href='https://example.com/a'/>"
                 "<link type='text/html' href='/b'/></entry></feed>"
             ),
