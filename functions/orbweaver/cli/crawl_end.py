@@ -112,8 +112,14 @@ async def pause(session: Session, crawl_id: str) -> bool:
     return paused.state is State.PAUSED
 
 
-def give_up(view: View, around: Surroundings, display: Display) -> int:
-    """Say why a crawl will not end by itself; the exit code."""
+def give_up(
+    view: View,
+    around: Surroundings,
+    display: Display,
+    written: Written | None = None,
+    option: str = "",
+) -> int:
+    """Report why a crawl will not end by itself, its files, and what helps; the exit code."""
     display.close()
     crawl, counters, depths = (
         view.reading.status.crawl,
@@ -126,8 +132,11 @@ def give_up(view: View, around: Surroundings, display: Display) -> int:
     if dead:
         messages = text.plural(dead, "message")
         around.note(f"{messages} on the dead-letter queue: it goes on once they are moved back")
+        around.note(f"  orbweaver dlq list{option}", f"  orbweaver dlq redrive --all{option}")
     if isinstance(display, JsonDisplay):
-        display.put({**crawl_summary.result(view, None, FAILED), "stalled": True})
+        display.put({**crawl_summary.result(view, written, FAILED), "stalled": True})
+    elif written is not None:
+        around.write("", *crawl_summary.lines(view, written, ""))
     return FAILED
 
 

@@ -11,8 +11,8 @@ that nothing is fetched twice.
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial

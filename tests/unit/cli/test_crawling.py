@@ -327,6 +327,8 @@ def test_a_crawl_that_stands_still_is_given_up(stage: Stage) -> None:
     assert stage.run(f"crawl {SITE}") == 1
     assert f"{RUN} stands still: nothing is queued, and 0 URLs came to no outcome" in stage.noted
     assert "2 messages on the dead-letter queue" in stage.noted
+    assert "  orbweaver dlq redrive --all" in stage.noted
+    assert "no records, so no files in" in stage.said
     assert stage.clock.at_ms - NOW_MS < 100_000
     stage.machine.queue = Depths()
     assert stage.run(f"crawl {SITE} --json") == 1

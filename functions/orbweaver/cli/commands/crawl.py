@@ -245,9 +245,13 @@ async def _crawl(
         if others:
             _say_others(display, others)
     running.crawl = begun.id
+    stalled: Stalled | None = None
     try:
         display.say(f"crawl {begun.id}")
         view = await session.watch(begun.id, display)
+    except Stalled as error:
+        # A dead letter holds up the end of its crawl, and not the files of what there is.
+        stalled, view = error, error.view
     except (asyncio.CancelledError, BrokenPipeError):
         running.paused = await pause(session, begun.id)
         raise
@@ -259,6 +263,8 @@ async def _crawl(
         )
         written = await export_files.export_crawl(session, view.reading.status.crawl, wanted)
         written = replace(written, folder=folder)
+    if stalled is not None:
+        return give_up(view, around, display, written, running.option)
     why = await without_pages(session, view)
     display.close()
     ended = Ended(view=view, written=written, why=why, before=running.before)
