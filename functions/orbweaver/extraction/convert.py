@@ -161,7 +161,7 @@ def _price(field: Field, raw: Scalar, beside: str | None) -> ConvertedValue:
         points = ".," if code in currencies.THOUSANDTHS else ""
         decimal = field.decimal
         if decimal is None and field.source in OBJECTS and _DATA_NUMBER.fullmatch(text):
-            decimal = "."  # schema.org/price: data has no other, whatever follows
+            decimal = "."  # the only decimal mark of data (schema.org/price)
         value = numbers.value_of(number[0], decimal=decimal, points=points)
         value = -value if numbers.is_negative(text, number.start()) else value
     try:

@@ -3,7 +3,7 @@
 The order of evidence is that of the HTML Standard (13.2.3): byte order mark, `Content-Type`, then a
 look for `meta` (or an XML declaration) near the beginning. Without evidence it is UTF-8 where two
 in three of its characters beyond ASCII are that, else windows-1252. Labels mean what the Encoding
-Standard says they mean, by webencodings. What cannot be decoded becomes U+FFFD; nothing raises.
+Standard says they mean, by webencodings. Broken bytes become U+FFFD, and nothing raises.
 
 Also from the standards: in a page that is not in UTF-8 the query of a link is in the page's
 charset (URL Standard, "percent-encode after encoding").

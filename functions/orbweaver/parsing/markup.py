@@ -22,7 +22,7 @@ _SHADOW = re.compile(
     rb"""[\t\n\f\r /"']shadowrootmode\s*=\s*["']?(?:open|closed)\b""", re.IGNORECASE
 )
 _TEMPLATE = rf"[tT][eE][mM][pP][lL][aA][tT][eE]{NAME_END}"
-# What is passed over, up to the next tag of a template.
+# All markup up to the next tag of a template.
 _TEMPLATES = compiled(
     rf"""(?: [^<]*+ (?: {HIDING} | </?+(?!{_TEMPLATE})[a-zA-Z]{ATTRIBUTES} | <(?![a-zA-Z!?/]) ) )*+
         [^<]*+ (</?+{_TEMPLATE}) ({ATTRIBUTES})"""
@@ -32,7 +32,7 @@ _VOID = frozenset(
     b"area base br col embed frame hr img input link meta param source track wbr".split()
 )
 _CDATA, _CDATA_END = b"<![CDATA[", b"]]>"
-# Where the content of an element is no markup for an HTML parser, as it stands.
+# Elements whose content an HTML parser does not read as markup.
 _RAW = frozenset({b"script", b"style"})
 _XML_TAG = re.compile(
     rb"""<(/?+)(?:([^\x00-\x20<>/="':]++):)?+([^\x00-\x20<>/="':!?][^\x00-\x20<>/="']*+)

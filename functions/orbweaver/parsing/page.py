@@ -214,7 +214,7 @@ def parsing(  # noqa: PLR0913 - what an answer says of itself, and what its craw
         charset=ready.charset,
         nofollow=nofollow,
         noindex=not _NOINDEX.isdisjoint(wishes),
-        links=links.kept(),  # which counts what it cuts
+        links=links.kept(),  # counts links.cut
         links_cut=links.cut,
         links_nofollow=len(found.withdrawn),
         links_foreign=links.foreign,
@@ -296,7 +296,7 @@ def _look_at_other(
 
 
 def _look_at_header(found: _TreeValues, header: str, url: str) -> None:
-    """Take the links of a `Link` header, behind those of the page."""
+    """Take the links of a `Link` header, after the links in the page."""
     for one in links_of(header):
         reference = resolved(one.reference, url, tracking=frozenset())
         if one.is_canonical:

@@ -60,7 +60,7 @@ class XmlItem:
     # What its reference is relative to, from the outside in; and how many more it has.
     bases: tuple[str, ...] = ()
     surplus: int = 0
-    # Whether that reference is an alternate that is said to be a page.
+    # Whether its reference is an alternate whose type is HTML.
     has_page: bool = False
 
     @property

@@ -55,7 +55,7 @@ BODY = b"""<html lang=en><head><title>A thing</title><meta name=description cont
 <template shadowrootmode=open><a href="/shadow?a=%E4">s</a></template></body></html>"""
 SITEMAP = b"<urlset><url><loc>%s/mapped</loc><lastmod>2026-01-01</lastmod></url></urlset>"
 ATOM = b'<feed xmlns="http://www.w3.org/2005/Atom"><entry><link href="/fed"/></entry></feed>'
-# Rooms and modules whose functions see what a page contains.
+# Modules whose functions read pages.
 READING_NAMES = (
     "parsing.charset parsing.client_rendering parsing.duplicates parsing.html_scan parsing.links"
     " parsing.main_text parsing.markup parsing.media_type parsing.page parsing.page_controls"
@@ -78,7 +78,7 @@ class PanicException(BaseException):
 
 @dataclass
 class Injection:
-    """A function or method that raises from its first call on, so many times."""
+    """A function or method that raises on its first `times` calls."""
 
     owner: Any
     name: str
@@ -146,11 +146,11 @@ async def crawled(stage: Stage) -> None:
 async def check(
     monkeypatch: pytest.MonkeyPatch, module: ModuleType, raises: type[BaseException], times: int
 ) -> list[str]:
-    """Crawl once for each function of a module, which raises; name those that do harm."""
+    """Crawl once for each function of a module with a fault; return the harmful ones."""
     harmful = []
     for name, owner, function in functions_of(module):
         if inspect.isgeneratorfunction(function) and owner is None and name == "stages":
-            continue  # what it calls raises within it
+            continue  # a generator that the others fill
         injection = Injection(owner, name, function, raises, times)
 
         def injected(*given: Any, _injection: Injection = injection, **named: Any) -> Any:
@@ -191,7 +191,7 @@ async def test_function_of_parser_raises_always_and_crawl_ends(
     assert await check(monkeypatch, module, PanicException, 10_000) == []
 
 
-async def test_page_that_raises_fails_as_unreadable_and_its_pack_goes_on(
+async def test_page_raises_ends_as_unreadable_beside_others(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Record, metric, log and links of the others: all are there."""
@@ -235,7 +235,7 @@ async def test_page_with_port_error_returns_with_its_pack() -> None:
     assert stage.clock.now_ms() == NOW_MS
 
 
-def test_exception_of_another_process_is_named_by_that_process() -> None:
-    """The place in this process would say nothing."""
+def test_exception_of_child_keeps_type_and_place() -> None:
+    """The child names the line that raised it."""
     error = ReaderError("Traceback ...", "KeyError in parsing/page.py, line 1")
     assert type_and_place(error) == "KeyError in parsing/page.py, line 1"
