@@ -46,7 +46,7 @@ _FRAMES_QUERY = f"{_QUERY}, frame[src]"
 _LINKING = frozenset({"a", "area"})
 _XLINK = "xlink:href"
 # How far above a title a drawing is looked for.
-TITLE_PARENTS_MAX = 64
+_TITLE_PARENTS = 64
 # Pages of a series (HTML Standard, 4.6.7.17), with a synonym that is still written.
 _SERIES = frozenset({"next", "prev", "previous"})
 _NOFOLLOW = {"nofollow", "none"}
@@ -315,7 +315,7 @@ def _reference(attributes: _Attributes) -> str:
 def _is_in_svg(node: LexborNode) -> bool:
     """Return whether a title belongs to a drawing. The title of a page is seldom nested deeply."""
     parent = node.parent
-    for _ in range(TITLE_PARENTS_MAX):
+    for _ in range(_TITLE_PARENTS):
         if parent is None or parent.tag == "svg":
             break
         parent = parent.parent
