@@ -24,7 +24,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from orbweaver.frontier.claims import Recalled
@@ -163,6 +163,7 @@ class Worker:
         """Process a pack whose message is held back, and takes over should this fail.
 
         One that another delivery has begun with, or that failed before, is left to its message.
+        A pack of which nothing could be requested starts again here, if that is soon.
         """
         delivery = Delivery(id=pack.id, body=encode(pack), receives=1, early=True)
         try:
@@ -172,7 +173,25 @@ class Worker:
             return None
         if pack.failures or recalled.get(pack.id, Recalled()) != Recalled():
             return None
-        return await self._guarded(delivery, pack, recalled, round_)
+        while True:
+            result = await self._guarded(delivery, pack, recalled, round_)
+            if not isinstance(result, Requeued):
+                return result
+            pack = result.outgoing.pack
+            if not await round_.pause(pack.crawl, result.outgoing.delay_s):
+                return await self._sent_again(result, round_)
+
+    async def _sent_again(self, requeued: Requeued, round_: Round) -> Result:
+        """Send a pack for the next round: its first message is held back for longer than that."""
+        outgoing = requeued.outgoing
+        delay_s = max(outgoing.delay_s, round_.left_s(outgoing.pack.crawl))
+        try:
+            await self._queue.send([replace(outgoing, delay_s=delay_s)], express=requeued.express)
+        except PortError as error:
+            _log.warning("packs.not_put_off", extra={"error": str(error)})
+            return None
+        self._metrics.add(Metric.PACKS_PUT_OFF, 1)
+        return requeued
 
     def _source(self, delivery: Delivery) -> MessageSource:
         return MessageSource.of(delivery.queue, self._settings.pack_queues)

@@ -13,10 +13,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
@@ -42,7 +42,7 @@ from orbweaver.model.user_agent import Identity, identity_of
 from orbweaver.parsing.sniffing import ANY_TYPE, HTML_TYPES
 from orbweaver.politeness.host_health import HostHealth, Places
 from orbweaver.politeness.host_schedule import delay_of, is_down
-from orbweaver.politeness.pacer import Pacer, Turn
+from orbweaver.politeness.pacer import LAPSES_MAX, Pacer, Turn
 from orbweaver.politeness.robots_cache import Deferred, RobotsKeeper, RobotsUnreachable
 from orbweaver.politeness.robots_txt import Robots
 from orbweaver.worker import page_fault as faults
@@ -85,11 +85,15 @@ class _Answered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _HostVisit:
-    """A host, visited for a pack; what its URLs come to is added to the pack's result."""
+    """A host, visited for a pack; what its URLs come to is added to the pack's result.
+
+    `queue` holds the URLs that are still to be asked for, one delay apart.
+    """
 
     host: str
     context: PackContext
     result: PackResult
+    queue: deque[Target] = field(default_factory=deque)
 
 
 class Company:
@@ -321,11 +325,26 @@ class PackFetcher:
             wait_limit=self._company,
             lined=visit.context.lined,
         )
-        crawl = visit.context.crawl
+        visit = replace(visit, queue=deque(targets))
+        return_at_ms: int | None = None
+        for _ in range(LAPSES_MAX):
+            return_at_ms = await self._ask_in_turn(visit, pacer, delay_ms)
+            if return_at_ms is not None or not visit.queue:
+                break
+        if visit.queue:
+            self._defer(visit.result, visit.queue, return_at_ms or self._clock.now_ms())
+        return return_at_ms
+
+    async def _ask_in_turn(self, visit: _HostVisit, pacer: Pacer, delay_ms: int) -> int | None:
+        """Ask for the queue of a visit; when to come back, if there are not slots enough.
+
+        URLs that missed their slots are in the queue again.
+        """
+        crawl, queue = visit.context.crawl, visit.queue
         places = self._places(visit.host, places_of(crawl)[0], eased=not crawl.delay_ms)
         turns = self._turns.setdefault(visit.host, asyncio.Lock())
         async with asyncio.TaskGroup() as group, AsyncExitStack() as block:
-            for place, target in enumerate(targets):
+            while queue:
                 if delay_ms and not pacer.has_slots:
                     # Else another visit takes the place, and waits for slots behind these.
                     await block.aclose()
@@ -333,11 +352,11 @@ class PackFetcher:
                 with ExitStack() as permits:
                     await places.acquire()
                     permits.callback(places.release)
-                    return_at_ms = await self._slot(pacer, slots_of(crawl, len(targets) - place))
+                    return_at_ms = await self._slot(pacer, slots_of(crawl, len(queue)))
                     if return_at_ms is not None:
-                        self._defer(visit.result, targets[place:], return_at_ms)
                         return return_at_ms
                     kept = permits.pop_all()
+                target = queue.popleft()
                 asking = group.create_task(self._visit(visit, target, pacer, pacer.turn, kept))
                 # One that is cancelled before its first step gives nothing back by itself.
                 asking.add_done_callback(partial(_close, kept))
@@ -359,6 +378,8 @@ class PackFetcher:
     ) -> None:
         """Visit a URL that has its place at the host, and its slot, and add its result.
 
+        A URL that misses its slot returns to the queue of the visit.
+
         It keeps its place, and a sitemap its memory, until the answer is dealt with; a connection,
         and room for the body, until the answer is there. Where slots pace the host, a page
         leaves its place while the fetcher makes sure of the answer.
@@ -372,6 +393,9 @@ class PackFetcher:
                 paced = visit.context.crawl.delay_ms > 0
                 leave = permits.close if paced and not sitemap else None
                 page = await self._ask(visit.context, target, pacer, turn, leave)
+            if page is None:
+                visit.queue.append(target)
+                return
             if isinstance(page, _Answered):
                 page = await self._ended(visit, target, page, turn)
             faults.add_or_fault(visit.result, page, visit.context.crawl, target)
@@ -394,15 +418,18 @@ class PackFetcher:
         pacer: Pacer,
         turn: Turn,
         answered: Callable[[], None] | None,
-    ) -> _Answered | PageResult:
-        """Ask for a URL; its result, where it returns or has ended without an answer."""
+    ) -> _Answered | PageResult | None:
+        """Ask for a URL; its result, where it returns or has ended without an answer.
+
+        None if its slot has passed.
+        """
         if not await self._goes_on(context):
             return self._deferred(target, 0)
         async with context.reservations.room(target) as room:
             if not isinstance(room, Room):
                 return _refused(target, room, Reason.BYTES)
             if not pacer.asks(turn):  # held up between the slot and here
-                return self._deferred(target, turn.slot_ms)
+                return None
             at_ms = self._clock.now_ms()
             work = self._fetch(context, target, room, answered)
             fetched = await result_or_fault(work, context.crawl, target, at_ms)
@@ -464,7 +491,7 @@ class PackFetcher:
             then.rules,
         )
 
-    def _defer(self, result: PackResult, targets: Sequence[Target], return_at_ms: int) -> None:
+    def _defer(self, result: PackResult, targets: Iterable[Target], return_at_ms: int) -> None:
         result.add(*(self._deferred(target, return_at_ms) for target in targets))
 
     def _deferred(self, target: Target, return_at_ms: int) -> PageResult:

@@ -23,9 +23,11 @@ from orbweaver.model.ports import Clock
 from orbweaver.model.settings import Settings
 from orbweaver.worker.ending import Ending
 
-# What is left of a round must be worth beginning a pack.
-LEAST_MS = 3_000
+# The rest of a round must be worth a new pack: of a billed function, and where time costs nothing.
+LEAST_MS, LEAST_UNBILLED_MS = 3_000, 250
 COPY_S_MAX = 900
+# A host that is busy with others, or a table out of reach, takes less; a blocked host more.
+PAUSE_S_MAX = 10
 
 
 class _Taken:
@@ -59,6 +61,8 @@ class Round:
         reserve_s = settings.fetch_total_s + settings.apply_reserve_s
         self._reserve_ms = round(reserve_s * 1000)
         self._latest_ms = deadline_ms - self._reserve_ms
+        billed = settings.waits_billed == "yes"
+        self._least_ms = LEAST_MS if billed else LEAST_UNBILLED_MS
         self._take: Callable[[Pack], Coroutine[None, None, None]] | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._beside: set[asyncio.Task[None]] = set()
@@ -84,8 +88,8 @@ class Round:
         now_ms = self._clock.now_ms()
         length_ms = round(self._settings.round_s * 1000)
         phase_ms = zlib.crc32(crawl_id.encode()) % length_ms
-        past_ms = (now_ms + LEAST_MS - phase_ms) % length_ms
-        end_ms = self._ends[crawl_id] = now_ms + LEAST_MS - past_ms + length_ms
+        past_ms = (now_ms + self._least_ms - phase_ms) % length_ms
+        end_ms = self._ends[crawl_id] = now_ms + self._least_ms - past_ms + length_ms
         return end_ms
 
     @property
@@ -101,7 +105,24 @@ class Round:
     def goes_on(self, crawl_id: str) -> bool:
         """Whether a pack of a crawl would be taken on now."""
         left_ms = self.until_ms(crawl_id, long=True) - self._clock.now_ms()
-        return self.open and left_ms >= LEAST_MS and self.copy_delay_s(crawl_id) <= COPY_S_MAX
+        return self.open and left_ms >= self._least_ms and self.copy_delay_s(crawl_id) <= COPY_S_MAX
+
+    async def pause(self, crawl_id: str, seconds: float) -> bool:
+        """Wait until a pack that could do nothing may start again; False if it is not to.
+
+        Its message would come back after the round only, and its host would stay idle until then.
+        """
+        if seconds > PAUSE_S_MAX:
+            return False
+        until_ms = self._clock.now_ms() + round(seconds * 1000)
+        while self.goes_on(crawl_id) and (left_ms := until_ms - self._clock.now_ms()) > 0:
+            await self._clock.sleep(min(1.0, left_ms / 1000))
+        return self.goes_on(crawl_id)
+
+    def left_s(self, crawl_id: str) -> int:
+        """How long the round of a crawl goes on, in whole seconds."""
+        left_ms = self.until_ms(crawl_id, long=True) - self._clock.now_ms()
+        return ceil(max(left_ms, 0) / 1000)
 
     def copy_delay_s(self, crawl_id: str) -> int:
         """How long the message of a pack that is taken on is held back: until that is done with."""
@@ -115,7 +136,7 @@ class Round:
         to wait for comes in the second after the end, who has none (`alone`) in the one before it.
         """
         left_ms = self._end_ms(crawl_id) - self._clock.now_ms()
-        if not self.open or not 0 < left_ms < LEAST_MS:
+        if not self.open or not 0 < left_ms < self._least_ms:
             return 0
         return left_ms // 1000 if alone else ceil(left_ms / 1000)
 

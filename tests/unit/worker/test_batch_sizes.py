@@ -10,9 +10,12 @@ import pytest
 from orbweaver.frontier.claims import Recalled
 from orbweaver.frontier.messages import Pack, child_id, encode
 from orbweaver.model.crawl import Crawl, State
+from orbweaver.model.settings import Settings
 from orbweaver.politeness.host_schedule import Host
 from orbweaver.worker.batch import suspect
+from orbweaver.worker.ending import Ending
 from orbweaver.worker.pack import Delivery
+from orbweaver.worker.rounds import Round
 from tests.memory import ManualClock, Moment
 from tests.unit.stage import (
     CRAWL,
@@ -175,6 +178,33 @@ async def test_what_is_put_off_is_sent_last(*, express: bool) -> None:
     assert [(mail.body, mail.express) for mail in stage.world.sent] == [(again, express)]
     assert effects.index("packs.commit") < effects.index("queue.send")
     assert stage.metrics.totals["PacksPutOff"] == 1
+
+
+async def test_early_pack_without_slot_is_sent_for_the_next_round() -> None:
+    """Its first message is held back for longer; a host must not stay idle until then."""
+    stage = Stage()
+    crawl = replace(CRAWL, delay_ms=1_000)
+    stage.begin(crawl)
+    stage.world.hosts[SITE] = Host(name=SITE, blocked_until_ms=NOW_MS + 15_000)
+    pack = pack_of(A)
+    round_ = Round(
+        clock=stage.clock,
+        settings=Settings(),
+        deadline_ms=NOW_MS + 900_000,
+        ending=Ending(),
+    )
+
+    async def nothing() -> None:
+        """Deliver no message."""
+
+    async def take(_pack: Pack) -> None:
+        """Nothing else is taken on."""
+
+    await round_.run(nothing(), take)
+    await stage.worker.take_on(pack, round_)
+    (mail,) = stage.world.sent
+    assert mail.body == encode(replace(pack, put_offs=1))
+    assert 15 <= mail.delay_s < round_.copy_delay_s(crawl.id)
 
 
 async def test_what_cannot_be_put_off_comes_back() -> None:

@@ -9,7 +9,7 @@ from orbweaver.worker.rounds import LEAST_MS, Round
 from tests.memory import ManualClock
 from tests.unit.stage import CRAWL, NOW_MS, pack_of
 
-SETTINGS = Settings()
+SETTINGS = Settings(waits_billed="yes")
 ROUND_MS = round(SETTINGS.round_s * 1000)
 ENOUGH_MS = 900_000
 

@@ -74,7 +74,10 @@ class Host:
     async def round(self) -> Round:
         """Begin an invocation."""
         round_ = Round(
-            clock=self.clock, settings=Settings(), deadline_ms=DEADLINE_MS, ending=Ending()
+            clock=self.clock,
+            settings=Settings(waits_billed="yes"),
+            deadline_ms=DEADLINE_MS,
+            ending=Ending(),
         )
 
         async def nothing() -> None:
