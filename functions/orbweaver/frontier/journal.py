@@ -140,6 +140,15 @@ def outbox(pack_id: str, crawl: str, journal: Journal, ledger: Ledger) -> tuple[
     )
 
 
+def leads_on(journal: Journal, ledger: Ledger, *, ordered: bool) -> bool:
+    """Whether a committed pack sends URLs that check the end of the crawl when they are done.
+
+    In an ordered crawl a retry does not count: late packs need not wait for it.
+    """
+    returning = any(not ordered or one.target.attempt == 1 for one in journal.again)
+    return bool(ledger.children or journal.past or returning)
+
+
 def late_groups(journal: Journal, ledger: Ledger) -> list[tuple[int, list[Target]]]:
     """List the links that a committed pack has wait, by late pack; the same list every time."""
     late = journal.late

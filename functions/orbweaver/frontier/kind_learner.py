@@ -78,12 +78,13 @@ class KindLearner:
         return text_hash(url) % SAMPLED_EACH == 0
 
     def sorting_out(
-        self, links: Sequence[Target], taken: int | None = None
+        self, links: Sequence[Target], taken: int | None = None, least: int = 1
     ) -> Generator[None, None, tuple[list[Target], list[Banded]]]:
         """Sort out which links are asked for at once, the best first, and which are late.
 
-        `taken` is the band of the late pack that they come from. Links with priority and sitemaps
-        are never late. The work pauses after each slice of links.
+        `taken` is the band of the late pack that they come from: at least `least` of these links
+        are asked for. Links with priority and sitemaps are never late. The work pauses after each
+        slice of links.
         """
         first = [link for link in links if _is_never_late(link)]
         usual = [link for link in links if not _is_never_late(link)]
@@ -112,10 +113,10 @@ class KindLearner:
                 waiting.append((-known.score, (band, link)))
             if place % SORTED_AT_ONCE == 0:
                 yield
-        if taken is not None and not prompt:
-            self._go_on(prompt, waiting, taken)
-        prompt.sort(key=itemgetter(0))
         waiting.sort(key=itemgetter(0))
+        if taken is not None and len(prompt) < least:
+            self._go_on(prompt, waiting, taken, least)
+        prompt.sort(key=itemgetter(0))
         return [link for _, link in prompt], [one for _, one in waiting]
 
     sorted_out = unpaused(sorting_out)
@@ -143,14 +144,15 @@ class KindLearner:
         prompt: list[tuple[float, Target]],
         waiting: list[tuple[float, Banded]],
         taken: int,
+        least: int,
     ) -> None:
-        """Have the best of a late pack asked for where all of it would wait as before."""
-        for place, (score, (band, link)) in enumerate(waiting):
-            if band <= taken:
-                del waiting[place]
-                self._let_out(self.scores.of(link.url), link)
-                prompt.append((score, link))
-                return
+        """Request the best links of a late pack that would wait in the same band again."""
+        again = [one for one in waiting if one[1][0] <= taken][: least - len(prompt)]
+        for one in again:
+            score, (_, link) = one
+            waiting.remove(one)
+            self._let_out(self.scores.of(link.url), link)
+            prompt.append((score, link))
 
     def _band(self, known: KindScore) -> int | None:
         """Say in which band a new link waits; None for one that is asked for at once."""

@@ -53,6 +53,8 @@ OUT_PERCENT, SENT_PERCENT, UNKNOWN_PERCENT = 1, 5, 20
 # what is done. After so many answers as much is out when all are sent.
 SOON_OUT, SOON_PART = 16, 4
 SOON_DONE = 100 * SOON_OUT // OUT_PERCENT
+# The time from one late pack of a host to the next one, at most: a commit and two messages.
+TAKEN_WITHIN_MS = 2_500
 # How many links wait at most, as a multiple of the limit, and at least.
 WAITING_TIMES, WAITING_MIN = 10, 10_000
 
@@ -99,12 +101,23 @@ def grouped(late: Sequence[Banded]) -> list[tuple[int, list[Target]]]:
 def few_out(counters: Counters, dead: int = 0) -> bool:
     """Whether little is out, beside what lies in dead letters."""
     most = counters.done * OUT_PERCENT // 100
-    return counters.claimed - counters.done <= most + dead
+    return _out(counters) <= most + dead
+
+
+def _out(counters: Counters) -> int:
+    """Count the claimed URLs without an outcome, without retries unless most URLs fail."""
+    out = counters.claimed - counters.done
+    return out - counters.retrying if counters.retrying <= counters.done else out
 
 
 def few_so_far(counters: Counters) -> bool:
     """Whether so little is out that a late pack of a kind that may be fruitful is looked at."""
-    return counters.claimed - counters.done <= min(SOON_OUT, counters.done // SOON_PART)
+    return _out(counters) <= min(SOON_OUT, counters.done // SOON_PART)
+
+
+def late_least(crawl: Crawl) -> int:
+    """How many links of a late pack are requested at least: a host is busy until the next comes."""
+    return min(PACK_TARGETS_MAX, max(1, TAKEN_WITHIN_MS // crawl.delay_ms)) if crawl.delay_ms else 1
 
 
 def due(crawl: Crawl, counters: Counters) -> tuple[int, int]:

@@ -328,13 +328,17 @@ class PackResult:
     ) -> Journal:
         """Close the result, in the pack's order; `reserved` is what the delivery `by` reserved."""
         urls = [target.url for target in order]
+        again = tuple(self._again[url] for url in urls if url in self._again)
+        counts = Counter(self._counts)
+        if taken := _retries_taken(order, again):
+            counts["retries_taken"] = taken
         ended = [self._records[url] for url in urls if url in self._records]
         return Journal(
             at_ms=at_ms,
             records=tuple(record for record in ended if record.url not in self._unrecorded),
-            again=tuple(self._again[url] for url in urls if url in self._again),
+            again=again,
             candidates=tuple(self._candidates.values()),
-            counts=MappingProxyType(dict(sorted(self._counts.items()))),
+            counts=MappingProxyType(dict(sorted(counts.items()))),
             reserved=reserved,
             by=by,
             unasked=tuple(self._unasked),
@@ -377,6 +381,14 @@ class Underway:
             if result.crawl == crawl_id:
                 total.update(result.counts)
         return total
+
+
+def _retries_taken(order: Sequence[Target], again: Sequence[Requeue]) -> int:
+    """Count the URLs of a pack that were requested once more: they wait for that no longer."""
+    deferred = {(one.target.url, one.target.attempt) for one in again}
+    return sum(
+        target.attempt > 1 and (target.url, target.attempt) not in deferred for target in order
+    )
 
 
 def _same(target: Target, sent: Target) -> bool:

@@ -269,6 +269,11 @@ class Counters:
         """How many links wait in them."""
         return self.total.get("late_links", 0) - self.total.get("late_links_taken", 0)
 
+    @property
+    def retrying(self) -> int:
+        """How many URLs have failed and wait for another attempt."""
+        return self.total.get("retries", 0) - self.total.get("retries_taken", 0)
+
     def left(self, crawl: Crawl) -> int:
         """How many more URLs a crawl may claim."""
         return max(0, crawl.pages_own - spent(self.total))

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, assert_never
 
 from orbweaver.budget.budget_rules import settlements
@@ -41,6 +41,7 @@ from orbweaver.model.crawl import Counters, Counts, Crawl, State, ends_with, fin
 from orbweaver.model.errors import PortError
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.ports import Clock, Events
+from orbweaver.model.target import PACK_TARGETS_MAX
 from orbweaver.model.turns import turn_after
 from orbweaver.model.url import redacted
 from orbweaver.model.url_rules import by_window
@@ -295,6 +296,26 @@ class JournalApplier:
         waits = self._has_late(crawl, counters) and not counters.seeds_missing(crawl)
         if waits and late.few_so_far(counters):
             await self.succession.send_late(crawl, 1, band_max=late.UNKNOWN)
+
+    async def feed(self, crawl: Crawl, hosts: Iterable[str], round_: Round, own: str = "") -> None:
+        """Send each idle host of a crawl with a delay one of its late packs.
+
+        A slot that a host does not use is lost, and late links of other hosts do not need it.
+        Kinds that bring nothing new wait while better links can use up the page limit. Nothing
+        depends on it: late packs are sent at the latest when little else is out.
+        """
+        idle = [host for host in hosts if await self.succession.is_idle(crawl, host, own)]
+        if not idle:
+            return
+        counters = await self._crawls.counters(crawl)
+        if not self._has_late(crawl, counters) or counters.seeds_missing(crawl):
+            return
+        band_max = late.BANDS_MAX
+        promising = counters.late_promising * PACK_TARGETS_MAX
+        if crawl.stop_when_nothing_new or promising >= counters.left(crawl):
+            band_max = late.NOTHING_NEW - 1
+        for host in idle:
+            await self.succession.send_late_of(crawl, host, band_max, round_)
 
     def _has_late(self, crawl: Crawl, counters: Counters) -> bool:
         """Whether late links wait that a crawl may still ask for."""

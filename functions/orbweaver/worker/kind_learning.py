@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from orbweaver.frontier.kind_learner import KindLearner
 from orbweaver.frontier.kind_scores import FILES, WAITING, asked_in, is_ordered
 from orbweaver.frontier.known_claims import folder_of
-from orbweaver.frontier.late import SOON_DONE, Banded
+from orbweaver.frontier.late import SOON_DONE, Banded, late_least
 from orbweaver.frontier.met import NEWS_BYTES_MAX
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import PortError
@@ -174,7 +174,8 @@ class KindLearning:
         Where they have just done so, and too many of a kind would be out, it is done once more.
         """
         learner = self.of(crawl)
-        prompt, late = await in_turns(learner.sorting_out(links, band))
+        least = late_least(crawl)
+        prompt, late = await in_turns(learner.sorting_out(links, band, least))
         await self._tell_sorted(crawl)
         async for part in slices(prompt):
             if learner.too_many_out(part):
@@ -182,7 +183,7 @@ class KindLearning:
         else:
             return prompt, late
         await self.take_back(crawl, [link.url for link in prompt])
-        prompt, late = await in_turns(learner.sorting_out(links, band))
+        prompt, late = await in_turns(learner.sorting_out(links, band, least))
         await self._tell_sorted(crawl)
         return prompt, late
 

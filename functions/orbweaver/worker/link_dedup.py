@@ -22,7 +22,7 @@ journal is not written, they still have them.
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -41,6 +41,7 @@ from orbweaver.model.outcome import Refusal
 from orbweaver.model.ports import Clock
 from orbweaver.model.target import Prior, Target, TargetKind
 from orbweaver.model.turns import in_turns, slices, turn_after
+from orbweaver.model.url import host_of
 from orbweaver.model.url_limits import Bounds
 from orbweaver.model.url_rules import by_window
 from orbweaver.worker.apply_journal import Samples, claimer_of
@@ -165,6 +166,11 @@ class Sifter:
             prompt, late = [], [*((surplus_band, target) for target in prompt), *late]
         elif judged:
             prompt, late = await self._kinds.sorted_out(crawl, prompt, band)
+        if crawl.delay_ms:  # a late pack is for one host, where there are enough links
+            late.sort(key=lambda one: (one[0], host_of(one[1].url)))
+        if crawl.delay_ms and band is not None:  # a mixed pack waits for the host of most links
+            links_of = Counter(host_of(target.url) for target in prompt)
+            prompt.sort(key=lambda target: -links_of[host_of(target.url)])
         room = waiting_max(crawl) - self._kinds.waiting(crawl)
         if band is None and len(late) > room:
             beyond = [target for _, target in late[max(0, room) :]]

@@ -15,7 +15,7 @@ a second time is a suspect, and is struck before it is tried.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
@@ -26,7 +26,8 @@ from orbweaver.frontier.admission import admit_target
 from orbweaver.frontier.belonging import admit_claimed
 from orbweaver.frontier.claims import Recalled
 from orbweaver.frontier.envelope import SINCE, SINCE_DIGITS_MAX
-from orbweaver.frontier.journal import Journal, OutgoingPack, apart, outbox
+from orbweaver.frontier.journal import Journal, OutgoingPack, apart, leads_on
+from orbweaver.frontier.kind_scores import is_ordered
 from orbweaver.frontier.messages import Pack, SeedsMessage, child_id
 from orbweaver.frontier.pack_result import PackResult, Underway
 from orbweaver.model.crawl import Crawl, State
@@ -37,7 +38,7 @@ from orbweaver.model.ports import Clock, Metrics
 from orbweaver.model.redacted_names import NO_ORIGINS, origins_of
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target
-from orbweaver.model.url import redacted
+from orbweaver.model.url import host_of, redacted
 from orbweaver.worker.apply_journal import JournalApplier
 from orbweaver.worker.body_writer import BodyWriter
 from orbweaver.worker.crawl_cache import RecentCrawls
@@ -251,7 +252,7 @@ class PackProcessor:
             return Done()  # both are past their retention, and so is every other copy
         standing = standing_of(message)
         await self._applier.resend(crawl, message.id, known.journal, known.ledger, standing)
-        more = outbox(message.id, crawl.id, known.journal, known.ledger) or known.journal.past
+        more = leads_on(known.journal, known.ledger, ordered=is_ordered(crawl))
         # The one that sent a late pack has left it to that pack to look again.
         late = isinstance(message, Pack) and message.late
         return Done(check=crawl.id if late or not more else None)
@@ -345,6 +346,7 @@ class PackProcessor:
                     await self._pack_fetcher.fetch(context, result, admitted)
                 if not result.deferrals:
                     await self._applier.succession.ahead(crawl, pack, round_)
+                    await self._feed(crawl, pack.targets, round_, own=pack.place)
                 result.locate(await part.put(result.kept))
             reservations.files = part.files
         delay_s = result.requeue_delay_s(pack.targets)
@@ -393,9 +395,20 @@ class PackProcessor:
             return Done()
         await self._sifter.settled(crawl, journal, ledger)
         self._count(journal)
-        more = ledger.children or journal.again or journal.past
+        more = leads_on(journal, ledger, ordered=is_ordered(crawl))
+        targets = message.targets if isinstance(message, Pack) else ()
+        await self._feed(crawl, [*targets, *(link for _, link in journal.late)], round_)
         soon = self._pack_fetcher.kinds.looks_soon(crawl)
         return Done(check=None if more else crawl.id, look=crawl.id if soon else None)
+
+    async def _feed(
+        self, crawl: Crawl, targets: Sequence[Target], round_: Round, *, own: str = ""
+    ) -> None:
+        """Send late packs to the hosts of some URLs that have nothing else to do."""
+        waits = crawl.delay_ms and is_ordered(crawl) and self._pack_fetcher.kinds.waiting(crawl) > 0
+        if waits:
+            hosts = {host_of(target.url): None for target in targets}
+            await self._applier.feed(crawl, hosts, round_, own)
 
     def _count(self, journal: Journal) -> None:
         for metric, number in counted(journal.counts):

@@ -48,6 +48,8 @@ SOON_S = 1
 TRIES = 5
 # For how long a late pack that was sent is not sent again.
 SENT_LATE_MS = 60_000
+# The search for the first late pack of a host reads at most this number of packs.
+LOOKED_THROUGH = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,6 +248,28 @@ class Succession:
         if packs:
             await self._queue.send(packs, express=crawl.express)
         return done
+
+    async def is_idle(self, crawl: Crawl, host: str, own: str = "") -> bool:
+        """Whether a host has no pack queued, in work or waiting, except at the place `own`."""
+        line = await self._backlog.look(crawl.id, host, own)
+        return line.first is None and line.out in ("", own)
+
+    async def send_late_of(self, crawl: Crawl, host: str, band_max: int, round_: Round) -> bool:
+        """Send the first late pack that has links of a host; whether there was one.
+
+        The worker takes it on at once, if its round goes on.
+        """
+        now_ms = self._clock.now_ms()
+        for one in await self._backlog.standing(crawl.id, LANE, LOOKED_THROUGH):
+            # A look at the text is cheaper than to read it.
+            if f"{host}/" not in one.body or band_at(one.place) > band_max:
+                continue
+            if _is_under_way(one, now_ms):
+                continue
+            if await self._backlog.note_sent(crawl.id, LANE, one, now_ms):
+                await self._send(crawl, one, round_)
+                return True
+        return False
 
     async def _begin(self, crawl: Crawl, host: str, beginner: _Beginner) -> None:
         """Have the first pack of a host out, if none is; what it began with before, send again."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orbweaver.frontier.late import SOON_DONE, SOON_OUT, due, few_out, few_so_far
+from orbweaver.frontier.late import SOON_DONE, SOON_OUT, due, few_out, few_so_far, late_least
 from orbweaver.model.crawl import Counters, Crawl
 
 
@@ -47,3 +47,26 @@ def test_a_part_of_what_is_done_may_be_out_in_the_first_answers(
     assert few_so_far(counters) is expected
     later = Counters(shards=(), total={"claimed": SOON_DONE + out, "fetched": SOON_DONE})
     assert few_out(later) is few_so_far(later)
+
+
+@pytest.mark.parametrize(
+    ("done", "retrying", "others", "expected"),
+    [(9, 1, 0, True), (9, 9, 0, True), (9, 1, 1, False), (9, 10, 0, False)],
+)
+def test_few_out_with_retries_counts_them_only_if_most_urls_fail(
+    done: int, retrying: int, others: int, expected: bool
+) -> None:
+    """Single pages hold up no late pack, but a host that answers nothing else does."""
+    counts = {"claimed": done + retrying + others, "fetched": done, "retries": retrying + 5}
+    counters = Counters(shards=(), total={**counts, "retries_taken": 5})
+    assert few_out(counters) is expected
+    assert few_so_far(counters) is (expected or others == 1)
+
+
+@pytest.mark.parametrize(
+    ("delay_ms", "expected"), [(0, 1), (5_000, 1), (1_000, 2), (200, 12), (10, 25)]
+)
+def test_late_least_with_short_delay_keeps_host_busy(delay_ms: int, expected: int) -> None:
+    """A host uses its slots until its next late pack comes."""
+    crawl = Crawl(id="c-1", name="c", started_at_ms=0, delay_ms=delay_ms)
+    assert late_least(crawl) == expected
