@@ -105,6 +105,11 @@ class StorePorts:
         most = self.settings.receive_max
         return SqliteMessages(self.store, clock=self.clock, receive_max=most)
 
+    @property
+    def messages(self) -> SqliteMessages:
+        """All queues of the store."""
+        return self._messages
+
     def held_by(self, process: str) -> None:
         """Take and send messages in the name of a process, so that others can take them back."""
         self._messages.holder = process

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from orbweaver.app.aws_ports import Ports
     from orbweaver.app.ports import PortSet
     from orbweaver.app.store_ports import StorePorts
+    from orbweaver.control.crawl_queries import Status
 
     Connect = Callable[[Settings, Mapping[str, str]], AbstractAsyncContextManager[Ports]]
     Reach = Callable[[str], Awaitable[str | None]]
@@ -150,6 +151,9 @@ class Place(Protocol):
     async def depths(self) -> Depths | None:
         """Count the messages on the queues; None if that may not be read."""
 
+    async def waiting(self, status: Status) -> tuple[str, ...]:
+        """Say what single URLs of a crawl wait for, where the queues can be read."""
+
     async def idle_workers(self) -> str | None:
         """Say that nothing works on what is queued; None if something does, or it is unknown."""
 
@@ -185,6 +189,11 @@ class StackPlace:
     async def depths(self) -> Depths | None:
         """See the protocol."""
         return await asyncio.to_thread(self.machine.depths, self.settings, self.environment)
+
+    async def waiting(self, status: Status) -> tuple[str, ...]:
+        """See the protocol: a queue of AWS hands messages to workers alone."""
+        del status
+        return ()
 
     async def idle_workers(self) -> str | None:
         """See the protocol."""
@@ -281,6 +290,7 @@ class Session:
             hosts=self.ports.hosts,
             depths=self.place.depths,
             billed=self.place.billed,
+            waiting=self.place.waiting,
         )
         return await reader.read(which)
 

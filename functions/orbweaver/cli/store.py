@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.cli.stack import ENDPOINT
 from orbweaver.frontier.queues import Depths
+from orbweaver.model.crawl import State
 from orbweaver.model.settings import STORE
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from orbweaver.app.store_ports import StorePorts
     from orbweaver.app.store_runner import FurtherProcesses
+    from orbweaver.control.crawl_queries import Status
     from orbweaver.extraction.extract import Extractor
 
 POLL_S = 0.2
@@ -98,6 +100,17 @@ class StorePlace:
             delayed=sum(depth.delayed for depth in found),
             dead=dead.waiting + dead.held,
         )
+
+    async def waiting(self, status: Status) -> tuple[str, ...]:
+        """See the protocol."""
+        counters = status.counters
+        if status.crawl.state is State.FINISHED or counters.claimed <= counters.done:
+            return ()
+        from orbweaver.app.store_waiting import queued_urls
+        from orbweaver.control.progress.queued import words_of
+
+        queued = await queued_urls(self.ports, status.crawl.id)
+        return tuple(words_of(queued, status.at_ms, self.ports.settings.fetch_total_s))
 
     async def idle_workers(self) -> str | None:
         """See the protocol."""

@@ -97,7 +97,7 @@ def admit_left_out(crawl: Crawl, target: Target, bounds: Bounds = DEFAULT_BOUNDS
     It is looked at as it was found: linked to from a page, or where a redirect led.
     """
     if target.kind is TargetKind.SITEMAP:
-        return replace(target, attempt=1, prior=None, first=0, counted=False)
+        return replace(target, attempt=1, failed=None, prior=None, first=0, counted=False)
     admitted: Target | Refusal = Refusal.SCOPE
     if target.referrer is None:
         admitted = admit_seed(crawl, target.url) if not target.bound else Refusal.SCOPE
@@ -112,7 +112,7 @@ def admit_left_out(crawl: Crawl, target: Target, bounds: Bounds = DEFAULT_BOUNDS
         admitted = admit_link(crawl, target.url, page, bounds)
     if isinstance(admitted, Refusal):
         return None
-    return replace(admitted, attempt=1, prior=None, counted=False)
+    return replace(admitted, attempt=1, failed=None, prior=None, counted=False)
 
 
 def _is_wanted(crawl: Crawl, target: Target) -> bool:
@@ -166,7 +166,7 @@ def admit_redirect(
         return Refusal.REDIRECTS
     if source.kind is TargetKind.SITEMAP:
         hops = source.hops + 1
-        new = replace(source, attempt=1, first=0, prior=None, counted=False)
+        new = replace(source, attempt=1, failed=None, first=0, prior=None, counted=False)
         return replace(new, url=url, hops=hops, referrer=source.url)
     root = source.root
     if not in_scope(crawl, url, source.url, root):

@@ -63,6 +63,8 @@ class Target:
     bound: bool = False
     # Its scripts may have to be run: it is for the workers that have a browser.
     render: bool = False
+    # Why the previous attempt failed, for people; unset for a first attempt.
+    failed: str | None = None
 
 
 # What few targets have, in the order of writing: name in a row, field, and what fits.
@@ -78,9 +80,11 @@ _EXTRAS = (
     ("counted", "counted", "true or false"),
     ("bound", "bound", "true or false"),
     ("render", "render", "true or false"),
+    ("failed", "failed", "a text"),
 )
 _FITS: Mapping[str, Callable[[Any], bool]] = {
     "a URL": lambda value: value is None or isinstance(value, str),
+    "a text": lambda value: value is None or isinstance(value, str),
     "a number from 0": lambda value: value is None or (type(value) is int and value >= 0),
     "a kind": lambda value: bool(TargetKind(value)),
     "true or false": lambda value: isinstance(value, bool),
@@ -91,9 +95,9 @@ _NO_EXTRAS = (None, *(_DEFAULTS[field] for _, field, _ in _EXTRAS))
 PACK_TARGETS_MAX = 25
 
 
-def next_attempt(target: Target) -> Target:
-    """The same URL, once more."""
-    return replace(target, attempt=target.attempt + 1)
+def next_attempt(target: Target, failed: str | None = None) -> Target:
+    """Return the same URL for one more attempt; `failed` is the reason."""
+    return replace(target, attempt=target.attempt + 1, failed=failed)
 
 
 def to_rows(targets: Sequence[Target]) -> tuple[list[list[Any]], list[str]]:

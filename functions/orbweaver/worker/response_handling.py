@@ -133,7 +133,7 @@ class ResponseHandler:
         if isinstance(verdict, answers.Retry):
             ended = answers.exhausted(verdict, target.attempt)
             if ended is None:
-                return await self._retry(host, target, verdict)
+                return await self._retry(host, target, verdict, _failed(answer))
             verdict = ended
         match verdict:
             case answers.Read():
@@ -338,11 +338,12 @@ class ResponseHandler:
                 reason = Reason.WIDENED
         return answers.End(outcome=Outcome.REDIRECTED, reason=reason, error=url), found
 
-    async def _retry(self, host: str, target: Target, retry: Retry) -> PageResult:
+    async def _retry(self, host: str, target: Target, retry: Retry, why: str) -> PageResult:
         delay_s = backoff_s(target.attempt, self._random, self._settings.retry_base_s)
         blocked_s = await self._health.blocked_s(host)
         delay_s = blocked_s if retry.block else max(delay_s, blocked_s)
-        end = Returning(target=next_attempt(target), delay_s=delay_s, why="retries")
+        again = next_attempt(target, why)
+        end = Returning(target=again, delay_s=delay_s, why="retries")
         return PageResult(end=end)
 
     async def _note(
@@ -464,3 +465,8 @@ async def _judged(
         refused=tuple((why, len(urls), tuple(urls[:SAMPLES_MAX])) for why, urls in refused.items()),
         left=tuple(left),
     )
+
+
+def _failed(answer: Response | Failure) -> str:
+    """Say in a few words why a URL is tried again."""
+    return f"HTTP {answer.status}" if isinstance(answer, Response) else str(answer.reason)

@@ -138,7 +138,7 @@ class Sitemaps:
         await turn_after(judged)
         if part.more:
             self._keep(context, target, _Kept(got=got, answer=answer, at_ms=at_ms))
-            following = replace(target, first=part.listed, attempt=1)
+            following = replace(target, first=part.listed, attempt=1, failed=None)
             return PageResult(end=Returning(target=following, delay_s=NEXT_PART_S), found=found)
         record = page_record(crawl.id, target, _end(part, got), at_ms, answer=answer)
         return PageResult(end=EndedPage(record=replace(record, links=part.listed)), found=found)

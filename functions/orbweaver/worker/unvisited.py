@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from random import Random
 
 
+# The longest reason that a retry carries in its message.
+FAILED_CHARS_MAX = 60
+
+
 class Unvisited:
     """Ends URLs without a request, or lets them return for another attempt."""
 
@@ -58,9 +62,8 @@ class Unvisited:
         wait_s = (unreachable.return_at_ms - self._clock.now_ms()) / 1000
         pause_s = backoff_s(target.attempt, self._random, self._settings.retry_base_s)
         delay_s = max(wait_s, 0) + pause_s
-        return PageResult(
-            end=Returning(target=next_attempt(target), delay_s=delay_s, why="retries")
-        )
+        again = next_attempt(target, f"robots.txt: {unreachable.detail}"[:FAILED_CHARS_MAX])
+        return PageResult(end=Returning(target=again, delay_s=delay_s, why="retries"))
 
     def given_up(self, context: PackContext, target: Target, failures: int) -> PageResult:
         """End a URL of a host that is down."""

@@ -11,9 +11,11 @@ from orbweaver.adapters.sqlite.processes import FOLDER, StoreProcesses
 from orbweaver.adapters.sqlite.shards import write_shard
 from orbweaver.adapters.sqlite.store import StoreUnusable
 from orbweaver.app.store_ports import StorePorts
+from orbweaver.cli.live import lines
 from orbweaver.cli.session import store_session
 from orbweaver.cli.store import StorePlace, is_store, opened_store
 from orbweaver.control.crawl_spec import CrawlSpec
+from orbweaver.control.progress.status import ProgressMeter
 from orbweaver.frontier.backlog import WaitingPack
 from orbweaver.frontier.late import BANDS_MAX, LANE, place_at
 from orbweaver.frontier.messages import Pack, encode
@@ -81,6 +83,34 @@ async def test_of_a_store_it_is_read_which_links_wait(tmp_path: Path, *, ended: 
         assert close.spared is not None
         assert (close.spared.links, close.spared.exact) == (1, True)
         assert ((await session.read_closely(None, ended=True)).spared is not None) is ended
+
+
+async def test_store_names_retry_and_silent_request_of_running_crawl(tmp_path: Path) -> None:
+    """Messages of the queue say it; a request counts once a process works on it."""
+    ports = StorePorts(Settings(), tmp_path)
+    with ports.ending:
+        session = store_session(ports)
+        begun = await session.control.start(CrawlSpec(seeds=("https://a.example/",)))
+        with ports.store.writing() as db:
+            write_shard(db, begun, 0, {"claimed": 2, "retries": 1}, 1, commits=1)
+        ports.held_by("own")
+        again = Target(url="https://a.example/again", depth=0, attempt=2, failed="HTTP 500")
+        retry = Pack(id="retry", crawl=begun.id, at_ms=1, targets=(again,))
+        slow = Pack(
+            id="slow", crawl=begun.id, at_ms=1, targets=(Target(url="https://a.example/", depth=0),)
+        )
+        some = [
+            Outgoing(body=encode(retry), group=begun.id, delay_s=30),
+            Outgoing(body=encode(slow), group=begun.id, delay_s=60, held=True),
+        ]
+        ports.messages.send(QueueName.CRAWL, some)
+        with ports.store.writing() as db:
+            db.execute("UPDATE messages SET sent_at = sent_at - 8000 WHERE holder = 'own'")
+        view = ProgressMeter().see(await session.read(begun.id))
+        retried, silent = view.reading.waiting
+        assert retried.startswith("waiting to retry https://a.example/again (HTTP 500), attempt 2")
+        assert silent.startswith("no answer from https://a.example/ for 8 s; given up within 12 s")
+        assert retried in lines.line(view)
 
 
 def late_pack(crawl: Crawl, *links: Target) -> WaitingPack:

@@ -311,8 +311,11 @@ async def test_trouble_of_the_moment_is_tried_again_until_it_is_enough(
         journal = await visit(stage, [replace(A, attempt=attempt)])
         if attempt < ATTEMPTS_MAX:
             (item,) = journal.again
-            assert item.target == replace(A, attempt=attempt + 1)
-            assert journal.counts == {"retries": 1}
+            assert replace(item.target, failed=None) == replace(A, attempt=attempt + 1)
+            why = f"HTTP {said.status}" if isinstance(said, Response) else said.reason
+            assert item.target.failed == why
+            taken = {"retries_taken": 1} if attempt > 1 else {}
+            assert journal.counts == {"retries": 1, **taken}
         else:
             (record,) = journal.records
             assert f"{record.outcome}.{record.reason}" == end

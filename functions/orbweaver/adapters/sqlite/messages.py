@@ -290,6 +290,23 @@ class SqliteMessages:
         total, later, held = row or (0, 0, 0)
         return QueueDepth(waiting=total - later, held=held, delayed=later - held)
 
+    def retries_of(self, group: str, most: int) -> list[tuple[str, int]]:
+        """Read messages with retries that are not due yet: bodies, and when each is due in ms."""
+        return self._store.rows(
+            "SELECT body, due FROM messages WHERE queue IN (?, ?) AND grp = ? AND due > ?"
+            " AND holder IS NULL AND body LIKE '%\"failed\":%' ORDER BY due LIMIT ?",
+            (QueueName.CRAWL, QueueName.EXPRESS, group, self._clock.now_ms(), most),
+        )
+
+    def in_work_of(self, group: str, most: int) -> list[tuple[str, int]]:
+        """Read messages that processes hold: bodies, and since when in ms."""
+        return self._store.rows(
+            "SELECT body, coalesce(first_taken_at, sent_at) AS since FROM messages"
+            " WHERE queue IN (?, ?) AND grp = ? AND due > ? AND holder IS NOT NULL"
+            " ORDER BY since LIMIT ?",
+            (QueueName.CRAWL, QueueName.EXPRESS, group, self._clock.now_ms(), most),
+        )
+
     def next_due_ms(self, queue: QueueName) -> int | None:
         """When the next message of a queue can be taken, or could be; None if it has none."""
         with self._store.reading() as db:

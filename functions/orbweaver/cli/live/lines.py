@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from orbweaver.budget import prices
 from orbweaver.cli import text
 from orbweaver.control.progress import spending, status
+from orbweaver.control.progress.queued import SILENT_MS_MIN
 from orbweaver.control.progress.status import View
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.outcome import ANSWERED, Outcome, Reason, Refusal, short_of
@@ -94,7 +95,14 @@ def pages(view: View) -> str:
 
 def left(view: View) -> str:
     """Say how long it still takes, and why one thinks so; nothing from old numbers."""
-    return "" if view.stale else view.forecast.words
+    return "" if view.stale or _only_waits(view) else view.forecast.words
+
+
+def _only_waits(view: View) -> bool:
+    """Whether all URLs left wait for a retry or an answer: the pace cannot predict their end."""
+    counters = view.reading.status.counters
+    waits = counters.done + counters.retrying >= counters.claimed or view.quiet_ms >= SILENT_MS_MIN
+    return bool(view.reading.waiting) and waits
 
 
 def rates(view: View) -> str:
@@ -241,6 +249,8 @@ def notices(view: View) -> list[tuple[str, str]]:
         for row in view.hosts
         if row.no_robots and row.queued != 0 and not view.ended
     ]
+    if view.crawl.state is State.RUNNING:
+        found += [("waiting", words) for words in view.reading.waiting]
     if view.crawl.state is State.PAUSED:
         same = "" if view.reading.billed else "; so does the same `orbweaver crawl` again"
         found.append(("paused", f"`orbweaver resume {view.crawl.id}` goes on{same}"))

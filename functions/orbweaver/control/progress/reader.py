@@ -12,6 +12,7 @@ from orbweaver.diagnostics.host_status import hosts_of
 
 if TYPE_CHECKING:
     from orbweaver.control.crawl_control import Control
+    from orbweaver.control.crawl_queries import Status
     from orbweaver.frontier.queues import Depths
     from orbweaver.politeness.ports import Hosts
 
@@ -24,6 +25,8 @@ class StatusReader:
     hosts: Hosts
     depths: Callable[[], Awaitable[Depths | None]]
     billed: bool
+    # Says what single URLs of a crawl wait for, where queues can be read.
+    waiting: Callable[[Status], Awaitable[tuple[str, ...]]] | None = None
 
     async def read(self, which: str | None) -> StatusReading:
         """Read a crawl by its id or name; the newest one where none is named."""
@@ -35,4 +38,5 @@ class StatusReader:
             depths=depths,
             hosts=tuple(await asyncio.gather(*looks)),
             billed=self.billed,
+            waiting=() if self.waiting is None else await self.waiting(status),
         )

@@ -47,6 +47,8 @@ class StatusReading:
     billed: bool = True
     # Which links wait or were spared, where that was read: what is counted may be more.
     spared: Spared | None = None
+    # The reasons why single URLs wait, in words; empty for a stack.
+    waiting: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,37 @@
+"""What single URLs of a crawl in a store wait for: a retry, or the answer to a request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from orbweaver.control.progress.queued import QueuedUrl
+from orbweaver.frontier.claims import Recalled
+from orbweaver.frontier.messages import Pack, decode
+
+if TYPE_CHECKING:
+    from orbweaver.app.store_ports import StorePorts
+
+RETRIES_MAX, IN_WORK_MAX = 50, 20
+
+
+async def queued_urls(ports: StorePorts, crawl_id: str) -> list[QueuedUrl]:
+    """Read the next retries of a crawl, and single URLs that processes work on.
+
+    Messages of committed packs are copies, and left out.
+    """
+    found = [
+        *((body, at_ms, False) for body, at_ms in ports.messages.retries_of(crawl_id, RETRIES_MAX)),
+        *((body, at_ms, True) for body, at_ms in ports.messages.in_work_of(crawl_id, IN_WORK_MAX)),
+    ]
+    packs = [(decode(body), at_ms, in_work) for body, at_ms, in_work in found]
+    ids = [pack.id for pack, _, _ in packs if isinstance(pack, Pack)]
+    known = await ports.packs.recall(ids) if ids else {}
+    return [
+        QueuedUrl(target=target, at_ms=at_ms, in_work=in_work)
+        for pack, at_ms, in_work in packs
+        if isinstance(pack, Pack)
+        and not pack.late
+        and known.get(pack.id, Recalled()).ledger is None
+        and (not in_work or len(pack.targets) == 1)
+        for target in pack.targets
+    ]

@@ -1,0 +1,68 @@
+"""Why a crawl waits for single URLs: retries on the queue, and requests without an answer yet.
+
+Only a store can be read so: a queue of AWS hands messages to workers alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from orbweaver.control.progress import figures
+
+if TYPE_CHECKING:
+    from orbweaver.model.target import Target
+
+# A request without an answer is shown from this age on.
+SILENT_MS_MIN = 5_000
+URL_CHARS_MAX = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedUrl:
+    """A URL of an uncommitted pack; `at_ms` is when it is due, or since when it is in work."""
+
+    target: Target
+    at_ms: int
+    in_work: bool = False
+
+
+def words_of(queued: Sequence[QueuedUrl], now_ms: int, request_s: float) -> list[str]:
+    """Name the next retry with its reason and time, and the longest request without an answer."""
+    said = []
+    retries = sorted(
+        (one for one in queued if one.target.attempt > 1 and not one.in_work),
+        key=lambda one: one.at_ms,
+    )
+    if retries:
+        said.append(_retry(retries[0], now_ms) + _more(len(retries) - 1))
+    silent = [one for one in queued if one.in_work and now_ms - one.at_ms >= SILENT_MS_MIN]
+    if silent:
+        first = min(silent, key=lambda one: one.at_ms)
+        said.append(_silent(first, now_ms, request_s) + _more(len(silent) - 1))
+    return said
+
+
+def _retry(one: QueuedUrl, now_ms: int) -> str:
+    why = f" ({one.target.failed})" if one.target.failed else ""
+    left_s = (one.at_ms - now_ms) / 1000
+    when = f"in {figures.roughly(left_s)}" if left_s > 0 else "now"
+    return f"waiting to retry {_short(one.target.url)}{why}, attempt {one.target.attempt} {when}"
+
+
+def _silent(one: QueuedUrl, now_ms: int, request_s: float) -> str:
+    waited_s = (now_ms - one.at_ms) / 1000
+    said = f"no answer from {_short(one.target.url)} for {figures.roughly(waited_s)}"
+    left_s = request_s - waited_s
+    if left_s <= 0:
+        return said
+    return f"{said}; given up within {figures.roughly(left_s)} and then retried"
+
+
+def _more(number: int) -> str:
+    return f"; {number:,} more" if number else ""
+
+
+def _short(url: str) -> str:
+    return url if len(url) <= URL_CHARS_MAX else f"{url[: URL_CHARS_MAX - 1]}…"

@@ -1,0 +1,52 @@
+"""What single URLs wait for, in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from orbweaver.control.progress.queued import QueuedUrl, words_of
+from orbweaver.model.target import Target
+
+NOW_MS = 1_000_000
+
+
+def queued(
+    url: str, after_s: float, *, attempt: int = 1, why: str | None = None, in_work: bool = False
+) -> QueuedUrl:
+    """Make a URL that is due, or was taken, `after_s` seconds from now."""
+    target = Target(url=url, depth=0, attempt=attempt, failed=why)
+    return QueuedUrl(target=target, at_ms=NOW_MS + round(after_s * 1000), in_work=in_work)
+
+
+A, B = "http://a.test/1", "http://a.test/2"
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ([], []),
+        ([queued(A, 5)], []),
+        (
+            [queued(B, 50, attempt=2), queued(A, 37, attempt=4, why="HTTP 500")],
+            [f"waiting to retry {A} (HTTP 500), attempt 4 in 37 s; 1 more"],
+        ),
+        ([queued(A, -1, attempt=2)], [f"waiting to retry {A}, attempt 2 now"]),
+        ([queued(A, -4, in_work=True)], []),
+        (
+            [queued(A, -8, in_work=True)],
+            [f"no answer from {A} for 8 s; given up within 12 s and then retried"],
+        ),
+        ([queued(A, -25, in_work=True)], [f"no answer from {A} for 25 s"]),
+    ],
+)
+def test_words_of_queued_urls_name_reason_and_time(
+    found: list[QueuedUrl], expected: list[str]
+) -> None:
+    """The retry that is due next is named, and the request that waits longest."""
+    assert words_of(found, NOW_MS, 20.0) == expected
+
+
+def test_words_of_long_url_cut_it() -> None:
+    """A line of the screen has room for the reason."""
+    (said,) = words_of([queued(f"http://a.test/{'x' * 200}", 3, attempt=2)], NOW_MS, 20.0)
+    assert "x…, attempt 2 in 3 s" in said
