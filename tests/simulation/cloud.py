@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from orbweaver.frontier.messages import Loose, Pack, SeedsMessage, encode
 from orbweaver.model.crawl_settings import RenderMode
+from orbweaver.model.settings import Settings
 from orbweaver.worker.pack import Delivery
 from tests.simulation.exporting import ExportFunction
 from tests.simulation.process import WorkerProcess
@@ -67,6 +68,8 @@ class Cloud:
         self.raised: list[str] = []
         # How long a worker waits for slots.
         self.wait_s_max = scenario.wait_s_max
+        # How long a worker waits for pages of other packs, before it stores a file of pages.
+        self.segment_wait_s = Settings().segment_wait_s
         self.claims_travel = scenario.claims_travel
         # Who is told to end; chance of its own, so that all else of a seed is as it was.
         self._tellings = Random(f"{self.seed}/told")
