@@ -8,5 +8,6 @@ One reading after another becomes a view, of which command line, console and pro
     forecast  how long it takes, and why
     spending  its budgets, and what it costs
     hosts     its hosts
+    queued    retries, and requests without an answer
     figures   numbers and spans in words
 """
