@@ -292,20 +292,22 @@ class SqliteMessages:
 
     def retries_of(self, group: str, most: int) -> list[tuple[str, int]]:
         """Read messages with retries that are not due yet: bodies, and when each is due in ms."""
-        return self._store.rows(
+        rows = self._store.rows(
             "SELECT body, due FROM messages WHERE queue IN (?, ?) AND grp = ? AND due > ?"
             " AND holder IS NULL AND body LIKE '%\"failed\":%' ORDER BY due LIMIT ?",
             (QueueName.CRAWL, QueueName.EXPRESS, group, self._clock.now_ms(), most),
         )
+        return [(str(body), int(at_ms)) for body, at_ms in rows]
 
     def in_work_of(self, group: str, most: int) -> list[tuple[str, int]]:
         """Read messages that processes hold: bodies, and since when in ms."""
-        return self._store.rows(
+        rows = self._store.rows(
             "SELECT body, coalesce(first_taken_at, sent_at) AS since FROM messages"
             " WHERE queue IN (?, ?) AND grp = ? AND due > ? AND holder IS NOT NULL"
             " ORDER BY since LIMIT ?",
             (QueueName.CRAWL, QueueName.EXPRESS, group, self._clock.now_ms(), most),
         )
+        return [(str(body), int(at_ms)) for body, at_ms in rows]
 
     def next_due_ms(self, queue: QueueName) -> int | None:
         """When the next message of a queue can be taken, or could be; None if it has none."""
