@@ -75,7 +75,7 @@ class Catalogue(Construct):
                 "TableInput": table,
             },
         )
-        made.add_dependency(self.database)
+        made.add_resource_dependency(self.database)
 
     def _workgroup(self, config: Config, storage: Storage) -> athena.CfnWorkGroup:
         group = athena.CfnWorkGroup
@@ -112,8 +112,8 @@ class Catalogue(Construct):
                 query_string=query.sql,
                 work_group=self.workgroup.name,
             )
-            made.add_dependency(self.workgroup)
-            made.add_dependency(self.database)
+            made.add_resource_dependency(self.workgroup)
+            made.add_resource_dependency(self.database)
 
 
 def registering(config: Config) -> iam.PolicyStatement:
