@@ -59,7 +59,7 @@ LOG_RETENTIONS_D = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 73
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(RenderingKeys):
-    """One deployment: each field but `limits` is a context key."""
+    """One deployment: each field is a context key, except `limits` and `stack_exists`."""
 
     target: str = choice("aws", ("aws", "local"), "an AWS account, or an emulator on this machine")
     stack_name: str = text(
@@ -187,6 +187,8 @@ class Config(RenderingKeys):
         "encrypt the alarm topic with a key of its own: $1 a month, idle or not",
     )
     limits: tuple[tuple[str, str], ...] = ()
+    # No context key. True if the app has found the stack in the account.
+    stack_exists: bool = False
 
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> Config:

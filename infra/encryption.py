@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aws_cdk import Aws, RemovalPolicy, Stack
+from aws_cdk import Aws, Stack
 from aws_cdk import aws_athena as athena
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
@@ -36,6 +36,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.catalogue import encrypt_results
+from infra.storage import removal_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -104,9 +105,7 @@ class Encryption(Construct):
             description=f"What {config.stack_name} stores",
             enable_key_rotation=True,
             # Without it nothing that is kept could ever be read.
-            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
-            if config.kept
-            else RemovalPolicy.DESTROY,
+            removal_policy=removal_of(config),
         )
         for statement in _for_services(Stack.of(self)):
             key.add_to_resource_policy(statement)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import Aws, Duration
+from aws_cdk import Aws, Duration, RemovalPolicy
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
 from aws_cdk import aws_iam as iam
@@ -86,7 +86,10 @@ class Monitoring(Construct):
     def _topic(self, config: Config) -> sns.Topic:
         key = None
         if config.alarm_key == "yes" and not config.kms_key:
-            key = kms.Key(self, "Key", enable_key_rotation=True)
+            # Nothing stored needs it later, and a key that stays is billed.
+            key = kms.Key(
+                self, "Key", enable_key_rotation=True, removal_policy=RemovalPolicy.DESTROY
+            )
             key.add_to_resource_policy(_alarms_may(["kms:Decrypt", "kms:GenerateDataKey*"], "*"))
         topic = sns.Topic(self, "Alarms", enforce_ssl=config.tls_only, master_key=key)
         # A topic with a policy loses the default one, by which the account's alarms may publish.

@@ -5,7 +5,8 @@ Rules
 - The application is public: a browser keeps no secret. It signs in by a code with a proof (PKCE),
   and gets no token by a password of its own.
 - A token lasts an hour. The page keeps none that could be renewed.
-- Users outlive the stack where what is stored does (`removal`).
+- Users and their groups outlive the stack where what is stored does (`removal`). A first create
+  that fails takes them away. From the second deployment on the pool is protected.
 - Nothing costs while idle: no advanced security, no messages by telephone.
 
 Source: docs.aws.amazon.com/cognito/latest/developerguide/, pages authorization-endpoint,
@@ -16,11 +17,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import Aws, RemovalPolicy
+from aws_cdk import Aws
 from aws_cdk import aws_cognito as cognito
 from constructs import Construct
 
 from infra.findings import accept
+from infra.storage import removal_of
 from orbweaver.console.users import Group
 
 if TYPE_CHECKING:
@@ -41,13 +43,14 @@ class SignInPages(Construct):
         super().__init__(scope, construct_id)
         self.pool = self._pool(config)
         for group in Group:
-            cognito.CfnUserPoolGroup(
+            made = cognito.CfnUserPoolGroup(
                 self,
                 group.title(),
                 user_pool_id=self.pool.ref,
                 group_name=group,
                 description=MEANINGS[group],
             )
+            made.apply_removal_policy(removal_of(config))
         prefix = f"{config.stack_name.lower()}-{Aws.ACCOUNT_ID}"
         domain = cognito.CfnUserPoolDomain(
             self, "Domain", user_pool_id=self.pool.ref, domain=prefix, managed_login_version=1
@@ -85,9 +88,10 @@ class SignInPages(Construct):
             username_configuration=cognito.CfnUserPool.UsernameConfigurationProperty(
                 case_sensitive=False
             ),
-            deletion_protection="ACTIVE" if config.kept else "INACTIVE",
+            # CloudFormation cannot undo a failed first create of a pool that is protected.
+            deletion_protection="ACTIVE" if config.kept and config.stack_exists else "INACTIVE",
         )
-        pool.apply_removal_policy(RemovalPolicy.RETAIN if config.kept else RemovalPolicy.DESTROY)
+        pool.apply_removal_policy(removal_of(config))
         accept(
             pool,
             "AwsSolutions-COG2",

@@ -39,6 +39,7 @@ class Storage(Construct):
     def __init__(self, scope: Construct, construct_id: str, *, config: Config) -> None:
         super().__init__(scope, construct_id)
         self._kept, self._thrifty = config.kept, config.thrifty
+        self._removal = removal_of(config)
         self.urls = self._table("Urls", "k")
         self.pages = self._table("Pages", "day", "k")
         self.hosts = self._table("Hosts", "host")
@@ -67,10 +68,6 @@ class Storage(Construct):
         """The name of the bucket in the template, by which findings call it."""
         return Stack.of(self).get_logical_id(cast("s3.CfnBucket", self.bucket.node.default_child))
 
-    @property
-    def _removal(self) -> RemovalPolicy:
-        return RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if self._kept else RemovalPolicy.DESTROY
-
     def _table(self, construct_id: str, partition: str, sort: str | None = None) -> dynamodb.Table:
         def key(name: str) -> dynamodb.Attribute:
             return dynamodb.Attribute(name=name, type=dynamodb.AttributeType.STRING)
@@ -88,6 +85,11 @@ class Storage(Construct):
             ),
             removal_policy=self._removal,
         )
+
+
+def removal_of(config: Config) -> RemovalPolicy:
+    """Return what becomes of stored data: kept, except by a first create that fails."""
+    return RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if config.kept else RemovalPolicy.DESTROY
 
 
 def lifecycle(config: Config) -> list[s3.LifecycleRule]:

@@ -4,6 +4,8 @@ Rules
 - The next deployment of the same stack, account and region imports what a removed one has left
   (removal.py), as far as it is still there: new tables beside the old ones would begin without
   claims and counts. What cannot be imported is an error that says how to begin anew.
+- A resource that this deployment does not declare stays in the file. So a user pool waits until a
+  deployment hosts the console again, also one of a stack that exists.
 - SQS refuses the name of a deleted queue for 60 s, so a deployment waits for as long.
 
 Source: docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/import-resources-existing-stack.html,
@@ -24,11 +26,15 @@ from botocore.exceptions import ClientError
 
 from localstack import layout
 from localstack.errors import LocalStackError
+from localstack.retained import is_there
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
-    from localstack.removal import Lend, Say
+    from localstack.removal import Say
+    from localstack.retained import Lend
+
+    Left = dict[str, dict[str, str]]  # logical id to identifiers, as `cdk import` reads it
 
 QUEUE_NAME_S = 60.0
 # What CloudFormation's own clock may be off, and what lies between a queue and the end of a stack.
@@ -43,37 +49,24 @@ def place(stack: str, root: Path, lend: Lend) -> Path:
     return root / layout.LEFT.relative_to(layout.ROOT) / f"{stack}-{account}-{region}.json"
 
 
-def adoptable(file: Path, lend: Lend, say: Say) -> dict[str, dict[str, str]]:
-    """Read what may be imported: what an earlier stack left, as far as it is there."""
-    if not file.exists():
-        return {}
-    mapping: dict[str, dict[str, str]] = json.loads(file.read_text())
+def adoptable(
+    file: Path, declared: Collection[str], deployed: Collection[str], lend: Lend, say: Say
+) -> Left:
+    """Return the resources in a file that exist, are declared by a template, and not deployed."""
     found = {}
-    for logical, identifier in mapping.items():
-        ((kind, name),) = identifier.items()
-        if _exists(kind, name, lend):
+    for logical, identifier in _left(file).items():
+        if logical not in declared or logical in deployed:
+            continue
+        if is_there(identifier, lend):
             found[logical] = identifier
         else:
-            say(f"{name} is not there any more, and begins anew")
+            say(f"{next(iter(identifier.values()))} is not there any more, and begins anew")
     return found
 
 
-def _exists(kind: str, name: str, lend: Lend) -> bool:
-    service, operation, word = {
-        "TableName": ("dynamodb", "describe_table", "TableName"),
-        "BucketName": ("s3", "head_bucket", "Bucket"),
-        "KeyId": ("kms", "describe_key", "KeyId"),
-    }[kind]
-    try:
-        with lend(service) as client:
-            answer = getattr(client, operation)(**{word: name})
-    except ClientError as error:
-        code = error.response["Error"]["Code"]
-        if code in ("ResourceNotFoundException", "404", "NoSuchBucket", "NotFoundException"):
-            return False
-        raise LocalStackError(f"Cannot ask for {name}: {error}") from error
-    state: str = answer.get("KeyMetadata", {}).get("KeyState", "Enabled")
-    return state == "Enabled"
+def _left(file: Path) -> Left:
+    found: Left = json.loads(file.read_text()) if file.exists() else {}
+    return found
 
 
 def pause_s(stack: str, lend: Lend, now: datetime) -> float:
@@ -100,9 +93,16 @@ def wait(stack: str, lend: Lend, say: Say) -> None:
         time.sleep(seconds)
 
 
-def adopt(file: Path, run: Callable[[Path], None], lend: Lend, say: Say) -> None:
-    """Have CDK import what was left by the mapping file that it is given; once done, it goes."""
-    if adopted := adoptable(file, lend, say):
+def adopt(
+    file: Path,
+    declared: Collection[str],
+    deployed: Collection[str],
+    run: Callable[[Path], None],
+    lend: Lend,
+    say: Say,
+) -> None:
+    """Import left resources: `run` gets a mapping file. Resources not declared stay in `file`."""
+    if adopted := adoptable(file, declared, deployed, lend, say):
         say(f"taking up {len(adopted)} resources that an earlier stack has left")
         with tempfile.TemporaryDirectory() as scratch:
             mapping = Path(scratch) / "mapping.json"
@@ -110,9 +110,15 @@ def adopt(file: Path, run: Callable[[Path], None], lend: Lend, say: Say) -> None
             try:
                 run(mapping)
             except LocalStackError as error:
-                fix = f"to begin with new tables and bucket instead, remove {file}"
+                fix = f"to begin with new ones instead, remove {file}"
                 raise LocalStackError(f"{error}\n{fix}") from error
-    file.unlink(missing_ok=True)
+    waiting = {name: one for name, one in _left(file).items() if name not in declared}
+    if not waiting:
+        file.unlink(missing_ok=True)
+        return
+    file.write_text(json.dumps(waiting, indent=2) + "\n")
+    names = ", ".join(next(iter(one.values())) for one in waiting.values())
+    say(f"this deployment has no place for {names}: one with the same keys takes them up again")
 
 
 def bootstrapped(qualifier: str, lend: Lend) -> bool:

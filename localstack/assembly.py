@@ -80,6 +80,20 @@ def stack_names(assembly: Path) -> list[str]:
     ]
 
 
+def resources(assembly: Path, stack: str) -> set[str]:
+    """Return the logical names of the resources that a stack of an assembly declares."""
+    artifacts = json.loads((assembly / "manifest.json").read_text()).get("artifacts", {})
+    described = [one.get("properties", {}) | {"name": name} for name, one in artifacts.items()]
+    files = [
+        one["templateFile"]
+        for one in described
+        if one.get("stackName", one["name"]) == stack and "templateFile" in one
+    ]
+    return {
+        name for file in files for name in json.loads((assembly / file).read_text())["Resources"]
+    }
+
+
 def _extractor(root: Path, context: Mapping[str, str]) -> list[str]:
     """Name the user's own file that goes into the asset, where context or cdk.json name one."""
     with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):

@@ -187,9 +187,9 @@ def _deploy(
     folder: Path, environment: Mapping[str, str], *, say: Say, yes: bool, root: Path
 ) -> dict[str, str]:
     """Deploy an assembly by the CDK command line."""
+    lend, held = _lender(environment), {}
     for name in assembly.stack_names(folder):
-        if standing(name, environment) is None:
-            _make_way(name, folder, environment, say=say, root=root)
+        held[name] = _make_way(name, folder, environment, say=say, root=root)
     say("deploying the stack")
     with tempfile.TemporaryDirectory() as scratch:
         outputs = Path(scratch) / "outputs.json"
@@ -200,22 +200,36 @@ def _deploy(
             words += ["--method", "direct"]  # no change sets: they are not read
         _run(words, environment, root=root, attached=not is_emulator(environment), say=say)
         by_stack = json.loads(outputs.read_text()) if outputs.exists() else {}
+    for name, before in held.items():
+        if before and (left := removal.dropped(before, removal.resources_of(name, lend))):
+            removal.remember(left, lend, adoption.place(name, root, lend), say)
     return {key: value for stack in by_stack.values() for key, value in stack.items()}
 
 
 def _make_way(
     name: str, folder: Path, environment: Mapping[str, str], *, say: Say, root: Path
-) -> None:
-    """Before a first deployment: wait for names, and adopt what an earlier stack has left."""
+) -> list[removal.Resource]:
+    """Adopt resources of an earlier stack; return the stack's resources before its deployment.
+
+    A first deployment waits for names that SQS holds back.
+    """
+    lend, there = _lender(environment), standing(name, environment) is not None
 
     def adopt(mapping: Path) -> None:
         words = ["import", name, "--app", str(folder), "--resource-mapping", str(mapping)]
+        # Beside imports, a template may change more: the deployment that follows does that.
+        words += ["--force"] if there else []
         _run(words, environment, root=root, attached=not is_emulator(environment))
 
-    lend = _lender(environment)
-    if not is_emulator(environment):
+    if not there and not is_emulator(environment):
         adoption.wait(name, lend, say)
-    adoption.adopt(adoption.place(name, root, lend), adopt, lend, say)
+    file = adoption.place(name, root, lend)
+    held = removal.resources_of(name, lend) if there else []
+    if file.exists():
+        declared = assembly.resources(folder, name)
+        deployed = {one.logical for one in held}
+        adoption.adopt(file, declared, deployed, adopt, lend, say)
+    return removal.resources_of(name, lend) if there else []
 
 
 def _lender(environment: Mapping[str, str]) -> removal.Lend:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from localstack.installed import Say
-    from localstack.removal import Lend
+    from localstack.retained import Lend
 
 TEMPLATES = installed.SHIPPED / "templates"
 STACK = "Orbweaver"

@@ -21,42 +21,41 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from localstack.errors import LocalStackError
+from localstack.retained import BUCKET, KINDS, PARTS, TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
-    Lend = Callable[[str], AbstractContextManager[Any]]  # a service's name in, its client out
+    from localstack.retained import Lend
+
     Say = Callable[[str], None]
 
-TABLE, BUCKET, KEY = "AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::KMS::Key"
 API = "AWS::ApiGateway::RestApi"
-# What CloudFormation knows a resource by when it is imported, and the command that removes it.
-IDENTIFIERS = {TABLE: "TableName", BUCKET: "BucketName", KEY: "KeyId"}
-COMMANDS = {
-    TABLE: (
-        "aws dynamodb update-table --no-deletion-protection-enabled --table-name {name}",
-        "aws dynamodb delete-table --table-name {name}",
-    ),
-    BUCKET: ("aws s3 rb --force s3://{name}",),
-    KEY: ("aws kms schedule-key-deletion --key-id {name}",),
-    API: ("aws logs delete-log-group --log-group-name {name}",),
-}
-WORDS = {TABLE: "table", BUCKET: "bucket", KEY: "key", API: "log group"}
+DROP_GROUP = "aws logs delete-log-group --log-group-name {name}"
 PAGE = 1_000
 PAGES_SAID = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """One resource of a deployed stack: its physical name; whether it stays, or could not go."""
+    """One resource of a deployed stack: its physical name; whether it stays, or could not go.
+
+    `parent` is the name of the resource that it is a part of.
+    """
 
     logical: str
     kind: str
     name: str
     kept: bool
     stuck: bool = False
+    parent: str = ""
+
+    @property
+    def identifier(self) -> dict[str, str]:
+        """Return the identifiers by which CloudFormation imports it; none if it imports none."""
+        names = KINDS[self.kind].identifiers if self.kind in KINDS else ()
+        return dict(zip(names, (self.name, self.parent), strict=False))
 
 
 def resources_of(stack: str, lend: Lend) -> list[Resource]:
@@ -73,17 +72,30 @@ def resources_of(stack: str, lend: Lend) -> list[Resource]:
     except BotoCoreError as error:
         raise LocalStackError(f"Cannot ask what the stack {stack} holds: {error}") from error
     declared = (json.loads(template) if isinstance(template, str) else template)["Resources"]
-    return [
-        Resource(
-            logical=item["LogicalResourceId"],
-            kind=item["ResourceType"],
-            name=item["PhysicalResourceId"],
-            kept=_policy(declared.get(item["LogicalResourceId"], {})).startswith("Retain"),
-            stuck=item["ResourceStatus"] == "DELETE_FAILED",
-        )
+    there = [
+        item
         for item in deployed
         if item.get("PhysicalResourceId") and item["ResourceStatus"] != "DELETE_COMPLETE"
     ]
+    names = {item["LogicalResourceId"]: item["PhysicalResourceId"] for item in there}
+    return [_resource(item, declared.get(item["LogicalResourceId"], {}), names) for item in there]
+
+
+def _resource(
+    item: Mapping[str, str], declared: Mapping[str, Any], names: Mapping[str, str]
+) -> Resource:
+    name, parent = item["PhysicalResourceId"], ""
+    if (part := PARTS.get(item["ResourceType"])) is not None and "Properties" in declared:
+        properties = declared["Properties"]
+        name, parent = properties[part.name], names[properties[part.parent]["Ref"]]
+    return Resource(
+        logical=item["LogicalResourceId"],
+        kind=item["ResourceType"],
+        name=name,
+        kept=_policy(declared).startswith("Retain"),
+        stuck=item["ResourceStatus"] == "DELETE_FAILED",
+        parent=parent,
+    )
 
 
 def _policy(declared: Mapping[str, Any]) -> str:
@@ -150,7 +162,7 @@ def _versions(bucket: str, s3: Any) -> Iterator[list[dict[str, str]]]:
 
 def drop_logs(resources: list[Resource], lend: Lend) -> None:
     """Delete the log groups that API Gateway made by itself, where nothing of the stack stays."""
-    if any(resource.kept for resource in resources if resource.kind in IDENTIFIERS):
+    if any(one.kept and not KINDS[one.kind].shared for one in resources if one.kind in KINDS):
         return
     for group in _groups(resources, lend):
         with lend("logs") as logs:
@@ -192,17 +204,33 @@ def finish(resources: list[Resource], lend: Lend, file: Path, say: Say) -> None:
 
 def remember(resources: list[Resource], lend: Lend, file: Path, say: Say) -> None:
     """Say what a stack has left, with the commands that remove it; write down how to adopt it."""
-    kept = [resource for resource in resources if resource.kept and resource.kind in IDENTIFIERS]
-    if not kept:
-        return
-    groups = [
-        Resource(logical="", kind=API, name=group, kept=True) for group in _groups(resources, lend)
-    ]
-    say("these stay, and may be billed; remove them by")
-    for resource in [*kept, *groups]:
-        for command in COMMANDS[resource.kind]:
-            say(f"  {command.format(name=resource.name)}")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    mapping = {one.logical: {IDENTIFIERS[one.kind]: one.name} for one in kept}
-    file.write_text(json.dumps(mapping, indent=2) + "\n")
-    say(f"`orbweaver deploy` takes up again what is there then: {file}")
+    kept = [resource for resource in resources if resource.kept and resource.kind in KINDS]
+    own = [one for one in kept if not KINDS[one.kind].shared]
+    if own:
+        say("these stay, and may be billed; remove them by")
+        names = {one.name for one in own}
+        for one in own:
+            if one.parent not in names:  # else it goes with its parent
+                _say_commands(one, say)
+        for group in _groups(resources, lend):
+            say(f"  {DROP_GROUP.format(name=group)}")
+    if shared := [one for one in kept if KINDS[one.kind].shared]:
+        say("these stay for all APIs of the account and region, and cost nothing; remove them by")
+        for one in sorted(shared, key=lambda one: bool(one.identifier)):  # its use before a role
+            _say_commands(one, say)
+    if mapping := {one.logical: one.identifier for one in kept if one.identifier}:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        before = json.loads(file.read_text()) if file.exists() else {}
+        file.write_text(json.dumps({**before, **mapping}, indent=2) + "\n")
+        say(f"`orbweaver deploy` takes up again what is there then: {file}")
+
+
+def _say_commands(one: Resource, say: Say) -> None:
+    for command in KINDS[one.kind].commands:
+        say(f"  {command.format(name=one.name, parent=one.parent)}")
+
+
+def dropped(before: list[Resource], after: list[Resource]) -> list[Resource]:
+    """Return what an update took out of a stack and left where it was."""
+    names = {one.logical for one in after}
+    return [one for one in before if one.kept and one.logical not in names]

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from infra.config import Config
-    from localstack.removal import Lend, Resource
+    from localstack.removal import Resource
+    from localstack.retained import Lend
 
 Seen: TypeAlias = "int | float | bool | str | list[Any] | dict[str, Any]"
 

@@ -11,6 +11,7 @@ from localstack import cdk, concurrency, removal
 from localstack.doctor.ground import Check, Finding, Ground, Seen, expect, failed, passed
 from localstack.doctor.probe_crawl import switch
 from localstack.errors import LocalStackError
+from localstack.retained import BUCKET, TABLE
 from orbweaver.model.address_policy import THIS_MACHINE
 
 if TYPE_CHECKING:
@@ -99,8 +100,8 @@ class Own:
 
 def leftovers(ground: Ground, held: list[removal.Resource]) -> list[tuple[str, str]]:
     """List what is left of the stack: kinds and names."""
-    tables = {one.name for one in held if one.kind == removal.TABLE}
-    buckets = {one.name for one in held if one.kind == removal.BUCKET}
+    tables = {one.name for one in held if one.kind == TABLE}
+    buckets = {one.name for one in held if one.kind == BUCKET}
     dynamodb, s3, logs = (ground.client(name) for name in ("dynamodb", "s3", "logs"))
     queues = ground.client("sqs").list_queues(QueueNamePrefix=f"{STACK}-").get("QueueUrls", ())
     listed = ground.client("lambda").get_paginator("list_functions").paginate()

@@ -6,7 +6,7 @@ import json
 
 from localstack import deployed
 from localstack.doctor.ground import Check, Finding, Ground, Seen, expect, failed, judged, word
-from localstack.removal import BUCKET, TABLE
+from localstack.retained import BUCKET, TABLE
 
 RESOURCES_MAX, OUTPUTS_MAX, TEMPLATE_BYTES_MAX = 500, 200, 1_000_000
 STATES: tuple[str, ...] = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,11 +36,10 @@ def synthesize(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Synthe
     flags = json.loads((ROOT / "cdk.json").read_text())["context"]
 
     @cache
-    def made(**context: str) -> Synthesized:
+    def made(*, stack_exists: bool = False, **context: str) -> Synthesized:
         app = App(context=flags, outdir=str(tmp_path_factory.mktemp("assembly")))
-        stack = OrbweaverStack(
-            app, "Stack", config=Config.from_context(context), code=Code(path=str(code))
-        )
+        config = replace(Config.from_context(context), stack_exists=stack_exists)
+        stack = OrbweaverStack(app, "Stack", config=config, code=Code(path=str(code)))
         folder = Path(app.synth().directory)
         manifest = json.loads((folder / "manifest.json").read_text())
         assert not manifest.get("missing"), "synthesis must not ask AWS"

@@ -117,19 +117,19 @@ def test_nobody_signs_up_and_a_browser_keeps_no_secret(hosting: Synthesized) -> 
     assert not any("RoleArn" in group for group in groups)
 
 
-def test_users_stay_where_what_is_stored_does(
+def test_user_pool_is_kept_and_protected_once_the_stack_exists(
     hosting: Synthesized, synthesize: Callable[..., Synthesized]
 ) -> None:
-    """As tables and bucket do."""
+    """CloudFormation can undo a failed first create, for which no pool may be protected."""
     for made, policy, protected in (
-        (hosting, "Retain", "ACTIVE"),
-        (synthesize(console="yes", removal="destroy"), "Delete", "INACTIVE"),
+        (hosting, "RetainExceptOnCreate", "INACTIVE"),
+        (synthesize(stack_exists=True, console="yes"), "RetainExceptOnCreate", "ACTIVE"),
+        (synthesize(stack_exists=True, console="yes", removal="destroy"), "Delete", "INACTIVE"),
     ):
         (pool,) = made.resources("AWS::Cognito::UserPool").values()
-        assert (pool["DeletionPolicy"], pool["Properties"]["DeletionProtection"]) == (
-            policy,
-            protected,
-        )
+        groups = made.resources("AWS::Cognito::UserPoolGroup").values()
+        assert {one["DeletionPolicy"] for one in (pool, *groups)} == {policy}
+        assert pool["Properties"]["DeletionProtection"] == protected
 
 
 def test_its_function_may_what_the_api_may_count_and_look_at_letters(hosting: Synthesized) -> None:

@@ -23,6 +23,7 @@ from infra import node
 from localstack import adoption, assembly, cdk, emulator, layout, processes, removal
 from localstack.errors import LocalStackError
 from localstack.removal import Resource
+from localstack.retained import BUCKET
 from orbweaver.cli.main import main
 
 EMULATOR = layout.client_environment("http://127.0.0.1:1")
@@ -289,7 +290,7 @@ class Account:
 
     def resources(self, *_: Any) -> list[Resource]:
         stuck = not self.refused and "destroy" in " ".join(self.done)
-        return [Resource(logical="B", kind=removal.BUCKET, name="b", kept=False, stuck=stuck)]
+        return [Resource(logical="B", kind=BUCKET, name="b", kept=False, stuck=stuck)]
 
     def empty(self, resources: list[Resource], *_: Any) -> int:
         self.done.append(f"empty {len(resources)}")

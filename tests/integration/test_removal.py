@@ -18,7 +18,9 @@ from moto import mock_aws
 
 from localstack import adoption, removal
 from localstack.errors import LocalStackError
-from localstack.removal import BUCKET, KEY, TABLE, Resource
+from localstack.removal import Resource
+from localstack.retained import ACCOUNT as SETTING
+from localstack.retained import BUCKET, GROUP, KEY, POOL, ROLE, TABLE
 
 REGION = "us-east-1"
 ACCOUNT = "123456789012"
@@ -50,9 +52,25 @@ class Stacks:
         return SimpleNamespace(paginate=lambda **_: found)
 
 
+class Users:
+    """Cognito with one pool and one group; moto's needs a library that is not installed."""
+
+    def describe_user_pool(self, *, UserPoolId: str) -> dict[str, Any]:  # noqa: N803 - boto's own
+        if UserPoolId != "eu_1":
+            raise ClientError({"Error": {"Code": "ResourceNotFoundException"}}, "Describe")
+        return {"UserPool": {"Id": UserPoolId}}
+
+    def get_group(self, *, GroupName: str, UserPoolId: str) -> dict[str, Any]:  # noqa: N803
+        self.describe_user_pool(UserPoolId=UserPoolId)
+        return {"Group": {"GroupName": GroupName}}
+
+
 @contextlib.contextmanager
 def client(service: str) -> Iterator[Any]:
     """Lend a client of the account that moto plays."""
+    if service == "cognito-idp":
+        yield Users()
+        return
     with contextlib.closing(boto3.client(service, region_name=REGION)) as opened:
         yield opened
 
@@ -172,43 +190,108 @@ def test_tables_that_stay_are_protected(policy: str, *, kept: bool) -> None:
             assert described["DeletionProtectionEnabled"] is kept
 
 
-def test_what_stays_is_named_and_adopted(tmp_path: Path) -> None:
-    """With the commands that remove it, and in a file, of which what is still there is imported."""
-    resources, said = stack("Retain"), list[str]()
+def users() -> list[Resource]:
+    """Return a user pool with a group, and what logs of API Gateway need, as resources."""
+    return [
+        Resource(logical="Users", kind=POOL, name="eu_1", kept=True),
+        Resource(logical="Look", kind=GROUP, name="look", kept=True, parent="eu_1"),
+        Resource(logical="Role", kind=ROLE, name="logs", kept=True),
+        Resource(logical="Setting", kind=SETTING, name="setting", kept=True),
+    ]
+
+
+def test_retained_resources_are_named_and_adopted(tmp_path: Path) -> None:
+    """With the commands that remove them, and in a file, of which existing ones are imported."""
+    resources, said = stack("Retain") + users(), list[str]()
     names = {resource.kind: resource.name for resource in resources}
+    with client("iam") as iam:
+        iam.create_role(RoleName="logs", AssumeRolePolicyDocument="{}")
     resources.append(Resource(logical="Made", kind=KEY, name="no-such-key", kept=True))
     file = adoption.place("Mine", tmp_path, client)
     assert file.name == f"Mine-{ACCOUNT}-{REGION}.json"
-    assert adoption.adoptable(file, client, said.append) == {}
+    declared = {resource.logical for resource in resources}
+    assert adoption.adoptable(file, declared, (), client, said.append) == {}
     removal.remember(resources, client, file, said.append)
     words = "\n".join(said)
     assert f"aws dynamodb delete-table --table-name {names[TABLE]}" in words
     assert f"aws s3 rb --force s3://{names[BUCKET]}" in words
     assert "aws kms schedule-key-deletion --key-id no-such-key" in words
+    assert f"aws cognito-idp delete-user-pool --user-pool-id {names[POOL]}" in words
+    assert "delete-group" not in words  # it goes with its pool
+    assert words.index("update-account") < words.index("aws iam delete-role --role-name logs")
     assert str(file) in words
     said.clear()
-    assert adoption.adoptable(file, client, said.append) == {
+    assert adoption.adoptable(file, declared, {"Files"}, client, said.append) == {
         "Urls": {"TableName": names[TABLE]},
-        "Files": {"BucketName": names[BUCKET]},
+        "Users": {"UserPoolId": names[POOL]},
+        "Look": {"GroupName": "look", "UserPoolId": names[POOL]},
+        "Role": {"RoleName": "logs"},
     }
     assert said == ["no-such-key is not there any more, and begins anew"]
+
+
+def test_group_in_a_template_is_identified_with_its_pool() -> None:
+    """The template names the pool by a reference, and the stack lists the pool."""
+    summaries = [
+        {"LogicalResourceId": logical, "ResourceType": kind, "PhysicalResourceId": name}
+        | {"ResourceStatus": "CREATE_COMPLETE"}
+        for logical, kind, name in (("Users", POOL, "eu_1"), ("Look", GROUP, "eu_1|look"))
+    ]
+    group = {"GroupName": "look", "UserPoolId": {"Ref": "Users"}}
+    template = {"Resources": {"Look": {"DeletionPolicy": "Retain", "Properties": group}}}
+    stacks = Stacks(template, [*summaries])
+    found = removal.resources_of("Mine", lambda _: contextlib.nullcontext(stacks))
+    assert [one.identifier for one in found] == [
+        {"UserPoolId": "eu_1"},
+        {"GroupName": "look", "UserPoolId": "eu_1"},
+    ]
+
+
+def test_adopt_undeclared_resource_keeps_it_for_later(tmp_path: Path) -> None:
+    """A user pool stays noted until the console is hosted again, and is then imported."""
+    file, imported, said = tmp_path / "left.json", list[Any](), list[str]()
+    removal.remember(stack("Retain") + users()[:2], client, file, lambda _: None)
+
+    def run(mapping: Path) -> None:
+        imported.append(set(json.loads(mapping.read_text())))
+
+    adoption.adopt(file, {"Urls", "Files"}, (), run, client, said.append)
+    assert "one with the same keys takes them up again" in said[-1]
+    whole = {"Urls", "Files", "Users", "Look"}
+    adoption.adopt(file, whole, {"Urls", "Files"}, run, client, said.append)
+    assert imported == [{"Urls", "Files"}, {"Users", "Look"}]
+    assert not file.exists()
+
+
+def test_remember_dropped_resource_keeps_earlier_ones(tmp_path: Path) -> None:
+    """A deployment without the console leaves the pool, and notes it as a removal does."""
+    file = tmp_path / "left.json"
+    before = stack("Retain") + users()[:2]
+    left = removal.dropped(before, before[:2])
+    assert [one.logical for one in left] == ["Users", "Look"]
+    removal.remember(left, client, file, lambda _: None)
+    removal.remember(before[:1], client, file, lambda _: None)
+    assert set(json.loads(file.read_text())) == {"Users", "Look", "Urls"}
 
 
 def test_what_cannot_be_adopted_says_how_to_begin_anew(tmp_path: Path) -> None:
     """The file stays until an import has come about, and is named where it does not."""
     file = adoption.place("Mine", tmp_path, client)
     removal.remember(stack("Retain"), client, file, lambda _: None)
+    declared = {"Urls", "Files"}
 
     def fail(_mapping: Path) -> None:
         raise LocalStackError("no")
 
     with pytest.raises(LocalStackError, match=f"(?s)no.*remove {file}"):
-        adoption.adopt(file, fail, client, lambda _: None)
+        adoption.adopt(file, declared, (), fail, client, lambda _: None)
     imported = list[Any]()
+
+    def run(mapping: Path) -> None:
+        imported.append(json.loads(mapping.read_text()))
+
     for _ in range(2):
-        adoption.adopt(
-            file, lambda one: imported.append(json.loads(one.read_text())), client, lambda _: None
-        )
+        adoption.adopt(file, declared, (), run, client, lambda _: None)
     assert imported == [{"Urls": {"TableName": "urls"}, "Files": {"BucketName": "files"}}]
 
 

@@ -1,0 +1,147 @@
+"""Kinds of resources that can outlive a stack: how each is imported, found and removed.
+
+Rules
+- CloudFormation imports a resource by its identifiers, which `Kind.identifiers` names.
+- A part of another resource is identified by its parent too: a group by its user pool.
+- A kind without identifiers is a setting of the account, which the next stack sets anew.
+
+Source: docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/
+resource-import-supported-resources.html.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from localstack.errors import LocalStackError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
+
+    Lend = Callable[[str], AbstractContextManager[Any]]  # a service's name in, its client out
+
+TABLE, BUCKET, KEY = "AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::KMS::Key"
+POOL, GROUP = "AWS::Cognito::UserPool", "AWS::Cognito::UserPoolGroup"
+ROLE, ACCOUNT = "AWS::IAM::Role", "AWS::ApiGateway::Account"
+ABSENT = ("ResourceNotFoundException", "404", "NoSuchBucket", "NotFoundException", "NoSuchEntity")
+# A key that is to be deleted still answers, and cannot be imported.
+USABLE = "Enabled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of resource.
+
+    `identifiers` are CloudFormation's names and `parameters` those of `operation` of `service`,
+    in the same order: the resource's own name first, then its parent's. `commands` remove it.
+    `shared` says that the whole account uses it.
+    """
+
+    identifiers: tuple[str, ...] = ()
+    service: str = ""
+    operation: str = ""
+    parameters: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    shared: bool = False
+
+
+KINDS: Mapping[str, Kind] = {
+    TABLE: Kind(
+        identifiers=("TableName",),
+        service="dynamodb",
+        operation="describe_table",
+        parameters=("TableName",),
+        commands=(
+            "aws dynamodb update-table --no-deletion-protection-enabled --table-name {name}",
+            "aws dynamodb delete-table --table-name {name}",
+        ),
+    ),
+    BUCKET: Kind(
+        identifiers=("BucketName",),
+        service="s3",
+        operation="head_bucket",
+        parameters=("Bucket",),
+        commands=("aws s3 rb --force s3://{name}",),
+    ),
+    KEY: Kind(
+        identifiers=("KeyId",),
+        service="kms",
+        operation="describe_key",
+        parameters=("KeyId",),
+        commands=("aws kms schedule-key-deletion --key-id {name}",),
+    ),
+    POOL: Kind(
+        identifiers=("UserPoolId",),
+        service="cognito-idp",
+        operation="describe_user_pool",
+        parameters=("UserPoolId",),
+        commands=(
+            "aws cognito-idp update-user-pool --deletion-protection INACTIVE --user-pool-id {name}",
+            "aws cognito-idp delete-user-pool --user-pool-id {name}",
+        ),
+    ),
+    GROUP: Kind(
+        identifiers=("GroupName", "UserPoolId"),
+        service="cognito-idp",
+        operation="get_group",
+        parameters=("GroupName", "UserPoolId"),
+        commands=("aws cognito-idp delete-group --group-name {name} --user-pool-id {parent}",),
+    ),
+    ROLE: Kind(
+        identifiers=("RoleName",),
+        service="iam",
+        operation="get_role",
+        parameters=("RoleName",),
+        commands=(
+            (
+                "aws iam detach-role-policy --role-name {name} --policy-arn"
+                " arn:aws:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs"
+            ),
+            "aws iam delete-role --role-name {name}",
+        ),
+        shared=True,
+    ),
+    ACCOUNT: Kind(
+        commands=(
+            (
+                "aws apigateway update-account"
+                " --patch-operations op=replace,path=/cloudwatchRoleArn,value=''"
+            ),
+        ),
+        shared=True,
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """A property of a template that holds a resource's name, and the one that holds its parent."""
+
+    name: str
+    parent: str
+
+
+# The name of a part of a resource is no identifier of its own: the template names both.
+PARTS: Mapping[str, Named] = {GROUP: Named(name="GroupName", parent="UserPoolId")}
+
+
+def is_there(identifier: Mapping[str, str], lend: Lend) -> bool:
+    """Return whether a resource with these identifiers exists and can be imported."""
+    kind = next(one for one in KINDS.values() if {*one.identifiers} == {*identifier})
+    values = [identifier[name] for name in kind.identifiers]
+    try:
+        with lend(kind.service) as client:
+            asked = dict(zip(kind.parameters, values, strict=True))
+            answer = getattr(client, kind.operation)(**asked)
+    except ClientError as error:
+        if error.response["Error"]["Code"] in ABSENT:
+            return False
+        raise LocalStackError(f"Cannot ask for {values[0]}: {error}") from error
+    except BotoCoreError as error:
+        raise LocalStackError(f"Cannot ask for {values[0]}: {error}") from error
+    state: str = answer.get("KeyMetadata", {}).get("KeyState", USABLE)
+    return state == USABLE

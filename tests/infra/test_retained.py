@@ -1,0 +1,80 @@
+"""Resources that outlive a stack, for every context key that can add some."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+import pytest
+
+from infra.config import Config
+from localstack.retained import KINDS, PARTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from tests.infra.template import Synthesized
+
+pytestmark = pytest.mark.infra
+
+SECRET_ARN = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:proxies-AbCdEf"
+KEY_ARN = "arn:aws:kms:eu-central-1:123456789012:key/12345678-1234-1234-1234-123456789012"
+SFTP = {"sftp_host": "files.example.org", "sftp_user": "crawler", "sftp_secret": SECRET_ARN}
+SFTP |= {"sftp_host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + "A" * 43}
+# Contexts for keys whose values no list of words gives, each by the keys that it stands for.
+TEXTS: Mapping[tuple[str, ...], Mapping[str, str]] = {
+    ("kms_key",): {"kms_key": "generate"},
+    ("kms_key ",): {"kms_key": KEY_ARN},
+    ("webhook_secret",): {"webhook_secret": "generate"},
+    ("proxy_secret",): {"proxy_secret": SECRET_ARN},
+    ("copy_bucket",): {"copy_bucket": "their-exports"},
+    (*SFTP, "sftp_folder", "sftp_formats"): SFTP,
+    ("alarm_email",): {"alarm_email": "me@example.org"},
+}
+# Keys whose values change no resource but its properties, or names.
+PLAIN = {
+    *("stack_name", "runtime", "user_agent", "contact", "allow_addresses", "closed_ports"),
+    *("export_retention_d", "athena_bytes_max", "exporter_cron", "export_formats"),
+    *("permissions_boundary", "qualifier", "extractor"),
+}
+# A stack on an emulator keeps nothing by default, and no stack keeps anything with `destroy`.
+NOTHING_KEPT = {("target", "local"), ("removal", "destroy")}
+
+
+def contexts() -> Iterator[Mapping[str, str]]:
+    """Yield a context for each option of each key."""
+    covered = {key.strip() for keys in TEXTS for key in keys} | PLAIN
+    yield from TEXTS.values()
+    for item in fields(Config):
+        rule = item.metadata
+        if not rule or "low" in rule or item.name in covered:
+            continue
+        options = rule["takes"].split(" or ")
+        assert "|".join(options) == rule["pattern"], f"give {item.name} a context in TEXTS"
+        for option in options:
+            if option != item.default and (item.name, option) not in NOTHING_KEPT:
+                yield {item.name: option}
+
+
+@pytest.mark.parametrize("context", [*contexts()], ids=",".join)
+def test_retained_resource_is_named_and_adopted(
+    synthesize: Callable[..., Synthesized], context: Mapping[str, str]
+) -> None:
+    """`destroy` has commands for its kind; `deploy` imports it, or it belongs to the account."""
+    resources = synthesize(**context).template["Resources"]
+    kept = {
+        name: one
+        for name, one in resources.items()
+        if one.get("DeletionPolicy", "Delete") != "Delete"
+    }
+    assert len(kept) >= 6
+    for name, one in kept.items():
+        kind = KINDS[one["Type"]]
+        assert kind.commands, name
+        assert kind.identifiers or kind.shared, name
+        # What others in the account use must stay; the rest goes with a first create that fails.
+        assert one["DeletionPolicy"] == ("Retain" if kind.shared else "RetainExceptOnCreate"), name
+        if (part := PARTS.get(one["Type"])) is not None:
+            properties = one["Properties"]
+            assert isinstance(properties[part.name], str)
+            assert properties[part.parent]["Ref"] in kept
