@@ -1,20 +1,30 @@
-"""The CDK app: context in, one stack out. It asks AWS nothing."""
+"""The CDK app: context in, one stack out.
+
+Run by `cdk` itself it keeps the deployed settings, for which it asks AWS (localstack/synthesis.py).
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from infra.asset import ROOT, STORE, Asset, Libraries, build
 from infra.browser import obtain
 from infra.config import Config
 from infra.custom import source_of
-from infra.kept import metadata
+from infra.kept import given_in, metadata
 from infra.keys import ConfigError
 from infra.node import use_wheel_node
 from infra.wheels import AssetError
+from localstack import synthesis
+from localstack.errors import LocalStackError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def main() -> int:
@@ -26,8 +36,12 @@ def main() -> int:
     from infra.stack import OrbweaverStack
 
     app = App()
+    file = json.loads((ROOT / "cdk.json").read_text()).get("context", {})
+    context = app.node.get_all_context()
     try:
-        config = Config.from_context(app.node.get_all_context())
+        planned = _plan(context, file)
+        context = planned.context
+        config = replace(Config.from_context(context), stack_exists=planned.stack_exists)
         custom = source_of(config.extractor, ROOT)
         asset, files = (
             build(
@@ -39,7 +53,7 @@ def main() -> int:
             for name in get_args(Libraries)
         )
         rendering = _of_renderer(config, custom)
-    except (AssetError, ConfigError) as error:
+    except (AssetError, ConfigError, LocalStackError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     sys.stderr.write(f"{asset}\n{files}\n")
@@ -52,10 +66,19 @@ def main() -> int:
         else Code(path=str(rendering.archive), hash=rendering.hash),
     )
     stack = OrbweaverStack(app, config.stack_name, config=config, code=code)
-    file = json.loads((ROOT / "cdk.json").read_text()).get("context", {})
-    stack.template_options.metadata = metadata(app.node.get_all_context(), file)
+    stack.template_options.metadata = metadata(context, file)
     app.synth()
     return 0
+
+
+def _plan(context: Mapping[str, Any], file: Mapping[str, Any]) -> synthesis.Planned:
+    """Return the context to synthesize with: what was given is replaced by what was planned."""
+    given = given_in(context, file)
+    planned = synthesis.plan(
+        given, context, os.environ, say=lambda line: sys.stderr.write(f"{line}\n"), root=ROOT
+    )
+    rest = {key: value for key, value in context.items() if key not in given}
+    return replace(planned, context={**rest, **planned.context})
 
 
 def _of_renderer(config: Config, extractor: Path | None) -> Asset | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from infra.delivery_keys import DeliveryKeys
-from infra.keys import text
+from infra.keys import choice, text
 
 POLICY_ARN = r"arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[!-~]{1,512}"
 
@@ -26,4 +26,9 @@ class AccountKeys(DeliveryKeys):
         " CDK's own",
         pattern="[A-Za-z0-9_-]{0,10}",
         takes="up to 10 letters, digits, hyphens and underscores",
+    )
+    keep_settings: str = choice(
+        "yes",
+        ("yes", "no"),
+        "no: `cdk` goes by the context alone, without the deployed settings or any call to AWS",
     )

@@ -21,16 +21,17 @@ if TYPE_CHECKING:
 
 KEY = "orbweaver:context"
 METADATA, CONTEXT = "Orbweaver", "Context"
-NEVER = ("stack_name", "target", "worker_enabled")
+NEVER = ("stack_name", "target", "worker_enabled", "keep_settings")
 
 
 def metadata(context: Mapping[str, Any], file: Mapping[str, Any]) -> dict[str, Any]:
     """Return a template's metadata for the context of an app, and that of its cdk.json."""
-    given = json.loads(context[KEY]) if KEY in context else _given(context, file)
+    given = json.loads(context[KEY]) if KEY in context else given_in(context, file)
     return {METADATA: {CONTEXT: {key: given[key] for key in sorted(given) if key not in NEVER}}}
 
 
-def _given(context: Mapping[str, Any], file: Mapping[str, Any]) -> dict[str, str]:
+def given_in(context: Mapping[str, Any], file: Mapping[str, Any]) -> dict[str, str]:
+    """Return our keys of a context that differ from those of cdk.json."""
     return {
         key: str(value)
         for key, value in context.items()

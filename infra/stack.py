@@ -26,6 +26,7 @@ from infra.frontier import Frontier
 from infra.monitoring import Monitoring
 from infra.notifier import Notifier
 from infra.program import Site
+from infra.protection import Protection
 from infra.renderer import Renderer
 from infra.schedules import Starter
 from infra.storage import Storage
@@ -84,8 +85,15 @@ class OrbweaverStack(Stack):
         self.delivery = self._delivery(site) if config.delivers else None
         self.monitoring.show()
         self.catalogue = Catalogue(self, "Catalogue", config=config, storage=self.storage)
+        protection = (
+            None
+            if config.local
+            else Protection(self, "Protection", config=config, storage=self.storage)
+        )
         # Last, so that nothing is left out.
         Encryption(self, "Encryption", config=config).apply()
+        if protection is not None:
+            protection.come_last()
         self._tell(config)
 
     def _delivery(self, site: Site) -> Delivery:

@@ -6,8 +6,7 @@ Rules
   by the user's own where `kms_key` says so (encryption.py).
 - Kept when the stack is destroyed and restorable to any second of the last 35 days (not with
   `frugal`), unless `removal` says destroy; but taken away again with a first create that fails.
-  `orbweaver deploy` guards tables that are kept against deletion, afterwards: CloudFormation could
-  not take a guarded table away (localstack/removal.py).
+  Tables that are kept are protected against deletion at the end of a deployment (protection.py).
 - The bucket is not versioned: every object is written once, under a name that follows from it, and
   what is removed is gone.
 - Each prefix is kept for as long as its key says (docs/privacy.md). S3 deletes what has expired
@@ -62,6 +61,11 @@ class Storage(Construct):
             "Only the stack's own functions write here; access logs need a second bucket and"
             " cost per request. CloudTrail data events give the same where they are wanted.",
         )
+
+    @property
+    def tables(self) -> tuple[dynamodb.Table, ...]:
+        """The tables."""
+        return (self.urls, self.pages, self.hosts, self.crawls, self.packs)
 
     @property
     def bucket_id(self) -> str:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     Say = Callable[[str], None]
 
+MARK = "orbweaver:stack"  # context key by which the app knows that a command has planned
 TOOLKIT = "CDKToolkit"  # the stack that `cdk bootstrap` makes
 RUN_S_MAX = 900.0
 LINES_SHOWN = 40
@@ -150,6 +151,8 @@ def bootstrap(
         words.append(f"aws://{layout.ACCOUNT}/{layout.REGION}")
         # Named outright, the app needs no run of its own just to learn its regions.
         words += ["--app", ""]
+    else:
+        words += ["-c", f"{MARK}="]
     _run(words, environment, root=root, attached=not is_emulator(environment), say=say)
 
 
@@ -178,8 +181,8 @@ def deploy(
         outputs_by_key = _deploy(folder, environment, say=say, yes=yes, root=root)
     if is_emulator(environment):
         amend.apply(folder, _lender(environment))
-    for name in assembly.stack_names(folder):
-        removal.protect(removal.resources_of(name, _lender(environment)), _lender(environment))
+        for name in assembly.stack_names(folder):
+            removal.protect(removal.resources_of(name, _lender(environment)), _lender(environment))
     return local_outputs(outputs_by_key, environment)
 
 
@@ -251,7 +254,9 @@ def destroy(
     may fill them once more meanwhile, so there are two tries.
     """
     installed.ensure_cdk(say)
-    folder = synthesize(environment, context or {}, say=say, root=root, store=store)
+    # A removal needs the names of stacks alone: the app plans nothing.
+    marked = {**(context or {}), **({} if is_emulator(environment) else {MARK: ""})}
+    folder = synthesize(environment, marked, say=say, root=root, store=store)
     names, lend = assembly.stack_names(folder), _lender(environment)
     held = {name: removal.resources_of(name, lend) for name in names}
     attached = not is_emulator(environment)

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 # Of infra/kept.py.
 KEY = "orbweaver:context"
-NEVER = ("stack_name", "target", "worker_enabled")
+NEVER = ("stack_name", "target", "worker_enabled", "keep_settings")
+# Tells the app that a deployment was planned, and whether its stack exists.
+MARK, EXISTS, NEW = cdk.MARK, "exists", "new"
 ENABLED = "worker_enabled"
 WORKER = "WorkerFunction"
 TRIES, PAUSE_S = 30, 1.0
@@ -72,6 +74,8 @@ def plan(
         told += said
     if {key: value for key, value in context.items() if key not in NEVER} != wanted:
         context[KEY] = json.dumps(wanted, sort_keys=True)
+    if not cdk.is_emulator(environment):
+        context[MARK] = EXISTS if described is not None and described.there else NEW
     return Plan(name=name, context=context, told=tuple(told), off=off)
 
 

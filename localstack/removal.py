@@ -5,8 +5,8 @@ Rules
 - A bucket that goes with its stack is emptied first, for CloudFormation deletes none that holds
   anything: objects, versions and unfinished uploads, 1,000 a request.
 - What stays is named with the command that removes it, and written to a file (adoption.py).
-- Tables that stay are protected against deletion, after the deployment instead of by the template:
-  CloudFormation could not take a protected table away again when a first create fails.
+- Tables that stay on an emulator are protected here, after a deployment. On AWS the stack protects
+  them itself (infra/protection.py).
 
 Source: docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-deletionpolicy.html,
 …/AmazonS3/latest/API/API_DeleteObjects.html.

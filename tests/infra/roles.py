@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 KIND = "AWS::Lambda::Function"
+PROTECTION, PROTECTION_ROLE = "ProtectionFunction", "ProtectionRole"
 WORKER, EXPORTER, API, STARTER, NOTIFIER = (
     f"{part}ProgramFunction" for part in ("Worker", "Exporter", "Api", "Starter", "Notifier")
 )

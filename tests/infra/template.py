@@ -40,6 +40,11 @@ class Synthesized:
         found = self.resources(kind).items()
         return {name: resource.get("Properties", {}) for name, resource in found}
 
+    def functions(self) -> dict[str, dict[str, Any]]:
+        """Return the functions that run our code asset, without the one of a custom resource."""
+        found = self.properties("AWS::Lambda::Function").items()
+        return {name: one for name, one in found if one["Handler"].startswith("handlers.")}
+
     def only(self, kind: str) -> dict[str, Any]:
         """Return the properties of the one resource of a type."""
         (found,) = self.properties(kind).values()

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from infra import node
 from localstack import deployed
 
 pytestmark = pytest.mark.infra
@@ -48,6 +49,28 @@ def test_synthesis(tmp_path: Path) -> None:
     names = [zipfile.ZipFile(path).namelist() for path in sorted(tmp_path.glob("asset.*.zip"))]
     assert all({"handlers/worker.py", "aiohttp/client.py"} <= set(each) for each in names)
     assert len(names) == len(code_of(template))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_cdk_lists_the_stack_without_credentials_or_venv(tmp_path: Path) -> None:
+    """`npx cdk ls` in a set-up checkout: no activated environment, no account, no warning."""
+    chosen = node.folder()
+    assert chosen is not None
+    places = f"{chosen}{os.pathsep}{os.defpath}"
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    unreachable = {"AWS_EC2_METADATA_DISABLED": "true", "HOME": str(tmp_path), "PATH": places}
+    done = subprocess.run(
+        [ROOT / "node_modules" / ".bin" / "cdk", "ls"],
+        cwd=ROOT,
+        env={**kept, **unreachable},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["Orbweaver"]
+    assert "deprecated" not in done.stderr
 
 
 def code_of(template: dict[str, Any]) -> set[str]:

@@ -17,6 +17,7 @@ from tests.infra.roles import (
     HERE,
     KIND,
     NOTIFIER,
+    PROTECTION,
     STARTER,
     WORKER,
 )
@@ -34,11 +35,12 @@ ALLOCATORS = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2"}
 
 
 def test_functions(aws: Synthesized) -> None:
-    """There are four functions, all ours, and no custom resource that would bring another."""
+    """There are five functions, all ours, and no custom resource that would bring another."""
     functions = aws.properties(KIND)
-    assert set(functions) == {WORKER, EXPORTER, API, STARTER}
+    assert set(functions) == {WORKER, EXPORTER, API, STARTER, PROTECTION}
     kinds = {resource["Type"] for resource in aws.template["Resources"].values()}
-    assert not {kind for kind in kinds if kind.startswith(("Custom::", "AWS::CloudFormation::"))}
+    custom = {kind for kind in kinds if kind.startswith(("Custom::", "AWS::CloudFormation::"))}
+    assert custom == {"Custom::TableProtection"}
 
 
 @pytest.mark.parametrize("name", [WORKER, EXPORTER, API, STARTER])

@@ -210,7 +210,7 @@ def test_traces(synthesize: Callable[..., Synthesized]) -> None:
     """Where they are asked for every function is traced, and may do that; nowhere else."""
     for context, traced in (({"tracing": "yes"}, True), ({}, False)):
         made = synthesize(**context)
-        functions = made.properties("AWS::Lambda::Function")
+        functions = made.functions()
         modes = {function.get("TracingConfig", {}).get("Mode") for function in functions.values()}
         assert modes == ({"Active"} if traced else {None})
         for name in ("WorkerProgramRole", "ExporterProgramRole", "ApiProgramRole"):
@@ -315,7 +315,7 @@ def test_two_stacks_look_at_their_own(synthesize: Callable[..., Synthesized]) ->
         dimensions = own_metrics(made)
         assert len(dimensions) > 15
         assert {one[STACK] for one in dimensions} == {name}
-        for function in made.properties("AWS::Lambda::Function").values():
+        for function in made.functions().values():
             assert function["Environment"]["Variables"]["ORBWEAVER_STACK"] == name
         rules.append(made.properties("AWS::Events::Rule")["NotifierRule"]["EventPattern"])
     assert [rule["detail"] for rule in rules] == [
@@ -363,7 +363,7 @@ def test_a_frugal_stack(synthesize: Callable[..., Synthesized], aws: Synthesized
     made = synthesize(frugal="yes")
     assert [*made.resources("AWS::CloudWatch::Alarm")] == ["MonitoringDeadLetters"]
     assert made.resources("AWS::CloudWatch::Dashboard") == {}
-    for function in made.properties("AWS::Lambda::Function").values():
+    for function in made.functions().values():
         assert function["Environment"]["Variables"]["ORBWEAVER_CUSTOM_METRICS"] == "no"
     for table in made.properties("AWS::DynamoDB::Table").values():
         recovery = table["PointInTimeRecoverySpecification"]
@@ -386,7 +386,7 @@ def test_a_frugal_stack_has_one_queue_for_both(synthesize: Callable[..., Synthes
     outputs = made.template["Outputs"]
     assert outputs["ExpressQueueUrl"]["Value"] == outputs["PackQueueUrl"]["Value"]
     assert outputs["ExpressEventSource"]["Value"] == outputs["CrawlEventSource"]["Value"]
-    for function in made.properties("AWS::Lambda::Function").values():
+    for function in made.functions().values():
         variables = function["Environment"]["Variables"]
         if "ORBWEAVER_EXPRESS_QUEUE_URL" in variables:
             express = variables["ORBWEAVER_EXPRESS_QUEUE_URL"]

@@ -12,6 +12,7 @@ from tests.infra.roles import (
     KIND,
     NOTIFIER,
     NOTIFYING,
+    PROTECTION_ROLE,
     WORKER,
 )
 from tests.infra.template import text
@@ -66,7 +67,7 @@ def test_permission_to_read_the_list_of_proxies(
     for role, allowed in ALLOWED.items():
         more = reading if role == "WorkerProgramRole" else {}
         assert made.allowed(role) == {**allowed, **more}
-    for name, function in made.properties(KIND).items():
+    for name, function in made.functions().items():
         given = function["Environment"]["Variables"].get("ORBWEAVER_PROXY_SECRET")
         assert given == (secret if name == WORKER else None)
 
@@ -101,6 +102,6 @@ def test_webhooks_are_signed_with_the_key_that_is_named(
 
 def test_no_other_permissions(aws: Synthesized) -> None:
     """Nothing else gives permissions: no policy beside roles, no role beside those listed."""
-    assert set(aws.properties("AWS::IAM::Role")) == {*ALLOWED, "ApiLogsRole"}
+    assert set(aws.properties("AWS::IAM::Role")) == {*ALLOWED, "ApiLogsRole", PROTECTION_ROLE}
     assert not aws.properties("AWS::IAM::Policy")
     assert not aws.properties("AWS::IAM::ManagedPolicy")

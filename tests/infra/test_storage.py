@@ -55,7 +55,7 @@ def test_retention(request: pytest.FixtureRequest, target: str, name: str, *, ke
     table = resource["Properties"]
     recovery = table["PointInTimeRecoverySpecification"]
     assert recovery["PointInTimeRecoveryEnabled"] is kept
-    # CloudFormation could not roll back a table that is guarded: `orbweaver deploy` does it after.
+    # CloudFormation could not undo a first create of a protected table: test_protection.py.
     assert "DeletionProtectionEnabled" not in table
 
 

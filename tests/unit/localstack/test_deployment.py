@@ -347,5 +347,5 @@ def test_a_quota_that_may_not_be_read_changes_nothing(account: Account, tmp_path
     account.put("cloudformation", "describe_stacks", "ValidationError")
     account.put("lambda", "get_account_settings", "AccessDeniedException")
     found = deployment.plan({}, AWS, root=tmp_path)
-    assert found.context == {}
+    assert found.context == {deployment.MARK: deployment.NEW}
     assert "the usual limits stay" in found.told[0]

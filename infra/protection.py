@@ -1,0 +1,101 @@
+"""Protection of the tables against deletion, by whatever command the stack is deployed.
+
+Rules
+- The template cannot protect a table: CloudFormation could not undo a failed first create. So a
+  function does it, as the last step of a deployment, when nothing else can fail any more.
+- A stack with `removal=destroy` has the resource too: it releases tables that were protected.
+- A stack on an emulator has none. There `orbweaver local up` does the same (localstack/removal.py).
+- It costs nothing while idle, and one invocation when tables or `removal` change.
+
+Source: docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aws_cdk import CustomResource, Duration, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from infra.findings import NOT_LATEST, accept
+from infra.program import ARCHITECTURES, allow, log_group
+
+if TYPE_CHECKING:
+    from infra.config import Config
+    from infra.storage import Storage
+
+KIND = "Custom::TableProtection"
+SOURCE = Path(__file__).with_name("protection_function.py")
+MEMORY_MB, TIMEOUT_S = 128, 300
+
+
+class Protection(Construct):
+    """The function, and the resource by which CloudFormation invokes it last."""
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, config: Config, storage: Storage
+    ) -> None:
+        super().__init__(scope, construct_id)
+        tables = storage.tables
+        name = f"{config.stack_name}-protection"
+        logs = log_group(self, "Logs", f"/aws/lambda/{name}", config)
+        statements = [
+            allow(
+                ["dynamodb:DescribeTable", "dynamodb:UpdateTable"],
+                *(table.table_arn for table in tables),
+            ),
+            allow(["logs:CreateLogStream", "logs:PutLogEvents"], logs.log_group_arn),
+        ]
+        role = iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+            inline_policies={"Needs": iam.PolicyDocument(statements=statements)},
+        )
+        runtime = config.functions_run_on
+        function = lambda_.Function(
+            self,
+            "Function",
+            function_name=name,
+            code=lambda_.Code.from_inline(SOURCE.read_text()),
+            handler="index.handler",
+            runtime=lambda_.Runtime(
+                f"python{runtime.python}",
+                lambda_.RuntimeFamily.PYTHON,
+                supports_inline_code=True,
+            ),
+            architecture=ARCHITECTURES[runtime.architecture],
+            memory_size=MEMORY_MB,
+            timeout=Duration.seconds(TIMEOUT_S),
+            role=role,
+            log_group=logs,
+        )
+        self._accept(function)
+        self._resource = CustomResource(
+            self,
+            "Tables",
+            resource_type=KIND,
+            service_token=function.function_arn,
+            properties={
+                "Tables": [table.table_name for table in tables],
+                "Protected": "true" if config.kept else "false",
+            },
+        )
+
+    def come_last(self) -> None:
+        """Order this after all other parts of the stack."""
+        for other in Stack.of(self).node.children:
+            if other is not self:
+                self._resource.node.add_dependency(other)
+
+    def _accept(self, function: lambda_.Function) -> None:
+        accept(
+            function,
+            "Serverless-LambdaDLQ",
+            "CloudFormation invokes it and waits for its answer: a failure fails the deployment.",
+        )
+        for rule in ("AwsSolutions-L1", "Serverless-LambdaLatestVersion"):
+            accept(function, rule, NOT_LATEST)

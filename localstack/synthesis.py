@@ -1,0 +1,90 @@
+"""Context for a synthesis that CDK's own command line starts, such as `npx cdk deploy`.
+
+Rules
+- `orbweaver deploy` plans before it synthesizes and marks that (`orbweaver:stack`). Without the
+  mark the app plans here, by the same rules: kept settings, switched-off workers, concurrency.
+- CDK names account and region if it has credentials. Without them nothing is asked, so `cdk ls`
+  and `cdk synth` work offline.
+- CDK's `--profile` is not passed to an app. Credentials of another account are an error.
+- `keep_settings=no` plans nothing and asks AWS nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from localstack import adoption, cdk, deployment, layout
+from localstack.errors import LocalStackError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+
+ACCOUNT, REGION = "CDK_DEFAULT_ACCOUNT", "CDK_DEFAULT_REGION"
+KEEP = "keep_settings"
+WITHOUT = f"-c {KEEP}=no synthesizes from the context alone"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """Context keys to synthesize with instead of those given; whether the stack exists."""
+
+    context: Mapping[str, str]
+    stack_exists: bool
+
+
+def plan(
+    given: Mapping[str, str],
+    context: Mapping[str, object],
+    environment: Mapping[str, str],
+    *,
+    say: Callable[[str], object],
+    root: Path = layout.ROOT,
+) -> Planned:
+    """Plan a synthesis: `given` are our keys that cdk.json does not say, `context` is all of it."""
+    mark = context.get(deployment.MARK)
+    offline = not environment.get(ACCOUNT) or given.get(KEEP) == "no"
+    if mark is not None or offline or context.get("target") == "local":
+        return Planned(context=given, stack_exists=mark == deployment.EXISTS)
+    environment = {**environment, "AWS_REGION": environment[REGION]}
+    _check_account(environment)
+    try:
+        planned = deployment.plan(given, environment, root=root)
+    except LocalStackError as error:
+        raise LocalStackError(f"{error}\n{WITHOUT}") from error
+    for line in planned.told:
+        say(line)
+    exists = planned.context.get(deployment.MARK) == deployment.EXISTS
+    if not exists:
+        _say_left(planned.name, environment, say=say, root=root)
+    return Planned(context=planned.context, stack_exists=exists)
+
+
+def _check_account(environment: Mapping[str, str]) -> None:
+    try:
+        with cdk.client("sts", environment) as sts:
+            found = sts.get_caller_identity()["Account"]
+    except (BotoCoreError, ClientError) as error:
+        fix = "set AWS_PROFILE instead of --profile"
+        raise LocalStackError(f"Cannot ask AWS as CDK does ({error}): {fix}\n{WITHOUT}") from error
+    if found != environment[ACCOUNT]:
+        raise LocalStackError(
+            f"CDK deploys to the account {environment[ACCOUNT]}, but the credentials in the"
+            f" environment are of {found}: set AWS_PROFILE instead of --profile\n{WITHOUT}"
+        )
+
+
+def _say_left(
+    name: str, environment: Mapping[str, str], *, say: Callable[[str], object], root: Path
+) -> None:
+    """Say that only `orbweaver deploy` imports the data that an earlier stack has left."""
+    file = adoption.place(name, root, lambda service: cdk.client(service, environment))
+    if file.exists():
+        say(
+            f"an earlier stack has left data ({file}): `orbweaver deploy` takes it up again,"
+            " `cdk deploy` begins with new tables"
+        )

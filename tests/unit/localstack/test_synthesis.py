@@ -1,0 +1,104 @@
+"""A synthesis that CDK's own command line starts: kept settings, without any need of AWS."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from localstack import cdk, deployment, synthesis
+from localstack.errors import LocalStackError
+from tests.unit.localstack.test_deployment import Account
+
+ROOT = Path(__file__).resolve().parents[3]
+ACCOUNT = "123456789012"
+# What CDK tells an app; a stub's region is that of `Account`.
+CDK = {"CDK_DEFAULT_ACCOUNT": ACCOUNT, "CDK_DEFAULT_REGION": "eu-central-1"}
+
+
+@pytest.fixture
+def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+    """Put a played account in the place of AWS."""
+    account = Account()
+    monkeypatch.setattr(cdk, "client", account.client)
+    yield account
+    account.finished()
+
+
+def test_plan_existing_stack_keeps_settings(account: Account, tmp_path: Path) -> None:
+    """A plain `cdk deploy` keeps keys, leaves workers off and fits concurrency to the account."""
+    account.put("sts", "get_caller_identity", {"Account": ACCOUNT})
+    account.stands(alarm_email="me@example.org", contact="us")
+    account.switched("Disabled", "Disabled", "Disabled")
+    account.quota(10)
+    said = list[str]()
+    given = {"contact": "me"}
+    planned = synthesis.plan(given, given, CDK, say=said.append, root=tmp_path)
+    assert planned.stack_exists
+    wanted = {"alarm_email": "me@example.org", "contact": "me", "worker_enabled": "no"}
+    assert wanted.items() <= planned.context.items()
+    limits = [int(value) for key, value in planned.context.items() if "concurrency_max" in key]
+    assert 0 < sum(limits) <= 8
+    assert "keeps what the stack was deployed with: alarm_email=me@example.org" in said
+
+
+def test_plan_new_stack_names_data_of_an_earlier_one(account: Account, tmp_path: Path) -> None:
+    """CDK cannot import it during a deployment, so the app says which command does."""
+    for _ in range(2):
+        account.put("sts", "get_caller_identity", {"Account": ACCOUNT})
+    account.put("cloudformation", "describe_stacks", "ValidationError")
+    account.quota(1_000)
+    left = tmp_path / ".local" / "left" / f"Orbweaver-{ACCOUNT}-eu-central-1.json"
+    left.parent.mkdir(parents=True)
+    left.write_text("{}")
+    said = list[str]()
+    planned = synthesis.plan({}, {}, CDK, say=said.append, root=tmp_path)
+    assert not planned.stack_exists
+    assert "`orbweaver deploy` takes it up again" in said[-1]
+
+
+@pytest.mark.parametrize(
+    ("context", "environment", "exists"),
+    [
+        ({}, {}, False),  # no credentials
+        ({"keep_settings": "no"}, CDK, False),
+        ({"target": "local"}, CDK, False),
+        ({deployment.MARK: "exists"}, CDK, True),  # `orbweaver deploy` has planned
+        ({deployment.MARK: ""}, CDK, False),
+    ],
+)
+def test_plan_asks_aws_nothing(
+    account: Account, context: dict[str, str], environment: dict[str, str], *, exists: bool
+) -> None:
+    """Offline, on an emulator, on request, and where a command has planned before."""
+    given = {key: value for key, value in context.items() if ":" not in key}
+    planned = synthesis.plan(given, context, environment, say=lambda _: None)
+    assert planned == synthesis.Planned(context=given, stack_exists=exists)
+
+
+def test_plan_other_account_is_refused(account: Account) -> None:
+    """CDK's `--profile` does not reach the app, which would read another account's settings."""
+    account.put("sts", "get_caller_identity", {"Account": "210987654321"})
+    with pytest.raises(LocalStackError, match="set AWS_PROFILE instead of --profile"):
+        synthesis.plan({}, {}, CDK, say=lambda _: None)
+
+
+def test_plan_unreadable_settings_are_refused(account: Account, tmp_path: Path) -> None:
+    """A deployment would drop them; the error names the key that goes on without."""
+    account.put("sts", "get_caller_identity", {"Account": ACCOUNT})
+    account.put("cloudformation", "describe_stacks", "AccessDenied")
+    with pytest.raises(LocalStackError, match="-c keep_settings=no"):
+        synthesis.plan({}, {}, CDK, say=lambda _: None, root=tmp_path)
+
+
+def test_app_without_set_up_names_the_command(tmp_path: Path) -> None:
+    """In a fresh clone `npx cdk ls` ends with a sentence instead of the shell's words."""
+    ran = subprocess.run(
+        [ROOT / "tools" / "app.sh"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 1
+    assert ran.stderr.splitlines() == [
+        f"There is no .venv/bin/python in {tmp_path}: run `make setup`, then this command again."
+    ]
