@@ -91,6 +91,8 @@ def crawling(scope: Construct, site: Site, taken: Sequence[sqs.Queue]) -> list[i
     config, frontier, storage = site.config, site.frontier, site.storage
     sent = (*frontier.packs, frontier.dead_letters)
     receive = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"]
+    # A message that failed need not wait for its whole visibility timeout.
+    receive.append("sqs:ChangeMessageVisibility")
     # A transaction is authorised by what is in it: PutItem, UpdateItem, ConditionCheckItem.
     tables = {
         storage.urls: ("BatchGetItem", "PartiQLInsert", "PutItem", "UpdateItem", "DeleteItem"),

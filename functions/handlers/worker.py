@@ -3,21 +3,12 @@
 from typing import Any
 
 from orbweaver.app.container import container, prepare
-from orbweaver.worker.pack import Delivery, since_of
+from orbweaver.worker.pack import delivery_of
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Process a batch; only the messages that are to come back are named."""
-    deliveries = [
-        Delivery(
-            id=record["messageId"],
-            body=record["body"],
-            receives=int(record["attributes"]["ApproximateReceiveCount"]),
-            queue=record.get("eventSourceARN", "").rpartition(":")[2],
-            since_ms=since_of(record.get("messageAttributes", {})),
-        )
-        for record in event["Records"]
-    ]
+    deliveries = [delivery_of(record) for record in event["Records"]]
     failed = container().work(deliveries, context.get_remaining_time_in_millis())
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
 

@@ -22,6 +22,7 @@ from tests.iam.account import DENIED, Account, Functions, Here
 from tests.iam.book import Book, covers
 from tests.iam.deliveries import COPIED
 from tests.iam.hosting import HOSTED
+from tests.iam.retrying import RETRIED
 from tests.infra.roles import ALLOWED, COPYING, DELIVERING, HOSTING, NOTIFYING
 from tests.sites import graph
 
@@ -88,7 +89,7 @@ def granted() -> frozenset[str]:
 
 
 GRANTED = granted()
-WORK: list[Mapping[Any, tuple[str, ...]]] = [NEEDED, ONLY_GUARDED, COPIED, HOSTED]
+WORK: list[Mapping[Any, tuple[str, ...]]] = [NEEDED, ONLY_GUARDED, COPIED, HOSTED, RETRIED]
 
 
 @pytest.fixture(scope="module")

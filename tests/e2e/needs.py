@@ -177,9 +177,13 @@ ADVISORY = frozenset(
     for action in ("GetObject", "PutObject")
 )
 # What no end-to-end test comes to, but tests/contract/test_roles.py: an export that is gone before
-# it is delivered, and a delivery that is put off.
+# it is delivered, a delivery that is put off, and a message that fails.
 ONLY_IN_CONTRACT = frozenset(
-    {"delivery s3:ListBucket bucket", "delivery sqs:ChangeMessageVisibility delivery"}
+    {
+        "delivery s3:ListBucket bucket",
+        "delivery sqs:ChangeMessageVisibility delivery",
+        *(f"worker sqs:ChangeMessageVisibility {queue}" for queue in ("seeds", "crawl", "express")),
+    }
 )
 # Grants of a stack that renders which no end-to-end test uses: those that AWS itself needs, and the
 # API's, to resume a crawl whose pages wait for a browser (tests/unit/adapters/test_sqs_lanes.py
@@ -192,6 +196,7 @@ ONLY_RENDERING = frozenset(
         ),
         *(f"renderer {action} log-group:/aws/lambda/Orbweaver-renderer:*" for action in LOGS),
         "api sqs:SendMessage render",
+        "renderer sqs:ChangeMessageVisibility render",
     }
 )
 

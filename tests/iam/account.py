@@ -239,14 +239,15 @@ class Functions:
 
     @contextmanager
     def without(self, *taken: str) -> Iterator[None]:
-        """Take grants away for the length of a block."""
+        """Take grants away for the length of a block, beside those taken away around it."""
+        before = {name: function.guard.granted for name, function in self._all.items()}
         for function in self._all.values():
-            function.guard.granted = self.granted - {*taken}
+            function.guard.granted -= {*taken}
         try:
             yield
         finally:
-            for function in self._all.values():
-                function.guard.granted = self.granted
+            for name, function in self._all.items():
+                function.guard.granted = before[name]
 
     def invoke(
         self, role: str, event: dict[str, Any], time_ms: int = TIME_MS

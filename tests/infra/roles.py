@@ -14,17 +14,20 @@ ALLOWED = {
     "WorkerProgramRole": {
         "<FrontierCrawl.Arn>": {
             "sqs:ReceiveMessage",
+            "sqs:ChangeMessageVisibility",
             "sqs:DeleteMessage",
             "sqs:GetQueueAttributes",
             "sqs:SendMessage",
         },
         "<FrontierSeeds.Arn>": {
             "sqs:ReceiveMessage",
+            "sqs:ChangeMessageVisibility",
             "sqs:DeleteMessage",
             "sqs:GetQueueAttributes",
         },
         "<FrontierExpress.Arn>": {
             "sqs:ReceiveMessage",
+            "sqs:ChangeMessageVisibility",
             "sqs:DeleteMessage",
             "sqs:GetQueueAttributes",
             "sqs:SendMessage",

@@ -26,7 +26,10 @@ pytestmark = pytest.mark.infra
 
 RENDERER, ROLE, QUEUE = "RendererProgramFunction", "RendererProgramRole", "FrontierRender"
 SENDS = {"<FrontierRender.Arn>": {"sqs:SendMessage"}}
-RECEIVES = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
+RECEIVES = {
+    *("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
+    "sqs:ChangeMessageVisibility",
+}
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from orbweaver.exporting.manifest import Manifest
 from orbweaver.frontier.envelope import WaitingMessage
 from orbweaver.frontier.journal import OutgoingPack
 from orbweaver.frontier.messages import Close, MessageSource, SeedsMessage, encode
+from orbweaver.frontier.queues import Receipt
 from orbweaver.model.crawl import Counts, Crawl
 from orbweaver.model.errors import Permanent, check_cut, check_size
 from orbweaver.model.metrics import Metric
@@ -58,6 +59,10 @@ class MemoryQueue(Gated):
                 since_ms=one.since_ms,
             )
             await self._do("queue.hold", lambda mail=mail: self._world.sent.append(mail))  # type: ignore[misc]
+
+    async def retry_soon(self, receipts: Sequence[Receipt], delay_s: int) -> None:
+        """See the port."""
+        self._world.retried += [(one.handle, delay_s) for one in receipts]
 
     async def bury(
         self, body: str, reason: str, source: MessageSource = MessageSource.PACKS

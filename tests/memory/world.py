@@ -121,6 +121,8 @@ class World:
     )
     sent: list[Mail] = field(default_factory=list)
     buried: list[Mail] = field(default_factory=list)
+    # Receipt handles of failed messages, and in how many seconds they are visible again.
+    retried: list[tuple[str, int]] = field(default_factory=list)
     # What exporters are to do.
     ordered: list[Mail] = field(default_factory=list)
     # Of letters that somebody looked at: how often, and until when nobody else sees them.

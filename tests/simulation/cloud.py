@@ -193,6 +193,7 @@ class Cloud:
                 receives=message.receives,
                 queue=message.queue,
                 since_ms=message.since_ms,
+                handle=message.id,
             )
             for message in batch
         ]
@@ -202,6 +203,7 @@ class Cloud:
             work = process.worker.run(deliveries, deadline_ms)
             ended, failed = await process.invoke(work, FUNCTION_TIMEOUT_S)
             if ended:
+                self.sqs.retry(self.now_s)
                 self._check_requeued(process, faults, failed or ())
                 self._acknowledge(batch, failed or ())
                 process.kill_in = process.told_in = 0

@@ -113,6 +113,15 @@ class Sqs:
             self.dead_letters.append((mail.body, mail.reason))
         self._world.buried.clear()
 
+    def retry(self, now_s: float) -> None:
+        """Make messages in flight visible as soon as workers asked for."""
+        for handle, delay_s in self._world.retried:
+            for message in self.messages:
+                if message.id == handle and message.visible_s > now_s:
+                    message.visible_s = now_s + delay_s
+                    self._trace.counts["retried soon"] += 1
+        self._world.retried.clear()
+
     def receive(self, now_s: float, visibility_s: float, hops_max: int | None) -> list[Message]:
         """Hand out a queue's batch; past `hops_max` Lambda suspects a loop and takes no more."""
         visible = [message for message in self.messages if message.visible_s <= now_s]

@@ -316,6 +316,7 @@ class Stage:
                 receives=receives,
                 queue=queue,
                 since_ms=since_ms,
+                handle=str(place),
             )
             for place, message in enumerate(messages)
         ]

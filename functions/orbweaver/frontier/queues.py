@@ -31,6 +31,14 @@ class Depths:
         return self.waiting + self.in_work + self.delayed == 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """Receipt handle of a message in flight, and the name of its queue."""
+
+    handle: str
+    queue: str
+
+
 class Queue(Protocol):
     """The queue of packs, its express and its render lane, and the dead-letter queue."""
 
@@ -52,6 +60,12 @@ class Queue(Protocol):
 
         They are counted as received anew. Each keeps its crawl's group, and says since when it
         waits.
+        """
+
+    async def retry_soon(self, receipts: Sequence[Receipt], delay_s: int) -> None:
+        """Make messages in flight visible after a delay instead of the visibility timeout.
+
+        A message that is not in flight any more is passed over.
         """
 
     async def bury(

@@ -10,6 +10,10 @@ For every message, beside all others of the batch:
 then the suspects, one by one; then, once a crawl: is it finished? A message is acknowledged when
 all of that is done; what fails by our fault comes back, alone.
 
+A message that failed once or twice is made visible again soon: one throttled request must not cost
+the visibility timeout, which is many times a worker's time. Later failures wait for it in whole, so
+that an outage does not use up all deliveries.
+
 After a rollback some of what is queued, or what its packs, crawls and journals hold, may be of the
 version before it. Such a body is sent again byte for byte, with the longest delay, and its delivery
 is acknowledged: the queue counts its receives anew, so neither a failure nor a strike is counted.
@@ -40,6 +44,7 @@ from orbweaver.frontier.messages import (
     decode,
     encode,
 )
+from orbweaver.frontier.queues import Receipt
 from orbweaver.frontier.yield_drop import drop_percent
 from orbweaver.model.crawl import Counts, Crawl
 from orbweaver.model.errors import PortError, StoredNewer, is_port_error
@@ -59,6 +64,9 @@ if TYPE_CHECKING:
     from orbweaver.frontier.queues import Queue
 
 _log = logging.getLogger(__name__)
+
+# Seconds until a failed message is delivered again, by how often it was received.
+RETRY_S: Mapping[int, int] = {1: 15, 2: 120}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +137,7 @@ class Worker:
             recalled = await self._packs.recall(ids) if ids else {}
         except PortError as error:
             _log.warning("batch.recall_failed", extra={"error": str(error)})
+            await self._retry_soon(deliveries)
             return tuple(delivery.id for delivery in deliveries)
         round_ = Round(
             clock=self._clock,
@@ -157,7 +166,24 @@ class Worker:
         failed += await self._holder.hold(
             [(one, why) for one, why in paired if isinstance(why, Held)]
         )
+        failing = {*failed}
+        await self._retry_soon([one for one in deliveries if one.id in failing])
         return tuple(failed)
+
+    async def _retry_soon(self, failed: Sequence[Delivery]) -> None:
+        """Make messages that failed few times visible soon; else they wait the whole timeout."""
+        for receives, delay_s in RETRY_S.items():
+            receipts = [
+                Receipt(handle=one.handle, queue=one.queue)
+                for one in failed
+                if one.receives == receives and one.handle
+            ]
+            if not receipts:
+                continue
+            try:
+                await self._queue.retry_soon(receipts, delay_s)
+            except PortError as error:
+                _log.warning("messages.not_retried_soon", extra={"error": str(error)})
 
     async def take_on(self, pack: Pack, round_: Round) -> Result:
         """Process a pack whose message is held back, and takes over should this fail.

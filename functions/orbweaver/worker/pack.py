@@ -18,7 +18,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from orbweaver.budget.reservation import BudgetKeeper, Reservations
 from orbweaver.fetching.response_verdict import End
@@ -75,8 +75,22 @@ class Delivery:
     receives: int
     queue: str = ""
     since_ms: int | None = None
+    # Receipt handle; empty where the queue brings failed messages back soon by itself.
+    handle: str = ""
     # It was taken on by a worker while its message is held back: what cannot be done now, is then.
     early: bool = False
+
+
+def delivery_of(record: Mapping[str, Any]) -> Delivery:
+    """Return the message in a record of an SQS event source."""
+    return Delivery(
+        id=record["messageId"],
+        body=record["body"],
+        receives=int(record["attributes"]["ApproximateReceiveCount"]),
+        queue=record.get("eventSourceARN", "").rpartition(":")[2],
+        handle=record.get("receiptHandle", ""),
+        since_ms=since_of(record.get("messageAttributes", {})),
+    )
 
 
 def since_of(attributes: Mapping[str, Mapping[str, str]]) -> int | None:

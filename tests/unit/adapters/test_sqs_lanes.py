@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import nullcontext
 from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from orbweaver.adapters.aws.sqs import SqsQueue
 from orbweaver.frontier.journal import OutgoingPack
 from orbweaver.frontier.messages import Pack, decode
+from orbweaver.frontier.queues import Receipt
+from orbweaver.model.errors import Permanent
 from tests.contract import samples
 from tests.memory.outside import ManualClock
 
@@ -29,6 +33,47 @@ class Client:
             assert isinstance(pack, Pack)
             self.sent[QueueUrl].append(pack.id)
         return {}
+
+
+class Visibility:
+    """SQS, as far as messages in flight go; some of them have gone."""
+
+    def __init__(self, code: str) -> None:
+        self.set: list[tuple[str, str, int]] = []
+        self.code = code
+
+    async def change_message_visibility(
+        self,
+        QueueUrl: str,  # noqa: N803
+        ReceiptHandle: str,  # noqa: N803
+        VisibilityTimeout: int,  # noqa: N803
+    ) -> None:
+        """Refuse one handle."""
+        if ReceiptHandle == "gone":
+            raise ClientError({"Error": {"Code": self.code}}, "ChangeMessageVisibility")
+        self.set.append((QueueUrl, ReceiptHandle, VisibilityTimeout))
+
+
+@pytest.mark.parametrize(
+    ("code", "raised"), [("InvalidParameterValue", False), ("AccessDenied", True)]
+)
+async def test_retry_soon_sets_visibility_of_each_queue(code: str, *, raised: bool) -> None:
+    """A message that is not in flight is passed over; a denied request is an error."""
+    client = Visibility(code)
+    queue = SqsQueue(
+        client,
+        clock=ManualClock(0),
+        random=Random(1),
+        crawl_url="https://sqs/1/crawl",
+        express_url="https://sqs/1/express",
+        dead_letter_url="https://sqs/1/dead",
+    )
+    pairs = (("a", "crawl"), ("gone", "crawl"), ("b", "seeds"))
+    receipts = [Receipt(handle=handle, queue=name) for handle, name in pairs]
+    with pytest.raises(Permanent) if raised else nullcontext():
+        await queue.retry_soon(receipts, 15)
+    if not raised:
+        assert client.set == [("https://sqs/1/crawl", "a", 15), ("https://sqs/1/seeds", "b", 15)]
 
 
 def marked(outgoing: OutgoingPack, *, express: bool = False, render: bool = False) -> OutgoingPack:

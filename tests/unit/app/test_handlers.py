@@ -86,8 +86,8 @@ def test_the_worker_names_what_is_to_come_back(
     assert container.calls == [
         (
             [
-                Delivery(id="m0", body="https://example.com/0", receives=1),
-                Delivery(id="m1", body="https://example.com/1", receives=2),
+                Delivery(id="m0", body="https://example.com/0", receives=1, handle="h"),
+                Delivery(id="m1", body="https://example.com/1", receives=2, handle="h"),
             ],
             60_000,
         )

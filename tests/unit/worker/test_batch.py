@@ -227,6 +227,25 @@ async def test_minutes_of_throttling_lose_nothing() -> None:
     assert len(outcomes(stage.world)) == 3
 
 
+@pytest.mark.parametrize(
+    ("receives", "retried"), [(1, [15, 15]), (2, [120, 120]), (3, []), (4, [])]
+)
+@pytest.mark.parametrize("effect", ["packs.recall", "crawls.get"])
+async def test_failed_message_is_visible_soon_after_few_receives(
+    effect: str, receives: int, retried: list[int]
+) -> None:
+    """One throttled request costs seconds; a longer outage does not use up the deliveries."""
+
+    async def refuse(asked: str, moment: Moment) -> None:
+        if asked == effect:
+            raise Transient(effect)
+
+    stage = Stage(gate=refuse)
+    stage.begin(CRAWL)
+    assert await stage.deliver(*packs(2), receives=receives) == [0, 1]
+    assert [delay_s for _, delay_s in stage.world.retried] == retried
+
+
 async def test_a_mistake_outside_of_all_messages_fails_the_batch() -> None:
     """What nobody foresaw ends the invocation; all comes back, and is done (case 9)."""
 

@@ -20,15 +20,18 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import ClientError
+
 from orbweaver.adapters.aws import clients
 from orbweaver.frontier.envelope import SINCE, WaitingMessage
 from orbweaver.frontier.messages import Close, MessageSource, SeedsMessage, encode
-from orbweaver.model.errors import PortError, Transient
+from orbweaver.model.errors import Permanent, PortError, Transient
 
 if TYPE_CHECKING:
     from random import Random
 
     from orbweaver.frontier.journal import OutgoingPack
+    from orbweaver.frontier.queues import Receipt
     from orbweaver.model.ports import Clock
 
 BATCH_ENTRIES_MAX = 10
@@ -40,6 +43,15 @@ DELAY_S_MAX = 900
 # What the attribute of a message that waits may add to it.
 SINCE_BYTES = 64
 REASON_CHARS_MAX = 256
+# A message that was deleted or became visible again meanwhile.
+NOT_IN_FLIGHT = frozenset(
+    {
+        "AWS.SimpleQueueService.MessageNotInflight",
+        "MessageNotInflight",
+        "InvalidParameterValue",
+        "ReceiptHandleIsInvalid",
+    }
+)
 
 # What SQS allows in a MessageGroupId: letters, digits and punctuation of ASCII.
 GROUP_ID = re.compile(r"[!-~]{1,128}")
@@ -122,6 +134,28 @@ class SqsQueue:
             for one in waiting
         )
         await self._send(mails, express=express)
+
+    async def retry_soon(self, receipts: Sequence[Receipt], delay_s: int) -> None:
+        # All queues of a stack are in one account and region.
+        place = self._crawl_url.rpartition("/")[0]
+        calls = (
+            self._set_visibility(f"{place}/{one.queue}", one.handle, delay_s) for one in receipts
+        )
+        await clients.all_of(calls, BATCHES_AT_ONCE)
+
+    async def _set_visibility(self, url: str, handle: str, delay_s: int) -> None:
+        try:
+            await clients.call(
+                self._client,
+                "change_message_visibility",
+                QueueUrl=url,
+                ReceiptHandle=handle,
+                VisibilityTimeout=delay_s,
+            )
+        except Permanent as error:
+            cause = error.__cause__
+            if not isinstance(cause, ClientError) or clients.code_of(cause) not in NOT_IN_FLIGHT:
+                raise
 
     async def bury(
         self, body: str, reason: str, source: MessageSource = MessageSource.PACKS

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.adapters.sqlite.messages import Outgoing, QueueName, SqliteMessages
 from orbweaver.frontier.envelope import WaitingMessage
 from orbweaver.frontier.messages import Close, MessageSource, SeedsMessage, encode
+from orbweaver.frontier.queues import Receipt
 from orbweaver.model.crawl import Counts, Crawl
 from orbweaver.model.events import COMPLETED, EXPORTED, SOURCE, completed_detail
 
@@ -57,6 +58,9 @@ class SqliteQueue:
             for one in waiting
         ]
         self._messages.send(_lane(express=express), some)
+
+    async def retry_soon(self, receipts: Sequence[Receipt], delay_s: int) -> None:
+        """A store brings failed messages back within seconds, and gives no receipts."""
 
     async def bury(
         self, body: str, reason: str, source: MessageSource = MessageSource.PACKS
