@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.parsers import ResponseParserError
 
 from localstack import adoption, amend, assembly, installed, layout, prebuilt, processes, removal
 from localstack.api_address import local_outputs
@@ -41,6 +42,7 @@ MARK = "orbweaver:stack"  # context key by which the app knows that a command ha
 TOOLKIT = "CDKToolkit"  # the stack that `cdk bootstrap` makes
 RUN_S_MAX = 900.0
 LINES_SHOWN = 40
+ANSWER_CHARS = 120
 TOLD_EVERY_S = 10.0
 _GRACE_S = 5.0
 _STANDING = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE")
@@ -55,7 +57,15 @@ def is_emulator(environment: Mapping[str, str]) -> bool:
 def client(service: str, environment: Mapping[str, str]) -> Iterator[Any]:
     """Lend a boto3 client of the account that an environment names."""
     with contextlib.closing(_open(service, environment)) as opened:
-        yield opened
+        try:
+            yield opened
+        except ResponseParserError as error:  # neither of botocore's two base classes
+            where = environment.get(layout.ENDPOINT) or opened.meta.endpoint_url
+            said = str(error).partition("\n")[0][:ANSWER_CHARS]
+            raise LocalStackError(
+                f"{where} does not answer {service} as AWS does: is it the right endpoint, and is a"
+                f" proxy in between? ({said})"
+            ) from error
 
 
 def region_of(environment: Mapping[str, str]) -> str | None:

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.parsers import ResponseParserError
 
 from infra.config import Config
 from infra.keys import ConfigError
@@ -41,7 +42,15 @@ if TYPE_CHECKING:
     Crawl = Callable[[Mapping[str, str], str], tuple[int, int]]
 
 FIRST = "account.credentials"
-ODD = (KeyError, IndexError, TypeError, ValueError, AttributeError, StopIteration)
+ODD = (
+    KeyError,
+    IndexError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    StopIteration,
+    ResponseParserError,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,9 @@ import sys
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -349,6 +351,30 @@ def test_an_endpoint_that_does_not_answer_is_named() -> None:
     """Asking an endpoint where nothing listens is a clear error."""
     with pytest.raises(LocalStackError, match=r"Cannot reach http://127\.0\.0\.1:1"):
         cdk.standing("Orbweaver", EMULATOR)
+
+
+@pytest.mark.parametrize("body", [b"<!DOCTYPE html><p>Bad gateway<br>", b"<html></html>"])
+def test_client_html_answer_is_a_sentence(body: bytes) -> None:
+    """A proxy's page instead of AWS's answer, whether its HTML is well formed or not."""
+
+    class Proxy(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(500)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Proxy) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        endpoint = f"http://127.0.0.1:{server.server_port}"
+        with pytest.raises(LocalStackError) as raised:
+            cdk.standing("Orbweaver", {**EMULATOR, "AWS_ENDPOINT_URL": endpoint})
+        server.shutdown()
+    assert len(str(raised.value).splitlines()) == 1
 
 
 @pytest.mark.emulator

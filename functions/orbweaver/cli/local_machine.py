@@ -142,11 +142,12 @@ class ThisMachine:
         from botocore.exceptions import BotoCoreError, ClientError
 
         from localstack import cdk
+        from localstack.errors import LocalStackError
 
         try:
             with cdk.client("lambda", environment) as client:
                 found = client.get_function_configuration(FunctionName=function)
-        except (BotoCoreError, ClientError):
+        except (BotoCoreError, ClientError, LocalStackError):
             return {}
         variables: dict[str, str] = found.get("Environment", {}).get("Variables", {})
         return variables
@@ -156,6 +157,7 @@ class ThisMachine:
         from botocore.exceptions import BotoCoreError, ClientError
 
         from localstack import cdk
+        from localstack.errors import LocalStackError
         from orbweaver.adapters.aws.queue_depths import depths_of
 
         urls = (settings.seed_queue_url, *settings.pack_queue_urls)
@@ -167,7 +169,7 @@ class ThisMachine:
             client = self._queues[endpoint]
             lanes = [_counts(client, url) for url in urls]
             dead = _counts(client, settings.dead_letter_queue_url)
-        except (BotoCoreError, ClientError):
+        except (BotoCoreError, ClientError, LocalStackError):
             return None
         return depths_of(lanes, dead)
 
@@ -292,13 +294,17 @@ def _kept(context: dict[str, str], folder: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _reaching(hint: str = "") -> Iterator[None]:
-    """Turn what the local stack has to say into this package's own error."""
-    from localstack.errors import LocalStackError
+    """Turn errors of the local stack and of AWS's clients into this package's own error."""
+    from localstack.errors import LocalStackError, sentence_of
 
     try:
         yield
     except LocalStackError as error:
         raise StackUnreachable("\n".join(filter(None, (str(error), hint)))) from error
+    except Exception as error:
+        if (said := sentence_of(error)) is None:
+            raise
+        raise StackUnreachable("\n".join(filter(None, (said, hint)))) from error
 
 
 def _counts(client: Any, url: str) -> Mapping[str, str]:
