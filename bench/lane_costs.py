@@ -38,7 +38,7 @@ from orbweaver.app.container import connect
 from orbweaver.app.wiring import control_of, worker_of
 from orbweaver.budget.billing_units import Term, Units, units_of
 from orbweaver.budget.prices import dollars, time_term
-from orbweaver.budget.rounds import BATCH, CPU_MB, MEMORY_MB
+from orbweaver.budget.rounds import CPU_MB, MEMORY_MB
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.model.crawl_settings import RenderMode
 from orbweaver.model.settings import INSTALLED, X86, Settings
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 RENDERER_MB, RENDERER_BATCH = 2048, 5
+BATCH = 10  # of a stack on an emulator
 CORE = 1
 _TIME = (Term.MB_MS, Term.MB_MS_X86)
 EMPTY_WAIT_S = 0.2

@@ -22,6 +22,7 @@ from infra.keys import choice, convert, number, secret, text, unfit, unknown
 from infra.memory import unfit_memory
 from infra.rendering_keys import RenderingKeys
 from infra.runtime import PATTERN, TAKES, Runtime, host_runtime
+from orbweaver.budget.rounds import BATCH, MEMORY_MB, WORKERS
 from orbweaver.exporting.formats import FORMATS
 from orbweaver.exporting.requests import SPANS
 from orbweaver.model.settings import NEWER_WAIT_D, PREFIX, USER_AGENT, Settings, SettingsError
@@ -94,11 +95,11 @@ class Config(RenderingKeys):
     # memory, so it has as little as does (infra/memory.py). More is faster where nothing is waited
     # for, and costs the same.
     worker_memory_mb: int = number(
-        Settings().memory_mb, 256, 10_240, "memory of the worker; CPU comes with it"
+        MEMORY_MB, 256, 10_240, "memory of the worker; CPU comes with it"
     )
     # A crawl's round of a minute, with what its last requests may take.
     worker_timeout_s: int = number(120, 30, 900, "longest run of the worker")
-    worker_concurrency_max: int = number(50, 2, 1_000, "workers at once on the queue", local=2)
+    worker_concurrency_max: int = number(WORKERS, 2, 1_000, "workers at once on the queue", local=2)
     express_concurrency_max: int = number(
         10, 2, 1_000, "workers at once on the express queue", local=2
     )
@@ -110,7 +111,7 @@ class Config(RenderingKeys):
         local="no",
     )
     # All hosts of a batch are crawled concurrently: more packs, less waiting in vain.
-    batch_size: int = number(40, 1, 100, "messages a worker takes at once", local=10)
+    batch_size: int = number(BATCH, 1, 100, "messages a worker takes at once", local=10)
     batch_window_s: int = number(1, 0, 300, "how long a batch may gather", local=0)
     recursive_loop: str = choice(
         "Allow", ("Allow", "Terminate"), "Terminate: Lambda halts a crawl after 16 hops"

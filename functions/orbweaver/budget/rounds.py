@@ -23,14 +23,16 @@ from statistics import NormalDist
 
 from orbweaver.budget.prices import second, wait_ms_most
 from orbweaver.model.crawl import Crawl
+from orbweaver.model.settings import Settings
 from orbweaver.model.target import PACK_TARGETS_MAX
 from orbweaver.politeness.host_schedule import spacing_ms
 from orbweaver.politeness.pacer import BLOCK_MS
 
 # Where nothing says how many pages there will be.
 PAGES_ASSUMED = 10_000
-# Of a stack whose context does not say otherwise: workers at once, messages of a batch, memory.
-WORKERS, BATCH, MEMORY_MB = 50, 10, 375
+# Defaults of a stack on AWS, which infra/config.py takes from here: workers at once, messages of a
+# batch, memory.
+WORKERS, BATCH, MEMORY_MB = 50, 40, Settings().memory_mb
 # CPU of a page: whatever it holds, and by the KB, with main texts half as much again.
 PAGE_CPU_MS, KB_CPU_MS, TEXT_CPU_SHARE = 2.0, 0.1, 0.5
 # How long a round is (`round_s`), how long a visit waits without one (`wait_s_max`), how long the

@@ -152,6 +152,13 @@ class ThisMachine:
         variables: dict[str, str] = found.get("Environment", {}).get("Variables", {})
         return variables
 
+    def context(self, stack: str, environment: Mapping[str, str]) -> Mapping[str, str]:
+        """See the protocol."""
+        from localstack import deployed
+
+        with _reaching():
+            return deployed.context_of(stack, environment)
+
     def depths(self, settings: Settings, environment: Mapping[str, str]) -> Depths | None:
         """See the protocol."""
         from botocore.exceptions import BotoCoreError, ClientError

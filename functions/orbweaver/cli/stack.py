@@ -118,6 +118,9 @@ class Machine(Protocol):
     def variables(self, function: str, environment: Mapping[str, str]) -> Mapping[str, str]:
         """Return a function's variables; none if they may not be read."""
 
+    def context(self, stack: str, environment: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the context keys that a stack was deployed with; raises Unreachable."""
+
     def depths(self, settings: Settings, environment: Mapping[str, str]) -> Depths | None:
         """Count the messages on the queues; None if that may not be read."""
 

@@ -22,7 +22,7 @@ MILLION = 1_000_000
 
 def of(crawl: Crawl = CRAWL, pages: int = PAGES, **assumed: Any) -> Estimate:
     """Estimate a crawl of so many pages."""
-    return estimate(crawl, Assumed(pages=pages, **assumed))
+    return estimate(crawl, Assumed(**{"pages": pages, "batch": 10, **assumed}))
 
 
 def per_million(found: Estimate, pages: int = PAGES) -> float:
@@ -78,14 +78,14 @@ def test_what_makes_it_more(more: Callable[[], Estimate], term: Term, stage: Sta
 
 def test_a_commit_is_two_writes_a_visit_at_least() -> None:
     """A ledger for each pack, in a transaction."""
-    visits = rounds_of(CRAWL, Assumed(pages=PAGES)).visits
+    visits = rounds_of(CRAWL, Assumed(pages=PAGES, batch=10)).visits
     assert of().units[Term.WRITE, Stage.COMMIT] >= 2 * visits
 
 
 def test_what_waits_for_its_host_is_put_and_taken_and_left() -> None:
     """For each visit of a crawl with a delay; none of a crawl without one waits."""
     slow = replace(CRAWL, delay_ms=1_000)
-    rounds = rounds_of(slow, Assumed(pages=PAGES))
+    rounds = rounds_of(slow, Assumed(pages=PAGES, batch=10))
     key = Term.WRITE, Stage.SEND
     assert of().units[key] == 0
     assert 4 * rounds.visits <= of(slow).units[key] <= 7 * rounds.visits
@@ -142,7 +142,7 @@ def test_how_many_containers_there_are(
 ) -> None:
     """As many as have work and may be; a link is looked up by each of them."""
     crawl = replace(CRAWL, delay_ms=delay_ms)
-    known = Assumed(**{"pages": PAGES, **assumed})
+    known = Assumed(**{"pages": PAGES, "batch": 10, **assumed})
     assert least <= _at_once(crawl, known, rounds_of(crawl, known)) <= most
 
 

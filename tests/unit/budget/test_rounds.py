@@ -19,7 +19,7 @@ PAGES = 60_000
 
 def of(crawl: Crawl = CRAWL, pages: int = PAGES, **assumed: Any) -> Rounds:
     """Go through a crawl of so many pages."""
-    return rounds_of(crawl, Assumed(pages=pages, **assumed))
+    return rounds_of(crawl, Assumed(**{"pages": pages, "batch": 10, **assumed}))
 
 
 def seconds_a_page(crawl: Crawl = CRAWL, pages: int = PAGES, **assumed: Any) -> float:

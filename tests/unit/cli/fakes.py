@@ -94,6 +94,7 @@ class Machine:
     deployed: Mapping[str, str] | None = field(default_factory=lambda: OUTPUTS)
     function: Mapping[str, str] = field(default_factory=dict)
     queue: Depths | None = field(default_factory=Depths)
+    deployed_with: Mapping[str, str] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     broken: bool = False
     raised: tuple[Alarm, ...] | None = ()
@@ -124,6 +125,9 @@ class Machine:
 
     def variables(self, function: str, environment: Mapping[str, str]) -> Mapping[str, str]:
         return self.function
+
+    def context(self, stack: str, environment: Mapping[str, str]) -> Mapping[str, str]:
+        return self.deployed_with
 
     def depths(self, settings: Settings, environment: Mapping[str, str]) -> Depths | None:
         return self.queue

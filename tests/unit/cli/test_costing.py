@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from infra.config import Config
+from orbweaver.cli.commands.cost import STACK
 from orbweaver.cli.live import lines as words
 from orbweaver.control.progress import spending
 from tests.unit.cli.fakes import SITE, Machine, Row, Stage
@@ -166,15 +168,32 @@ def test_an_estimate_for_a_stack(stage: Stage) -> None:
     (stage.folder / "crawl.toml").write_text('seeds = ["https://a.example/"]\n')
     line = "estimate --hosts 100 --pages 100000"
     assert stage.run(line) == 0
-    assert "50 workers at once at most (--workers), 10 messages at once" in stage.said
-    keys = '"worker_concurrency_max": "5", "batch_size": 40, "worker_memory_mb": 2048'
+    assert "50 workers at once at most (--workers), 40 messages at once" in stage.said
+    keys = '"worker_concurrency_max": "5", "batch_size": 30, "worker_memory_mb": 2048'
     (stage.folder / "cdk.json").write_text(f'{{"context": {{{keys}}}}}')
     assert stage.run(line) == 0
-    assert "5 workers at once at most (--workers), 40 messages at once" in stage.said
+    assert "5 workers at once at most (--workers), 30 messages at once" in stage.said
     assert "2,048 MB" in stage.said
     assert stage.run(f"{line} --workers 1 --batch-size 20 --memory 512") == 0
     assert "1 worker at once at most (--workers), 20 messages at once" in stage.said
     assert "512 MB" in stage.said
+
+
+def test_estimate_deployed_stack_reads_its_context(stage: Stage) -> None:
+    """With `--deployed` the settings of the stack come before those of the folder."""
+    (stage.folder / "crawl.toml").write_text('seeds = ["https://a.example/"]\n')
+    (stage.folder / "cdk.json").write_text('{"context": {"batch_size": 30}}')
+    stage.machine.up_already = True
+    stage.machine.deployed_with = {"worker_concurrency_max": "7", "alarm_email": "me@example.org"}
+    assert stage.run("estimate --deployed") == 0
+    assert "7 workers at once at most (--workers), 30 messages at once" in stage.said
+
+
+def test_estimate_defaults_are_those_of_the_stack() -> None:
+    """One source: what a deployment has by default is what an estimate assumes."""
+    usual = Config()
+    for key, value in STACK.items():
+        assert getattr(usual, key) == value
 
 
 @pytest.mark.parametrize("written", ["", "[]", '{"context": {"batch_size": "many"}}'])
@@ -183,4 +202,4 @@ def test_a_context_that_says_nothing(stage: Stage, written: str) -> None:
     (stage.folder / "crawl.toml").write_text('seeds = ["https://a.example/"]\n')
     (stage.folder / "cdk.json").write_text(written)
     assert stage.run("estimate") == 0
-    assert "10 messages at once" in stage.said
+    assert "40 messages at once" in stage.said

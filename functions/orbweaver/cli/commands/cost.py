@@ -16,11 +16,12 @@ from orbweaver.budget.estimate import estimate
 from orbweaver.budget.prices import AS_OF, charged, dollars
 from orbweaver.budget.rounds import BATCH, CPU_MB, MEMORY_MB, PAGES_ASSUMED, WORKERS, Assumed
 from orbweaver.cli import text
-from orbweaver.cli.command import answer, command, file, json_option, option, which
+from orbweaver.cli.command import STACK_JSON, answer, command, file, option, which
 from orbweaver.cli.commands.init_check import plan_in
 from orbweaver.cli.crawl_options import DEFINITION
 from orbweaver.cli.exit_codes import FAILED, OK
-from orbweaver.cli.session import Surroundings, chosen
+from orbweaver.cli.session import Surroundings, chosen, environment_in
+from orbweaver.cli.stack import outputs_of
 from orbweaver.control.progress.spending import MILLION, price
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.diagnostics.host_status import hosts_of
@@ -84,6 +85,7 @@ async def cost(arguments: Namespace, around: Surroundings) -> int:
 def estimated(arguments: Namespace, around: Surroundings) -> int:
     """Say what a crawl would use."""
     plan = plan_in(arguments.file, around)
+    context = _context(arguments, around)
     crawl = crawl_of(plan, around.clock.now_ms())
     pages = arguments.pages or plan.pages_max or PAGES_ASSUMED
     assumed = Assumed(
@@ -92,9 +94,9 @@ def estimated(arguments: Namespace, around: Surroundings) -> int:
         links=arguments.links,
         body_bytes=arguments.body_bytes,
         answer_s=arguments.answer / 1000,
-        memory_mb=max(MEMORY_MB_MIN, _of_stack("worker_memory_mb", arguments.memory, around)),
-        workers=_of_stack("worker_concurrency_max", arguments.workers, around),
-        batch=_of_stack("batch_size", arguments.batch_size, around),
+        memory_mb=max(MEMORY_MB_MIN, _of_stack("worker_memory_mb", arguments.memory, context)),
+        workers=_of_stack("worker_concurrency_max", arguments.workers, context),
+        batch=_of_stack("batch_size", arguments.batch_size, context),
     )
     found = estimate(crawl, assumed)
     assumptions = [*_assumptions(crawl, assumed)]
@@ -112,14 +114,27 @@ def estimated(arguments: Namespace, around: Surroundings) -> int:
     return OK
 
 
-def _of_stack(key: str, asked: int | None, around: Surroundings) -> int:
-    """Say what a stack has: as asked, as the folder's context has it, or by default."""
+def _context(arguments: Namespace, around: Surroundings) -> Mapping[str, Any]:
+    """Return the context of the folder's cdk.json, and with `--deployed` that of the stack."""
+    try:
+        written = json.loads((around.folder / "cdk.json").read_text())["context"]
+    except (OSError, ValueError, TypeError, LookupError):
+        written = {}
+    context = written if isinstance(written, dict) else {}
+    if arguments.deployed:
+        environment = environment_in(arguments, around)
+        outputs_of(arguments.stack, around.machine, environment, around.note)
+        context = {**context, **around.machine.context(arguments.stack, environment)}
+    return context
+
+
+def _of_stack(key: str, asked: int | None, context: Mapping[str, Any]) -> int:
+    """Return a number of the stack: as asked, from its context, or the default."""
     if asked is not None:
         return asked
     try:
-        context = json.loads((around.folder / "cdk.json").read_text())["context"]
         return max(1, int(context[key]))
-    except (OSError, ValueError, TypeError, LookupError):
+    except (ValueError, TypeError, LookupError):
         return STACK[key]
 
 
@@ -211,7 +226,10 @@ def _limits(crawl: Crawl, units: Units, least_s: float) -> Iterator[str]:
 
 
 _PAGES_HELP = f"so many pages; default: the definition's limit, or {PAGES_ASSUMED:,}"
-_BATCH_HELP = "messages that a worker takes at once (this folder's cdk.json, or 10)"
+_STACK_HELP = "this folder's cdk.json, or"
+_MEMORY_HELP = f"what the worker has ({_STACK_HELP} {MEMORY_MB})"
+_WORKERS_HELP = f"how many there may be at once ({_STACK_HELP} {WORKERS})"
+_BATCH_HELP = f"messages that a worker takes at once ({_STACK_HELP} {BATCH})"
 COMMANDS = (
     command(
         "estimate",
@@ -223,10 +241,11 @@ COMMANDS = (
         option("--links N", "on a page (50)", default=50),
         option("--body-bytes SIZE", "of a page, as it comes over the wire (30kB)", default=30_000),
         option("--answer TIME", "how long a host takes to answer (200ms)", default=200),
-        option("--memory MB", "what the worker has (this folder's cdk.json, or 1024)"),
-        option("--workers N", "how many there may be at once (this folder's cdk.json, or 50)"),
+        option("--memory MB", _MEMORY_HELP),
+        option("--workers N", _WORKERS_HELP),
         option("--batch-size N", _BATCH_HELP),
-        parents=(json_option,),
+        option("--deployed", "with the settings of the stack that is deployed"),
+        parents=STACK_JSON,
     ),
     command("cost", "show what a crawl has used of AWS, and what that costs", cost, which()),
 )
