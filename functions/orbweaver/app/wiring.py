@@ -74,7 +74,9 @@ def worker_of(ports: PortSet, underway: Underway | None = None) -> Worker:
             random=ports.random,
             settings=ports.settings,
         ),
-        host_claims=HostClaims(files=ports.files, clock=ports.clock, settings=ports.settings),
+        host_claims=HostClaims(
+            files=ports.files, clock=ports.clock, settings=ports.settings, metrics=metrics
+        ),
         clock=ports.clock,
         metrics=metrics,
         settings=ports.settings,

@@ -65,6 +65,8 @@ class Metric(StrEnum):
     MESSAGES_BURIED = "MessagesBuried"
     MESSAGES_NEWER = "MessagesNewer"
     PACKS_PUT_OFF = "PacksPutOff"
+    # files of claims that a role may not read or write
+    CLAIMS_REFUSED = "ClaimsRefused"
     # runs that ended, beside the runs before them
     YIELD_DROP_PERCENT = "YieldDropPercent"
     # what an invocation cost

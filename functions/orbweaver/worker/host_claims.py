@@ -38,7 +38,8 @@ from orbweaver.frontier.known_claims import (
 from orbweaver.frontier.messages import Pack
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import Permanent, PortError
-from orbweaver.model.ports import Clock, Files
+from orbweaver.model.metrics import Metric
+from orbweaver.model.ports import Clock, Files, Metrics
 from orbweaver.model.settings import Settings
 from orbweaver.model.url import host_of, url_hash
 from orbweaver.worker.rounds import Round
@@ -73,6 +74,7 @@ class _Entry:
     # In which round it was read last, and in which it could not be written: once is enough.
     loaded_until_ms: int = 0
     refused_until_ms: int = 0
+    is_written: bool = False
     loading: asyncio.Task[None] | None = None
     saving: asyncio.Task[None] | None = None
 
@@ -96,11 +98,13 @@ class HostClaims:
         files: Files,
         clock: Clock,
         settings: Settings,
+        metrics: Metrics | None = None,
         new_least: int = NEW_LEAST,
         last_ms: int = LAST_MS,
     ) -> None:
         self._files = files
         self._clock = clock
+        self._metrics = metrics
         self._used = settings.hands_on
         self._new_least = new_least
         self._last_ms = last_ms
@@ -183,8 +187,12 @@ class HostClaims:
         async with self._loading:
             try:
                 body = await self._files.get(key_of(*key), FILE_BYTES_MAX)
-            except Permanent:
-                return  # nothing is there: who may not list is told that it may not read
+            except Permanent as error:
+                # Without the right to list, S3 denies a read of an absent file. A file that was
+                # written here is not absent.
+                if entry.is_written:
+                    self._refuse("claims.not_loaded", key, error)
+                return
             except PortError as error:
                 _log.warning("claims.not_loaded", extra={"crawl": key[0], "error": str(error)})
                 return
@@ -205,9 +213,20 @@ class HostClaims:
             await self._files.put(key_of(*key), body)
         except PortError as error:
             entry.refused_until_ms = until_ms
-            _log.warning("claims.not_saved", extra={"crawl": key[0], "error": str(error)})
+            if isinstance(error, Permanent):
+                self._refuse("claims.not_saved", key, error)
+            else:
+                _log.warning("claims.not_saved", extra={"crawl": key[0], "error": str(error)})
             return
+        entry.is_written = True
         entry.claims.stored(new)
+
+    def _refuse(self, event: str, key: Key, error: Permanent) -> None:
+        """Report a denied file: the crawl goes on and pays for look-ups instead."""
+        fix = "the role lacks s3:GetObject or s3:PutObject on claimed/: deploy again"
+        _log.error(event, extra={"crawl": key[0], "error": str(error), "fix": fix})
+        if self._metrics is not None:
+            self._metrics.add(Metric.CLAIMS_REFUSED, 1)
 
     def _room(self, more_bytes: int) -> bool:
         """Whether so much more may be held, once hosts that are not in use have made room."""

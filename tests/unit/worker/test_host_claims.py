@@ -19,7 +19,14 @@ from orbweaver.worker import host_claims
 from orbweaver.worker.ending import Ending
 from orbweaver.worker.host_claims import BYTES_MAX, HostClaims, key_of, worth_saving
 from orbweaver.worker.rounds import Round
-from tests.memory import ManualClock, MemoryFiles, MemoryFrontier, Moment, World
+from tests.memory import (
+    ManualClock,
+    MemoryFiles,
+    MemoryFrontier,
+    MemoryMetrics,
+    Moment,
+    World,
+)
 from tests.memory.world import Claim
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, html, noting, pack_of
 
@@ -53,7 +60,7 @@ def staged(
 ) -> Stage:
     """Make a stage whose containers hand on what they know."""
     monkeypatch.setattr(host_claims.HostClaims.__init__, "__kwdefaults__", {
-        "new_least": least, "last_ms": last_ms,
+        "metrics": None, "new_least": least, "last_ms": last_ms,
     })  # fmt: skip
     return Stage(settings=SETTINGS, **more)
 
@@ -198,7 +205,10 @@ class Visits:
         self.world, self.clock = World(), ManualClock(NOW_MS)
         self.effects: list[str] = []
         files = MemoryFiles(self.world, gate or noting(self.effects))
-        self.claims = HostClaims(files=files, clock=self.clock, settings=SETTINGS, **more)
+        self.metrics = MemoryMetrics()
+        self.claims = HostClaims(
+            files=files, clock=self.clock, settings=SETTINGS, metrics=self.metrics, **more
+        )
         self.round = Round(
             clock=self.clock, settings=SETTINGS, deadline_ms=NOW_MS + 90_000, ending=Ending()
         )
@@ -268,6 +278,36 @@ async def test_what_could_not_be_written_is_written_in_the_next_round() -> None:
         visits.visit(until_s=until_s)()
         await visits.settle()
         assert (KEY in visits.world.files) is there
+
+
+@pytest.mark.parametrize(
+    ("denied", "fault", "counted"),
+    [
+        ("files.put", Permanent, 1),
+        ("files.put", Transient, 0),
+        ("files.get", Permanent, 1),  # only once the file was written here
+        ("files.get", Transient, 0),
+        ("", Permanent, 0),
+    ],
+)
+async def test_denied_claims_file_is_counted(
+    denied: str, fault: Callable[[str], Exception], counted: int
+) -> None:
+    """A role that lacks a grant costs look-ups; a count and an error in the log tell."""
+
+    async def gate(effect: str, moment: Moment) -> None:
+        if effect == denied and moment is Moment.BEFORE:
+            raise fault(effect)
+
+    visits = Visits(gate, new_least=5, last_ms=10**9)
+    visits.visit()
+    visits.claims.note_committed(POLITE, urls(9))
+    for until_s in (60, 120):
+        visits.visit(until_s=until_s)()
+        await visits.settle()
+        if denied == "files.put":
+            break
+    assert visits.metrics.totals["ClaimsRefused"] == counted
 
 
 async def test_nothing_is_known_of_other_hosts_and_crawls() -> None:
