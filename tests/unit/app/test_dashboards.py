@@ -53,7 +53,7 @@ def test_every_metric_is_emitted(monkeypatch: pytest.MonkeyPatch) -> None:
     with functions(monkeypatch) as (function, container):
         crawl_everything(function, container)
         export_a_day(function, container)
-    # tests/unit/worker/test_host_claims.py counts refused files: they take a polite crawl of minutes.
+    # test_host_claims.py counts refused files: they take a polite crawl of minutes.
     others = ("Schedules", "Webhooks", "Deliver", Metric.CLAIMS_REFUSED)
     expected = {str(metric) for metric in Metric if not metric.startswith(others)}
     assert function.metrics == {
