@@ -18,7 +18,7 @@ DONE = replace(
     samples.crawl(), state=State.FINISHED, stop=Stop.MAX_PAGES, finished_at_ms=samples.NOW_MS + 1
 )
 
-PART = "pages/jsonl/dt=2026-11-21/crawl=shop-1/part-00-00000.jsonl.gz"
+PART = "pages/jsonl/dt=2026-11-21/shop-1/part-00-00000.jsonl.gz"
 EXPORT = Manifest(
     day="2026-11-21",
     crawls={"shop-1": Sums(name="shop", rows={"pages": 2}, outcomes={"fetched": 2})},

@@ -43,7 +43,7 @@ fields = { title = "title" }
 
 def rows(folder: Path, table: str) -> list[dict[str, Any]]:
     """Read a table of an export in a folder."""
-    files = sorted(folder.glob(f"{table}/jsonl/dt=*/crawl=*/part-*.jsonl.gz"))
+    files = sorted(folder.glob(f"{table}/jsonl/dt=*/*/part-*.jsonl.gz"))
     return [
         json.loads(line)
         for file in files

@@ -150,7 +150,7 @@ def test_the_wheel_crawls_in_an_empty_environment(installed: Installed) -> None:
             refused = installed.orbweaver(*words, code=2)
             assert "pip install 'orbweaver-crawler[aws]'" in refused.err
     assert (installed.folder / ".orbweaver").is_dir()
-    for part in ("jsonl/dt=*/crawl=*/part-*.jsonl.gz", "parquet/dt=*/crawl=*/part-*.parquet"):
+    for part in ("jsonl/dt=*/*/part-*.jsonl.gz", "parquet/dt=*/*/part-*.parquet"):
         assert len(list(installed.folder.glob(f"out/*/pages/{part}"))) == 2
     assert installed.count() == 2 * PAGES
     assert not (Path(installed.environment["HOME"]) / ".local").exists()
@@ -210,7 +210,7 @@ def test_the_wheel_crawls_without_being_installed(wheel: Path, tmp_path: Path) -
             )
             assert done.returncode == 0, done.stderr
             assert "fetching" not in done.stdout
-    assert len(list(folder.glob("out/*/pages/parquet/dt=*/crawl=*/part-*.parquet"))) == 2
+    assert len(list(folder.glob("out/*/pages/parquet/dt=*/*/part-*.parquet"))) == 2
     assert weight(home) < SLIM_BYTES_MAX
 
 

@@ -419,7 +419,7 @@ def test_a_day_that_is_over_is_exported(folder: Path) -> None:
         server.send_signal(signal.SIGTERM)
         server.communicate(timeout=WAIT_S)
     assert said[1] == f"{day_of(at_ms)} is exported\n"
-    (file,) = (folder / "files").glob(f"pages/jsonl/dt={day_of(at_ms)}/crawl=shop-1/part-*")
+    (file,) = (folder / "files").glob(f"pages/jsonl/dt={day_of(at_ms)}/shop-1/part-*")
     assert file.is_file()
 
 

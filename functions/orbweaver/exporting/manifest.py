@@ -2,12 +2,15 @@
 
 Layout, below the export's prefix (a bucket's) or folder (a person's), the same for both:
 
-    <table>/<format>/dt=<day>/crawl=<crawl>/part-<group>-<chunk><suffix>
-    pages/warc/dt=<day>/crawl=<crawl>/<crawl>-<day>-<group>-<chunk><suffix>
+    <table>/<format>/dt=<day>/<crawl>/part-<group>-<chunk><suffix>
+    pages/warc/dt=<day>/<crawl>/<crawl>-<day>-<group>-<chunk><suffix>
     manifests/dt=<day>.json                 of a day
     manifests/dt=<day>/crawl=<crawl>.json   of one crawl's records of a day
     _work/…, _snapshots/…                   what exporters keep for each other
 
+- The folder of a crawl has no key, because `crawl` is a column of the files. Readers of partitioned
+  folders reject a column that the path repeats. Earlier versions wrote `crawl=<crawl>`: such files
+  are read, erased and replaced like others.
 - A group is some of the shards of a day, a chunk a stretch of its rows; all formats of all tables
   are cut at the same rows.
 - The manifest says which files make up the export, and by their SHA-256 whether they are those it
@@ -38,8 +41,10 @@ PREFIX = "exports/"
 ID_DIGITS = 16
 # What lies beside the tables, and is none.
 MANIFESTS, WORK, SNAPSHOTS = "manifests/", "_work/", "_snapshots/"
+# Begins the name of a crawl's folder in files of earlier versions.
+CRAWL_KEY = "crawl="
 PART = re.compile(
-    r"(?P<table>.+)/(?P<format>[a-z]+)/dt=(?P<day>[^/]+)/crawl=(?P<crawl>[^/]+)"
+    r"(?P<table>.+)/(?P<format>[a-z]+)/dt=(?P<day>[^/]+)/(?P<key>(?:crawl=)?)(?P<crawl>[^/]+)"
     r"/(?P<stem>part|(?P=crawl)-(?P=day))-(?P<group>\d{2,})-(?P<chunk>\d{5,})(?P<suffix>\.[^/]*)"
 )
 
@@ -72,18 +77,20 @@ class FilePlace:
     suffix: str
     # What its name begins with.
     stem: str = "part"
+    # Key before the crawl in the path: empty, or `CRAWL_KEY` in files of earlier versions.
+    key: str = ""
 
     @property
     def path(self) -> str:
         """Where it lies, below the prefix."""
-        folder = folder_of(self.table, self.format, self.day, self.crawl)
+        folder = folder_of(self.table, self.format, self.day, f"{self.key}{self.crawl}")
         return f"{folder}{self.stem}-{self.group:02d}-{self.chunk:05d}{self.suffix}"
 
 
 def folder_of(table: str, file_format: str, day: str, crawl: str | None = None) -> str:
     """Name the folder of a table's files of a day, or of one crawl's; it ends in a slash."""
     folder = f"{table}/{file_format}/dt={day}/"
-    return folder if crawl is None else f"{folder}crawl={crawl}/"
+    return folder if crawl is None else f"{folder}{crawl}/"
 
 
 def path_of(

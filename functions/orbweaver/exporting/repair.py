@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from orbweaver.exporting.file_store import Store
 from orbweaver.exporting.formats import FORMATS
-from orbweaver.exporting.manifest import MANIFESTS, File, folder_of, place_of
+from orbweaver.exporting.manifest import CRAWL_KEY, MANIFESTS, File, folder_of, place_of
 from orbweaver.exporting.run_state import ExportScope, OrderKind
 from orbweaver.exporting.runs import ExportRuns
 
@@ -100,9 +100,11 @@ class Repairer:
     async def _present(self, day: str, crawl: str | None) -> list[str]:
         """List the files of a day, or of one crawl of it."""
         found: list[str] = []
+        crawls = (None,) if crawl is None else (crawl, f"{CRAWL_KEY}{crawl}")
         for table in await self._tables():
             for name in FORMATS:
-                found += await self.store.list(folder_of(table, name, day, crawl))
+                for one in crawls:
+                    found += await self.store.list(folder_of(table, name, day, one))
         return [path for path in found if place_of(path) is not None]
 
     async def _tables(self) -> list[str]:

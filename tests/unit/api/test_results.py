@@ -166,7 +166,7 @@ def put_export(
     """Have an export of a day, of one crawl or of all."""
     files = tuple(
         File(
-            path=f"pages/jsonl/dt={day}/crawl={whose}/part-00-{number:05}.jsonl.gz",
+            path=f"pages/jsonl/dt={day}/{whose}/part-00-{number:05}.jsonl.gz",
             table="pages",
             format="jsonl",
             crawl=whose,

@@ -10,6 +10,8 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import duckdb
+import pyarrow.parquet as pq
 import pytest
 
 from orbweaver.adapters.local import folder as adapter
@@ -52,7 +54,7 @@ def test_crawl_goes_from_nothing_to_files(stage: Stage) -> None:
     assert f"{RUN} finished in 0:02: 3 pages, 1.5 a second, 3.0 kB" in stage.said
     assert "fetched          3  ok 3" in stage.said
     assert "(not asked)      4  links: outside the scope 4" in stage.said
-    part = f"dt=2026-11-21/crawl={RUN}/part-00-00000"
+    part = f"dt=2026-11-21/{RUN}/part-00-00000"
     assert re.search(rf"data/pages/jsonl/{part}\.jsonl\.gz +3 rows", stage.said)
     assert re.search(rf"data/pages/parquet/{part}\.parquet +3 rows", stage.said)
     settings, environment = stage.connected[0]
@@ -60,6 +62,18 @@ def test_crawl_goes_from_nothing_to_files(stage: Stage) -> None:
     assert settings.pages_table == "the-PagesTable"
     crawl = stage.world.crawls[RUN]
     assert (crawl.delay_ms, crawl.concurrency, crawl.shards) == (0, 16, 16)
+
+
+@pytest.mark.parametrize("table", ["pages", "changes"])
+def test_parquet_folder_is_read_as_one_partitioned_table(stage: Stage, table: str) -> None:
+    """Readers reject a column that the names of folders repeat: pandas reads by `read_table`."""
+    assert stage.run(f"crawl {SITE} --out data --delay 0") == 0
+    folder = stage.folder / "data" / table / "parquet"
+    found = pq.read_table(folder).to_pylist()
+    assert [(row["crawl"], row["dt"]) for row in found] == [(RUN, "2026-11-21")] * 3
+    for hive in ("", ", hive_partitioning = true", ", hive_partitioning = false"):
+        read = f"SELECT DISTINCT crawl FROM read_parquet('{folder}/**/*.parquet'{hive})"  # noqa: S608 - our own folder
+        assert duckdb.sql(read).fetchall() == [(RUN,)]
 
 
 def test_options_of_urls_reach_the_crawl(stage: Stage) -> None:
@@ -247,7 +261,7 @@ def test_json_is_one_object_a_line(stage: Stage) -> None:
     assert (result["claimed"], result["done"], result["rows"]) == (2, 2, 2)
     assert result["outcomes"]["fetched"] == result["outcomes"]["failed"] == 1
     assert result["reasons"]["failed"] == {"http_client_error": 1}
-    part = f"dt=2026-11-21/crawl={RUN}/part-00-00000"
+    part = f"dt=2026-11-21/{RUN}/part-00-00000"
     assert result["files"] == [
         f"data/{table}/{name}/{part}.{suffix}"
         for table in ("changes", "pages")
@@ -358,7 +372,7 @@ def test_limits_of_the_stack_hold_for_what_is_read(stage: Stage) -> None:
     stage.machine.function = {"ORBWEAVER_PAGES_SHARDS": "16", "ORBWEAVER_PART_ROWS_MAX": "2"}
     stage.run(f"crawl {SITE} --out data")
     folder = stage.folder / "data" / "pages" / "jsonl"
-    assert sorted(path.name for path in folder.glob("dt=*/crawl=*/part*")) == [
+    assert sorted(path.name for path in folder.glob("dt=*/*/part*")) == [
         "part-00-00000.jsonl.gz",
         "part-00-00001.jsonl.gz",
     ]

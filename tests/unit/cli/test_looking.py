@@ -263,11 +263,11 @@ def test_export_of_a_crawl_and_of_a_day(stage: Stage) -> None:
     """A crawl's records go below out/ID, a day's below out/; each is one export."""
     assert stage.run(f"export --crawl {RUN}") == 0
     for name, suffix in (("jsonl", "jsonl.gz"), ("parquet", "parquet")):
-        file = f"pages/{name}/dt=2026-11-21/crawl={RUN}/part-00-00000.{suffix}"
+        file = f"pages/{name}/dt=2026-11-21/{RUN}/part-00-00000.{suffix}"
         assert f"out/{RUN}/{file}" in stage.said
     assert stage.run("export --format csv,jsonl") == 0
     for name in ("csv", "jsonl"):
-        assert f"out/pages/{name}/dt=2026-11-21/crawl={RUN}/part-00-00000.{name}" in stage.said
+        assert f"out/pages/{name}/dt=2026-11-21/{RUN}/part-00-00000.{name}" in stage.said
     assert "parquet" not in stage.said.rpartition("out/pages/csv")[2]
     assert stage.run(f"export --day 2026-11-21 --crawl {RUN} --out x --json") == 0
     assert stage.objects()[0]["rows"] == 3

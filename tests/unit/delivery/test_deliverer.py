@@ -101,7 +101,7 @@ async def test_a_file_of_the_right_length_is_not_believed() -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["notes.txt", "../../etc/passwd", "../pages/jsonl/dt=2026-11-21/crawl=c/part-00-00000.x"],
+    ["notes.txt", "../../etc/passwd", "../pages/jsonl/dt=2026-11-21/c/part-00-00000.x"],
 )
 async def test_a_ledger_that_was_tampered_with_removes_nothing(path: str) -> None:
     """Paths that no export of that day has are passed over."""
@@ -130,8 +130,8 @@ async def test_an_export_of_a_crawl_alone_withdraws_what_it_makes_untrue() -> No
         manifest_path(DAY, "d"),
     }
     assert [stage.shelf.get(file.path) for file in mine.files] == [b"3"]
-    assert [body for name, body in stage.shelf.items() if "crawl=d/" in name] == [b"d"]
-    assert not [name for name in stage.shelf if "crawl=c/part-00-00001" in name]
+    assert [body for name, body in stage.shelf.items() if "/d/" in name] == [b"d"]
+    assert not [name for name in stage.shelf if "/c/part-00-00001" in name]
 
 
 # --- time, and other orders -------------------------------------------------------------------
@@ -281,7 +281,7 @@ async def test_two_orders_of_a_day_at_the_same_time_lose_nothing_of_the_ledger()
     """What one wrote while the other was on its way stands in it in the end."""
     stage = Stage()
     mine = exported(stage.world.files, {"c": [b"1"]}, crawl="c")
-    theirs = {"pages/jsonl/dt=2026-11-21/crawl=d/part-00-00000.jsonl.gz": "1" * 64}
+    theirs = {"pages/jsonl/dt=2026-11-21/d/part-00-00000.jsonl.gz": "1" * 64}
 
     async def gate(effect: str, moment: Moment) -> None:
         if effect == "courier.bring" and moment is Moment.AFTER:

@@ -256,7 +256,7 @@ async def test_manifests_name_no_table_without_files(stage: Stage) -> None:
     """Columns of items of a crawl that is gone are gone; those of another one's stay."""
     world = stage.world
     theirs = File(
-        path=f"items/other/books/parquet/dt={DAY}/crawl=other-1/part-00-00000.parquet",
+        path=f"items/other/books/parquet/dt={DAY}/other-1/part-00-00000.parquet",
         table="items/other/books",
         format="parquet",
         crawl="other-1",

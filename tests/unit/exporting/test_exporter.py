@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from orbweaver.model.page_record import PageRecord
     from tests.memory import World
 
-FOLDER = f"exports/pages/jsonl/dt={DAY}/crawl={CRAWL}/"
+FOLDER = f"exports/pages/jsonl/dt={DAY}/{CRAWL}/"
 
 
 async def test_rows_come_shard_by_shard_in_key_order() -> None:
@@ -187,15 +187,15 @@ async def test_a_shorter_run_removes_stale_files_and_nothing_else() -> None:
     others = {
         f"{FOLDER}notes.txt": b"",
         f"exports/pages/jsonl/dt={DAY}/readme": b"",
-        f"exports/pages/jsonl/dt=2026-11-20/crawl={CRAWL}/part-00-00009.jsonl.gz": b"",
+        f"exports/pages/jsonl/dt=2026-11-20/{CRAWL}/part-00-00009.jsonl.gz": b"",
         f"exports/dt={DAY}/part-00009.jsonl.gz": b"",
         f"exports/_snapshots/docs/{CRAWL}/head.json": b"",
         f"bodies/{CRAWL}/dt={DAY}/a.warc.gz": b"",
     }
     stale = {
         f"{FOLDER}part-00-00099.jsonl.gz": b"",
-        f"exports/items/docs/product/parquet/dt={DAY}/crawl={CRAWL}/part-03-00000.parquet": b"",
-        f"exports/pages/csv/dt={DAY}/crawl=gone/part-00-00000.csv.gz": b"",
+        f"exports/items/docs/product/parquet/dt={DAY}/{CRAWL}/part-03-00000.parquet": b"",
+        f"exports/pages/csv/dt={DAY}/gone/part-00-00000.csv.gz": b"",
     }
     world = world_of(pages_of(range(15)), {**others, **stale})
     await exported(world)

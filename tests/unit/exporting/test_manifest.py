@@ -7,6 +7,7 @@ import json
 import pytest
 
 from orbweaver.exporting.manifest import (
+    CRAWL_KEY,
     ExportEventError,
     File,
     FilePlace,
@@ -33,9 +34,9 @@ PATH = path_of("pages", "parquet", DAY, CRAWL, 3, 12, ".parquet")
 
 def test_where_files_lie() -> None:
     """Paths are what readers hold on to, below a prefix or in a folder."""
-    assert f"pages/parquet/dt={DAY}/crawl={CRAWL}/part-03-00012.parquet" == PATH
+    assert f"pages/parquet/dt={DAY}/{CRAWL}/part-03-00012.parquet" == PATH
     path = path_of("items/shop/book", "csv", DAY, CRAWL, 123, 1_234_567, ".csv.gz")
-    assert path == f"items/shop/book/csv/dt={DAY}/crawl={CRAWL}/part-123-1234567.csv.gz"
+    assert path == f"items/shop/book/csv/dt={DAY}/{CRAWL}/part-123-1234567.csv.gz"
     assert folder_of("texts", "jsonl", DAY) == f"texts/jsonl/dt={DAY}/"
     assert manifest_path(DAY) == f"manifests/dt={DAY}.json"
     assert manifest_path(DAY, CRAWL) == f"manifests/dt={DAY}/crawl={CRAWL}.json"
@@ -60,8 +61,9 @@ def test_what_is_no_file_of_an_export(path: str) -> None:
     assert place_of(path) is None
 
 
-def test_a_path_reads_back() -> None:
-    """A path says of a file what it was made of."""
+@pytest.mark.parametrize("key", ["", CRAWL_KEY])
+def test_place_of_reads_path_back(key: str) -> None:
+    """Files of earlier versions have a key before the crawl."""
     place = FilePlace(
         table="items/a/b",
         format="jsonl",
@@ -70,6 +72,7 @@ def test_a_path_reads_back() -> None:
         group=7,
         chunk=100_000,
         suffix=".jsonl.gz",
+        key=key,
     )
     assert place_of(place.path) == place
 
@@ -143,14 +146,14 @@ def test_a_page_as_json_has_every_column() -> None:
 @pytest.mark.parametrize(
     ("name", "path"),
     [
-        ("warc", f"pages/warc/dt={DAY}/crawl={CRAWL}/{CRAWL}-{DAY}-03-00012.warc.gz"),
-        ("jsonl", f"pages/jsonl/dt={DAY}/crawl={CRAWL}/part-03-00012.warc.gz"),
+        ("warc", f"pages/warc/dt={DAY}/{CRAWL}/{CRAWL}-{DAY}-03-00012.warc.gz"),
+        ("jsonl", f"pages/jsonl/dt={DAY}/{CRAWL}/part-03-00012.warc.gz"),
     ],
 )
 def test_archives_are_called_after_crawl_and_day(name: str, path: str) -> None:
     """Many of them may lie in one folder; a file of before is still known by its path."""
     assert path_of("pages", name, DAY, CRAWL, 3, 12, ".warc.gz") == path
-    older = f"pages/warc/dt={DAY}/crawl={CRAWL}/part-03-00012.cdxj"
+    older = f"pages/warc/dt={DAY}/{CRAWL}/part-03-00012.cdxj"
     for one in (path, older):
         place = place_of(one)
         assert place is not None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # By its whole name, which in the package is that of a function.
 module = importlib.import_module("orbweaver.exporting.formats.warc")
 AT_MS = 1_795_262_400_123
-NAME = "pages/warc/dt=2026-11-21/crawl=shop/shop-2026-11-21-03-00007.warc.gz"
+NAME = "pages/warc/dt=2026-11-21/shop/shop-2026-11-21-03-00007.warc.gz"
 ASKED = (("Host", "a.example"), ("User-Agent", "bot/1"), ("Cookie", "redacted"))
 URLS = [f"https://{host}/{n}?b=2&a=1" for n in range(8) for host in ("b.example", "www.a.example")]
 
