@@ -37,7 +37,7 @@ MOMENT_MAX = (datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC) - EPOCH) /
 def cells_of(table: Table) -> Callable[[Mapping[str, Any]], list[Any]]:
     """Return what takes rows of a table apart: into values, in the order of its columns."""
     columns = tuple(
-        (column.name, column.type is Type.STRING and not column.many, _fit_of(column))
+        (column.name, column.type is Type.STRING and not column.many, fit_of(column))
         for column in table.columns
     )
 
@@ -62,7 +62,8 @@ def iso(at_ms: int) -> str:
     return moment.isoformat(timespec="milliseconds")[:23] + "Z"
 
 
-def _fit_of(column: Column) -> Fit:
+def fit_of(column: Column) -> Fit:
+    """Return the function that makes a cell of a value that is not None."""
     fit = _FITS[column.type]
     if not column.many:
         return fit

@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 
 from orbweaver.library.client import AsyncClient, CrawlStatus
 from orbweaver.library.crawl_request import spec_of
-from orbweaver.library.rows import CrawlRows, PageHook, Row
+from orbweaver.library.rows import AsyncCrawlRows, Columns, CrawlRows, PageHook, Row
 from orbweaver.model.errors import ControlError
 from orbweaver.model.settings import STORE, workers_for
 
@@ -105,15 +105,15 @@ class Client:
 
     def pages(self, crawl: str | None = None) -> CrawlRows:
         """Return the rows of a crawl's pages."""
-        return CrawlRows(lambda: self._each(self._client.pages(crawl).__aiter__()))
+        return self._rows(self._client.pages(crawl))
 
     def items(self, crawl: str | None = None, rule: str | None = None) -> CrawlRows:
         """Return the valid items of a crawl, all or those of one rule."""
-        return CrawlRows(lambda: self._each(self._client.items(crawl, rule).__aiter__()))
+        return self._rows(self._client.items(crawl, rule))
 
     def texts(self, crawl: str | None = None) -> CrawlRows:
         """Return the main texts of a crawl that keeps them."""
-        return CrawlRows(lambda: self._each(self._client.texts(crawl).__aiter__()))
+        return self._rows(self._client.texts(crawl))
 
     def explain(self, url: str, crawl: str | None = None) -> str:
         """Say what became of a URL, and why."""
@@ -139,6 +139,9 @@ class Client:
             task.cancel()  # Ctrl-C in the program's thread
             raise
 
+    def _rows(self, rows: AsyncCrawlRows) -> CrawlRows:
+        return CrawlRows(lambda: self._each(aiter(rows)), lambda: self._do(rows.columns()))
+
     def _each(self, rows: AsyncIterator[Row]) -> Iterator[Row]:
         async def some() -> list[Row]:
             found: list[Row] = []
@@ -162,20 +165,27 @@ class Crawled:
     @property
     def pages(self) -> CrawlRows:
         """The rows of its pages."""
-        return CrawlRows(lambda: self._each(lambda client: client.pages(self.status.id)))
+        return self._rows(lambda client: client.pages(self.status.id))
 
     def items(self, rule: str | None = None) -> CrawlRows:
         """Return its valid items, all or those of one rule."""
-        return CrawlRows(lambda: self._each(lambda client: client.items(self.status.id, rule)))
+        return self._rows(lambda client: client.items(self.status.id, rule))
 
     @property
     def texts(self) -> CrawlRows:
         """The main texts of its pages, where `text=True` had them kept."""
-        return CrawlRows(lambda: self._each(lambda client: client.texts(self.status.id)))
+        return self._rows(lambda client: client.texts(self.status.id))
 
-    def _each(self, rows: Callable[[Client], CrawlRows]) -> Iterator[Row]:
-        with Client(store=self.store, workers=0) as client:
-            yield from rows(client)
+    def _rows(self, rows: Callable[[Client], CrawlRows]) -> CrawlRows:
+        def each() -> Iterator[Row]:
+            with Client(store=self.store, workers=0) as client:
+                yield from rows(client)
+
+        def columns() -> Columns:
+            with Client(store=self.store, workers=0) as client:
+                return rows(client).columns()
+
+        return CrawlRows(each, columns)
 
 
 def crawl(

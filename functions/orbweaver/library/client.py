@@ -19,8 +19,10 @@ from orbweaver.control.continuation import Start
 from orbweaver.control.progress.figures import plural
 from orbweaver.library.crawl_request import spec_of
 from orbweaver.library.page_feed import PageFeed, page_of, timed
-from orbweaver.library.rows import AsyncCrawlRows, PageHook, Row
+from orbweaver.library.rows import AsyncCrawlRows, Columns, PageHook, Row
+from orbweaver.model.columns import ORIGIN, PAGES, TEXTS, Column
 from orbweaver.model.errors import Conflict
+from orbweaver.model.item_rules import columns_of
 from orbweaver.model.outcome import Outcome
 from orbweaver.model.settings import STORE
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from orbweaver.cli.session import Session
     from orbweaver.control.crawl_control import Status
     from orbweaver.extraction.extract import Extractor
+    from orbweaver.model.crawl import Crawl
     from orbweaver.model.page_record import PageRecord
 
 
@@ -253,15 +256,26 @@ class AsyncClient:
             async for record in self._records(crawl):
                 yield page_of(record)
 
-        return AsyncCrawlRows(read)
+        async def columns() -> Columns:
+            return PAGES.columns
+
+        return AsyncCrawlRows(read, columns)
 
     def items(self, crawl: str | None = None, rule: str | None = None) -> AsyncCrawlRows:
         """Return the valid items of a crawl, all or those of one rule: fields and origin."""
-        return AsyncCrawlRows(lambda: self._items(crawl, rule))
+
+        async def columns() -> Columns:
+            return _item_columns(await self._now.control.find(crawl), rule)
+
+        return AsyncCrawlRows(lambda: self._items(crawl, rule), columns)
 
     def texts(self, crawl: str | None = None) -> AsyncCrawlRows:
         """Return the main texts of a crawl that keeps them (`text=True`): text and Markdown."""
-        return AsyncCrawlRows(lambda: self._texts(crawl))
+
+        async def columns() -> Columns:
+            return TEXTS.columns
+
+        return AsyncCrawlRows(lambda: self._texts(crawl), columns)
 
     async def _items(self, crawl: str | None, rule: str | None) -> AsyncIterator[Row]:
         from orbweaver.exporting.chunk import item_row
@@ -308,6 +322,16 @@ class AsyncClient:
         wanted = FilesWanted(folder=Path(folder), formats=tuple(formats))
         written = await export_crawl(self._now, found, wanted)
         return tuple(path for path, _, _ in written.parts)
+
+
+def _item_columns(crawl: Crawl, rule: str | None) -> Columns:
+    """List the columns of a rule's items; of all rules, the columns with one type in each."""
+    tables = [(*columns_of(one), *ORIGIN) for one in crawl.items if rule in (None, one.name)]
+    found: dict[str, Column] = {} if rule is not None else {"rule": Column(name="rule")}
+    for column in (column for table in tables for column in table):
+        found.setdefault(column.name, column)
+    mixed = {column.name for table in tables for column in table if column != found[column.name]}
+    return tuple(column for name, column in found.items() if name not in mixed)
 
 
 def _status_of(status: Status) -> CrawlStatus:

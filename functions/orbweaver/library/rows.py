@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+import html
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from orbweaver.control.progress.figures import plural
+from orbweaver.exporting.cells import Fit, fit_of
+from orbweaver.model.columns import Column, Type
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
 Row: TypeAlias = dict[str, Any]
+Columns: TypeAlias = tuple[Column, ...]
 # What is called for each page that is stored.
 PageHook: TypeAlias = Callable[[Row], object]
+
+# Limits of a preview: rows counted, rows and columns shown, characters of a cell.
+COUNTED_MAX, ROWS_SHOWN, COLUMNS_SHOWN, CELL_CHARS_MAX = 10_000, 10, 6, 40
 
 
 @dataclass(frozen=True, slots=True)
 class AsyncCrawlRows:
-    """Rows of a crawl, read anew by each loop over them."""
+    """Rows of a crawl; each loop reads them again."""
 
     _read: Callable[[], AsyncIterator[Row]]
+    columns: Callable[[], Coroutine[Any, Any, Columns]]
 
     def __aiter__(self) -> AsyncIterator[Row]:
         """Read the rows."""
         return self._read()
+
+    def __repr__(self) -> str:
+        """Name the ways to read the rows."""
+        return "<rows of a crawl: use async for, to_list(), to_arrow() or to_pandas()>"
 
     async def to_list(self) -> list[Row]:
         """Read all rows into memory."""
@@ -31,46 +47,132 @@ class AsyncCrawlRows:
 
     async def to_arrow(self) -> pa.Table:
         """Read all rows into an Arrow table; needs pyarrow."""
-        return arrow_of(await self.to_list())
+        return arrow_of(await self.to_list(), await self.columns())
 
     async def to_pandas(self) -> pd.DataFrame:
         """Read all rows into a frame of pandas; needs pandas."""
-        return pandas_of(await self.to_list())
+        return pandas_of(await self.to_list(), await self.columns())
 
 
 @dataclass(frozen=True, slots=True)
 class CrawlRows:
-    """Rows of a crawl, read anew by each loop over them."""
+    """Rows of a crawl; each loop reads them again."""
 
     _read: Callable[[], Iterator[Row]]
+    columns: Callable[[], Columns]
 
     def __iter__(self) -> Iterator[Row]:
         """Read the rows."""
         return self._read()
 
+    def __len__(self) -> int:
+        """Count the rows by reading all of them."""
+        return sum(1 for _ in self._read())
+
+    def __bool__(self) -> bool:
+        """Return whether there is a row, without reading all."""
+        return next(self._read(), None) is not None
+
+    def __repr__(self) -> str:
+        """Return the count and the first rows as a text table."""
+        from orbweaver.cli.text import table
+
+        count, names, cells = self._preview()
+        return "\n".join((count, *table([names, *cells]))) if cells else count
+
+    def _repr_html_(self) -> str:
+        """Return the count and the first rows as a table of a notebook."""
+        count, names, cells = self._preview()
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+        body = "".join(
+            f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in cells
+        )
+        return f"<table><caption>{count}</caption><tr>{head}</tr>{body}</table>"
+
+    def _preview(self) -> tuple[str, list[str], list[list[str]]]:
+        """Return the count in words, the names of the columns shown, and the cells."""
+        from orbweaver.cli.text import cut
+
+        rows = self._read()
+        first = [*islice(rows, ROWS_SHOWN)]
+        number = len(first) + sum(1 for _ in islice(rows, COUNTED_MAX - len(first)))
+        more = "more than " if next(rows, None) is not None else ""
+        filled = dict.fromkeys(
+            name for row in first for name, value in row.items() if value not in (None, (), [])
+        )
+        names = [name for name in filled if name != "crawl"][:COLUMNS_SHOWN]
+        cells = [[cut(str(row.get(name, "")), CELL_CHARS_MAX) for name in names] for row in first]
+        return f"{more}{plural(number, 'row')}", names, cells
+
     def to_list(self) -> list[Row]:
         """Read all rows into memory."""
-        return [*self]
+        return [*self._read()]
 
     def to_arrow(self) -> pa.Table:
         """Read all rows into an Arrow table; needs pyarrow."""
-        return arrow_of(self.to_list())
+        return arrow_of(self.to_list(), self.columns())
 
     def to_pandas(self) -> pd.DataFrame:
         """Read all rows into a frame of pandas; needs pandas."""
-        return pandas_of(self.to_list())
+        return pandas_of(self.to_list(), self.columns())
 
 
-def arrow_of(rows: list[Row]) -> pa.Table:
-    """Make an Arrow table of rows; columns are those of all rows."""
+def arrow_of(rows: list[Row], columns: Columns) -> pa.Table:
+    """Make an Arrow table of rows, with the types of Parquet exports."""
     import pyarrow as pa
 
-    names = dict.fromkeys(name for row in rows for name in row)
-    return pa.table({name: [row.get(name) for row in rows] for name in names})
+    from orbweaver.exporting.formats.parquet import array_of
+
+    found: dict[str, Any] = _by_column(rows, columns)
+    known = {column.name: column for column in columns}
+    return pa.table(
+        {
+            name: array_of(known[name], values) if name in known else pa.array(values)
+            for name, values in found.items()
+        }
+    )
 
 
-def pandas_of(rows: list[Row]) -> pd.DataFrame:
-    """Make a frame of rows."""
+def pandas_of(rows: list[Row], columns: Columns) -> pd.DataFrame:
+    """Make a frame of rows: prices and other numbers have a numeric type."""
     import pandas as pd
 
-    return pd.DataFrame(rows)
+    found: dict[str, Any] = _by_column(rows, columns)
+    for column in columns:
+        values = found[column.name]
+        if column.type is Type.DECIMAL:
+            values = [_floats(value) for value in values]
+        if column.type in _NUMERIC and not column.many:
+            whole = column.type is Type.INTEGER and None not in values
+            values = pd.Series(values, dtype="int64" if whole else "float64")
+        found[column.name] = values
+    return pd.DataFrame(found)
+
+
+_NUMERIC = (Type.INTEGER, Type.NUMBER, Type.DECIMAL)
+
+
+def _by_column(rows: list[Row], columns: Columns) -> dict[str, list[Any]]:
+    """List the values of each column as exports do, in the order of the rows' keys."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    names |= dict.fromkeys(column.name for column in columns)
+    found = {name: [row.get(name) for row in rows] for name in names}
+    for column in columns:
+        fit = fit_of(column)
+        found[column.name] = [_cell(value, fit, column) for value in found[column.name]]
+    return found
+
+
+def _cell(value: Any, fit: Fit, column: Column) -> Any:
+    if value is None or isinstance(value, datetime):
+        return value
+    fitted = fit(value)
+    if column.type is Type.MOMENT and isinstance(fitted, int):
+        return datetime.fromtimestamp(fitted / 1000, UTC)
+    return fitted
+
+
+def _floats(value: Any) -> Any:
+    if isinstance(value, list):
+        return [*map(_floats, value)]
+    return None if value is None else float(value)

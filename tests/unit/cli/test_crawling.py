@@ -73,7 +73,7 @@ def test_parquet_folder_is_read_as_one_partitioned_table(stage: Stage, table: st
     assert [(row["crawl"], row["dt"]) for row in found] == [(RUN, "2026-11-21")] * 3
     for hive in ("", ", hive_partitioning = true", ", hive_partitioning = false"):
         read = f"SELECT DISTINCT crawl FROM read_parquet('{folder}/**/*.parquet'{hive})"  # noqa: S608 - our own folder
-        assert duckdb.sql(read).fetchall() == [(RUN,)]
+        assert duckdb.connect().execute(read).fetchall() == [(RUN,)]
 
 
 def test_options_of_urls_reach_the_crawl(stage: Stage) -> None:

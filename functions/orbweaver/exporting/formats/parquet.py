@@ -21,7 +21,7 @@ import contextlib
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from io import BytesIO
@@ -125,7 +125,7 @@ class ParquetWriter:
         if not self._waiting:
             return
         columns = zip(self._columns, zip(*self._waiting, strict=True), strict=True)
-        arrays = [_array(column, values) for column, values in columns]
+        arrays = [array_of(column, values) for column, values in columns]
         batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         self._waiting.clear()
         self._waiting_chars = 0
@@ -183,7 +183,8 @@ def _type_of(column: Column) -> pa.DataType:
     return pa.list_(kind) if column.many else kind
 
 
-def _array(column: Column, values: tuple[Any, ...]) -> pa.Array:
+def array_of(column: Column, values: Sequence[Any]) -> pa.Array:
+    """Make an array of the column's type from cells."""
     form = FORMS.get(column.type)
     if form is None:
         return pa.array(values, _type_of(column))
@@ -193,7 +194,7 @@ def _array(column: Column, values: tuple[Any, ...]) -> pa.Array:
     return pa.array(_formed(form, values), _type_of(column))
 
 
-def _formed(form: Callable[[str], Any], values: tuple[Any, ...] | list[Any]) -> list[Any]:
+def _formed(form: Callable[[str], Any], values: Sequence[Any]) -> list[Any]:
     return [None if value is None else form(value) for value in values]
 
 
