@@ -241,7 +241,8 @@ class Lookout:
                 if not examples.enough:
                     examples.see(record)
         digests = await digests_of(counts.samples(), files)
-        requests = counts.requests(total, digests, unread=unread)
+        seeds = status.crawl.seeds
+        requests = counts.requests(total, digests, seeds=seeds, unread=unread)
         known = dict.fromkeys(url for urls in refused.values() for url in urls)
         ended = await all_of((self._has_ended(url, status.crawl) for url in known), LOOKUPS_AT_ONCE)
         taken = {url for url, has in zip(known, ended, strict=True) if has}

@@ -189,6 +189,9 @@ def rerun_of(crawl: Crawl, failures: Failures, run_id: str, now_ms: int) -> Craw
         state=State.RUNNING,
         stop=None,
         finished_at_ms=None,
+        paused_at_ms=None,
+        paused_ms=0,
+        pages_before=None,
         announced=False,
     )
     return replace(run, work=digest_of(run))

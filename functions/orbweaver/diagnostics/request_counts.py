@@ -14,6 +14,11 @@ link that named such a page first, unless both differ in their folders alone. Ti
 where all pages have much the same. Kinds that brought little and differ in their folders alone are
 put together, with others if these are few.
 
+A pattern is suggested only if every kind that it excludes can be spared: no page of it is a seed,
+has a valid item or first named a page that may be indexed. At most half of its requests brought a
+title or body of its own, and at most half of the texts read are different. Where no text was read,
+a body of its own counts as a text of its own.
+
 A kind's dollars are its part of what the crawl spent, by what a budget charges for a claim and for
 a request. What an exclusion saves is at least what it leaves out: pages that only those lead to
 are left out as well.
@@ -22,7 +27,7 @@ are left out as well.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from heapq import nsmallest
@@ -47,6 +52,7 @@ from orbweaver.model.url_kind import (
     pattern_of,
     shape_of,
 )
+from orbweaver.model.url_patterns import matches
 from orbweaver.parsing.text_digest import distance
 
 NEAR_BITS = 8
@@ -118,6 +124,8 @@ class KindCounts:
     noindex: int = 0
     sitemaps: int = 0
     led_to: int = 0
+    seeds: int = 0
+    with_items: int = 0
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     titles: Distinct = field(default_factory=Distinct)
     bodies: Distinct = field(default_factory=Distinct)
@@ -141,6 +149,8 @@ class KindCounts:
         self.noindex += other.noindex
         self.sitemaps += other.sitemaps
         self.led_to += other.led_to
+        self.seeds += other.seeds
+        self.with_items += other.with_items
         self.outcomes += other.outcomes
         self.titles.merge(other.titles)
         self.bodies.merge(other.bodies)
@@ -156,6 +166,8 @@ class KindCounts:
         self.outcomes[record.outcome] += 1
         self.noindex += record.reason is Reason.NOINDEX
         self.sitemaps += record.reason is Reason.SITEMAP
+        self.seeds += record.depth == 0 and record.referrer is None
+        self.with_items += (record.items or 0) > (record.items_invalid or 0)
         digest = _hash(record.url)
         if self.example is None or digest < self.example[0]:
             self.example = (digest, example_of(record.url))
@@ -202,9 +214,17 @@ class RequestCounts:
         return _merged((places[shape], one) for shape, one in found.items())
 
     def requests(
-        self, total: Counts, digests: Mapping[str, int] = NOTHING, *, unread: bool = False
+        self,
+        total: Counts,
+        digests: Mapping[str, int] = NOTHING,
+        *,
+        seeds: Collection[str] = (),
+        unread: bool = False,
     ) -> Requests:
-        """Say where the requests went; `digests` of texts by URL, as far as these were read."""
+        """Return where the requests went; `digests` of texts by URL, as far as these were read.
+
+        No suggested pattern matches a URL of `seeds`.
+        """
         judged = _Judged.of(self._folded(), digests)
         for kept in range(FOLDERS_KEPT):
             judged = _Judged.of(_together(judged, kept), digests)
@@ -219,8 +239,9 @@ class RequestCounts:
             return spent_on(total, these, (urls, per_record * urls))
 
         least = max(SUGGESTED_MIN, SUGGESTED_SHARE * asked)
-        useless = [one for one in judged.little if found[one].requests >= least]
+        useless = [one for one in judged.spare if found[one].requests >= least]
         useless = [one for one in useless if judged.alone(one)]
+        useless = [one for one in useless if not _matches_any(pattern_of(one), seeds)]
         suggested = [
             shape
             for shape in useless
@@ -243,11 +264,15 @@ class RequestCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Judged:
-    """Kinds, how many of their texts are different of how many, and which brought little."""
+    """Kinds, how many of their texts are different of how many, and which brought little.
+
+    `spare` are those among them that an exclusion may cost.
+    """
 
     found: Mapping[Shape, KindCounts]
     texts: Mapping[Shape, tuple[int, int]]
     little: Mapping[Shape, None]
+    spare: Mapping[Shape, None]
 
     @classmethod
     def of(cls, found: Mapping[Shape, KindCounts], digests: Mapping[str, int]) -> Self:
@@ -262,15 +287,17 @@ class _Judged:
             for shape, one in found.items()
             if _brought_little(one, texts[shape], titled=titled)
         ]
-        return cls(found=found, texts=texts, little=dict.fromkeys(little))
+        spare = [one for one in little if _can_be_spared(found[one], texts[one], titled=titled)]
+        known = (dict.fromkeys(little), dict.fromkeys(spare))
+        return cls(found=found, texts=texts, little=known[0], spare=known[1])
 
     def covered(self, shape: Shape) -> list[Shape]:
         """Return the kinds that the pattern of a shape leaves out."""
         return [one for one in self.found if covers(shape, one)]
 
     def alone(self, shape: Shape) -> bool:
-        """Whether it leaves out none but kinds that brought little."""
-        return self.little.keys() >= set(self.covered(shape))
+        """Whether its pattern excludes only kinds that can be spared."""
+        return self.spare.keys() >= set(self.covered(shape))
 
 
 def _together(judged: _Judged, kept: int) -> dict[Shape, KindCounts]:
@@ -336,8 +363,22 @@ def _brought_little(one: KindCounts, texts: tuple[int, int], *, titled: bool) ->
     pages = max(0, one.pages - one.noindex)
     by_text = pages * texts[0] / texts[1] if texts[1] else pages
     by_title = one.titles.count if titled else pages
-    new = one.sitemaps + min(pages, by_title, one.bodies.count, by_text)
-    return one.requests > 0 and (new + one.led_to) * 2 <= one.requests
+    new = max(min(pages, by_title, one.bodies.count, by_text), one.with_items)
+    return one.requests > 0 and (one.sitemaps + new + one.led_to) * 2 <= one.requests
+
+
+def _can_be_spared(one: KindCounts, texts: tuple[int, int], *, titled: bool) -> bool:
+    """Whether an exclusion of a kind loses no seed, item, link or text of its own."""
+    if one.seeds or one.with_items or one.led_to or one.sitemaps:
+        return False
+    pages = max(0, one.pages - one.noindex)
+    by_text = pages * texts[0] / texts[1] if texts[1] else min(pages, one.bodies.count)
+    by_title = min(pages, one.bodies.count, one.titles.count if titled else pages)
+    return max(by_text, by_title) * 2 <= one.requests
+
+
+def _matches_any(pattern: str, urls: Collection[str]) -> bool:
+    return any(matches((pattern,), url) for url in urls)
 
 
 def _may_be_indexed(record: PageRecord) -> bool:

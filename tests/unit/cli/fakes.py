@@ -84,6 +84,7 @@ class Row:
     bytes: int | None = 1_000
     error: str | None = None
     latency_ms: int | None = None
+    depth: int = 0
 
 
 @dataclass
@@ -365,7 +366,7 @@ class Stage:
             outcome=row.outcome,
             reason=row.reason,
             fetched_at=self.clock.at_ms,
-            depth=0,
+            depth=row.depth,
             status=200,
             title=row.title,
             bytes=row.bytes,

@@ -156,7 +156,7 @@ def test_report_for_machines(ended: Stage) -> None:
 
 def test_report_says_where_the_requests_went(stage: Stage) -> None:
     """By kind, with an example whose values are hidden, and exclusions as they are typed."""
-    log_in = Row("/", Outcome.FETCHED, Reason.NOINDEX, title="Log in", latency_ms=5)
+    log_in = Row("/", Outcome.FETCHED, Reason.NOINDEX, title="Log in", latency_ms=5, depth=1)
     stage.site += [replace(log_in, path=f"/log-in?to=it's-{at}") for at in range(30)]
     stage.site += [Row("/x/1", Outcome.FAILED, Reason.DNS, latency_ms=5)]
     stage.run("status shop --watch")
@@ -171,7 +171,7 @@ def test_report_says_where_the_requests_went(stage: Stage) -> None:
         f"         1                1                                 $0  {SITE}/x/0",
         f"      {SITE}/x/1",
         "",
-        "kinds that brought little; without them: 30 requests less, $0",
+        "patterns for kinds without items, links or texts of their own: 30 requests less, $0",
         "  --exclude '^https://example\\.com/log-in\\?to=[^&;]*$'   30 requests, $0",
     ]
     assert stage.run("report shop --json --records 11") == 0

@@ -150,6 +150,16 @@ def test_a_retry_is_a_run_of_the_same_work() -> None:
     assert run.work not in (None, CRAWL.work)
 
 
+def test_rerun_of_paused_crawl_has_no_pause() -> None:
+    """Its duration counts from its own start, and no earlier run is compared with it."""
+    paused = replace(CRAWL, paused_ms=79_000, paused_at_ms=NOW_MS, pages_before=211)
+    failures = Failures(crawl=paused, selection=RetrySelection())
+    failures.see(record("/docs/x", depth=3))
+    run = rerun_of(paused, failures, "shop-1-retry1", NOW_MS + 90_000)
+    assert run.ran_ms(run.started_at_ms + 4_000) == 4_000
+    assert (run.paused_at_ms, run.pages_before) == (None, None)
+
+
 def test_a_retry_begins_behind_the_run_before_it() -> None:
     """Its claims are newer than all of that run's, even by a clock that is slow."""
     run = rerun_of(CRAWL, seen(record("/x")), "r", NOW_MS)

@@ -185,6 +185,54 @@ def test_pages_that_say_nearly_the_same_brought_little() -> None:
     assert told.texts > 1
 
 
+REPEATS: list[PageRecord] = [
+    stored(f"/log-in?to={at}", title="Log in", sha256=f"{at}") for at in range(30)
+]
+PATTERN = r"^https://example\.com/log-in\?to=[0-9]+$"
+ITEMS = [record(f"/item/{at}") for at in range(30)]
+
+
+@pytest.mark.parametrize(
+    ("change", "texts", "suggested"),
+    [
+        ({}, 1, (PATTERN,)),
+        ({"items": 1, "items_invalid": 1}, 1, (PATTERN,)),
+        ({"items": 2, "items_invalid": 1}, 1, ()),
+        ({"depth": 0}, 1, ()),
+        ({"depth": 0, "referrer": f"{SITE}/"}, 1, (PATTERN,)),
+        ({"title": None}, 1, (PATTERN,)),
+        ({}, SAMPLES_MAX, ()),
+        ({}, 0, ()),
+    ],
+)
+def test_requests_of_kind_that_brought_something_suggest_no_pattern(
+    change: dict[str, Any], texts: int, suggested: tuple[str, ...]
+) -> None:
+    """One page with an item, or one seed, is enough; `texts` are the different ones read."""
+    first = replace(REPEATS[0], **change)
+    counts = counts_of([first, *REPEATS[1:], *ITEMS])
+    samples = [one.url for one in counts.samples() if "log-in" in one.url]
+    digests = {url: at * 0x0123_4567_89AB if texts > 1 else 7 for at, url in enumerate(samples)}
+    found = counts.requests(TOTAL, digests if texts else {})
+    assert found.suggested == suggested
+
+
+def test_requests_with_link_that_no_other_named_suggest_no_pattern() -> None:
+    """The page behind the link would be lost with the kind."""
+    found = record("/item/no-1-of-all", referrer=f"{SITE}/log-in?to=3")
+    digests = {one.url: 7 for one in REPEATS}
+    assert counts_of([*REPEATS, *ITEMS]).requests(TOTAL, digests).suggested == (PATTERN,)
+    assert counts_of([*REPEATS, *ITEMS, found]).requests(TOTAL, digests).suggested == ()
+
+
+def test_requests_suggest_no_pattern_that_matches_a_seed() -> None:
+    """Also a seed without a record: the crawl lists it."""
+    digests = {one.url: 7 for one in REPEATS}
+    counts = counts_of([*REPEATS, *ITEMS])
+    assert counts.requests(TOTAL, digests, seeds=[f"{SITE}/log-in?to=999"]).suggested == ()
+    assert counts.requests(TOTAL, digests, seeds=[f"{SITE}/"]).suggested == (PATTERN,)
+
+
 def test_what_leads_to_pages_brought_something() -> None:
     """Pages of a list have one title, and name items first: no exclusion is suggested for them."""
     lists = [record(f"/list?page={at}", title="List") for at in range(20)]
@@ -231,7 +279,8 @@ def test_titles_say_nothing_where_all_pages_have_the_same() -> None:
     assert counts.requests(TOTAL).suggested == ()
     for at in range(50):
         counts.see(record(f"/b/{at}"))
-    assert counts.requests(TOTAL).suggested == (r"^https://example\.com/a/[0-9]+$",)
+    assert kinds_of(counts)["/a/0"].brought_little
+    assert counts.requests(TOTAL).suggested == ()
 
 
 def test_few_leading_pages_among_useless_ones_do_not_keep_folders_apart() -> None:

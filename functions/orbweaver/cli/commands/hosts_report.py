@@ -195,7 +195,8 @@ def _exclusions(told: Requests) -> list[str]:
         return []
     saving = {one.exclude: (one.saves_requests, price(one.saves_usd)) for one in told.kinds}
     saved = text.plural(told.saves_requests, "request")
-    lines = ["", f"kinds that brought little; without them: {saved} less, {price(told.saves_usd)}"]
+    kinds = "kinds without items, links or texts of their own"
+    lines = ["", f"patterns for {kinds}: {saved} less, {price(told.saves_usd)}"]
     for pattern in told.suggested[:KINDS_SHOWN]:
         requests, usd = saving[pattern]
         lines.append(f"  --exclude {shlex.quote(pattern)}   {requests:,} requests, {usd}")
