@@ -42,7 +42,7 @@ from orbweaver.control.crawl_control import Status
 from orbweaver.control.definition import DefinitionError, parse, read
 from orbweaver.control.definition import check as definition_problems
 from orbweaver.control.edits import amended, differences
-from orbweaver.control.schedule import recurrence_in
+from orbweaver.control.schedule import recurrence_in, window_warning
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.diagnostics.host_status import hosts_of, times_of
 from orbweaver.frontier.retrying import all_of
@@ -91,7 +91,10 @@ async def overview(means: Means, *, query: Overviewed) -> Reply:
     fits.sort(key=_place)
     runs = Counter(crawl.name for crawl in fits)
     if query.name is None:
-        first = {crawl.name: crawl for crawl in reversed(fits)}
+        first: dict[str, Crawl] = {}
+        # A retry that has ended is listed below the run whose failures it asked for again.
+        for crawl in sorted(fits, key=lambda one: not one.live and one.retry_of is not None):
+            first.setdefault(crawl.name, crawl)
         fits = [crawl for crawl in fits if first[crawl.name] is crawl]
     total = len(fits)
     if query.cursor is not None:
@@ -137,10 +140,18 @@ async def check(means: Means, *, body: DefinitionTried) -> Reply:
     found = (*(flaw for flaw in unfit if flaw.text not in placed), *unasked)
     parts = tuple(Part(path=flaw.path, text=flaw.text) for flaw in found[:FLAWS_MAX])
     name = expected = None
+    warnings: tuple[str, ...] = ()
     if not found:
+        warnings = tuple(filter(None, [window_warning(plan, means.clock.now_ms())]))
         crawl = crawl_of(plan, means.clock.now_ms())
         name, expected = crawl.name, _expected(crawl, plan.pages_max)
-    told = Checked(problems=parts, name=name, seeds=len(plan.seeds), estimate=expected)
+    told = Checked(
+        problems=parts,
+        name=name,
+        seeds=len(plan.seeds),
+        estimate=expected,
+        warnings=warnings,
+    )
     return Reply(status=200, body=told)
 
 

@@ -167,6 +167,7 @@ class Checked:
     name: str | None
     seeds: int
     estimate: Estimated | None
+    warnings: Annotated[tuple[str, ...], Fits(says="settings that fit and may surprise")] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -137,6 +137,12 @@ def add_changeable(parser: Any) -> None:
             option.add(parser.add_argument)
 
 
+def add_request(parser: Any) -> None:
+    """Add the options that say how a page is requested."""
+    for name in ("obey_robots", "user_agents", "headers", "redacted"):
+        _BY_NAME[name].add(parser.add_argument)
+
+
 def add_links(parser: Any) -> None:
     """Add the options that say which links belong, and what is taken out of them."""
     _BY_NAME["scope"].add(parser.add_argument, "host")

@@ -109,8 +109,10 @@ def told(coming: Coming) -> dict[str, Any]:
     scheduled = coming.scheduled
     return {
         "name": scheduled.name,
+        "when": coming.when,
         "expression": scheduled.expression,
         "timezone": scheduled.timezone or "UTC",
         "paused": scheduled.paused,
+        "warning": coming.warning,
         "next_ms": list(coming.next_ms),
     }

@@ -19,16 +19,18 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import count, islice
+from itertools import count, islice, pairwise
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.cron import CronError, parse
+from orbweaver.control.progress.figures import span
 
 EVERY_MINUTES_MIN = 5
 EVERY_MINUTES_MAX = 366 * 24 * 60
 NAME_CHARS_MAX = 64
+INTERVALS_LOOKED_AT = 15
 # What an asynchronous invocation of a function was always allowed.
 INPUT_BYTES_MAX = 256 * 1024
 MINUTE_MS = 60_000
@@ -64,6 +66,11 @@ class Recurrence:
     def first_ms(self, at_ms: int) -> int | None:
         """When a rate that is put at a moment begins; None for what goes by a clock."""
         return None if self.every_minutes is None else at_ms + self.every_minutes * MINUTE_MS
+
+    def interval_ms(self, at_ms: int) -> int | None:
+        """Return the shortest time between the next firings; None if there are not two."""
+        times = self.after(at_ms, self.first_ms(at_ms), INTERVALS_LOOKED_AT)
+        return min((later - early for early, later in pairwise(times)), default=None)
 
     def after(self, at_ms: int, first_ms: int | None, most: int) -> tuple[int, ...]:
         """Return the next firings after a moment; `first_ms` is where a rate begins."""
@@ -185,6 +192,34 @@ def _zone(timezone: str) -> ZoneInfo | None:
         return ZoneInfo(timezone)
     except (ZoneInfoNotFoundError, OSError, ValueError):  # a folder of zones is an OSError
         return None
+
+
+def window_warning(plan: CrawlSpec, now_ms: int) -> str | None:
+    """Warn if later runs of a schedule skip pages because the window outlasts the interval.
+
+    A run skips what was requested within the window before its start, so a window as long as the
+    interval skips all of the run before.
+    """
+    recurrence = recurrence_in(plan)
+    interval_ms = None if recurrence is None else recurrence.interval_ms(now_ms)
+    if interval_ms is None or not plan.window_s or plan.window_s * 1000 < interval_ms:
+        return None
+    interval, window = span(interval_ms // 1000), span(plan.window_s)
+    return (
+        f"a run skips pages requested within the window of {window}, and runs start every"
+        f' {interval}: give dedup.window = "0s" to request all pages in each run'
+    )
+
+
+def when_typed(definition: Mapping[str, Any]) -> str | None:
+    """Return when a definition recurs as a person typed it; None if it does not say."""
+    table = definition.get("schedule")
+    if not isinstance(table, Mapping):
+        return None
+    for name, words in (("every", "every {}"), ("cron", "cron {}")):
+        if isinstance(table.get(name), str):
+            return words.format(table[name])
+    return None
 
 
 # --- firings ------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +27,8 @@ from orbweaver.control.schedule import (
     recurrence_in,
     recurrence_of,
     told_of,
+    when_typed,
+    window_warning,
 )
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.model.crawl import run_id
@@ -42,10 +45,15 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coming:
-    """A schedule, and when it fires next; no times where it is paused, or that cannot be told."""
+    """A schedule, and when it fires next; no times where it is paused, or that cannot be told.
+
+    `when` is the interval or cron expression as a person typed it.
+    """
 
     scheduled: Scheduled
     next_ms: tuple[int, ...]
+    when: str
+    warning: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +122,19 @@ class Timetable:
     def _coming(self, scheduled: Scheduled, now_ms: int) -> Coming:
         recurrence = None if scheduled.paused else recurrence_of(scheduled)
         times = recurrence.after(now_ms, scheduled.first_ms, NEXT_MAX) if recurrence else ()
-        return Coming(scheduled=scheduled, next_ms=times)
+        plan, when = _stored(scheduled)
+        warning = None if plan is None else window_warning(plan, now_ms)
+        return Coming(scheduled=scheduled, next_ms=times, when=when, warning=warning)
+
+
+def _stored(scheduled: Scheduled) -> tuple[CrawlSpec | None, str]:
+    """Read the definition that a schedule holds, and when it says that it recurs."""
+    try:
+        document = json.loads(scheduled.told)["definition"]
+        plan, when = definition.parse(document), when_typed(document)
+    except (ValueError, KeyError, TypeError):  # another version or another hand wrote it
+        return None, scheduled.expression
+    return plan, when or scheduled.expression
 
 
 def _unknown(name: str, known: Sequence[Scheduled]) -> ControlError:

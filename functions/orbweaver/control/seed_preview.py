@@ -80,6 +80,16 @@ class SeedPreview:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SeedReading:
+    """The first page of a crawl as a worker reads it; without `reading`, `preview.why` is set."""
+
+    preview: SeedPreview
+    target: Target | None = None
+    reading: PageReading | None = None
+    robots: Robots | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
     """The answer to a request that was made, and what robots.txt says of the host's URLs."""
 
@@ -118,9 +128,18 @@ class SeedPreviewer:
 
     async def preview(self, crawl: Crawl) -> SeedPreview:
         """Ask for the first seed of a crawl that has not begun, and judge its links."""
+        # Neither items nor texts are shown.
+        found = await self.read(replace(crawl, items=(), texts=False))
+        if found.reading is None or found.reading.page is None or found.target is None:
+            return found.preview
+        page = found.reading.page
+        return await self._judged(crawl, found.target, page, found.robots, found.preview)
+
+    async def read(self, crawl: Crawl) -> SeedReading:
+        """Request the first seed of a crawl, follow redirects, and read the page as a worker."""
         if not crawl.seeds:
             why = "it begins at sitemaps alone: there is no first page to look at"
-            return SeedPreview(seed=None, url=None, why=why, counts={})
+            return SeedReading(preview=SeedPreview(seed=None, url=None, why=why, counts={}))
         seed = crawl.seeds[0]
         target = admit_seed(crawl, seed)
         redirects: list[str] = []
@@ -130,16 +149,17 @@ class SeedPreviewer:
             found = replace(found, url=target.url, redirects=tuple(redirects))
             asked = await self._ask(crawl, target, until_ms)
             if isinstance(asked, str):
-                return replace(found, why=asked)
+                return SeedReading(preview=replace(found, why=asked))
             found = replace(found, status=asked.answer.status, robots=asked.said)
-            page = await self._page(crawl, target, asked.answer)
-            if isinstance(page, str):
-                return replace(found, why=page)
-            if not isinstance(page, _Onward):
-                return await self._judged(crawl, target, page, asked.robots, found)
+            read = await self._page(crawl, target, asked.answer)
+            if isinstance(read, str):
+                return SeedReading(preview=replace(found, why=read))
+            if not isinstance(read, _Onward):
+                return SeedReading(preview=found, target=target, reading=read, robots=asked.robots)
             redirects.append(target.url)
-            target = self._led(crawl, target, page.location)
-        return replace(found, why=f"it leads to a URL that is refused: {target.means}")
+            target = self._led(crawl, target, read.location)
+        why = f"it leads to a URL that is refused: {target.means}"
+        return SeedReading(preview=replace(found, why=why))
 
     def _led(self, crawl: Crawl, target: Target, location: str) -> Target | Refusal:
         try:
@@ -206,7 +226,9 @@ class SeedPreviewer:
             " have its slots; nothing was asked for"
         )
 
-    async def _page(self, crawl: Crawl, target: Target, answer: Response) -> Page | _Onward | str:
+    async def _page(
+        self, crawl: Crawl, target: Target, answer: Response
+    ) -> PageReading | _Onward | str:
         """Read an answer as a page; where it leads; or why it is none."""
         verdict = answers.judge(answer, attempt=1, now_ms=self._clock.now_ms())
         match verdict:
@@ -221,11 +243,11 @@ class SeedPreviewer:
 
     async def _read(
         self, crawl: Crawl, target: Target, answer: Response, verdict: answers.Read
-    ) -> Page | _Onward | str:
+    ) -> PageReading | _Onward | str:
         now_ms = self._clock.now_ms()
         host = host_of(target.url)
         job = job_of(
-            replace(crawl, items=(), texts=False),
+            crawl,
             target.url,
             answer,
             now_ms,
@@ -241,8 +263,8 @@ class SeedPreviewer:
         kept_out = answers.unless_kept_out(verdict, answer, len(read.page.links))
         if isinstance(kept_out, answers.End):
             return f"it keeps crawlers out: {kept_out.error}"
-        page = read.page
-        return page if page.refresh is None else _Onward(location=page.refresh)
+        refresh = read.page.refresh
+        return read if refresh is None else _Onward(location=refresh)
 
     # --- links ------------------------------------------------------------------------------------
 

@@ -45,6 +45,20 @@ async def test_an_overview_has_a_row_for_each_name_live_ones_first() -> None:
     assert (body["total"], body["next"]) == (4, None)
 
 
+async def test_overview_of_ended_retry_shows_run_before_it() -> None:
+    """A retry takes the row while it runs, or if it is the only run that is listed."""
+    stage = Stage()
+    first = replace(CRAWL, id="e-1", name="e", **ENDED, finished_at_ms=NOW_MS)
+    retry = replace(first, id="e-1-retry1", started_at_ms=NOW_MS + 9, retry_of="e-1")
+    stage.begin(first, retry)
+    body = (await stage.get("/overview")).body
+    assert [row["progress"]["crawl"]["id"] for row in body["crawls"]] == ["e-1"]
+    stage = Stage()
+    stage.begin(first, replace(retry, state=State.RUNNING, stop=None, finished_at_ms=None))
+    body = (await stage.get("/overview")).body
+    assert [row["progress"]["crawl"]["id"] for row in body["crawls"]] == ["e-1-retry1"]
+
+
 async def test_an_overview_goes_on_where_it_ended() -> None:
     """Page by page every run of a name is listed once, in one order."""
     stage = Stage()
@@ -112,7 +126,9 @@ async def test_a_definition_is_checked_and_nothing_started() -> None:
     definition = {"seeds": [SITE], "limits": {"pages": 500}}
     right = (await stage.post("/check", definition)).body
     estimated = right.pop("estimate")
-    assert right == {"problems": [], "name": "example.com", "seeds": 1}
+    assert right == {"problems": [], "name": "example.com", "seeds": 1, "warnings": []}
+    often = (await stage.post("/check", {**definition, "schedule": {"every": "5m"}})).body
+    assert 'dedup.window = "0s"' in often["warnings"][0]
     found = estimate(crawl_of(parse(definition), NOW_MS), Assumed(pages=500))
     assert estimated == {
         "pages": 500,

@@ -198,7 +198,7 @@ async def test_requests_are_reported_by_kind() -> None:
     stage.begin(CRAWL)
     stage.world.shards[CRAWL.id, 0] = ShardItem(counts={"claimed": 20, "nanodollars": 10**9})
     for number in range(20):
-        stage.put(f"/log-in?to=p{number}", reason=Reason.NOINDEX, latency_ms=5)
+        stage.put(f"/log-in?to=p{number}", reason=Reason.NOINDEX, latency_ms=5, depth=1)
     requests = (await stage.get("/crawls/site-1/report")).body["requests"]
     (kind,) = requests["kinds"]
     assert (kind["kind"], kind["requests"], kind["usd"]) == (f"{SITE}/log-in?to=p0", 20, 1.0)

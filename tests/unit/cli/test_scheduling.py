@@ -22,16 +22,20 @@ timezone = "Europe/Berlin"
 RATE = f'name = "often"\nseeds = ["{SITE}"]\n[schedule]\nevery = "6h"\n'
 SAID_CRON = """\
 name  example.com
-when  cron(0 3 * * ? *)
+when  cron 0 3 * * ? *
 next  2026-11-22 03:00 Europe/Berlin
       2026-11-23 03:00 Europe/Berlin
       2026-11-24 03:00 Europe/Berlin
 """
+WARNING = (
+    "a run skips pages requested within the window of 7 days, and runs start every 1 day: give"
+    ' dedup.window = "0s" to request all pages in each run'
+)
 LISTED = """\
-NAME         WHEN               TIME ZONE      NEXT
-example.com  cron(0 3 * * ? *)  Europe/Berlin  2026-11-22 03:00 Europe/Berlin
-odd          at(2030-01-01)     UTC            -
-often        rate(6 hours)      UTC            2026-11-21 15:00 UTC
+NAME         WHEN              TIME ZONE      NEXT
+example.com  cron 0 3 * * ? *  Europe/Berlin  2026-11-22 03:00 Europe/Berlin
+odd          at(2030-01-01)    UTC            -
+often        every 6h          UTC            2026-11-21 15:00 UTC
 """
 
 
@@ -54,6 +58,7 @@ def test_a_crawl_is_put_listed_and_removed(stage: Stage) -> None:
     assert put(stage, CRON) == 0
     assert stage.said == SAID_CRON
     assert "`orbweaver schedule remove example.com` ends it" in stage.noted
+    assert f"warning: {WARNING}" in stage.noted
     assert "orbweaver serve" not in stage.noted
     assert put(stage, RATE) == 0
     odd = Scheduled(name="odd", expression="at(2030-01-01)", timezone=None, first_ms=None, told="")
@@ -81,7 +86,7 @@ def test_a_schedule_is_paused_and_resumed(stage: Stage) -> None:
     assert stage.said == "often is paused\n"
     assert "`orbweaver schedule resume often`" in stage.noted
     assert stage.run("schedule list") == 0
-    assert stage.said.splitlines()[1].split() == ["often", "rate(6", "hours)", "UTC", "paused"]
+    assert stage.said.splitlines()[1].split() == ["often", "every", "6h", "UTC", "paused"]
     assert stage.run("schedule resume often --json") == 0
     [told] = stage.objects()
     assert (told["paused"], len(told["next"])) == (False, 3)
@@ -97,9 +102,11 @@ def test_programs_are_told_the_same(stage: Stage) -> None:
     assert told == {
         "type": "schedule",
         "name": "example.com",
+        "when": "cron 0 3 * * ? *",
         "expression": "cron(0 3 * * ? *)",
         "timezone": "Europe/Berlin",
         "paused": False,
+        "warning": WARNING,
         "next": [f"2026-11-2{day}T02:00:00+00:00" for day in (2, 3, 4)],
     }
     assert stage.run("schedule list --json") == 0
@@ -187,7 +194,7 @@ def test_check_says_when_and_who_is_told(stage: Stage) -> None:
     )
     assert stage.run("check crawl.toml") == 0
     for words in (
-        "recurs   by cron(0 3 * * ? *), once `orbweaver schedule put` has said so",
+        "recurs   cron 0 3 * * ? *, once `orbweaver schedule put` has said so",
         "on the clocks of Europe/Berlin",
         "not while an earlier run of its name has not ended",
         "tells    https://a.example when it has ended",

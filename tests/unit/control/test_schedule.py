@@ -22,6 +22,7 @@ from orbweaver.control.schedule import (
     recurrence_in,
     recurrence_of,
     told_of,
+    window_warning,
 )
 from orbweaver.control.spec_checks import problems_of
 
@@ -114,6 +115,30 @@ def test_zones_that_are_none(timezone: str, said: str) -> None:
     (problem,) = problems_of(plan(cron="0 3 * * ? *", timezone=timezone))
     assert problem.field == "timezone"
     assert said in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ({"every": "5m"}, "the window of 7 days, and runs start every 5 minutes"),
+        ({"every": "7d"}, "every 7 days"),
+        ({"every": "8d"}, None),
+        ({"every": "6h", "window_s": 3_600}, None),
+        ({"every": "6h", "window_s": 6 * 3_600}, "every 6 hours"),
+        ({"every": "6h", "window_s": 0}, None),
+        ({"cron": "0 3 * * ? *"}, "every 1 day"),
+        ({"cron": "0 3 ? * MON,TUE *", "window_s": 2 * 86_400}, "every 1 day"),
+        ({"cron": "0 3 1 * ? *"}, None),
+        ({}, None),
+    ],
+)
+def test_window_warning_compares_window_with_shortest_interval(
+    parts: dict[str, Any], words: str | None
+) -> None:
+    """A window as long as the interval already skips what the run before requested."""
+    found = window_warning(plan(**parts), NOW_MS)
+    assert (found is None) == (words is None)
+    assert (words or "") in (found or "")
 
 
 def test_without_a_list_of_zones_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ init_check    init, check
 custom        functions of the user's own
 robots_url    robots, url
 extract       extract
+scrape        scrape
 look          status, pages, page, export
 explain       explain
 hosts_report  hosts, report
@@ -41,6 +42,7 @@ MODULES = {
     **dict.fromkeys(("pages", "page", "export"), "commands.look"),
     **dict.fromkeys(("robots", "url"), "commands.robots_url"),
     "explain": "commands.explain",
+    "scrape": "commands.scrape",
     "extract": "commands.extract",
     "query": "query.command",
     "deliver": "commands.deliver",

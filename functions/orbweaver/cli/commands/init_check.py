@@ -28,7 +28,7 @@ from orbweaver.control.crawl_spec import SEEDS_FILE, CrawlSpec, Overlap
 from orbweaver.control.definition import DefinitionProblem
 from orbweaver.control.definition_keys import PATHS
 from orbweaver.control.definition_lines import line_of, lines_of_keys
-from orbweaver.control.schedule import recurrence_in
+from orbweaver.control.schedule import recurrence_in, when_typed, window_warning
 from orbweaver.control.spec_checks import crawl_of, problems_of
 from orbweaver.control.webhook import shown
 from orbweaver.diagnostics.rule_texts import kept_words, never_asked, rule_words
@@ -281,11 +281,14 @@ def _inward(crawl: Crawl) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _afterwards(crawl: Crawl, plan: CrawlSpec) -> Iterator[tuple[str, str]]:
     if (recurrence := recurrence_in(plan)) is not None:
-        yield "recurs", f"by {recurrence.expression}, once `orbweaver schedule put` has said so"
+        when = when_typed(definition.document_of(plan)) or recurrence.expression
+        yield "recurs", f"{when}, once `orbweaver schedule put` has said so"
         if recurrence.timezone is not None:
             yield "recurs", f"on the clocks of {recurrence.timezone}"
         how = "not" if plan.overlap is Overlap.SKIP else "even"
         yield "recurs", f"{how} while an earlier run of its name has not ended"
+        if (warning := window_warning(plan, crawl.started_at_ms)) is not None:
+            yield "warning", warning
     if crawl.webhook is not None:
         yield "tells", f"{shown(crawl.webhook)} when it has ended"
         if crawl.webhook.startswith("http:"):

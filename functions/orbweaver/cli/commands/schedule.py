@@ -39,10 +39,12 @@ async def _put(arguments: Namespace, around: Surroundings) -> int:
         coming = await _timetable(session).put(plan)
         on_store = isinstance(session.place, StorePlace)
     scheduled = coming.scheduled
-    rows = [("name", scheduled.name), ("when", scheduled.expression)]
+    rows = [("name", scheduled.name), ("when", coming.when)]
     rows += [("next", _written(at_ms, scheduled.timezone)) for at_ms in coming.next_ms]
     answer(arguments, around, _told(coming), *text.table(text.labelled(rows)))
     if not arguments.json:
+        if coming.warning is not None:
+            around.note(f"warning: {coming.warning}")
         again = "put it again after a change: it is kept as it is now"
         around.note(f"{again}; `orbweaver schedule remove {scheduled.name}` ends it")
         if on_store:
@@ -83,7 +85,7 @@ async def _remove(arguments: Namespace, around: Surroundings) -> int:
 
 def _row(coming: Coming) -> tuple[str, ...]:
     scheduled = coming.scheduled
-    cells = (scheduled.name, scheduled.expression, scheduled.timezone or "UTC")
+    cells = (scheduled.name, coming.when, scheduled.timezone or "UTC")
     following = (_written(at_ms, scheduled.timezone) for at_ms in coming.next_ms)
     return (*cells, "paused" if scheduled.paused else next(following, "-"))
 
@@ -94,9 +96,11 @@ def _told(coming: Coming) -> dict[str, Any]:
     return {
         "type": "schedule",
         "name": scheduled.name,
+        "when": coming.when,
         "expression": scheduled.expression,
         "timezone": scheduled.timezone or "UTC",
         "paused": scheduled.paused,
+        "warning": coming.warning,
         "next": [_moment(at_ms, None).isoformat() for at_ms in coming.next_ms],
     }
 

@@ -1,0 +1,142 @@
+"""`scrape`: one page of the web on the standard output, read as a crawl reads it.
+
+- robots.txt, the host's pace, redirects, charset and limits are those of a crawl. The command makes
+  one attempt and records nothing of the page.
+- It shares the pace of hosts with the crawls of the store that it finds or `--store` names.
+- Exit code 1: there is no page, or an item is invalid.
+"""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from orbweaver.app.wiring import previewing
+from orbweaver.cli import text
+from orbweaver.cli.command import command, either, option, store_option
+from orbweaver.cli.commands.crawl import checked
+from orbweaver.cli.commands.init_check import plan_in
+from orbweaver.cli.commands.robots_url import canonical
+from orbweaver.cli.crawl_options import add_request, given
+from orbweaver.cli.exit_codes import FAILED, OK, UsageError
+from orbweaver.cli.session import Surroundings
+from orbweaver.cli.store import is_store, opened_store
+from orbweaver.control.crawl_spec import CrawlSpec
+from orbweaver.control.seed_preview import SeedPreviewer, SeedReading
+from orbweaver.frontier import warc
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.item import Item
+from orbweaver.model.settings import STORE
+
+
+async def scrape(arguments: Namespace, around: Surroundings) -> int:
+    """Request one page, and print it."""
+    crawl = _crawl_of(arguments, around)
+    async with _previewer(arguments, around) as previewer:
+        found = await previewer.read(crawl)
+    for url in found.preview.redirects:
+        around.note(f"redirected from {text.clean(url)}")
+    items = () if found.reading is None else found.reading.items or ()
+    if arguments.json:
+        around.write(json.dumps(_object(found, arguments.items is not None)))
+    if found.reading is None:
+        around.note(f"{text.clean(found.preview.url or arguments.page)}: {found.preview.why}")
+        return FAILED
+    if arguments.items is not None:
+        if found.reading.items is None:
+            around.note(f"no rule of {arguments.items} matches {found.preview.url}")
+        if not arguments.json:
+            around.write(*(json.dumps(_item(item), ensure_ascii=False) for item in items))
+        return OK if items and all(item.valid for item in items) else FAILED
+    if not arguments.json:
+        around.pour(f"{_document(found)['markdown'] or ''}\n".encode())
+    return OK
+
+
+def _crawl_of(arguments: Namespace, around: Surroundings) -> Crawl:
+    url = canonical(arguments.page)
+    plan = CrawlSpec() if arguments.items is None else plan_in(arguments.items, around)
+    plan = replace(plan, **{**given(arguments), "seeds": (url,), "sitemap_urls": (), "texts": True})
+    crawl = checked(plan, around)
+    if arguments.items is not None and not crawl.items:
+        fix = "write [[items]] in it, as docs/extraction.md says"
+        raise UsageError(f"{arguments.items} has no item rules: {fix}")
+    return crawl
+
+
+@asynccontextmanager
+async def _previewer(arguments: Namespace, around: Surroundings) -> AsyncIterator[SeedPreviewer]:
+    """Open the store of this folder, or one that ends with the command."""
+    folder = around.folder / (arguments.store or STORE)
+    with TemporaryDirectory(prefix="orbweaver-") as temporary:
+        place = folder if is_store(folder) else Path(temporary) / STORE
+        async with (
+            opened_store(place, around.environment, writes=True) as ports,
+            previewing(ports) as previewer,
+        ):
+            yield previewer
+
+
+def _object(found: SeedReading, with_items: bool) -> Mapping[str, Any]:
+    """Return the page as one object, or why there is none."""
+    preview, reading = found.preview, found.reading
+    body: dict[str, Any] = {
+        "url": preview.url,
+        "redirects": list(preview.redirects),
+        "status": preview.status,
+        "robots": preview.robots,
+        "error": preview.why,
+    }
+    if reading is None or reading.page is None:
+        return body
+    page = reading.page
+    body |= _document(found) | {
+        "canonical": page.canonical,
+        "charset": page.charset,
+        "noindex": page.noindex,
+        "needs_rendering": page.needs_rendering,
+        "links": list(page.links),
+        "cut": dict(reading.cut),
+        "left_out": reading.why,
+    }
+    if with_items:
+        body["items"] = [_item(item) for item in reading.items or ()]
+    return body
+
+
+def _document(found: SeedReading) -> dict[str, Any]:
+    """Return the page's main text and title as `texts` of a crawl has them."""
+    kept = None if found.reading is None else found.reading.kept
+    known = dict.fromkeys(("title", "description", "language", "text", "markdown"))
+    if kept is None or kept.conversion is None:
+        return known
+    document = json.loads(warc.read(kept.conversion).payload)
+    return {name: document.get(name) for name in known}
+
+
+def _item(item: Item) -> dict[str, Any]:
+    body: dict[str, Any] = {"rule": item.table, **item.fields}
+    return body if item.valid else {**body, "problems": list(item.problems)}
+
+
+COMMANDS = (
+    command(
+        "scrape",
+        "request one page and print its main text, without a crawl",
+        scrape,
+        option("page URL", "a page of the web"),
+        either(
+            option("--markdown", "its main text as Markdown (default)"),
+            option("--json", "one object: text, Markdown, links, status"),
+        ),
+        option("--items FILE", "the items that the rules of this definition find, as JSON lines"),
+        add_request,
+        parents=(store_option,),
+    ),
+)
