@@ -116,7 +116,8 @@ down: venv ## stop the emulator
 status: venv ## what is running on this machine
 	@$(PY) -m localstack status $(ARGS)
 
-wheel: setup ## build the wheel into dist/
+wheel: python ## build the wheel into dist/
+	@$(PYTHON) tools/bootstrap.py venv node
 	@$(PY) -m hatchling build -t wheel
 
 setup: python ## install all that is needed (.venv, .local/emulator, node_modules, tests/console/node_modules)

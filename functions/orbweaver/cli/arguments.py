@@ -94,11 +94,31 @@ def _check_options(command: argparse.ArgumentParser, words: Sequence[str]) -> No
         short = not word.startswith("--") and word[:2] in known  # -ckey=value
         plain = re.fullmatch(r"-(?:\.?\d.*)?", word)  # a number, or the input
         if word.startswith("-") and option not in known and not short and not plain:
-            near = difflib.get_close_matches(option, known, n=1, cutoff=0.5)
-            unknown[option] = f": did you mean {near[0]}?" if near else ""
+            near = _near_option(option, known)
+            unknown[option] = f": did you mean {near}?" if near else ""
     if unknown:
         lines = [f"{command.prog}: there is no option {one}{hint}" for one, hint in unknown.items()]
         raise UsageError("\n".join([*lines, _see(command)]))
+
+
+# What other crawlers call options of ours.
+SYNONYMS = {
+    **dict.fromkeys(("--csv", "--jsonl", "--parquet", "--warc"), "--format"),
+    **dict.fromkeys(("--output", "--output-dir", "-o", "-O"), "--out"),
+    **dict.fromkeys(("--limit", "--max-requests", "--max-urls"), "--max-pages"),
+    **dict.fromkeys(("--depth", "--max-crawl-depth", "--level"), "--max-depth"),
+}
+# Half of the characters in common is no likeness: --csv is not --saved.
+NEAR_SHARE = 0.75
+
+
+def _near_option(option: str, known: Sequence[str]) -> str | None:
+    """Return the known option that was probably meant."""
+    if (meant := SYNONYMS.get(option)) in known:
+        return meant
+    names = {name.lstrip("-"): name for name in known}
+    near = difflib.get_close_matches(option.lstrip("-"), names, n=1, cutoff=NEAR_SHARE)
+    return names[near[0]] if near else None
 
 
 def _see(command: argparse.ArgumentParser) -> str:

@@ -146,7 +146,10 @@ WORKERS = option(
     type=option_types.positive,
 )
 json_option = shared(option("--json", "JSON, one object a line"))
-_TREE = "where the files go, as TABLE/FORMAT/dt=YYYY-MM-DD/ID/part-… (out/ID)"
+_TREE = (
+    "where the files go, as TABLE/FORMAT/dt=YYYY-MM-DD/ID/part-… (out/ID); or one file of one"
+    " crawl: pages.csv, pages.jsonl, RULE.parquet"
+)
 out_option = shared(option("--out DIR", _TREE))
 STACK_JSON = (stack_options, json_option)
 

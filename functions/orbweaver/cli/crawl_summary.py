@@ -11,7 +11,7 @@ from orbweaver.cli.live.lines import STOPS, cost, counted, items, left_out, reas
 from orbweaver.control.progress import status as progress
 from orbweaver.control.progress.status import View
 from orbweaver.frontier.resumption import REQUESTED_AGAIN
-from orbweaver.model.crawl import Crawl, Stop
+from orbweaver.model.crawl import Crawl, Stop, spent
 from orbweaver.model.crawl_settings import RenderMode
 from orbweaver.model.cuts import COUNTER, PAGES
 from orbweaver.model.outcome import Outcome, Refusal
@@ -37,6 +37,7 @@ def lines(view: View, written: Written | None = None, before: str = "") -> list[
     blocks = [[ended + fetched], outcomes(view), hosts(view)]
     said = {
         "again": requested_again(view),
+        "limit": limited(view),
         "left over": left_over(view),
         "nofollow": withdrawn(view),
         "cut": incomplete(view),
@@ -74,6 +75,19 @@ def requested_again(view: View) -> str:
     return f"{text.plural(number, 'URL')} of earlier runs {what}, requested again"
 
 
+def limited(view: View) -> str:
+    """Say which URLs a page limit that was reached counts: pages, redirects, failures."""
+    if view.crawl.stop is not Stop.MAX_PAGES:
+        return ""
+    used = spent(view.total)
+    free = view.reading.status.counters.claimed - used
+    ended = {outcome: view.of(outcome) for outcome in Outcome}
+    ended[Outcome.SKIPPED] = max(0, ended[Outcome.SKIPPED] - free)
+    counts = " · ".join(f"{outcome} {number:,}" for outcome, number in ended.items() if number)
+    said = f"{text.plural(used, 'URL')} requested: {counts}"
+    return f"{said}; {free:,} refused without a request do not count" if free else said
+
+
 def left_over(view: View) -> str:
     """Count the links that an end before the last one leaves, and say what goes on with them."""
     crawl, limit = view.crawl, text.plural(view.crawl.pages_max, "page")
@@ -99,7 +113,7 @@ def incomplete(view: View) -> str:
     if not pages:
         return ""
     number, which = text.plural(pages, "page"), f"orbweaver report {view.crawl.id}"
-    return f"of {number}: {counted(parts)} (column `cut`; {which})"
+    return f"{number} with a part left out: {counted(parts)} (column `cut`; {which})"
 
 
 def rendered(view: View) -> str:
@@ -160,6 +174,8 @@ def files(written: Written) -> list[str]:
 
 def query(written: Written) -> str:
     """Say what asks the files that were written; empty where there are none that it reads."""
+    if written.file is not None:  # a query reads folders with manifests
+        return ""
     if not any(path.suffix == ".parquet" for path, _, _ in written.parts):
         return ""
     folder = shlex.quote(str(written.folder))
@@ -192,7 +208,7 @@ def result(view: View, written: Written | None, exit_code: int) -> dict[str, Any
     body["nothing_new"] = progress.nothing_new(view)
     body["exit_code"] = exit_code
     if written is not None:
-        body["out"] = str(written.folder)
+        body["out"] = str(written.folder if written.file is None else written.file.path)
         body["rows"] = written.rows
         body["files"] = [str(path) for path, _, _ in written.parts]
     return body

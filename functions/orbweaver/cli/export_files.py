@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 OUT = Path("out")
 # Of an export that is told none.
 FORMATS = ("jsonl", "parquet")
+# Formats of one file, by its extension (cli/one_file.py).
+SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet"}
 RUN_SUFFIX_CHARS = len("-20261121-235959")
 
 
@@ -50,11 +52,21 @@ class FilesWanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenFile:
+    """One file that holds all rows of a table."""
+
+    path: Path
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What was written: the manifests of the days, and where they lie."""
+    """What was written: the manifests of the days and their folder, or one `file`."""
 
     folder: Path
     manifests: tuple[Manifest, ...]
+    file: WrittenFile | None = None
 
     @property
     def rows(self) -> int:
@@ -64,6 +76,8 @@ class Written:
     @property
     def parts(self) -> list[tuple[Path, int, int]]:
         """Path, rows and bytes of each file."""
+        if self.file is not None:
+            return [(self.file.path, self.file.rows, self.file.bytes)]
         return [
             (self.folder / file.path, file.rows, file.bytes)
             for manifest in self.manifests
@@ -78,6 +92,8 @@ def check_folder(folder: Path, name: str | None, crawl_id: str | None = None) ->
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"--out: {folder} is a file: give a folder")
+    if folder.suffix.lower() in SUFFIXES and not folder.exists():
+        raise UsageError(f"--out: {folder} names one file: this command needs a folder")
     for file in sorted((folder / MANIFESTS).glob("**/*.json")):
         manifest = decode_manifest(file.read_bytes())
         if manifest is None:

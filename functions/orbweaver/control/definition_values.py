@@ -256,6 +256,8 @@ def _schema_of(key: Key) -> Mapping[str, Any]:
 
 def no_such_key(name: str, keys: tuple[Key, ...], what: str) -> str:
     """Say that there is no such key, with the nearest that there is; `what` has them."""
+    if name == "xpath":
+        return "XPath is not supported: give css"
     names = [key.path for key in keys]
     near = difflib.get_close_matches(name[:SHOWN_CHARS_MAX].lower(), names, n=1)
     hint = f"did you mean {near[0]}?" if near else f"{what} has {', '.join(names)}"

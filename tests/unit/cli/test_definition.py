@@ -224,6 +224,7 @@ def test_check_names_all_that_is_wrong(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
+        ("a.yaml", b"seeds: x", "a.yaml: YAML is not read: write the definition as TOML or JSON"),
         ("a.toml", b"seeds = x", "a.toml is not TOML: Invalid value (at line 1, column 9)"),
         ("a.json", b"{", "a.json is not JSON: Expecting property name"),
         ("a.json", b"[" * 100_000, "a.json is nested too deeply"),

@@ -214,7 +214,7 @@ def test_budgets_are_listed_where_they_matter() -> None:
         duration_max_s=3_600,
     )
     assert lines.limits(view) == (
-        "pages 300 of 400 found, 0 done · pages of a host 200 of 200 (100 %)"
+        "pages 300 of 400 URLs to request, 0 done · pages of a host 200 of 200 (100 %)"
         " · bytes 5 B of 10.0 MB (0 %) · dollars $0.012 of $0.050 (24 %)"
         " · duration 1:00 of 1:00:00 (1 %)"
     )

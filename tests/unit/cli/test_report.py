@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from orbweaver.cli import crawl_summary
 from orbweaver.control.progress.status import as_json
-from orbweaver.model.crawl import State
+from orbweaver.model.crawl import State, Stop
 from tests.unit.cli.views import view_of
 
 ENDED = {"claimed": 3, "fetched": 3, "fetched.ok": 3}
@@ -32,12 +32,24 @@ def test_numbers_of_pages_stand_below_one_another() -> None:
     ]
 
 
+def test_summary_of_page_limit_lists_what_it_counts() -> None:
+    """URLs that robots.txt or a rule refuses are done, and do not count."""
+    total = {"claimed": 62, "unspent": 2, "fetched": 57, "redirected": 3, "skipped": 2}
+    view = view_of(total, state=State.FINISHED, stop=Stop.MAX_PAGES)
+    (line,) = (line for line in crawl_summary.lines(view) if line.startswith("limit"))
+    assert line == (
+        "limit  60 URLs requested: fetched 57 · redirected 3;"
+        " 2 refused without a request do not count"
+    )
+
+
 def test_pages_that_are_cut_are_summed_up() -> None:
     """How many, by part, and where to read more; nothing of a crawl whose pages are whole."""
     view = view_of({**ENDED, **CUT}, state=State.FINISHED)
     (line,) = (line for line in crawl_summary.lines(view) if line.startswith("cut"))
     assert line == (
-        "cut  of 2 pages: links 2 · text 1 (column `cut`; orbweaver report shop-20261121-090000)"
+        "cut  2 pages with a part left out: links 2 · text 1"
+        " (column `cut`; orbweaver report shop-20261121-090000)"
     )
     whole = view_of(ENDED, state=State.FINISHED)
     assert not any(line.startswith("cut") for line in crawl_summary.lines(whole))

@@ -149,7 +149,7 @@ def test_a_reading_that_takes_long(stage: Stage, monkeypatch: pytest.MonkeyPatch
 
 
 def test_lines_and_objects_of_a_crawl() -> None:
-    """A line every three seconds, an object every two; old news only once they are very old."""
+    """Lines grow rarer, objects come every two seconds; old news only once they are very old."""
     lines, objects = StringIO(), StringIO()
     plain, machine = Lines(lines), JsonDisplay(objects)
     view = example()
@@ -161,6 +161,18 @@ def test_lines_and_objects_of_a_crawl() -> None:
     assert "at least 10 min: 590 URLs left on shop.example" in lines.getvalue().splitlines()[0]
     assert lines.getvalue().endswith("no answer from the stack; last seen 9 s ago\n")
     assert '"age_s": 9.0' in objects.getvalue()
+
+
+def test_lines_of_long_crawl_grow_rarer() -> None:
+    """An hour of readings every second has less than a hundred lines."""
+    out, view = StringIO(), example()
+    display, status = Lines(out), view.reading.status
+    for second in range(3_600):
+        at_ms = status.crawl.started_at_ms + second * 1_000
+        display.show(
+            replace(view, reading=replace(view.reading, status=replace(status, at_ms=at_ms)))
+        )
+    assert 60 < len(out.getvalue().splitlines()) < 110
 
 
 def test_a_screen_that_was_never_drawn_is_closed() -> None:

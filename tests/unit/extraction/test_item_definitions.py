@@ -79,6 +79,7 @@ def test_rules_that_do_not_fit_are_named(keys: dict[str, Any], path: str, said: 
         ({"css": "a", "default": None}, ".default", "null does not fit: give a text, a number"),
         ({"css": "a", "values": ["x"]}, ".values", "a list does not fit: give a table of texts"),
         ({"css": "a", "values": {str(n): n for n in range(101)}}, ".values", "101 are too many"),
+        ({"xpath": "//a"}, ".xpath", "XPath is not supported: give css"),
         ({"css": "a", "requierd": True}, ".requierd", "there is no such key: did you mean requi"),
     ],
 )

@@ -43,6 +43,7 @@ from orbweaver.cli.exit_codes import FAILED, INTERRUPTED, OK, UsageError
 from orbweaver.cli.export_files import Written
 from orbweaver.cli.live.display import Display, JsonDisplay
 from orbweaver.cli.live.lines import gone_on
+from orbweaver.cli.one_file import one_file, shown_as, write_one
 from orbweaver.cli.session import Session, Stalled, Surroundings, chosen, opened, store_session
 from orbweaver.cli.stack import ENDPOINT, PORT, port_option, settings_from
 from orbweaver.cli.store import has_workers, opened_store, option_again, store_of
@@ -187,13 +188,20 @@ def _checked(
 ) -> tuple[Crawl, dict[str, str]]:
     """Look at all that can be wrong before anything is started; the crawl, and its stack's keys."""
     wanted = checked(plan, around)
+    arguments.file = None
+    if arguments.out is not None:
+        place = around.folder / arguments.out
+        arguments.file = one_file(arguments.out, place, arguments.format)
     arguments.format = arguments.format or export_files.FORMATS
     if "warc" in arguments.format and wanted.bodies is Bodies.OFF:
         raise UsageError("--format: warc holds bodies, and this crawl stores none (bodies: off)")
     context = custom.context_of(arguments.extractor, around, wanted.items)
-    if arguments.out is not None:
-        export_files.check_folder(around.folder / arguments.out, wanted.name)
-    export_files.check_writable(around.folder / (arguments.out or export_files.OUT))
+    folder = around.folder / (arguments.out or export_files.OUT)
+    if arguments.file is not None:
+        folder = folder.parent
+    elif arguments.out is not None:
+        export_files.check_folder(folder, wanted.name)
+    export_files.check_writable(folder)
     return wanted, context
 
 
@@ -257,18 +265,27 @@ async def _crawl(
         raise
     written: Written | None = None
     if not nothing_new(view):
-        folder: Path = arguments.out or export_files.OUT / begun.id
-        wanted = export_files.FilesWanted(
-            folder=around.folder / folder, formats=arguments.format, say=display.say
-        )
-        written = await export_files.export_crawl(session, view.reading.status.crawl, wanted)
-        written = replace(written, folder=folder)
+        written = await _written(session, view.crawl, arguments, around, display)
     if stalled is not None:
         return give_up(view, around, display, written, running.option)
     why = await without_pages(session, view)
     display.close()
     ended = Ended(view=view, written=written, why=why, before=running.before)
     return conclude(ended, arguments.fail_above, around, display)
+
+
+async def _written(
+    session: Session, crawl: Crawl, arguments: Namespace, around: Surroundings, display: Display
+) -> Written:
+    """Write the files of a crawl that has ended, or the one that --out names."""
+    if arguments.file is not None:
+        written = await write_one(session, crawl, arguments.file)
+        return shown_as(written, arguments.out)
+    folder: Path = arguments.out or export_files.OUT / crawl.id
+    wanted = export_files.FilesWanted(
+        folder=around.folder / folder, formats=arguments.format, say=display.say
+    )
+    return replace(await export_files.export_crawl(session, crawl, wanted), folder=folder)
 
 
 async def _begin(session: Session, plan: CrawlSpec, display: Display) -> Crawl:

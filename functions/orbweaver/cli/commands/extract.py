@@ -55,6 +55,11 @@ class Got:
 
 async def extract(arguments: Namespace, around: Surroundings) -> int:
     """Extract from one page, and print what is found."""
+    if arguments.config == DEFINITION and not (around.folder / DEFINITION).exists():
+        raise UsageError(
+            f"extract tries the rules of a definition, and there is no {DEFINITION}: give --config"
+            " FILE, or `orbweaver scrape URL`, which prints a page without rules"
+        )
     crawl = checked(plan_in(arguments.config, around), around)
     if not crawl.items:
         fix = "write [[items]] in it, as docs/extraction.md says"

@@ -15,6 +15,7 @@ from orbweaver.cli import text
 from orbweaver.cli.command import answer, command, confirmed, either, option
 from orbweaver.cli.exit_codes import FAILED, OK
 from orbweaver.cli.session import Session, Surroundings, chosen
+from orbweaver.cli.store import StorePlace
 from orbweaver.control.crawl_control import ControlError
 from orbweaver.erasure.scope import scope_of_crawl, scope_of_host, scope_of_url
 
@@ -59,6 +60,8 @@ ELSEWHERE = {
     "copies": "`export --out`, mails, webhooks, and what was delivered of days of which nothing is"
     " left: their holders have to remove them",
 }
+# Logs and backups of AWS.
+OF_A_STACK = ("logs", "backups")
 AGAIN = "a crawl that finds it takes it in again: `exclude` in its definition keeps it out"
 
 
@@ -92,11 +95,12 @@ async def _forget(arguments: Namespace, around: Surroundings) -> int:
         # Those whose crawls begin with it.
         found = await session.ports.schedules.list() if not arguments.dry_run else ()
         schedules = [one.name for one in found if scope.text(one.told)]
-    _show(done, "would go" if arguments.dry_run else "gone", arguments, around)
+        elsewhere = _elsewhere(session)
+    _show(done, "would go" if arguments.dry_run else "gone", elsewhere, arguments, around)
     if arguments.dry_run:
         return OK
     if not arguments.json:
-        around.note("", "what is not in reach:", *text.table(list(ELSEWHERE.items())))
+        around.note("", "what is not in reach:", *text.table(list(elsewhere.items())))
         if arguments.crawl is None:
             around.note(AGAIN)
         around.note(
@@ -135,10 +139,23 @@ async def _scope(arguments: Namespace, stores: Stores) -> ErasureScope:
     return scope_of_crawl(arguments.crawl, crawls, await exported(stores.files))
 
 
-def _show(done: Forgotten, word: str, arguments: Namespace, around: Surroundings) -> None:
+def _elsewhere(session: Session) -> Mapping[str, str]:
+    """Name the places that the command does not reach; a store has fewer than a stack."""
+    if isinstance(session.place, StorePlace):
+        return {place: words for place, words in ELSEWHERE.items() if place not in OF_A_STACK}
+    return ELSEWHERE
+
+
+def _show(
+    done: Forgotten,
+    word: str,
+    elsewhere: Mapping[str, str],
+    arguments: Namespace,
+    around: Surroundings,
+) -> None:
     said = _counted(done.done)
     body = {"type": "result", "dry_run": arguments.dry_run, "forgotten": dict(done.done)}
-    body |= {"left": list(done.left), "elsewhere": ELSEWHERE}
+    body |= {"left": list(done.left), "elsewhere": elsewhere}
     title = f"{word}:" if said else f"nothing {word}: there is none of it"
     answer(arguments, around, body, title, *said)
     if arguments.json:

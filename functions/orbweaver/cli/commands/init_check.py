@@ -142,6 +142,8 @@ def _input(around: Surroundings) -> str:
 
 
 def _decoded(file: Path, content: str) -> object:
+    if file.suffix.lower() in (".yaml", ".yml"):
+        raise UsageError(f"{file}: YAML is not read: write the definition as TOML or JSON")
     try:
         return json.loads(content) if _is_json(file) else tomllib.loads(content)
     except RecursionError as error:

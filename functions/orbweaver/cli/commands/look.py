@@ -24,9 +24,11 @@ from orbweaver.cli.command import (
 )
 from orbweaver.cli.commands.robots_url import canonical
 from orbweaver.cli.crawl_end import timed
-from orbweaver.cli.exit_codes import FAILED, OK
+from orbweaver.cli.exit_codes import FAILED, OK, UsageError
+from orbweaver.cli.export_files import Written
 from orbweaver.cli.live.display import JsonDisplay
 from orbweaver.cli.live.lines import heading, rows
+from orbweaver.cli.one_file import one_file, shown_as, write_one
 from orbweaver.cli.session import Session, Surroundings, chosen, note_older
 from orbweaver.control.progress.status import WORKING, ProgressMeter, as_json
 from orbweaver.exporting.cells import iso
@@ -203,6 +205,11 @@ def _line(record: PageRecord) -> str:
 async def export(arguments: Namespace, around: Surroundings) -> int:
     """Write page records into files: of a crawl, of a day, or of a crawl's day."""
     formats = arguments.format or export_files.FORMATS
+    file = None
+    if arguments.out is not None:
+        file = one_file(arguments.out, around.folder / arguments.out, arguments.format)
+    if file is not None and (arguments.crawl is None or arguments.day is not None):
+        raise UsageError(f"--out: {arguments.out} is one file: give --crawl ID without --day")
     async with chosen(arguments, around) as session:
         crawl = None
         if arguments.crawl:
@@ -210,6 +217,9 @@ async def export(arguments: Namespace, around: Surroundings) -> int:
             note_older(around, crawl, newest)
         folder = arguments.out or (export_files.OUT / crawl.id if crawl else export_files.OUT)
         place = around.folder / folder
+        if crawl is not None and file is not None:
+            written = shown_as(await write_one(session, crawl, file), folder)
+            return _exported(written, arguments, around)
         export_files.check_folder(place, crawl.name if crawl else None, crawl.id if crawl else None)
         export_files.check_writable(place)
         wanted = export_files.FilesWanted(folder=place, formats=formats, say=around.note)
@@ -221,8 +231,13 @@ async def export(arguments: Namespace, around: Surroundings) -> int:
         written = replace(written, folder=folder)
         if crawl is not None and not written.rows:
             await _point_back(session, crawl, around)
+    return _exported(written, arguments, around)
+
+
+def _exported(written: Written, arguments: Namespace, around: Surroundings) -> int:
     paths = [str(path) for path, _, _ in written.parts]
-    body = {"type": "result", "out": str(folder), "rows": written.rows, "files": paths}
+    out = written.folder if written.file is None else written.file.path
+    body = {"type": "result", "out": str(out), "rows": written.rows, "files": paths}
     answer(arguments, around, body, *crawl_summary.files(written))
     return OK
 

@@ -39,18 +39,27 @@ class Display:
 
 
 class Lines(Display):
-    """A line for each step, and one for the progress every few seconds."""
+    """A line for each step, and one for the progress: often at first, then once a minute."""
 
     every_ms = 3_000
+    # A log of a long crawl has a line for each tenth of its time until now.
+    every_share, every_ms_max = 0.1, 60_000
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._shown_ms = -self.every_ms
 
+    def _every_ms(self, view: View) -> float:
+        """Return the time from one line of progress to the next; a silent stack is news."""
+        if view.stale:
+            return self.every_ms
+        grown_ms = view.elapsed_s * 1000 * self.every_share
+        return max(self.every_ms, min(grown_ms, self.every_ms_max))
+
     def _due(self, view: View) -> bool:
         """Whether there is a reading, or none for long, and the last one shown is old enough."""
         news = not view.age_ms or view.stale
-        return news and view.now_ms - self._shown_ms >= self.every_ms
+        return news and view.now_ms - self._shown_ms >= self._every_ms(view)
 
     def say(self, said: str) -> None:
         """See the base."""
@@ -68,6 +77,7 @@ class JsonDisplay(Lines):
     """A JSON object for each step, and one for the progress every few seconds."""
 
     every_ms = 2_000
+    every_share = 0.0
 
     def say(self, said: str) -> None:
         """See the base."""

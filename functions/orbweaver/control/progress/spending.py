@@ -70,7 +70,9 @@ def budgets_of(status: Status, rows: Sequence[HostRow]) -> tuple[Budget, ...]:
         ("dollars", charged(total) or 0.0, dollars_max, price),
         ("duration", status.elapsed_ms / 1000, crawl.duration_max_s, figures.clock),
     )
-    beside = {"pages": f"found, {status.counters.done:,} done"}
+    beside = {"pages": f"URLs to request, {status.counters.done:,} done"}
+    if free := status.counters.claimed - spent(status.counters.total):
+        beside["pages"] += f", {free:,} of them refused without a request do not count"
     budgets = (
         Budget(
             name=name,
