@@ -1,17 +1,26 @@
-"""`serve --out`: which days are exported, and when."""
+"""`serve`: which crawls and days are exported, and when."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from orbweaver.cli.commands.serve import DAYS_MAX, LOOK_MS, DailyExport
+from orbweaver.cli.commands.serve import (
+    DAYS_MAX,
+    ENDED_LOOK_MS,
+    ENDED_WAIT_MS,
+    LOOK_MS,
+    DailyExport,
+    EndedExport,
+)
 from orbweaver.cli.session import StackPlace, stack_session
 from orbweaver.exporting.manifest import manifest_path
-from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.page_record import DAY_MS
 from orbweaver.model.settings import Settings
+from tests.memory.world import ShardItem
 from tests.unit.cli.fakes import NOW_MS, SITE, Everything, Machine, Stage
 
 if TYPE_CHECKING:
@@ -36,6 +45,7 @@ class Desk:
         self.exported: list[str] = []
         self.fails = False
         self.daily = DailyExport(session, folder, self.export)
+        self.ended = EndedExport(session, folder, self.export)
         self.folder = folder
 
     async def export(self, day: str) -> None:
@@ -80,3 +90,42 @@ async def test_an_export_that_failed_is_tried_again(tmp_path: Path) -> None:
     desk.fails = False
     assert await desk.after(LOOK_MS) == [DAY.format(20)]
     assert await desk.after(LOOK_MS) == []
+
+
+@pytest.mark.parametrize(
+    ("ended_s", "claimed", "has_files", "exported"),
+    [
+        (1, 3, False, ["shop-1"]),
+        (-1, 3, False, []),
+        (1, 0, False, []),
+        (1, 3, True, []),
+        (None, 3, False, []),
+    ],
+)
+async def test_ended_export_takes_crawls_that_end_meanwhile(
+    ended_s: int | None, claimed: int, has_files: bool, exported: list[str], tmp_path: Path
+) -> None:
+    """Not those of before, without a URL, or whose files `orbweaver crawl` has written."""
+    desk = Desk(tmp_path, days=0)
+    world = desk.stage.world
+    world.shards["shop-1", 0] = ShardItem(counts={"claimed": claimed, "done": claimed})
+    if ended_s is not None:
+        ended_ms = NOW_MS + ended_s * 1_000
+        crawl = replace(world.crawls["shop-1"], state=State.FINISHED, finished_at_ms=ended_ms)
+        world.crawls["shop-1"] = crawl
+    if has_files:
+        path = tmp_path / "shop-1" / manifest_path("2026-11-21", "shop-1")
+        path.parent.mkdir(parents=True)
+        path.touch()
+    desk.stage.clock.at_ms += ENDED_WAIT_MS
+    await desk.ended.look()
+    assert desk.exported == []
+    desk.stage.clock.at_ms += ENDED_LOOK_MS
+    await desk.ended.look()
+    assert desk.exported == exported
+    desk.stage.clock.at_ms += ENDED_LOOK_MS
+    await desk.ended.look()
+    assert desk.exported == exported
+    desk.stage.clock.at_ms += LOOK_MS
+    await desk.ended.look()  # the export of this test leaves no file there: it failed
+    assert desk.exported == exported * 2

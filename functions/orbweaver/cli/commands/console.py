@@ -118,16 +118,18 @@ async def _session(arguments: argparse.Namespace, around: Surroundings) -> Async
         return
     from orbweaver.app.store_service import ScheduleClock, WebhookPoster, looking
     from orbweaver.app.wiring import keep_made
+    from orbweaver.cli.commands.serve import ended_export
 
     folder = store_of(arguments, around.folder, around.environment, makes=True)
     if folder is None:
         raise UsageError("--workers: these would work on a store: a stack has its own")
-    async with (
-        opened_store(folder, around.environment, works=arguments.workers) as ports,
-        looking(ScheduleClock(ports).look, WebhookPoster(ports).look),
-    ):
+    async with opened_store(folder, around.environment, works=arguments.workers) as ports:
         keep_made()
-        yield store_session(ports, works=True)
+        session = store_session(ports, works=True)
+        looks = [ScheduleClock(ports).look, WebhookPoster(ports).look]
+        looks.append(ended_export(session, folder, around).look)
+        async with looking(*looks):
+            yield session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
