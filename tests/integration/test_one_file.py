@@ -53,7 +53,7 @@ def rows(path: Path) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
-def test_out_file_has_table_that_its_name_means(suffix: str, folder: Path) -> None:
+def test_out_file_holds_table_by_its_name(suffix: str, folder: Path) -> None:
     """A rule's items, or pages; a file is replaced, and nothing else is written."""
     words = ["crawl", "--config", "crawl.toml", "--out"]
     assert main.main([*words, f"new/books.{suffix}"]) == 0
@@ -74,10 +74,10 @@ def test_out_file_has_table_that_its_name_means(suffix: str, folder: Path) -> No
         ("serve --out a.csv", "this command needs a folder"),
     ],
 )
-def test_out_file_that_cannot_be_is_refused(
+def test_out_file_of_other_format_exits_2(
     words: str, said: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing is crawled or written before."""
+    """No crawl starts and no file is written."""
     assert main.main(words.split()) == 2
     assert said in capsys.readouterr().err
     assert not [*folder.glob("a.*")]

@@ -76,7 +76,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("/ --json --markdown", 2, "", "not allowed with"),
     ],
 )
-def test_scrape_prints_page_and_exits_by_what_it_found(
+def test_scrape_prints_page_or_reason(
     words: str,
     code: int,
     out: str,

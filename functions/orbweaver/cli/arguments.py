@@ -101,7 +101,7 @@ def _check_options(command: argparse.ArgumentParser, words: Sequence[str]) -> No
         raise UsageError("\n".join([*lines, _see(command)]))
 
 
-# What other crawlers call options of ours.
+# Names that other crawlers give to these options.
 SYNONYMS = {
     **dict.fromkeys(("--csv", "--jsonl", "--parquet", "--warc"), "--format"),
     **dict.fromkeys(("--output", "--output-dir", "-o", "-O"), "--out"),

@@ -62,7 +62,7 @@ class WrittenFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What was written: the manifests of the days and their folder, or one `file`."""
+    """Result of an export: the manifests of the days and their folder, or one `file`."""
 
     folder: Path
     manifests: tuple[Manifest, ...]

@@ -42,7 +42,7 @@ class OneFile:
 
 
 def one_file(out: Path | None, place: Path, formats: tuple[str, ...] | None) -> OneFile | None:
-    """Return the file that --out names; None for a folder. Raises UsageError."""
+    """Return the file that --out names, or None if it names a folder; raises UsageError."""
     if out is None or place.is_dir():
         return None
     name = SUFFIXES.get(out.suffix.lower())

@@ -99,6 +99,7 @@ class StorePlace:
             in_work=sum(depth.held for depth in found),
             delayed=sum(depth.delayed for depth in found),
             dead=dead.waiting + dead.held,
+            copies=sum(depth.copies for depth in found),
         )
 
     async def waiting(self, status: Status) -> tuple[str, ...]:

@@ -197,8 +197,8 @@ def _zone(timezone: str) -> ZoneInfo | None:
 def window_warning(plan: CrawlSpec, now_ms: int) -> str | None:
     """Warn if later runs of a schedule skip pages because the window outlasts the interval.
 
-    A run skips what was requested within the window before its start, so a window as long as the
-    interval skips all of the run before.
+    A run skips pages requested within the window before its start, so a window as long as the
+    interval skips all pages of the run before.
     """
     recurrence = recurrence_in(plan)
     interval_ms = None if recurrence is None else recurrence.interval_ms(now_ms)
@@ -212,7 +212,7 @@ def window_warning(plan: CrawlSpec, now_ms: int) -> str | None:
 
 
 def when_typed(definition: Mapping[str, Any]) -> str | None:
-    """Return when a definition recurs as a person typed it; None if it does not say."""
+    """Return the interval or cron expression of a definition as it was typed."""
     table = definition.get("schedule")
     if not isinstance(table, Mapping):
         return None

@@ -45,9 +45,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coming:
-    """A schedule, and when it fires next; no times where it is paused, or that cannot be told.
+    """A schedule and its next times; it has none if it is paused or its expression is unknown.
 
-    `when` is the interval or cron expression as a person typed it.
+    `when` is the interval or cron expression as it was typed.
     """
 
     scheduled: Scheduled
@@ -128,7 +128,7 @@ class Timetable:
 
 
 def _stored(scheduled: Scheduled) -> tuple[CrawlSpec | None, str]:
-    """Read the definition that a schedule holds, and when it says that it recurs."""
+    """Read the definition that a schedule holds, and its interval as it was typed."""
     try:
         document = json.loads(scheduled.told)["definition"]
         plan, when = definition.parse(document), when_typed(document)

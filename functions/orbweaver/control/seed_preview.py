@@ -128,7 +128,7 @@ class SeedPreviewer:
 
     async def preview(self, crawl: Crawl) -> SeedPreview:
         """Ask for the first seed of a crawl that has not begun, and judge its links."""
-        # Neither items nor texts are shown.
+        # A preview shows no items and no texts.
         found = await self.read(replace(crawl, items=(), texts=False))
         if found.reading is None or found.reading.page is None or found.target is None:
             return found.preview

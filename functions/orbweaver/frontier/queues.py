@@ -24,11 +24,13 @@ class Depths:
     dead: int = 0
     # For how long a message is held back from when a worker took it; 0 where it is unknown.
     hidden_s: int = 0
+    # Copies of packs that a worker has taken on. Each is due if its worker dies.
+    copies: int = 0
 
     @property
     def idle(self) -> bool:
         """Whether nothing is left that could still be worked on."""
-        return self.waiting + self.in_work + self.delayed == 0
+        return self.waiting + self.in_work + self.delayed + self.copies == 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,6 +102,6 @@ async def test_what_a_process_has_taken_on_is_given_back_as_it_ends(tmp_path: Pa
     taken = replace(samples.outgoing(delay_s=60), taken=True)
     async with running(ports):
         await ports.queue.send([taken], express=False)
-        assert ports.inbox(QueueName.CRAWL).depth() == QueueDepth(delayed=1)
+        assert ports.inbox(QueueName.CRAWL).depth() == QueueDepth(copies=1)
     assert ports.inbox(QueueName.CRAWL).depth() == QueueDepth(waiting=1)
     await ports.aclose()

@@ -32,7 +32,7 @@ def test_numbers_of_pages_stand_below_one_another() -> None:
     ]
 
 
-def test_summary_of_page_limit_lists_what_it_counts() -> None:
+def test_summary_of_page_limit_lists_counted_urls() -> None:
     """URLs that robots.txt or a rule refuses are done, and do not count."""
     total = {"claimed": 62, "unspent": 2, "fetched": 57, "redirected": 3, "skipped": 2}
     view = view_of(total, state=State.FINISHED, stop=Stop.MAX_PAGES)

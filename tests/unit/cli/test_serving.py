@@ -102,10 +102,10 @@ async def test_an_export_that_failed_is_tried_again(tmp_path: Path) -> None:
         (None, 3, False, []),
     ],
 )
-async def test_ended_export_takes_crawls_that_end_meanwhile(
+async def test_ended_export_exports_each_ended_crawl_once(
     ended_s: int | None, claimed: int, has_files: bool, exported: list[str], tmp_path: Path
 ) -> None:
-    """Not those of before, without a URL, or whose files `orbweaver crawl` has written."""
+    """It leaves out earlier crawls, empty crawls and crawls with files."""
     desk = Desk(tmp_path, days=0)
     world = desk.stage.world
     world.shards["shop-1", 0] = ShardItem(counts={"claimed": claimed, "done": claimed})

@@ -135,7 +135,7 @@ def test_zones_that_are_none(timezone: str, said: str) -> None:
 def test_window_warning_compares_window_with_shortest_interval(
     parts: dict[str, Any], words: str | None
 ) -> None:
-    """A window as long as the interval already skips what the run before requested."""
+    """A window as long as the interval skips all pages of the run before."""
     found = window_warning(plan(**parts), NOW_MS)
     assert (found is None) == (words is None)
     assert (words or "") in (found or "")

@@ -205,7 +205,7 @@ ITEMS = [record(f"/item/{at}") for at in range(30)]
         ({}, 0, ()),
     ],
 )
-def test_requests_of_kind_that_brought_something_suggest_no_pattern(
+def test_kind_with_new_content_gets_no_exclusion(
     change: dict[str, Any], texts: int, suggested: tuple[str, ...]
 ) -> None:
     """One page with an item, or one seed, is enough; `texts` are the different ones read."""
@@ -217,7 +217,7 @@ def test_requests_of_kind_that_brought_something_suggest_no_pattern(
     assert found.suggested == suggested
 
 
-def test_requests_with_link_that_no_other_named_suggest_no_pattern() -> None:
+def test_kind_that_named_a_page_first_gets_no_exclusion() -> None:
     """The page behind the link would be lost with the kind."""
     found = record("/item/no-1-of-all", referrer=f"{SITE}/log-in?to=3")
     digests = {one.url: 7 for one in REPEATS}
@@ -225,7 +225,7 @@ def test_requests_with_link_that_no_other_named_suggest_no_pattern() -> None:
     assert counts_of([*REPEATS, *ITEMS, found]).requests(TOTAL, digests).suggested == ()
 
 
-def test_requests_suggest_no_pattern_that_matches_a_seed() -> None:
+def test_exclusion_that_matches_seed_is_not_suggested() -> None:
     """Also a seed without a record: the crawl lists it."""
     digests = {one.url: 7 for one in REPEATS}
     counts = counts_of([*REPEATS, *ITEMS])

@@ -44,7 +44,7 @@ class SqliteDeadLetters:
     async def hidden(self) -> int:
         """See the port `Lane`."""
         depth = self._messages.depth(self._queue)
-        return depth.held + depth.delayed
+        return depth.held + depth.delayed + depth.copies
 
     def _letter(self, message: TakenMessage) -> DeadLetter:
         own = message.source in _PACK_QUEUES

@@ -105,11 +105,15 @@ class TakenMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueDepth:
-    """How many messages can be taken, are held by a reader, and are not due yet."""
+    """How many messages can be taken, are held by a reader, and are not due yet.
+
+    `copies` are messages of packs that a process works on without them. They are due if it dies.
+    """
 
     waiting: int = 0
     held: int = 0
     delayed: int = 0
+    copies: int = 0
 
 
 class SqliteMessages:
@@ -284,11 +288,15 @@ class SqliteMessages:
         row = self._store.row(
             "SELECT (SELECT count(*) FROM messages WHERE queue = ?1),"
             " (SELECT count(*) FROM messages WHERE queue = ?1 AND due > ?2),"
-            " (SELECT count(*) FROM messages WHERE queue = ?1 AND takes > 0 AND due > ?2)",
+            " (SELECT count(*) FROM messages WHERE queue = ?1 AND takes > 0 AND due > ?2),"
+            " (SELECT count(*) FROM messages"
+            "  WHERE queue = ?1 AND takes = 0 AND due > ?2 AND holder IS NOT NULL)",
             (queue, now_ms),
         )
-        total, later, held = row or (0, 0, 0)
-        return QueueDepth(waiting=total - later, held=held, delayed=later - held)
+        total, later, held, copies = row or (0, 0, 0, 0)
+        return QueueDepth(
+            waiting=total - later, held=held, delayed=later - held - copies, copies=copies
+        )
 
     def retries_of(self, group: str, most: int) -> list[tuple[str, int]]:
         """Read messages with retries that are not due yet: bodies, and when each is due in ms."""

@@ -277,7 +277,7 @@ async def _crawl(
 async def _written(
     session: Session, crawl: Crawl, arguments: Namespace, around: Surroundings, display: Display
 ) -> Written:
-    """Write the files of a crawl that has ended, or the one that --out names."""
+    """Write the files of a crawl that has ended, or one file if --out names it."""
     if arguments.file is not None:
         written = await write_one(session, crawl, arguments.file)
         return shown_as(written, arguments.out)

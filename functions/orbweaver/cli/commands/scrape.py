@@ -72,7 +72,7 @@ def _crawl_of(arguments: Namespace, around: Surroundings) -> Crawl:
 
 @asynccontextmanager
 async def _previewer(arguments: Namespace, around: Surroundings) -> AsyncIterator[SeedPreviewer]:
-    """Open the store of this folder, or one that ends with the command."""
+    """Open the store of this folder, or a temporary store."""
     folder = around.folder / (arguments.store or STORE)
     with TemporaryDirectory(prefix="orbweaver-") as temporary:
         place = folder if is_store(folder) else Path(temporary) / STORE

@@ -103,7 +103,7 @@ class EndedExport:
     def __init__(
         self, session: Session, out: Path, export: Callable[[str], Awaitable[object]]
     ) -> None:
-        """Take the folder that holds those of the crawls, and the function that exports a crawl."""
+        """Take the parent folder of all exports, and the function that exports a crawl."""
         self._session, self._out, self._export = session, out, export
         self._since_ms = session.ports.clock.now_ms()
         self._next_ms = 0
