@@ -17,6 +17,7 @@ interrupted, 141 nothing reads the output any more (`| head`).
     crawl_summary     what a crawl came to
     crawl_end         the end of watching one
     export_files      where exports go
+    one_file          one table of a crawl as one file
     crawl_template    a definition to begin with
     ruling            robots.txt for one command
     gauges            what is shown to Prometheus

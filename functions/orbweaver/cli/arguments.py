@@ -114,8 +114,8 @@ NEAR_SHARE = 0.75
 
 def _near_option(option: str, known: Sequence[str]) -> str | None:
     """Return the known option that was probably meant."""
-    if (meant := SYNONYMS.get(option)) in known:
-        return meant
+    if (synonym := SYNONYMS.get(option)) in known:
+        return synonym
     names = {name.lstrip("-"): name for name in known}
     near = difflib.get_close_matches(option.lstrip("-"), names, n=1, cutoff=NEAR_SHARE)
     return names[near[0]] if near else None
