@@ -3,18 +3,22 @@
 Rules
 - It reads what is asked from its input, writes the answer to its output, and ends. What is wrong
   with a query is its last word on the standard error, with status `REFUSED`.
+- The answer alone reaches that output: whatever a library prints there is discarded.
 - It has no environment, hence no credentials, and an empty folder to work in.
-- Address space, the size of its files and a wall clock are bounded; DuckDB bounds its own memory
-  and what it writes to that folder, and is closed up as for every query (cli/query/duckdb.py).
+- The kernel bounds its memory, address space, file size and wall clock. DuckDB bounds what it
+  counts of its own memory and what it writes to that folder, and is closed up as for every query
+  (cli/query/duckdb.py).
 - It gives way to its parent.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
 import pickle
+import re
 import resource
 import signal
 import sys
@@ -22,7 +26,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from orbweaver.cli import text
 from orbweaver.cli.exit_codes import UsageError
@@ -32,13 +36,20 @@ from orbweaver.cli.query.tables import Sheet
 from orbweaver.exporting.formats.csv import BYTE_ORDER_MARK, END, cell_of
 
 REFUSED, NICE = 2, 10
-BOUNDS = QueryBounds(memory="512MB", spill="2GB", threads=2)
-# What DuckDB does not count: libraries, Python, a result on its way.
+# The process uses 512 MB at most: DATA_BYTES, and some 50 MB of shared code. DuckDB gets less,
+# because it does not count fragments, single long values and a result on its way to Python.
+BOUNDS = QueryBounds(memory="192MB", spill="2GB", threads=2)
+DATA_BYTES = 448 * 2**20
 ADDRESS_BYTES = 3 * 2**30
+TOO_LARGE = "it takes more than the 512 MB of memory that a query may use: ask for less at once"
 FILE_BYTES = 2 * 2**30
 WALL_S, CSV_WALL_S = 30.0, 300.0
 ROWS_MAX, CELL_CHARS_MAX, ANSWER_CHARS_MAX = 1_000, 2_000, 4_000_000
 ROWS_AT_ONCE = 500
+STDOUT = 1
+PEAK = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
+# Also of a block that could not be read back for want of memory.
+OUT_OF_MEMORY = re.compile(r"out of memory|not enough memory|bad allocation", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,17 +78,27 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_BYTES, ADDRESS_BYTES))
+    resource.setrlimit(resource.RLIMIT_DATA, (DATA_BYTES, DATA_BYTES))
     code = 0
     try:
-        _answer(asked)
+        with _answer_alone() as out:
+            _answer(asked, out)
     except UsageError as error:
-        code = _refused(str(error))
+        code = _refused(TOO_LARGE if OUT_OF_MEMORY.search(str(error)) else str(error))
     except MemoryError:
-        code = _refused(f"it takes more memory than a query may: {BOUNDS.memory}")
-    sys.stdout.flush()
+        code = _refused(TOO_LARGE)
     sys.stderr.flush()
     # At an orderly end DuckDB would count what it has not freed, on the standard error.
     os._exit(code)
+
+
+def _answer_alone() -> BinaryIO:
+    """Keep the standard output for the answer: what else is printed there goes nowhere."""
+    out = os.dup(STDOUT)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, STDOUT)
+    os.close(nowhere)
+    return os.fdopen(out, "wb")
 
 
 def _refused(why: str) -> int:
@@ -85,19 +106,29 @@ def _refused(why: str) -> int:
     return REFUSED
 
 
-def _answer(asked: ChildQuery) -> None:
+def _answer(asked: ChildQuery, out: BinaryIO) -> None:
     if asked.form == "names":
-        json.dump(sorted(named_in(asked.sql, asked.sheets)), sys.stdout)
+        out.write(json.dumps(sorted(named_in(asked.sql, asked.sheets))).encode())
         return
     began_s = time.monotonic()
     taken = referred(asked.sql, asked.sheets)
     with answering(asked.sql, taken, asked.folder, BOUNDS) as answer:
         if asked.form == "csv":
-            _as_csv(answer)
-        else:
-            found = _as_rows(answer)
-            took_ms = round((time.monotonic() - began_s) * 1000)
-            json.dump({**found, "took_ms": took_ms}, sys.stdout)
+            _as_csv(answer, out)
+            return
+        found = _as_rows(answer)
+        found["took_ms"] = round((time.monotonic() - began_s) * 1000)
+        found["peak_bytes"] = _peak_bytes()
+        out.write(json.dumps(found).encode())
+
+
+def _peak_bytes() -> int | None:
+    """Return the most memory that this process has held; None where the system has no /proc."""
+    # Not `ru_maxrss`, which includes the peak of the parent.
+    with contextlib.suppress(OSError, LookupError):
+        held = PEAK.findall(Path("/proc/self/status").read_text())
+        return int(held[0]) * 1024
+    return None
 
 
 def _as_rows(answer: Answer) -> dict[str, Any]:
@@ -129,9 +160,8 @@ def shortened(cell: str) -> str:
     return f"{cell[:CELL_CHARS_MAX]}… ({text.plural(len(cell), 'character')})"
 
 
-def _as_csv(answer: Answer) -> None:
+def _as_csv(answer: Answer, out: BinaryIO) -> None:
     """Write all rows as exports do: no cell is a formula."""
-    out = sys.stdout.buffer
     out.write(BYTE_ORDER_MARK)
     out.write(_line(answer.columns))
     rows = iter(answer.rows)

@@ -28,9 +28,11 @@ from orbweaver.cli.query.tables import Piece, Sheet
 from orbweaver.exporting.glue_schema import DAY
 from orbweaver.model.columns import Column, Type
 
-ROWS_AT_ONCE = 1_000
+ROWS_AT_ONCE = 100
 INTERRUPTED_EVERY_S = 0.1
 CLOSED_UP = (
+    # DuckDB draws its bar on the standard output, where the answer goes.
+    "enable_progress_bar = false",
     "python_enable_replacements = false",
     "autoinstall_known_extensions = false",
     "autoload_known_extensions = false",

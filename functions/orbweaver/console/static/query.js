@@ -17,8 +17,8 @@ const Tables = ({ tables, fetched, choose }) => html`<section class="panel" aria
 
 /** @param {{found: any}} given */
 function Rows({ found }) {
-  const { columns, rows, more, cut, took_ms } = found;
-  return html`<p role="status">${more ? `The first ${plural(rows.length, "row")}: the file has all.` : plural(rows.length, "row")} <span class="muted">${took_ms < 1000 ? `${number(took_ms)} ms` : clock(took_ms / 1000)}${cut > 0 && `; ${plural(cut, "long text is", "long texts are")} cut here, and not in the file`}</span></p>
+  const { columns, rows, more, cut, took_ms, peak_bytes } = found;
+  return html`<p role="status">${more ? `The first ${plural(rows.length, "row")}: the file has all.` : plural(rows.length, "row")} <span class="muted">${took_ms < 1000 ? `${number(took_ms)} ms` : clock(took_ms / 1000)}${peak_bytes && `, ${size(peak_bytes)} of memory`}${cut > 0 && `; ${plural(cut, "long text is", "long texts are")} cut here, and not in the file`}</span></p>
     ${rows.length > 0 && html`<div class="scroll tall" tabindex="0" role="region" aria-label="Rows"><table><thead><tr>${columns.map((/** @type {any} */ column) => html`<th scope="col" class=${column.number ? "n" : ""}>${column.name}</th>`)}</tr></thead>
       <tbody>${rows.map((/** @type {any[]} */ row) => html`<tr>${row.map((cell, place) => html`<td class=${columns[place].number ? "n" : "cell"}>${cell === null ? html`<span class="muted">none</span>` : cell}</td>`)}</tr>`)}</tbody></table></div>`}`;
 }
