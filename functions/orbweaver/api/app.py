@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, is_dataclass
@@ -59,7 +60,8 @@ class Api:
     async def _reply(
         self, operation: Operation, event: Mapping[str, Any], path: Mapping[str, str]
     ) -> Reply:
-        asked = read_all(operation, event, path)
+        # A body may be large, and other requests wait for this loop.
+        asked = await asyncio.to_thread(read_all, operation, event, path)
         if operation.act is None:
             return Reply(status=200, body=document(signed=self._signed))
         if operation.knows_its_request:

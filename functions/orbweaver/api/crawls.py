@@ -6,7 +6,10 @@ often and from however many places it is asked for.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
 from orbweaver.api.context import Means, Reply
 from orbweaver.api.problems import FLAWS_MAX, Part, Refused
@@ -59,7 +62,7 @@ RECORDS_MAX = 20_000
 
 async def start(means: Means, *, headers: Keyed, body: Definition) -> Reply:
     """Start a crawl, or find the one that was started with this key."""
-    plan = parse(body)
+    plan = await asyncio.to_thread(parse, body)
     if recurrence_in(plan) is not None:
         raise Refused(400, "schedule: this begins one run: leave it out, see `orbweaver schedule`")
     flaws = (*closed(plan.seeds, "seeds", means), *closed(plan.sitemap_urls, "sitemaps", means))
@@ -131,6 +134,10 @@ def _place(crawl: Crawl) -> tuple[int, int, str]:
 
 async def check(means: Means, *, body: DefinitionTried) -> Reply:
     """Say what does not fit in a definition; nothing is started."""
+    return await asyncio.to_thread(_checked, means, body)
+
+
+def _checked(means: Means, body: Mapping[str, Any]) -> Reply:
     plan, problems = read(body)
     if any(not problem.path for problem in problems):  # it is no definition at all
         raise DefinitionError(problems)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from orbweaver.api.problems import Refused
 from orbweaver.app.wiring import undertaker_of
-from orbweaver.console.definitions import forms_of, preview_of, trial_of
+from orbweaver.console.definitions import forms_of, off_loop, preview_of, trial_of
 from orbweaver.console.letters import letters_by_cause
 from orbweaver.console.stored import StoredPage, stored_page
 from orbweaver.console.tickets import Tickets
@@ -90,7 +90,7 @@ class Actions:
         self, toml: str | None = None, document: dict[str, Any] | None = None
     ) -> dict[str, Any]:
         """Read a definition from TOML, or write one as TOML."""
-        return forms_of(toml, document)
+        return await off_loop(forms_of, toml, document)
 
     async def preview(self, document: dict[str, Any]) -> dict[str, Any]:
         """Ask for the first page of a definition, and judge its links; nothing is started."""

@@ -5,11 +5,11 @@ A problem is one of the API's.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from orbweaver.api.problems import Refused
+from orbweaver.control import json_reader
 
 Fits: TypeAlias = Callable[[Any], bool]
 TEXT_CHARS_MAX = 10_000
@@ -32,11 +32,11 @@ def query_of(given: Mapping[str, str], names: Mapping[str, bool]) -> dict[str, s
 
 
 def document_of(body: bytes, names: Mapping[str, Fits]) -> dict[str, Any]:
-    """Read the body of a request: an object of just these keys; raises Refused."""
+    """Read the body of a request: an object of just these keys; raises Refused, DefinitionError."""
     try:
-        read = json.loads(body or b"{}")
-    except ValueError as error:
-        raise Refused(400, "the body is no JSON") from error
+        read = json_reader.document_of((body or b"{}").decode())
+    except UnicodeDecodeError as error:
+        raise Refused(400, "the body is no UTF-8 text") from error
     if not isinstance(read, dict):
         raise Refused(400, "the body is no object")
     for name, value in read.items():

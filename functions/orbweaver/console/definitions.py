@@ -5,16 +5,18 @@ A text that is no TOML yet is no problem of a request: what is wrong with it is 
 
 from __future__ import annotations
 
+import asyncio
 import re
-import tomllib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from orbweaver.api.problems import Refused
 from orbweaver.app.wiring import previewing
-from orbweaver.control.definition import DefinitionProblem, check, parse, read
+from orbweaver.control.definition import DefinitionError, DefinitionProblem, check, parse, read
 from orbweaver.control.definition_lines import line_of, lines_of_keys
-from orbweaver.control.definition_toml import toml_of
+from orbweaver.control.definition_toml import document_in, toml_of
 from orbweaver.control.rule_trial import RuleTrial
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.control.stored_reading import StoredReader
@@ -27,23 +29,40 @@ if TYPE_CHECKING:
     from orbweaver.control.crawl_control import Control
     from orbweaver.model.item_rules import ItemRule
 
+T = TypeVar("T")
 STAND_IN = "https://example.com/"
 OWN_FUNCTION = "functions of your own are tried by `orbweaver extract --extractor FILE`"
+TOML_CHARS_MAX = 1_000_000
+LARGE = "`orbweaver start --config FILE` takes it"
+# One text at a time, so that many tabs hold the console up no more than one.
+_READER = ThreadPoolExecutor(1, "definition")
 _PLACE = re.compile(r" \(at line (\d+), column \d+\)$")
 
 
 def forms_of(toml: str | None, document: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Read a definition from TOML, or write a document as TOML; the lines of its keys."""
+    """Read a definition from TOML, or write a document as TOML; the lines of its keys.
+
+    Raises Refused or DefinitionError for a text that costs too much to be read.
+    """
     text = toml_of(document or {}) if toml is None else toml
+    if len(text) > TOML_CHARS_MAX:
+        raise Refused(400, f"toml has more than {TOML_CHARS_MAX:,} characters: {LARGE}")
     try:
-        read = tomllib.loads(text)
+        read = document_in(text)
         return {"toml": text, "document": read, "lines": lines_of_keys(text), "broken": None}
+    except DefinitionError:  # it costs too much to be read at all
+        raise
     except RecursionError:
         why, line = "it is nested too deeply", None
     except ValueError as error:
         place = _PLACE.search(str(error))
         why, line = _PLACE.sub("", str(error)), place and int(place[1])
     return {"toml": text, "document": None, "lines": {}, "broken": {"text": why, "line": line}}
+
+
+async def off_loop(read: Callable[..., T], *given: Any) -> T:
+    """Read a definition beside the event loop, because a large one takes seconds of CPU."""
+    return await asyncio.get_running_loop().run_in_executor(_READER, read, *given)
 
 
 def rules_in(toml: str) -> tuple[tuple[ItemRule, ...], list[dict[str, Any]]]:
@@ -68,7 +87,7 @@ async def trial_of(
     ports: PortSet, control: Control, crawl: str, toml: str, url: str | None
 ) -> dict[str, Any]:
     """Try item rules on a stored page of a run, or, without one, on some that they are about."""
-    rules, problems = rules_in(toml)
+    rules, problems = await off_loop(rules_in, toml)
     owner = await control.find(crawl)
     if problems or not rules:
         return {"problems": problems, "page": None, "coverage": None}
@@ -86,6 +105,7 @@ async def trial_of(
 
 async def preview_of(ports: PortSet, document: Mapping[str, Any]) -> dict[str, Any]:
     """Ask for the first page of a definition's crawl; raises DefinitionError."""
-    crawl = crawl_of(parse(document), ports.clock.now_ms())
+    plan = await off_loop(parse, document)
+    crawl = crawl_of(plan, ports.clock.now_ms())
     async with previewing(ports) as previewer:
         return asdict(await previewer.preview(crawl))

@@ -6,6 +6,7 @@ when it used what.
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -92,7 +93,7 @@ class Standing:
 
     async def recur(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """Have the crawl of a definition recur; raises DefinitionError and ControlError."""
-        return told(await self._timetable.put(parse(document)))
+        return told(await self._timetable.put(await asyncio.to_thread(parse, document)))
 
     async def pause(self, name: str, *, paused: bool) -> dict[str, Any]:
         """Have a schedule not fire until it is resumed, or resume it."""

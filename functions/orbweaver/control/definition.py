@@ -50,6 +50,8 @@ class DefinitionError(ValueError):
 # --- reading ------------------------------------------------------------------------------------
 
 
+# To find the key that was probably meant takes a comparison with all of them.
+HINTS_MAX = 100
 NO_TABLE = (
     'it is no table of keys: give some, like {"seeds": ["https://example.com/"]};'
     " docs/definition.md has all of them"
@@ -162,10 +164,16 @@ def put_at(document: dict[str, Any], path: str, value: Any) -> None:
 
 def _leaves(document: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     """List paths and values; a problem stands in place of a value that has no place."""
+    hints = iter(range(HINTS_MAX))
     for name, value in document.items():
         if name not in TABLES:
             known = name in BY_PATH and "." not in name
-            yield name, value if known else _unknown("", name, a_table=isinstance(value, Mapping))
+            yield (
+                name,
+                value
+                if known
+                else _unknown("", name, a_table=isinstance(value, Mapping), hints=hints),
+            )
         elif not isinstance(value, Mapping):
             keys = _listed(name)
             text = f"{shown(value)} does not fit: it is a table, [{name}], of {keys}"
@@ -173,12 +181,17 @@ def _leaves(document: Mapping[str, object]) -> Iterator[tuple[str, object]]:
         else:
             for inner, one in value.items():
                 path = f"{name}.{inner}"
-                yield path, one if path in BY_PATH else _unknown(name, inner, a_table=False)
+                yield (
+                    path,
+                    one if path in BY_PATH else _unknown(name, inner, a_table=False, hints=hints),
+                )
 
 
-def _unknown(table: str, name: str, *, a_table: bool) -> DefinitionProblem:
+def _unknown(table: str, name: str, *, a_table: bool, hints: Iterator[int]) -> DefinitionProblem:
     path = f"{table}.{plain(name)}" if table else plain(name)
     kind = "table" if a_table else "key"
+    if next(hints, None) is None:
+        return DefinitionProblem(path, f"there is no such {kind}")
     near = _near(table, name, a_table=a_table)
     if near is not None:
         hint = f"did you mean {near}?"

@@ -1,4 +1,6 @@
-"""A definition as TOML: what `tomllib` reads back as the same document.
+"""A definition as TOML: read, and written so that it reads back as the same document.
+
+`tomllib` takes at least the square of the parts of a key, so a long key is refused before it reads.
 
 Values of no table come first, then tables, then lists of tables with the tables of each; what is
 nested deeper is written in line. Source: https://toml.io/en/v1.0.0.
@@ -8,11 +10,40 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from orbweaver.control.definition import DefinitionError, DefinitionProblem
+
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 LINE_CHARS = 100
+KEY_PARTS_MAX = 10
+_PART = r"(?:\"(?:\\.|[^\"\\\n])*+\"|'[^'\n]*+'|[A-Za-z0-9_-]++)"
+_NEXT = rf"(?:[ \t]*+\.[ \t]*+{_PART})"
+# Comments, texts and keys. An unclosed text reaches to its end, so that each sign is read once.
+TOKENS = re.compile(
+    r'"""(?:\\.|(?!""")[^\\])*+(?:"{3,5})?+'
+    r"|'''(?:(?!''').)*+(?:'{3,5})?+"
+    r"|\#[^\n]*+"
+    rf"|{_PART}(?:{_NEXT}{{{KEY_PARTS_MAX}}}(?P<long>))?+{_NEXT}*+"
+    r"|\"(?:\\.|[^\"\\\n])*+|'[^'\n]*+",
+    re.DOTALL,
+)
+
+
+def document_in(text: str) -> dict[str, Any]:
+    """Read TOML; raises ValueError, with the place, and RecursionError for what nests deeply.
+
+    A key that is too long raises DefinitionError, which is a ValueError.
+    """
+    for token in TOKENS.finditer(text):
+        if token["long"] is not None:
+            line = text.count("\n", 0, token.start()) + 1
+            column = token.start() - text.rfind("\n", 0, token.start())
+            long = f"a key has more than {KEY_PARTS_MAX} parts (at line {line}, column {column})"
+            raise DefinitionError((DefinitionProblem("", long),))
+    return tomllib.loads(text)
 
 
 def toml_of(document: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
 from enum import StrEnum
@@ -35,8 +36,8 @@ def document_of(text: str) -> object:
     def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = next(key for place, key in enumerate(keys) if key in keys[:place])
+            times = Counter(key for key, _ in pairs)
+            twice = next(key for key, count in times.items() if count > 1)
             raise _refusal((_plain(twice), "this key stands there twice"))
         return found
 

@@ -6,6 +6,9 @@ import csv
 import hashlib
 import io
 import itertools
+import json
+import threading
+import tomllib
 from base64 import b64encode
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -248,6 +251,46 @@ async def test_a_text_that_is_no_toml_says_where(
         broken = (await stage.post("/console/definition", {"toml": toml}))["broken"]
         assert broken["line"] == line
         assert why in broken["text"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        json.dumps({"toml": ".".join("a" * 50_000) + " = 1"}),
+        json.dumps({"toml": "#" * 1_000_001}),
+        '{"document": ' + '{"a":' * 300_000 + "1" + "}" * 300_001,
+        '{"document": ' + "[" * 300_000 + "]" * 300_000 + "}",
+        '{"document": {"a": 1, "a": 2}}',
+    ],
+    ids=["long key", "long text", "deep tables", "deep lists", "a key twice"],
+)
+async def test_definition_that_costs_too_much_is_refused(body: str, tmp_path: Path) -> None:
+    """The request is at fault, and the log has no traceback."""
+    async with opened(tmp_path) as stage:
+        for path in ("/console/definition", "/console/preview", "/console/schedules"):
+            reply = await stage.ask("POST", path, data=io.BytesIO(body.encode()))
+            assert reply.status == 400
+        trial = body.replace('"document"', '"crawl"')
+        reply = await stage.ask("POST", "/console/trial", data=io.BytesIO(trial.encode()))
+        assert reply.status == 400
+
+
+async def test_definition_is_read_beside_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large text takes seconds, for which other browsers would wait."""
+    readers: set[str] = set()
+    read = tomllib.loads
+
+    def noted(text: str) -> dict[str, Any]:
+        readers.add(threading.current_thread().name)
+        return read(text)
+
+    monkeypatch.setattr(tomllib, "loads", noted)
+    async with opened(tmp_path) as stage:
+        await stage.post("/console/definition", {"toml": "name = 'x'\n"})
+        await stage.ask("POST", "/console/trial", json={"crawl": "x", "toml": "a = 1"})
+    assert readers == {"definition_0"}
 
 
 async def test_a_date_in_a_definition_is_a_value_that_does_not_fit(tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Any
 
 import pytest
 
 from orbweaver.control.definition import (
+    HINTS_MAX,
     NO_TABLE,
     DefinitionError,
     DefinitionProblem,
@@ -271,6 +273,22 @@ def test_many_bad_seeds_are_cut_short() -> None:
         parse({"seeds": [f"bad{place}" for place in range(50)]})
     assert len(caught.value.problems) == 21
     assert str(caught.value.problems[-1]) == "seeds: 30 more cannot be crawled"
+
+
+def test_hints_for_many_unknown_keys_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hint compares a name with all keys, so the first problems alone get one."""
+    compared: list[str] = []
+    nearest = difflib.get_close_matches
+
+    def counted(word: str, *given: Any, **named: Any) -> list[str]:
+        compared.append(word)
+        return nearest(word, *given, **named)
+
+    monkeypatch.setattr(difflib, "get_close_matches", counted)
+    found = problems({"limits": {f"k{place}": 1 for place in range(5_000)}})
+    assert len(found) > 5_000
+    assert len(compared) <= 2 * HINTS_MAX
+    assert found["limits.k4999"] == "there is no such key"
 
 
 @pytest.mark.parametrize("document", [None, 5, "x", [], [{}]])

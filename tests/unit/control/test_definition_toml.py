@@ -5,10 +5,18 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbweaver.control.definition_toml import LINE_CHARS, toml_of
+from orbweaver.control.definition import DefinitionError
+from orbweaver.control.definition_toml import (
+    KEY_PARTS_MAX,
+    LINE_CHARS,
+    TOKENS,
+    document_in,
+    toml_of,
+)
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 scalars = st.booleans() | st.integers() | st.floats(allow_nan=False) | texts
@@ -21,6 +29,61 @@ values = st.recursive(
 def test_what_is_written_is_read_back(document: dict[str, Any]) -> None:
     """Tables, lists of tables and what is nested deeper, with any text for key and value."""
     assert tomllib.loads(toml_of(document)) == document
+
+
+@given(st.dictionaries(texts, values, max_size=6))
+def test_document_in_reads_what_tomllib_reads(document: dict[str, Any]) -> None:
+    """No written document has a key that is refused as too long."""
+    assert document_in(toml_of(document)) == document
+
+
+DOTTED = ".".join(["a"] * KEY_PARTS_MAX)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{DOTTED} = 1",
+        f"[{DOTTED}]",
+        f"a = '{DOTTED}.a'",
+        f'a = """\n{DOTTED}.a \\""" {DOTTED}.a"""',
+        f"a = '''\n{DOTTED}.a'''",
+        f"# {DOTTED}.a",
+        'a = "# \\" \' # " # c',
+    ],
+)
+def test_document_in_with_dots_that_are_no_long_key_reads(text: str) -> None:
+    """Texts and comments may hold anything."""
+    assert document_in(text) == tomllib.loads(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (f"{DOTTED}.a = 1", "line 1, column 1"),
+        (f"\n [{DOTTED}.a]", "line 2, column 3"),
+        (f"[[{DOTTED}.a]]", "line 1, column 3"),
+        (f"a = {{ {DOTTED}.a = 1 }}", "line 1, column 7"),
+        (" . ".join(['"a.\\"b"', "'c'"] * KEY_PARTS_MAX) + " = 1", "line 1, column 1"),
+        (".".join("a" * 500_000) + " = 1", "line 1, column 1"),
+    ],
+    ids=["pair", "table", "list", "inline", "quoted", "half a million"],
+)
+def test_document_in_with_a_long_key_refuses_before_reading(
+    text: str, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`tomllib` would take the square of its parts, or more."""
+    monkeypatch.setattr(tomllib, "loads", None)
+    with pytest.raises(DefinitionError, match=f"more than {KEY_PARTS_MAX} parts .at {place}"):
+        document_in(text)
+
+
+def test_document_in_with_unclosed_texts_reads_each_sign_once() -> None:
+    """Each opening of a text reaches to its end, however often one is opened."""
+    text = '"""' + '\\""" ' * 100_000
+    assert sum(token.end() - token.start() for token in TOKENS.finditer(text)) <= len(text)
+    with pytest.raises(ValueError, match="Expected"):
+        document_in(text)
 
 
 def test_it_is_written_as_a_person_would() -> None:

@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -28,6 +27,7 @@ from orbweaver.control.crawl_spec import SEEDS_FILE, CrawlSpec, Overlap
 from orbweaver.control.definition import DefinitionProblem
 from orbweaver.control.definition_keys import PATHS
 from orbweaver.control.definition_lines import line_of, lines_of_keys
+from orbweaver.control.definition_toml import document_in as toml_in
 from orbweaver.control.schedule import recurrence_in, when_typed, window_warning
 from orbweaver.control.spec_checks import crawl_of, problems_of
 from orbweaver.control.webhook import shown
@@ -145,7 +145,7 @@ def _decoded(file: Path, content: str) -> object:
     if file.suffix.lower() in (".yaml", ".yml"):
         raise UsageError(f"{file}: YAML is not read: write the definition as TOML or JSON")
     try:
-        return json.loads(content) if _is_json(file) else tomllib.loads(content)
+        return json.loads(content) if _is_json(file) else toml_in(content)
     except RecursionError as error:
         raise UsageError(f"{file} is nested too deeply") from error
     except ValueError as error:
