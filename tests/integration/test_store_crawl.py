@@ -19,7 +19,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 import orbweaver
-from orbweaver.app.store_service import ScheduleClock, WebhookPoster
+from orbweaver.app.store_service import TOKEN_FILE, ScheduleClock, WebhookPoster
 from orbweaver.cli import main
 from orbweaver.model.crawl import State
 from orbweaver.model.page_record import DAY_MS, day_of
@@ -235,6 +235,8 @@ def test_one_store_is_used_by_several_at_once(folder: Path) -> None:
         body = {"seeds": [f"{third.url}/0"], "politeness": {"delay": "0s"}}
         asking = Request(f"{url}/crawls", json.dumps(body).encode())  # noqa: S310 - of this test
         asking.add_header("Content-Type", "application/json")
+        bearer = f"Bearer {(folder / '.orbweaver' / TOKEN_FILE).read_text().strip()}"
+        asking.add_header("Authorization", bearer)
         with urlopen(asking) as answer:  # noqa: S310 - of this test
             begun = json.loads(answer.read())["id"]
         with (
@@ -247,12 +249,19 @@ def test_one_store_is_used_by_several_at_once(folder: Path) -> None:
             assert client.wait(begun).pages == SIZE
         for served in (one, other, third):
             assert asked(served) == Counter(dict.fromkeys(tree(), 1))
-        with urlopen(f"{url}/metrics") as answer:  # noqa: S310 - of this test
+        scrape = Request(f"{url}/metrics", headers={"Authorization": bearer})  # noqa: S310
+        with urlopen(scrape) as answer:  # noqa: S310 - of this test
             assert begun in answer.read().decode()
-        for header, status in (("Host", 421), ("Origin", 403)):
-            foreign = Request(f"{url}/crawls", headers={header: "http://evil.example"})  # noqa: S310
+        for path, headers, status in (
+            ("crawls", {"Host": "http://evil.example"}, 421),
+            ("crawls", {"Origin": "http://evil.example"}, 403),
+            ("crawls", {"Sec-Fetch-Site": "cross-site"}, 403),
+            ("crawls", {"Authorization": "Bearer x"}, 401),
+            ("metrics", {"Authorization": ""}, 401),
+        ):
+            told = {"Authorization": bearer, **headers}
             with pytest.raises(HTTPError) as refused:
-                urlopen(foreign)  # noqa: S310 - of this test
+                urlopen(Request(f"{url}/{path}", headers=told))  # noqa: S310 - of this test
             assert refused.value.code == status
             refused.value.close()
         server.send_signal(signal.SIGTERM)

@@ -10,6 +10,7 @@ Decides what may be asked and how it is answered; the work is done by inner room
     context    what answers have at hand
     crawls     about crawls
     pages      about their URLs
+    fence      which requests a server on this machine answers
     results    about what was found
     seeds      more URLs
     problems   why a request is refused

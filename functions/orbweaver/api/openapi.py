@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 import orbweaver
-from orbweaver.api.problems import CONTENT_TYPE, MISDIRECTED, TITLES, Problem
+from orbweaver.api.problems import CONTENT_TYPE, FENCED, TITLES, Problem
 from orbweaver.api.routes import OPERATIONS, Operation
 from orbweaver.control.json_schema import hints_of, required, says, schema_of
 
@@ -19,8 +19,14 @@ OF_STACK = """\
 Requests are signed by an IAM identity of the stack's
 account (Signature Version 4, service `execute-api`) that may `execute-api:Invoke`."""
 OF_STORE = """\
-Requests are not signed. Those that name another
+Requests carry the token in the store's file
+`serve.token`, unless `orbweaver serve --open` answers them. Those that name another
 host, and those of other sites' pages in a browser, are refused."""
+BEARER = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "The token in the store's file `serve.token`",
+}
 SIGNED = {
     "type": "apiKey",
     "in": "header",
@@ -34,28 +40,29 @@ RETRY_AFTER = {"Retry-After": {"description": "seconds", "schema": {"type": "str
 
 @cache
 def document(*, signed: bool = True) -> dict[str, Any]:
-    """Describe all operations: of a stack, or of a store, whose requests are not signed."""
+    """Describe all operations: of a stack, or of a store, whose requests carry a token."""
     parts: dict[str, Any] = {}
     paths: dict[str, Any] = {}
     for operation in OPERATIONS:
         described = _operation(operation, parts)
         if not signed:
-            described["responses"][str(MISDIRECTED)] = _problem_named(MISDIRECTED)
+            described["responses"] |= {str(one): _problem_named(one) for one in FENCED}
         paths.setdefault(operation.path, {})[operation.method.lower()] = described
     schema_of(Problem, parts, answer=False)
-    statuses = [status for status in TITLES if status != MISDIRECTED or not signed]
+    statuses = [status for status in TITLES if status not in FENCED or not signed]
     place, access = ("stack", OF_STACK) if signed else ("store", OF_STORE)
+    scheme = "signed" if signed else "bearer"
     about = ABOUT.format(place=place, access=access)
     return {
         "openapi": "3.1.1",
         "info": {"title": "Orbweaver", "version": orbweaver.__version__, "description": about},
         "servers": [{"url": "."}],
-        **({"security": [{"signed": []}]} if signed else {}),
+        "security": [{scheme: []}],
         "paths": paths,
         "components": {
             "schemas": dict(sorted(parts.items())),
             "responses": {f"Problem{status}": _problem(status) for status in statuses},
-            **({"securitySchemes": {"signed": SIGNED}} if signed else {}),
+            "securitySchemes": {scheme: SIGNED if signed else BEARER},
         },
     }
 

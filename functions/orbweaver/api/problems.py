@@ -55,8 +55,8 @@ GATEWAY: Mapping[str, int] = {
 # Whatever is asked may come to these: queries that do not fit, callers that may not, crawls of
 # newer versions, too many requests, trouble of ours, and the gateway's own.
 ALWAYS = (400, 403, 409, 413, 429, 500, 502, 503, 504)
-# Where requests are not signed, by the name that they ask for.
-MISDIRECTED = 421
+# Where requests are not signed: by their token, and by the name that they ask for (api/fence.py).
+FENCED = (401, 421)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,8 @@ Rules
   that passed while nothing served the store, the last one is made up for, within `LATE_MS`.
 - A webhook that is not delivered is tried again after `WEBHOOK_WAITS_S`, and then buried with the
   dead letters, as on AWS.
-- The API answers requests of this machine alone: a page in a browser that has its own name lead to
-  this address (DNS rebinding) is refused by the `Host` header.
+- The API is behind the fence of servers on this machine (api/fence.py). Its token is in the store,
+  in a file that the store's user alone can read, and lasts as long as that file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+import os
+import secrets
+import stat
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -26,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from orbweaver.adapters.sqlite.messages import QueueName
+from orbweaver.api.fence import CLOSED, LOOPBACK, LoopbackFence
 from orbweaver.app.wiring import api_of, notifying, starting
 from orbweaver.control.schedule import Scheduled, ScheduleError, recurrence_of
 from orbweaver.control.webhook_sender import NotDelivered
@@ -33,6 +37,8 @@ from orbweaver.model.errors import PortError
 from orbweaver.model.events import COMPLETED
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from aiohttp import web
 
     from orbweaver.adapters.sqlite.messages import TakenMessage
@@ -46,7 +52,9 @@ LATE_MS = 60 * 60_000
 WEBHOOK_WAITS_S = (60, 300)
 EVENTS_AT_ONCE, HIDDEN_S = 10, 120.0
 BODY_BYTES_MAX = 6 * 1024 * 1024
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+TOKEN_FILE = "serve.token"  # noqa: S105 - its name
+# A file of a secret grants no right to the group or to others.
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 class ScheduleClock:
@@ -151,11 +159,36 @@ async def looking(*looks: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
                 await task
 
 
-def http_api(ports: StorePorts, hosts: frozenset[str]) -> web.Application:
-    """Make the HTTP API of a store; `hosts` are the names by which it may be asked for."""
+def kept_token(folder: Path) -> str:
+    """Read the token of a store's API; make one where there is none that was kept from others."""
+    path = folder / TOKEN_FILE
+    with contextlib.suppress(FileNotFoundError):
+        found = path.lstat()
+        private = stat.S_ISREG(found.st_mode) and not found.st_mode & OTHERS
+        if private and found.st_uid == os.getuid() and (token := path.read_text().strip()):
+            return token
+        path.unlink()
+    token = secrets.token_urlsafe(32)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(f"{token}\n")
+    return token
+
+
+def api_fence(names: Iterable[str], token: str | None) -> LoopbackFence:
+    """Make the fence of a store's API, which may be asked for by these names."""
+    return LoopbackFence(
+        hosts=frozenset((*LOOPBACK, *names)),
+        token=token,
+        service="this API",
+        remedy=f"send the token in the store's file {TOKEN_FILE}, as Authorization: Bearer TOKEN",
+    )
+
+
+def http_api(ports: StorePorts, fence: LoopbackFence) -> web.Application:
+    """Make the HTTP API of a store; every route of the application is behind the fence."""
     from aiohttp import web
 
-    from orbweaver.api.problems import CONTENT_TYPE, MISDIRECTED, Refused, problem_of
+    from orbweaver.api.problems import CONTENT_TYPE, Refused, problem_of
 
     api = api_of(ports, signed=False)
 
@@ -163,18 +196,25 @@ def http_api(ports: StorePorts, hosts: frozenset[str]) -> web.Application:
         body = asdict(problem_of(Refused(status, detail)))
         return web.json_response(body, status=status, content_type=CONTENT_TYPE)
 
+    @web.middleware
+    async def guard(
+        request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        refusal = fence.refusal(request.headers)
+        if refusal is not None:
+            reply: web.StreamResponse = refused(refusal.status, refusal.text)
+        else:
+            reply = await handler(request)
+        reply.headers.update(CLOSED)
+        return reply
+
     async def answer(request: web.Request) -> web.Response:
-        name = request.headers.get("Host", "")
-        if (name if name.endswith("]") else name.rpartition(":")[0] or name) not in hosts:
-            return refused(MISDIRECTED, "this API answers requests of its machine alone")
-        if request.headers.get("Origin", f"http://{name}") != f"http://{name}":
-            return refused(403, "this API answers no pages of other sites")
         try:
             return await answered(api, request, request.path)
         except web.HTTPRequestEntityTooLarge:
             return refused(413, f"the body is larger than {BODY_BYTES_MAX:,} bytes")
 
-    app = web.Application(client_max_size=BODY_BYTES_MAX)
+    app = web.Application(client_max_size=BODY_BYTES_MAX, middlewares=[guard])
     app.router.add_route("*", "/{path:.*}", answer)
     return app
 

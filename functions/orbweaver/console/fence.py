@@ -1,12 +1,9 @@
-"""The fence of the console: which requests are answered.
+"""The fence of the console: which requests are answered, and what a browser may do with answers.
 
 Rules
-- It listens on this machine alone, which any program and any page in a browser here can reach.
-- A page that has its own name lead to this address (DNS rebinding) is told by `Host`, one of
-  another site by `Origin` and `Sec-Fetch-Site`.
-- Whatever looks or changes needs the token of this start. It comes in the fragment of the address
-  that is printed, which browsers send to no server, and goes back in a header. It is no cookie:
-  cookies know no ports (RFC 6265, 8.5), so any other server of this machine would be sent it.
+- The console listens on this machine alone, behind the fence of such servers (api/fence.py).
+- A request needs the token of this start. It comes in the fragment of the address that is printed,
+  which browsers send to no server, and goes back in a header.
 - Files of the application need no token: they are the same everywhere.
 - The browser is told to run nothing but these files, to make no element of a text (Trusted Types),
   and to show the console in no frame.
@@ -14,49 +11,18 @@ Rules
 
 from __future__ import annotations
 
-import hmac
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
-SCHEME = "Bearer "
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-COMMON = {
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-}
+from orbweaver.api.fence import CLOSED, COMMON, LOOPBACK, LoopbackFence
 
 
-@dataclass(frozen=True, slots=True)
-class Unanswered:
-    """Why a request is not answered."""
-
-    status: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fence:
-    """Decides by a request's headers; `port` is where the console listens."""
-
-    port: int
-    token: str = field(repr=False)
-
-    def refusal(self, headers: Mapping[str, str], *, needs_token: bool) -> Unanswered | None:
-        """Say why a request is refused; None if it is answered."""
-        host = headers.get("Host", "")
-        if host not in hosts_at(self.port):
-            return Unanswered(421, "the console answers by the names of this machine alone")
-        if headers.get("Origin", f"http://{host}") != f"http://{host}":
-            return Unanswered(403, "the console answers no pages of other sites")
-        if not needs_token:
-            return None
-        if headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
-            return Unanswered(403, "the console answers no pages of other sites")
-        given = headers.get("Authorization", "")
-        if not hmac.compare_digest(given.encode(), f"{SCHEME}{self.token}".encode()):
-            return Unanswered(401, "open the address that `orbweaver console` has printed")
-        return None
+def fence_at(port: int, token: str) -> LoopbackFence:
+    """Make the fence of a console that listens at a port."""
+    return LoopbackFence(
+        hosts=hosts_at(port),
+        token=token,
+        service="the console",
+        remedy="open the address that `orbweaver console` has printed",
+        by_port=True,
+    )
 
 
 def hosts_at(port: int) -> frozenset[str]:
@@ -83,10 +49,9 @@ def headers_of(*, frames: str = "'none'", connects: str = "'self'") -> dict[str,
         "trusted-types": "'none'",
     }
     return {
-        **COMMON,
+        **CLOSED,
         "Content-Security-Policy": "; ".join(f"{name} {value}" for name, value in policy.items()),
         "Cross-Origin-Opener-Policy": "same-origin",
-        "Cross-Origin-Resource-Policy": "same-origin",
         "X-Frame-Options": "DENY",
     }
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from orbweaver.api.fence import LOOPBACK, LoopbackFence
 from orbweaver.api.problems import CONTENT_TYPE, PROBLEMS, Problem, Refused, headers_of, problem_of
 from orbweaver.app.store_service import answered
 from orbweaver.app.wiring import api_of
@@ -72,7 +73,7 @@ async def serving(actions: Actions, token: str, host: str, port: int) -> AsyncIt
         except PlaceTaken:
             beside = sockets.enter_context(_bound(host, 0))
         own_port, stored_port = (one.getsockname()[1] for one in (own, beside))
-        guard = fence.Fence(port=own_port, token=token)
+        guard = fence.fence_at(own_port, token)
         api = api_of(actions.ports, signed=False)
         app = ConsoleServer(api, actions, guard, stored_port).app()
         stored = stored_app(actions.tickets, stored_port, own_port)
@@ -97,7 +98,7 @@ def _bound(host: str, port: int) -> socket.socket:
 class ConsoleServer:
     """Answers the requests of a browser."""
 
-    def __init__(self, api: Api, actions: Actions, guard: fence.Fence, stored_port: int) -> None:
+    def __init__(self, api: Api, actions: Actions, guard: LoopbackFence, stored_port: int) -> None:
         """Take what is answered with; stored pages are served on another port."""
         self._api = api
         self._actions = actions
@@ -192,7 +193,7 @@ class ConsoleServer:
     def _headers(self, request: web.Request) -> dict[str, str]:
         # Stored pages by the same name with another port: that is another origin.
         name = request.headers.get("Host", "").rpartition(":")[0]
-        name = name if name in fence.LOOPBACK else fence.LOOPBACK[0]
+        name = name if name in LOOPBACK else LOOPBACK[0]
         return fence.headers_of(frames=f"http://{name}:{self._stored_port}")
 
     # --- routes ---------------------------------------------------------------------------------

@@ -11,7 +11,13 @@ from aiohttp.test_utils import TestClient, TestServer
 from orbweaver.api.openapi import document
 from orbweaver.app.store_ports import StorePorts
 from orbweaver.app.store_runner import store_settings
-from orbweaver.app.store_service import BODY_BYTES_MAX, LOOPBACK, http_api
+from orbweaver.app.store_service import (
+    BODY_BYTES_MAX,
+    TOKEN_FILE,
+    api_fence,
+    http_api,
+    kept_token,
+)
 from tests.unit.api.stage import Reply, checked
 
 if TYPE_CHECKING:
@@ -21,6 +27,10 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     Caller = TestClient[web.Request, web.Application]
+
+
+TOKEN = "the token"
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 
 @pytest.fixture
@@ -34,7 +44,9 @@ async def ports(tmp_path: Path) -> AsyncIterator[StorePorts]:
 @pytest.fixture
 async def caller(ports: StorePorts) -> AsyncIterator[Caller]:
     """Serve its API to a client."""
-    async with TestClient(TestServer(http_api(ports, LOOPBACK))) as client:
+    async with TestClient(
+        TestServer(http_api(ports, api_fence((), TOKEN))), headers=BEARER
+    ) as client:
         yield client
 
 
@@ -56,8 +68,12 @@ async def test_the_api_of_a_store_describes_itself(caller: Caller) -> None:
 @pytest.mark.parametrize(
     ("headers", "body", "status", "detail"),
     [
-        ({"Host": "crawls.example"}, b"", 421, "requests of its machine alone"),
+        ({"Host": "crawls.example"}, b"", 421, "names of this machine alone"),
         ({"Origin": "http://crawls.example"}, b"", 403, "no pages of other sites"),
+        ({"Sec-Fetch-Site": "cross-site"}, b"", 403, "no pages of other sites"),
+        ({"Sec-Fetch-Site": "same-site"}, b"", 403, "no pages of other sites"),
+        ({"Authorization": ""}, b"", 401, "serve.token"),
+        ({"Authorization": f"Bearer {TOKEN}x"}, b"", 401, "serve.token"),
         ({}, bytes(BODY_BYTES_MAX + 1), 413, "larger than"),
         ({}, b"{", 415, "application/json"),
     ],
@@ -69,3 +85,32 @@ async def test_what_the_api_of_a_store_refuses_is_a_problem(
     refused = await ask(caller, "POST", "/crawls", headers=headers, data=BytesIO(body))
     assert refused.status == status
     assert detail in refused.body["detail"]
+
+
+async def test_store_api_without_token_answers_behind_the_fence(ports: StorePorts) -> None:
+    """`serve --open` drops the token, not the checks of names and sites; nothing is embedded."""
+    async with TestClient(TestServer(http_api(ports, api_fence((), None)))) as client:
+        reply = await client.get("/crawls")
+        assert reply.status == 200
+        assert reply.headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        assert (await client.get("/crawls", headers={"Sec-Fetch-Site": "none"})).status == 200
+        refused = await client.get("/crawls", headers={"Sec-Fetch-Site": "cross-site"})
+        assert refused.status == 403
+        assert refused.headers["Cross-Origin-Resource-Policy"] == "same-origin"
+
+
+def test_kept_token_lasts_and_belongs_to_one_user(tmp_path: Path) -> None:
+    """A file that others could read, or a link to elsewhere, is replaced."""
+    token = kept_token(tmp_path)
+    path = tmp_path / TOKEN_FILE
+    assert (kept_token(tmp_path), path.stat().st_mode & 0o777) == (token, 0o600)
+    path.chmod(0o644)
+    second = kept_token(tmp_path)
+    assert (second != token, path.stat().st_mode & 0o777) == (True, 0o600)
+    path.unlink()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("planted")
+    elsewhere.chmod(0o600)
+    path.symlink_to(elsewhere)
+    assert kept_token(tmp_path) != "planted"
+    assert elsewhere.read_text() == "planted"

@@ -8,7 +8,7 @@ import pytest
 from yarl import URL
 
 from orbweaver.app.wiring import api_of
-from orbweaver.console.fence import Fence, headers_of, headers_of_stored
+from orbweaver.console.fence import fence_at, headers_of, headers_of_stored
 from orbweaver.console.files import static_files
 from orbweaver.console.server import ConsoleServer
 from orbweaver.console.tickets import GOOD_MS, TICKETS_MAX, Tickets
@@ -75,7 +75,7 @@ OPEN = ("/download/{ticket}", "/sign-in.json")
 async def test_every_route_but_those_of_files_and_tickets_needs_the_token(tmp_path: Path) -> None:
     """Whatever routes there are, and will be."""
     async with opened(tmp_path) as stage:
-        server = ConsoleServer(api_of(stage.ports), stage.actions, Fence(port=1, token=TOKEN), 2)
+        server = ConsoleServer(api_of(stage.ports), stage.actions, fence_at(1, TOKEN), 2)
         routes = {
             (route.method, route.resource.canonical.format(path="crawls", id=RUN.id))
             for route in server.app().router.routes()
@@ -165,7 +165,7 @@ def test_no_policy_lets_anything_inline_run() -> None:
 
 def test_a_token_is_not_told() -> None:
     """Not by the fence's own text, which may come into a log."""
-    assert TOKEN not in repr(Fence(port=1, token=TOKEN))
+    assert TOKEN not in repr(fence_at(1, TOKEN))
 
 
 # --- tickets ------------------------------------------------------------------------------------

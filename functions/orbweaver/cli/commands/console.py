@@ -98,7 +98,7 @@ def _tables(
 
 
 def _place(listen: str) -> tuple[str, int]:
-    from orbweaver.console.fence import LOOPBACK
+    from orbweaver.api.fence import LOOPBACK
 
     host, port = address(listen)
     if host not in {*LOOPBACK, "::1"}:

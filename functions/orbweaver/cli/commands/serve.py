@@ -39,10 +39,12 @@ ENDED_LOOK_MS, ENDED_WAIT_MS = 5_000, 10_000
 async def serve(arguments: argparse.Namespace, around: Surroundings) -> int:
     """Work on a store until that is ended from outside."""
     from orbweaver.app.store_service import (
-        LOOPBACK,
+        TOKEN_FILE,
         ScheduleClock,
         WebhookPoster,
+        api_fence,
         http_api,
+        kept_token,
         looking,
     )
     from orbweaver.app.wiring import keep_made
@@ -57,7 +59,8 @@ async def serve(arguments: argparse.Namespace, around: Surroundings) -> int:
         keep_made()
         session = store_session(ports, works=True)
         board = Board(session=session)
-        app = http_api(ports, LOOPBACK | {host, f"[{host}]"})
+        token = None if arguments.open else kept_token(folder)
+        app = http_api(ports, api_fence((host, f"[{host}]"), token))
         app.router.add_get("/metrics", scraping(board))
         looks = [ScheduleClock(ports).look, WebhookPoster(ports).look]
         if place is not None:
@@ -66,6 +69,10 @@ async def serve(arguments: argparse.Namespace, around: Surroundings) -> int:
             looks.append(ended_export(session, folder, around).look)
         async with listening(app, host, port) as urls, looking(*looks):
             around.note(*(f"serving {folder} on {url}; Ctrl-C ends it" for url in urls))
+            if token is None:
+                around.note("every program that reaches it may start, cancel and read crawls")
+            else:
+                around.note(f"requests need the token in {folder / TOKEN_FILE}")
             await asyncio.Event().wait()
     return 0
 
@@ -178,6 +185,11 @@ COMMANDS = (
             "--listen HOST:PORT",
             f"where the HTTP API and /metrics are ({LISTEN}); port 0 takes a free one",
             default=LISTEN,
+        ),
+        option(
+            "--open",
+            "answer requests without the token of the store: only on a machine and a network"
+            " whose users may all start, cancel and read crawls",
         ),
         option(
             "--out DIR",

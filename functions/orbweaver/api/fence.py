@@ -1,0 +1,67 @@
+"""The fence of a server on this machine: which requests it answers.
+
+Rules
+- Any program and any page in a browser of this machine can reach the port.
+- `Host` must name this machine, because another name can be made to lead here (DNS rebinding).
+- A browser names a page of another site by `Origin` and `Sec-Fetch-Site`.
+- A request needs the token, so that other users of the machine are refused. The token is no cookie:
+  cookies know no ports (RFC 6265, 8.5), so any other server of this machine would receive it.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+SCHEME = "Bearer "
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+# Headers of every answer: nothing keeps it, and no page of another site can embed it.
+COMMON = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+CLOSED = {**COMMON, "Cross-Origin-Resource-Policy": "same-origin"}
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """Why a request is not answered."""
+
+    status: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopbackFence:
+    """Decides by a request's headers. `token` is None where every local program may ask."""
+
+    # Values of `Host`, without ports unless `by_port`.
+    hosts: frozenset[str]
+    token: str | None = field(repr=False)
+    service: str
+    # Where to find the token.
+    remedy: str
+    by_port: bool = False
+
+    def refusal(self, headers: Mapping[str, str], *, needs_token: bool = True) -> Unanswered | None:
+        """Say why a request is refused; None if it is answered."""
+        host = headers.get("Host", "")
+        if (host if self.by_port else _without_port(host)) not in self.hosts:
+            return Unanswered(421, f"{self.service} answers by the names of this machine alone")
+        other_site = Unanswered(403, f"{self.service} answers no pages of other sites")
+        if headers.get("Origin", f"http://{host}") != f"http://{host}":
+            return other_site
+        if not needs_token:
+            return None
+        if headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+            return other_site
+        given = headers.get("Authorization", "").encode()
+        if self.token is None or hmac.compare_digest(given, f"{SCHEME}{self.token}".encode()):
+            return None
+        return Unanswered(401, self.remedy)
+
+
+def _without_port(host: str) -> str:
+    return host if host.endswith("]") else host.rpartition(":")[0] or host
