@@ -8,6 +8,8 @@ Rules
   (infra/sign_in.py). What a token allows is the function's to decide (console/users.py).
 - The function may do what the API's may, count messages, and look at dead letters. It is not the
   API's own function, which IAM alone opens.
+- Each route has a bucket of its own, so strangers at the open routes do not slow signed-in users.
+  Browsers keep the files for a while, so a visit needs few requests.
 - Nothing is always on: no web application firewall, no custom domain.
 
 Source: docs.aws.amazon.com/apigateway/latest/developerguide/, pages http-api-jwt-authorizer,
@@ -17,6 +19,7 @@ http-api-develop-routes, http-api-throttling.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_apigatewayv2 as apigateway
@@ -81,14 +84,16 @@ class HostedConsole(Construct):
         program = Program(self, site, needs)
         self.function, self.logs = program.function, program.logs
         self._accept(program, site)
-        self._stage(site)
-        self._route()
+        stage = self._stage(site)
+        for route in self._routes():
+            # A bucket needs a route that exists.
+            stage.add_dependency(route)
 
-    def _stage(self, site: Site) -> None:
+    def _stage(self, site: Site) -> apigateway.CfnStage:
         config = site.config
         name = f"/aws/apigateway/{config.stack_name}-console"
         access = log_group(self, "Access", name, config)
-        apigateway.CfnStage(
+        return apigateway.CfnStage(
             self,
             "Stage",
             api_id=self.gateway.ref,
@@ -101,9 +106,16 @@ class HostedConsole(Construct):
                 throttling_rate_limit=config.api_rate_max,
                 throttling_burst_limit=config.api_burst_max,
             ),
+            route_settings={
+                key: {
+                    "ThrottlingRateLimit": config.api_rate_max,
+                    "ThrottlingBurstLimit": config.api_burst_max,
+                }
+                for key in (*OPEN_ROUTES, *SIGNED_IN_ROUTES)
+            },
         )
 
-    def _route(self) -> None:
+    def _routes(self) -> Iterator[apigateway.CfnRoute]:
         integration = apigateway.CfnIntegration(
             self,
             "Answered",
@@ -140,6 +152,7 @@ class HostedConsole(Construct):
                     "The files of the application, which are the same everywhere: nothing of the"
                     " stack is in them but where to sign in.",
                 )
+            yield route
         lambda_.CfnPermission(
             self,
             "Invoked",

@@ -79,11 +79,16 @@ def test_routes_take_a_token_but_those_of_files(hosting: Synthesized) -> None:
 
 
 def test_paths_are_those_of_ones_own_machine(hosting: Synthesized) -> None:
-    """The stage adds nothing to them; requests are bounded, and logged without tokens."""
+    """The stage adds nothing to them; each route has its bucket, and no token is logged."""
     stage = hosting.only(f"{GATEWAY}Stage")
     assert stage["StageName"] == "$default"
     limits = stage["DefaultRouteSettings"]
     assert (limits["ThrottlingRateLimit"], limits["ThrottlingBurstLimit"]) == (20, 40)
+    buckets = stage["RouteSettings"]
+    routes = hosting.properties(f"{GATEWAY}Route").values()
+    assert buckets.keys() == {route["RouteKey"] for route in routes}
+    for bucket in buckets.values():
+        assert bucket == {"ThrottlingRateLimit": 20, "ThrottlingBurstLimit": 40}
     assert "<ConsoleAccess" in text(stage["AccessLogSettings"]["DestinationArn"])
     logged = json.loads(stage["AccessLogSettings"]["Format"])
     assert not {name for name in logged.values() if "header" in name.lower() or "body" in name}

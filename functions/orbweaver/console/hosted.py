@@ -74,6 +74,8 @@ POLL_MS = 1_500
 API, OWN, SIGN_IN = "/api/", "/console/", "/sign-in.json"
 # Half a year, as the gateway speaks nothing but TLS.
 TLS_ALONE = {"Strict-Transport-Security": "max-age=15768000"}
+# Files of the application: a visit within that time costs no request for them.
+FILES_KEPT = "public, max-age=300"
 # What this form has not.
 ELSEWHERE = (*("preview", "trial", "frame", "picture", "table", "query", "tables", "schedules"),)
 # Two such runs are what a report reads of one, in some 10 s (api/crawls.py).
@@ -178,7 +180,7 @@ class HostedConsole:
         policy = fence.headers_of(connects=f"'self' {self.sign_in.pages}".rstrip())
         return {
             "statusCode": reply["statusCode"],
-            "headers": {**reply["headers"], **policy, **TLS_ALONE},
+            "headers": {**policy, **TLS_ALONE, **reply["headers"]},
             "body": reply["body"],
             "isBase64Encoded": False,
         }
@@ -201,7 +203,8 @@ class HostedConsole:
         if found is None or method != "GET":
             raise Refused(404, "there is no such file")
         body, kind = found
-        return _reply(200, kind, body.decode())
+        reply = _reply(200, kind, body.decode())
+        return {**reply, "headers": {**reply["headers"], "Cache-Control": FILES_KEPT}}
 
     async def _asked(self, event: Mapping[str, Any], method: str, path: str) -> Answer:
         reply = await self.api.answer(_as_rest(event, path))

@@ -193,7 +193,7 @@ async def test_its_own_files_are_open_and_no_others(tmp_path: Path) -> None:
             assert "frame-src 'none'; frame-ancestors 'none'" in policy
             assert "require-trusted-types-for 'script'" in policy
             assert headers["Strict-Transport-Security"].startswith("max-age=")
-            assert headers["Cache-Control"] == "no-store"
+            assert headers["Cache-Control"] == "public, max-age=300"
         for path in ("/../fence.py", "/vendor/preact.LICENSE", "//etc/passwd", "/app.js/", "/api"):
             status, _ = await hosting.ask("GET", path)
             assert status == 404
@@ -206,6 +206,8 @@ async def test_where_to_sign_in_is_open(tmp_path: Path) -> None:
     async with hosted(tmp_path) as hosting:
         found = await hosting.ask("GET", "/sign-in.json")
         assert found == (200, {"client": CLIENT, "pages": PAGES})
+        reply = await hosting.console.answer(event_of("GET", "/sign-in.json"))
+        assert reply["headers"]["Cache-Control"] == "no-store"
 
 
 async def test_what_cannot_be_reached_is_said(tmp_path: Path) -> None:
