@@ -19,8 +19,8 @@ OF_STACK = """\
 Requests are signed by an IAM identity of the stack's
 account (Signature Version 4, service `execute-api`) that may `execute-api:Invoke`."""
 OF_STORE = """\
-Requests carry the token in the store's file
-`serve.token`, unless `orbweaver serve --open` answers them. Those that name another
+Requests are not signed. They carry a token: of a console, or of the store (file
+`serve.token`), unless `orbweaver serve --open` answers. Requests that name another
 host, and those of other sites' pages in a browser, are refused."""
 BEARER = {
     "type": "http",
