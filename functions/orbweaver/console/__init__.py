@@ -16,6 +16,7 @@ crawl went while it was watched.
     watching     crawls as they go, read once for all tabs
     runs         what is told of them
     actions      routes that the HTTP API has not: dead letters, tables as CSV
+    downloads    tables of a run as a file
     letters      dead letters by cause
     definitions  a crawl before it is started
     comparing    whole runs: a site by its sections, two runs compared

@@ -1,28 +1,24 @@
 """Routes of the console that the HTTP API has not.
 
 - Dead letters need rights that the API's function has not on AWS; a person at a shell may.
-- A table as one CSV file is longer than an answer of the API may be.
+- A table as one file is longer than an answer of the API may be.
 """
 
 from __future__ import annotations
 
-import io
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
 from orbweaver.api.problems import Refused
 from orbweaver.app.wiring import undertaker_of
 from orbweaver.console.definitions import forms_of, off_loop, preview_of, trial_of
+from orbweaver.console.downloads import TableFile
 from orbweaver.console.letters import letters_by_cause
 from orbweaver.console.stored import StoredPage, stored_page
 from orbweaver.console.tickets import Tickets
-from orbweaver.exporting.chunk import page_row
-from orbweaver.exporting.formats.csv import CsvWriter
 from orbweaver.frontier.dead_letters import DeadLetterSelection
-from orbweaver.frontier.retrying import closing
 from orbweaver.frontier.stored_record import PagePart
-from orbweaver.model.columns import PAGES
 from orbweaver.model.errors import PortError
 from orbweaver.model.url import redacted
 
@@ -31,11 +27,8 @@ if TYPE_CHECKING:
     from orbweaver.console.runs import WatchedRuns, Where
     from orbweaver.control.crawl_control import Control
     from orbweaver.control.dead_letter_admin import Undertaker
-    from orbweaver.exporting.formats.hashed_file import HashedFile
-    from orbweaver.model.crawl import Crawl
 
 LETTERS_MAX, LETTERS_A_SECOND = 10_000, 50
-CSV_BYTES = 64 * 1024
 
 
 class Tables(Protocol):
@@ -150,28 +143,12 @@ class Actions:
             return {"ticket": None, "why": page}
         return {"ticket": self.tickets.give(page), "why": None}
 
-    async def table(self, crawl: str) -> dict[str, Any]:
-        """Give out a ticket for the pages of a crawl as a file of CSV."""
-        return {"ticket": self.tickets.give(await self.control.find(crawl))}
+    async def table(self, crawl: str, rule: str | None = None, form: str = "csv") -> dict[str, Any]:
+        """Give out a ticket for the pages of a crawl, or the items of a rule, as a file."""
+        wanted = TableFile(crawl=await self.control.find(crawl), rule=rule, form=form)
+        _ = wanted.table  # or Refused, before the browser leaves the page
+        return {"ticket": self.tickets.give(wanted)}
 
     async def query_file(self, sql: str) -> dict[str, Any]:
         """Give out a ticket for all rows of an answer as a file of CSV."""
         return {"ticket": self.tickets.give(Question(sql))}
-
-    async def csv(self, crawl: Crawl) -> AsyncIterator[bytes]:
-        """Write the pages of a crawl as CSV, as exports do, piece by piece."""
-        sink = io.BytesIO()
-        writer = CsvWriter(PAGES, cast("HashedFile", sink))
-        async with closing(self.control.pages(crawl)) as records:
-            async for record in records:
-                writer.add(page_row(record))
-                if sink.tell() >= CSV_BYTES:
-                    yield _drained(sink)
-        yield _drained(sink)
-
-
-def _drained(sink: io.BytesIO) -> bytes:
-    found = sink.getvalue()
-    sink.seek(0)
-    sink.truncate()
-    return found

@@ -6,7 +6,7 @@ How a run goes needs what was seen before, which the API forgets.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,6 +20,7 @@ from orbweaver.frontier.retrying import closing
 if TYPE_CHECKING:
     from orbweaver.control.crawl_control import Control
     from orbweaver.model.crawl import Crawl
+    from orbweaver.model.page_record import PageRecord
     from orbweaver.model.ports import Clock
 
 LIVE_MAX, RUNS_SHOWN = 100, 50
@@ -27,6 +28,8 @@ LIST_MS = 60_000
 # Reading so many records of a crawl costs a tenth of a cent on AWS.
 RECORDS_READ_MAX = 5_000
 URLS_SHOWN = 3
+LATEST_MAX = 12
+LATEST = ("url", "outcome", "reason", "status", "latency_ms", "fetched_at", "error")
 STEERING = (["pause"], ["resume"], ["cancel"])
 
 
@@ -65,6 +68,8 @@ class WatchedRuns:
     watching: Watching
     where: Where
     clock: Clock
+    # Reads the records of a crawl that were stored last; a stack has no such order.
+    newest: Callable[[str, int], list[PageRecord]] | None = None
     # The runs of a crawl's name, and when they were listed.
     _listed: dict[str, tuple[int, list[str]]] = field(default_factory=dict)
 
@@ -100,6 +105,10 @@ class WatchedRuns:
             "references": crawl.references[:URLS_SHOWN],
             "references_more": max(0, len(crawl.references) - URLS_SHOWN),
             "runs": await self._runs(crawl),
+            "latest": [
+                {name: getattr(record, name) for name in LATEST}
+                for record in (self.newest(crawl.id, LATEST_MAX) if self.newest else ())
+            ],
             "notice": await self._notice(watched.last),
         }
 

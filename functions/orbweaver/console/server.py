@@ -36,11 +36,11 @@ from orbweaver.console.bodies import (
     query_of,
 )
 from orbweaver.console.comparing import Comparing
+from orbweaver.console.downloads import TYPES, TableFile, pieces_of
 from orbweaver.console.files import static_files
 from orbweaver.console.standing import Standing
 from orbweaver.console.stored import stored_app
 from orbweaver.frontier.retrying import closing
-from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import PortError
 
 if TYPE_CHECKING:
@@ -161,7 +161,11 @@ class ConsoleServer:
             "/console/stack/workers": (standing.switch, {"on": _is_switch}, ("on",)),
             "/console/frame": (actions.frame, page, tuple(page)),
             "/console/picture": (actions.picture, page, tuple(page)),
-            "/console/table": (actions.table, {"crawl": _is_text}, ("crawl",)),
+            "/console/table": (
+                actions.table,
+                {"crawl": _is_text, "rule": _is_text, "form": _is_form},
+                ("crawl",),
+            ),
             "/console/query": (actions.tables.ask, {"sql": _is_sql}, ("sql",)),
             "/console/query/file": (actions.query_file, {"sql": _is_sql}, ("sql",)),
         }
@@ -211,16 +215,17 @@ class ConsoleServer:
     async def _download(self, request: web.Request) -> web.StreamResponse:
         wanted = self._actions.tickets.take(request.match_info["ticket"])
         match wanted:
-            case Crawl():
-                name, pieces = f"{wanted.id}-pages.csv", self._actions.csv(wanted)
+            case TableFile():
+                name, kind = wanted.name, TYPES[wanted.form]
+                pieces = pieces_of(self._actions.control, wanted)
             case Question(sql=sql):
-                name, pieces = "query.csv", self._actions.tables.csv(sql)
+                name, kind, pieces = "query.csv", TYPES["csv"], self._actions.tables.csv(sql)
             case _:
                 raise web.HTTPNotFound
         reply = web.StreamResponse(
             headers={
                 **self._headers(request),
-                "Content-Type": "text/csv; charset=utf-8",
+                "Content-Type": kind,
                 "Content-Disposition": f'attachment; filename="{name}"',
             }
         )
@@ -270,6 +275,10 @@ def _is_sql(value: Any) -> bool:
 
 def _is_switch(value: Any) -> bool:
     return isinstance(value, bool)
+
+
+def _is_form(value: Any) -> bool:
+    return isinstance(value, str) and value in TYPES
 
 
 def _is_moment(value: Any) -> bool:

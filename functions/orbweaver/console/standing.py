@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from orbweaver.app.ports import PortSet
     from orbweaver.console.runs import Where
     from orbweaver.control.crawl_control import Control
+    from orbweaver.model.crawl import Crawl
 
 RUNS_READ, READ_AT_ONCE, DAYS_SHOWN = 100, 16, 14
 SLOW_MS = 60_000
@@ -88,8 +89,28 @@ class Standing:
         return Timetable(schedules=ports.schedules, control=self.control, clock=ports.clock)
 
     async def schedules(self) -> dict[str, Any]:
-        """List what recurs, and when it does next."""
-        return {"schedules": [told(coming) for coming in await self._timetable.list()]}
+        """List what recurs, when it does next, and what its newest run found."""
+        known = await self._timetable.list()
+        runs = {crawl.name: crawl for crawl in reversed(await self.control.crawls())}
+        last = [runs.get(coming.scheduled.name) for coming in known]
+        read = await all_of((self._last(run) for run in last), READ_AT_ONCE)
+        return {
+            "schedules": [
+                {**told(coming), "last": one} for coming, one in zip(known, read, strict=True)
+            ]
+        }
+
+    async def _last(self, run: Crawl | None) -> dict[str, Any] | None:
+        """Show the newest run of a schedule's name."""
+        if run is None:
+            return None
+        pages = pages_of((await self.ports.crawls.counters(run)).total)
+        return {
+            "id": run.id,
+            "state": str(run.state),
+            "started_ms": run.started_at_ms,
+            "pages": pages,
+        }
 
     async def recur(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """Have the crawl of a definition recur; raises DefinitionError and ControlError."""

@@ -104,6 +104,7 @@ async def opened(folder: Path) -> AsyncIterator[Stage]:
             watching=Watching(look, clock.now_ms, POLL_MS),
             where=where,
             clock=clock,
+            newest=ports.pages.newest,
         ),
         where=where,
         tables=ExportTables(

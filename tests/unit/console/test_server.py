@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import hashlib
 import io
 import itertools
@@ -13,13 +14,14 @@ from base64 import b64encode
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet
 import pytest
 from yarl import URL
 
 from orbweaver.app.store_runner import LANES
 from orbweaver.cli.session import store_session
 from orbweaver.console.comparing import KEPT_MS
-from orbweaver.console.runs import LIST_MS, settings_of
+from orbweaver.console.runs import LATEST_MAX, LIST_MS, settings_of
 from orbweaver.console.stored import NO_TEXT, NOT_KEPT, shown_as
 from orbweaver.console.watching import (
     PAST_MAX,
@@ -30,9 +32,11 @@ from orbweaver.console.watching import (
     past_of,
 )
 from orbweaver.control.rule_trial import PAGES_MAX
+from orbweaver.extraction.extract import Field, ItemRule
 from orbweaver.frontier import warc
 from orbweaver.model.crawl import State, Stop
 from orbweaver.model.errors import Transient
+from orbweaver.model.item import Item
 from orbweaver.model.page_record import day_of
 from tests.unit.console.stage import BEARER, POLL_MS, RUN, opened, record
 from tests.unit.stage import NOW_MS, SITE
@@ -97,7 +101,7 @@ async def test_its_api_is_described_as_one_of_this_machine(tmp_path: Path) -> No
     """Requests to it bear the console's token and no signature of AWS, and it says so."""
     async with opened(tmp_path) as stage:
         described = await stage.get("/api/openapi.json")
-        assert "security" not in described
+        assert described["security"] == [{"bearer": []}]
         assert "not signed" in described["info"]["description"]
 
 
@@ -498,7 +502,7 @@ async def test_schedules_are_put_listed_and_removed(tmp_path: Path) -> None:
         headers = {"identity": {"headers": {"Cookie": "s3cret"}}}
         put = await stage.post("/console/schedules", {"document": document | headers})
         shown = await stage.get("/console/schedules")
-        assert shown == {"schedules": [put]}
+        assert shown == {"schedules": [{**put, "last": None}]}
         assert (put["name"], len(put["next_ms"])) == ("nightly", 3)
         assert "s3cret" not in str(shown)
         for wrong in ({"seeds": [f"{SITE}/"]}, {"seeds": [], "schedule": {"every": "6h"}}):
@@ -564,6 +568,76 @@ async def test_a_table_is_a_file_of_csv(tmp_path: Path) -> None:
         rows = list(csv.DictReader(io.StringIO((await reply.read()).decode("utf-8-sig"))))
         assert {row["url"] for row in rows} == {f"{SITE}/", f"{SITE}/a"}
         assert {row["title"] for row in rows} == {"'=HYPERLINK(1)"}
+
+
+RULE = ItemRule(name="shouts", match="/", fields=(Field(name="title", where="h1"),))
+ROW = {"url": f"{SITE}/a", "title": "A"}
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "read"),
+    [
+        ("csv", "csv", lambda body: list(csv.DictReader(io.StringIO(body.decode("utf-8-sig"))))),
+        (
+            "jsonl",
+            "jsonl.gz",
+            lambda body: [json.loads(line) for line in gzip.decompress(body).splitlines()],
+        ),
+        (
+            "parquet",
+            "parquet",
+            lambda body: pyarrow.parquet.read_table(io.BytesIO(body)).to_pylist(),
+        ),
+    ],
+)
+async def test_table_of_items_downloads_in_each_format(
+    form: str, name: str, read: Any, tmp_path: Path
+) -> None:
+    """The valid items of a rule, with the columns of an export."""
+    async with opened(tmp_path) as stage:
+        await stage.ports.crawls.create(replace(RUN, items=(RULE,)))
+        found = [
+            Item(table="shouts", place=0, fields={"title": "A"}),
+            Item(table="shouts", place=1, fields={"title": "B"}, problems=("title: odd",)),
+            Item(table="others", place=0, fields={"title": "C"}),
+        ]
+        await stage.ports.pages.store([record("/a", extracted=tuple(found)), record("/b")])
+        wanted = {"crawl": RUN.id, "rule": "shouts", "form": form}
+        ticket = (await stage.post("/console/table", wanted))["ticket"]
+        reply = await stage.ask("GET", f"/download/{ticket}", {})
+        assert reply.status == 200, await reply.text()
+        said = reply.headers["Content-Disposition"]
+        assert f'filename="{RUN.id}-shouts.{name}"' in said
+        (row,) = read(await reply.read())
+        assert {key: row[key] for key in ROW} == ROW
+        for wrong in ({"rule": "nothing"}, {"form": "warc"}, {"form": 5}):
+            reply = await stage.ask("POST", "/console/table", json={**wanted, **wrong})
+            assert reply.status == 400
+
+
+async def test_pulse_of_a_run_lists_its_latest_urls(tmp_path: Path) -> None:
+    """Newest first, of this run alone, and not without end."""
+    async with opened(tmp_path) as stage:
+        await stage.begin(*(f"/{place}" for place in range(LATEST_MAX + 3)))
+        await stage.ports.pages.store([replace(record("/other"), crawl=f"{RUN.id}-b")])
+        latest = (await stage.get(PULSE))["latest"]
+        assert len(latest) == LATEST_MAX
+        assert [latest[0]["url"], latest[-1]["url"]] == [f"{SITE}/{LATEST_MAX + 2}", f"{SITE}/3"]
+
+
+async def test_schedule_shows_its_newest_run(tmp_path: Path) -> None:
+    """With its state and how many pages it has."""
+    async with opened(tmp_path) as stage:
+        await stage.begin()
+        document = {"seeds": [f"{SITE}/"], "name": RUN.name, "schedule": {"every": "6h"}}
+        await stage.post("/console/schedules", {"document": document})
+        (shown,) = (await stage.get("/console/schedules"))["schedules"]
+        assert shown["last"] == {
+            "id": RUN.id,
+            "state": "running",
+            "started_ms": RUN.started_at_ms,
+            "pages": 0,
+        }
 
 
 async def kept(stage: Stage, body: bytes, tombstone: bytes = b"", **fields: Any) -> Any:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 # No sort key starts before the one, and none ends behind the other.
 FIRST, LAST = " ", "\U0010ffff"
 ROWS_AT_ONCE = 256
+# Records that are looked through for the newest of one crawl.
+NEWEST_MAX = 2_000
 
 
 class SqlitePages:
@@ -106,6 +108,16 @@ class SqlitePages:
                         yield behind, from_fields(fields_in(packed))
             if len(rows) < ROWS_AT_ONCE:
                 return
+
+    def newest(self, crawl: str, limit: int) -> list[PageRecord]:
+        """List a crawl's records that were stored last, newest first, among the newest of all."""
+        rows = self._store.rows(
+            "SELECT fields FROM (SELECT k, fields FROM pages ORDER BY n DESC LIMIT ?)"
+            " WHERE substr(k, 1, ?) = ? LIMIT ?",
+            (NEWEST_MAX, len(crawl) + 1, f"{crawl}#", limit),
+        )
+        with readable():
+            return [from_fields(fields_in(packed)) for (packed,) in rows]
 
     async def crawls_of(self, day: str) -> tuple[str, ...]:
         found: set[str] = set()

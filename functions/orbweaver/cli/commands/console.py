@@ -61,6 +61,7 @@ async def console(arguments: argparse.Namespace, around: Surroundings) -> int:
                     watching=Watching(MeteredReadings(session.read).look, now_ms, poll_ms),
                     where=where,
                     clock=around.clock,
+                    newest=getattr(session.ports.pages, "newest", None),
                 ),
                 where=where,
                 tables=tables,

@@ -48,8 +48,8 @@ function told(samples, live, meets) {
   const last = /** @type {Sample} */ (samples.at(-1));
   const now = `${number(last[1])} URLs found, ${number(last[2])} done`;
   if (!live) return `${now}.`;
-  if (meets) return `${now}. At the pace of late all would be done in ${clock((meets.atMs - last[0]) / 1000)}, at about ${number(Math.round(meets.count))} URLs.`;
-  return last[1] > last[2] ? `${now}. At the pace of late no end is in sight: found grows as fast as done, or nothing ends.` : `${now}.`;
+  if (meets) return `${now}. At the current rate all is done in ${clock((meets.atMs - last[0]) / 1000)}, at about ${number(Math.round(meets.count))} URLs.`;
+  return last[1] > last[2] ? `${now}. At the current rate no end is in sight: found grows as fast as done, or nothing ends.` : `${now}.`;
 }
 
 /** Follow the width of an element, which a drawing fills but for its margins, without being scaled. @param {number} [margins] */
@@ -114,7 +114,7 @@ export function Crossing({ samples, past, startedMs, finishedMs, most: limit, li
             ${share === 1 && html`<circle class="cross" cx=${x(endMs)} cy=${y(ahead.done)} r="4" />`}`}
           <line class="axis" x1=${LEFT} x2=${WIDE - RIGHT} y1=${HIGH - BOTTOM} y2=${HIGH - BOTTOM} />
         </svg>`}
-    <ul class="legend">${known.length > 1 && html`<li class="found"><i></i>found</li>`}<li class="done"><i></i>done</li>${ahead && html`<li>- - at the pace of late</li>`}</ul>
-    <p>${says}${unseen && html` <span class="muted">Before ${moment(watched)} nothing looked: done is told by records${past.length ? "" : " where these are few"}, found is not known.</span>`}</p>
+    <ul class="legend">${known.length > 1 && html`<li class="found"><i></i>found</li>`}<li class="done"><i></i>done</li>${ahead && html`<li>- - at the current rate</li>`}</ul>
+    <p>${says}${unseen && html` <span class="muted">The console was not open before ${moment(watched)}: “found” is missing until then${past.length ? ", “done” is from records" : ""}.</span>`}</p>
   </figure>`;
 }

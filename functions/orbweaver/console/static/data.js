@@ -1,25 +1,57 @@
-// What a run has: its pages, items and texts, a page of rows at a time, and all pages as a file.
+// What a run has: its pages, items and texts, a page of rows at a time, and a table as a file.
 import { html, useState, useEffect } from "/vendor/preact-htm.js";
 import { ask, user, link, number, plural, moment, words, Heading, Warning, Loading } from "/lib.js";
 import { size, Act, Address } from "/parts.js";
 
 const TABLES = ["pages", "items", "texts"];
 const OUTCOMES = ["fetched", "unchanged", "redirected", "skipped", "failed"];
+const FORMS = [["csv", "CSV"], ["jsonl", "JSON lines"], ["parquet", "Parquet"]];
 const ROWS = 100, TEXTS = 20;
 const TEXT_CHARS = 280;
 
+/** A table whose rows a click on a column's head sorts. @param {{title: string, rows: any[], columns: {title: string, value: (row: any) => any, cell: (row: any) => any, n?: boolean}[]}} given */
+function Sorted({ title, rows, columns }) {
+  const [order, setOrder] = useState({ by: -1, down: false });
+  const of = columns[order.by];
+  const sorted = of ? [...rows].sort((one, other) => {
+    const [a, b] = [of.value(one), of.value(other)];
+    if (a === b) return 0;
+    // What has no value comes last in both directions.
+    if (a === null || a === undefined) return 1;
+    if (b === null || b === undefined) return -1;
+    return (a < b ? -1 : 1) * (order.down ? -1 : 1);
+  }) : rows;
+  return html`<table><caption class=${title === "pages" ? "hidden" : ""}>${title}</caption><thead><tr>${columns.map((column, place) => html`<th scope="col" class=${column.n ? "n" : ""} aria-sort=${order.by === place ? (order.down ? "descending" : "ascending") : null}><button type="button" class="fold" onClick=${() => setOrder({ by: place, down: order.by === place && !order.down })}>${column.title}${order.by === place && html`<span aria-hidden="true"> ${order.down ? "▾" : "▴"}</span>`}</button></th>`)}</tr></thead>
+    <tbody>${sorted.map((row) => html`<tr>${columns.map((column, place) => (place ? html`<td class=${column.n ? "n" : ""}>${column.cell(row)}</td>` : html`<th scope="row">${column.cell(row)}</th>`))}</tr>`)}</tbody></table>`;
+}
+
 /** The rows of pages. @param {{rows: any[], crawl: string}} given */
-const Pages = ({ rows, crawl }) => html`<table><thead><tr><th scope="col">URL</th><th scope="col">Title</th><th scope="col">Outcome</th><th scope="col" class="n">Status</th><th scope="col" class="n">Depth</th><th scope="col" class="n">Size</th><th scope="col" class="n">Took</th><th scope="col">At</th></tr></thead>
-  <tbody>${rows.map((row) => html`<tr><th scope="row"><${Address} url=${row.url} crawl=${crawl} /></th><td>${row.title ?? html`<span class="muted">${row.error}</span>`}</td><td class=${row.outcome === "failed" ? "bad" : ""}>${row.outcome}${row.reason !== "ok" && `: ${words(row.reason)}`}</td><td class="n">${row.status}</td><td class="n">${number(row.depth)}</td><td class="n">${row.bytes === null ? "–" : size(row.bytes)}</td><td class="n">${row.latency_ms === null ? "–" : `${number(row.latency_ms)} ms`}</td><td class="n">${moment(row.fetched_at)}</td></tr>`)}</tbody></table>`;
+const Pages = ({ rows, crawl }) => html`<${Sorted} title="pages" rows=${rows} columns=${[
+  { title: "URL", value: (/** @type {any} */ row) => row.url, cell: (/** @type {any} */ row) => html`<${Address} url=${row.url} crawl=${crawl} />` },
+  { title: "Title", value: (/** @type {any} */ row) => row.title, cell: (/** @type {any} */ row) => row.title ?? html`<span class="muted">${row.error}</span>` },
+  { title: "Outcome", value: (/** @type {any} */ row) => `${row.outcome} ${row.reason}`, cell: (/** @type {any} */ row) => html`<span class=${row.outcome === "failed" ? "bad" : ""}>${row.outcome}${row.reason !== "ok" && `: ${words(row.reason)}`}</span>` },
+  { title: "Status", n: true, value: (/** @type {any} */ row) => row.status, cell: (/** @type {any} */ row) => row.status },
+  { title: "Depth", n: true, value: (/** @type {any} */ row) => row.depth, cell: (/** @type {any} */ row) => number(row.depth) },
+  { title: "Size", n: true, value: (/** @type {any} */ row) => row.bytes, cell: (/** @type {any} */ row) => (row.bytes === null ? "–" : size(row.bytes)) },
+  { title: "Took", n: true, value: (/** @type {any} */ row) => row.latency_ms, cell: (/** @type {any} */ row) => (row.latency_ms === null ? "–" : `${number(row.latency_ms)} ms`) },
+  { title: "At", n: true, value: (/** @type {any} */ row) => row.fetched_at, cell: (/** @type {any} */ row) => moment(row.fetched_at) },
+]} />`;
 
 /** Write a field of an item. @param {any} value */
 const fieldText = (value) => (value === null || value === undefined ? "" : typeof value === "object" ? JSON.stringify(value) : String(value));
 
-/** The rows of items, a column for each field. @param {{rows: any[], crawl: string}} given */
-function Items({ rows, crawl }) {
+/** The rows of items, a table for each rule. @param {{rows: any[], crawl: string, of?: string}} given */
+const Items = ({ rows, crawl }) => html`${[...new Set(rows.map((row) => row.rule))].map((rule) => html`<${OfRule} key=${rule} rule=${rule} rows=${rows.filter((row) => row.rule === rule)} crawl=${crawl} />`)}`;
+
+/** @param {{rule: string, rows: any[], crawl: string}} given */
+function OfRule({ rule, rows, crawl }) {
   const names = [...new Set(rows.flatMap((row) => Object.keys(row.item)))];
-  return html`<table><thead><tr><th scope="col">Page</th><th scope="col">Rule</th>${names.map((name) => html`<th scope="col">${name}</th>`)}<th scope="col">Not as asked</th></tr></thead>
-  <tbody>${rows.map((row) => html`<tr><th scope="row"><${Address} url=${row.url} crawl=${crawl} /></th><td>${row.rule}</td>${names.map((name) => html`<td class=${typeof row.item[name] === "number" ? "n" : ""}>${fieldText(row.item[name])}</td>`)}<td class="warn">${row.problems.join("; ")}</td></tr>`)}</tbody></table>`;
+  const faulty = rows.some((row) => row.problems.length);
+  return html`<${Sorted} title=${rule} rows=${rows} columns=${[
+    { title: "Page", value: (/** @type {any} */ row) => row.url, cell: (/** @type {any} */ row) => html`<${Address} url=${row.url} crawl=${crawl} />` },
+    ...names.map((name) => ({ title: name, value: (/** @type {any} */ row) => row.item[name], cell: (/** @type {any} */ row) => fieldText(row.item[name]), n: rows.some((row) => typeof row.item[name] === "number") })),
+    ...(faulty ? [{ title: "Problems", value: (/** @type {any} */ row) => row.problems.join("; "), cell: (/** @type {any} */ row) => html`<span class="warn">${row.problems.join("; ")}</span>` }] : []),
+  ]} />`;
 }
 
 /** The rows of texts. @param {{rows: any[], crawl: string}} given */
@@ -29,8 +61,8 @@ const Texts = ({ rows, crawl }) => html`<table><thead><tr><th scope="col">Page</
 const SHOWN = { pages: Pages, items: Items, texts: Texts };
 const NONE = {
   pages: "There are no pages yet.",
-  items: "There are no items: a definition's `items` say what is taken out of pages.",
-  texts: "There are no texts: `records.text = true` has them kept.",
+  items: "There are no items: item rules in the definition extract them.",
+  texts: "There are no texts: records.text = true stores them.",
 };
 
 /** Read a page that has rows, if there is any further one: one request reads so much and no more. @param {string} crawl @param {string} table @param {any} query */
@@ -62,15 +94,17 @@ export function Data({ of, query }) {
     return () => { ended = true; };
   }, [of, table, outcome, valid, cursors]);
   const choose = (/** @type {any} */ given) => { location.hash = link(`data/${encodeURIComponent(of)}`, { table, outcome, valid, ...given }).slice(1); };
-  const save = () => ask("/console/table", { body: { crawl: of } }).then((found) => { location.href = `/download/${found.ticket}`; });
+  const [form, setForm] = useState("csv");
+  const save = (/** @type {string | null} */ rule) => () => ask("/console/table", { body: { crawl: of, form, ...(rule && { rule }) } }).then((found) => { location.href = `/download/${found.ticket}`; });
+  const rules = table === "items" ? [...new Set((page?.rows ?? []).map((/** @type {any} */ row) => row.rule))] : [];
   const Shown = SHOWN[/** @type {keyof typeof SHOWN} */ (table)];
   const first = (at - 1) * (table === "texts" ? TEXTS : ROWS);
   return html`<p class="crumb"><a href="#/">Runs</a> / <a href=${`#/run/${encodeURIComponent(of)}`}>${of}</a></p>
-    <${Heading} title="Data">${!user() && html`<div class="actions"><a class="button" href=${link("query", { crawl: of })}>Ask with SQL</a><${Act} label="All pages as CSV" act=${save} done=${setTrouble} /></div>`}</${Heading}>
+    <${Heading} title="Data">${!user() && html`<div class="actions"><a class="button" href=${link("query", { crawl: of })}>Query with SQL</a><label class="saved">Format <select value=${form} onChange=${(/** @type {any} */ event) => setForm(event.target.value)}>${FORMS.map(([one, title]) => html`<option value=${one}>${title}</option>`)}</select></label>${table === "items" ? rules.map((rule) => html`<${Act} key=${rule} label=${`Download ${rule}`} act=${save(rule)} done=${setTrouble} />`) : html`<${Act} label="Download pages" act=${save(null)} done=${setTrouble} />`}</div>`}</${Heading}>
     <form class="filters" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
       <label>Table <select value=${table} onChange=${(/** @type {any} */ event) => choose({ table: event.target.value })}>${TABLES.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>
       ${table === "pages" && html`<label>Outcome <select value=${outcome ?? ""} onChange=${(/** @type {any} */ event) => choose({ outcome: event.target.value })}><option value="">any</option>${OUTCOMES.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>`}
-      ${table === "items" && html`<label>As its rule asks <select value=${valid ?? ""} onChange=${(/** @type {any} */ event) => choose({ valid: event.target.value })}><option value="">either</option><option value="yes">yes</option><option value="no">no</option></select></label>`}
+      ${table === "items" && html`<label>Valid <select value=${valid ?? ""} onChange=${(/** @type {any} */ event) => choose({ valid: event.target.value })}><option value="">all</option><option value="yes">yes</option><option value="no">no</option></select></label>`}
       <span class="muted" role="status">${page && (page.rows.length ? `${plural(page.rows.length, "row")}, ${at === 1 && !page.next ? "all of them" : `page ${number(at)}`}` : "")}</span>
     </form>
     <${Warning} trouble=${trouble} />

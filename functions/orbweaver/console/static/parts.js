@@ -1,6 +1,6 @@
 // What the screens behind the first share: buttons that act, dialogs, addresses, values.
 import { html, useState, useEffect, useRef } from "/vendor/preact-htm.js";
-import { link, number, plural } from "/lib.js";
+import { clock, link, number } from "/lib.js";
 
 /** @typedef {import("/lib.js").Trouble} Trouble */
 
@@ -19,21 +19,24 @@ export function valueText(value) {
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-const SPANS = /** @type {const} */ ([["d", "day", 86_400_000], ["h", "hour", 3_600_000], ["m", "minute", 60_000], ["s", "second", 1_000], ["ms", "millisecond", 1]]);
+const SPANS = /** @type {const} */ ([["d", 86_400_000], ["h", 3_600_000], ["min", 60_000], ["s", 1_000], ["ms", 1]]);
 
-/** Take a span of time of a definition apart, as 604800s: 7, d, day; null if it is none. @param {any} value */
+/** Take a span of time of a definition apart, as 604800s: 7, d; null if it is none. @param {any} value */
 function spanOf(value) {
   const found = /^(\d+)(m?s)$/.exec(value);
   if (!found) return null;
   const ms = Number(found[1]) * (found[2] === "s" ? 1_000 : 1);
-  const [unit, name, long] = /** @type {typeof SPANS[number]} */ (SPANS.find(([unit, , long]) => ms % long === 0 && (ms || unit === "s")));
-  return { count: ms / long, unit, name };
+  const [unit, long] = /** @type {typeof SPANS[number]} */ (SPANS.find(([unit, long]) => ms % long === 0 && (ms || unit === "s")));
+  return { count: ms / long, unit };
 }
+
+/** Write milliseconds in the one unit that fits: 500 ms, 1.5 s, 2:05. @param {number} ms */
+export const spanText = (ms) => (ms < 1_000 ? `${number(ms)} ms` : ms < 60_000 ? `${Number((ms / 1_000).toFixed(1))} s` : clock(ms / 1_000));
 
 /** Write a setting of a definition to be read. @param {any} value @returns {string} */
 export function settingText(value) {
   const span = spanOf(value);
-  if (span) return plural(span.count, span.name);
+  if (span) return span.unit === "ms" ? spanText(span.count) : `${number(span.count)} ${span.unit}`;
   if (Array.isArray(value) && value.length && value.every((one) => typeof one === "string")) return value.join("\n");
   return Number.isInteger(value) ? number(value) : valueText(value);
 }
@@ -47,9 +50,28 @@ export function numberIn(text) {
 /** Write a setting into a field, as short as a person would. @param {any} value */
 export function fieldText(value) {
   const span = spanOf(value);
-  if (span) return `${span.count}${span.unit}`;
+  if (span) return `${span.count}${span.unit === "min" ? "m" : span.unit}`;
   return Array.isArray(value) ? value.join("\n") : value === null ? "" : String(value);
 }
+
+/** Keys whose values are a choice, with the words for each. @type {Record<string, Record<string, string>>} */
+export const CHOICES = {
+  "scope.links": { host: "same host", domain: "same domain", prefix: "same folder", any: "any host" },
+  "records.bodies": { html: "HTML", all: "all media types", off: "none" },
+  "records.text": { false: "no", true: "yes" },
+  "politeness.robots": { true: "obey", false: "ignore" },
+  "render.mode": { never: "never", auto: "where a page needs it", always: "every page" },
+  "render.screenshot": { false: "no", true: "yes" },
+  "limits.stop_when_nothing_new": { false: "no", true: "yes" },
+};
+
+/** Labels of keys in forms. @type {Record<string, string>} */
+export const LABELS = {
+  seeds: "Seeds", name: "Name", "scope.links": "Follow links to", "scope.include": "Include URLs matching", "scope.exclude": "Exclude URLs matching",
+  "limits.pages": "Page limit", "limits.depth": "Depth limit", "limits.dollars": "Dollar limit", "limits.duration": "Time limit", "limits.bytes": "Byte limit",
+  "limits.host_pages": "Page limit per host", "limits.stop_when_nothing_new": "Stop when nothing is new", "politeness.delay": "Delay per host", "politeness.concurrency": "Concurrent requests per host",
+  "politeness.robots": "robots.txt", "records.bodies": "Store bodies", "records.text": "Store main text", "records.redact": "Redact", "render.mode": "Run scripts", "render.screenshot": "Store screenshots",
+};
 
 /** A URL, which leads to its explanation. @param {{url: string, crawl?: string}} given */
 export const Address = ({ url, crawl }) =>

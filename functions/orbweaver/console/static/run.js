@@ -1,7 +1,7 @@
 // One run: how far it is, how it goes on, what it costs, and what to do about it.
 import { html, useState, useEffect, useRef } from "/vendor/preact-htm.js";
 import { ask, usePoll, user, steers, link, number, percent, rate, dollars, clock, moment, words, plural, Heading, Warning, State, Meter, Loading } from "/lib.js";
-import { size, settingText, Act, Dialog, Address } from "/parts.js";
+import { size, settingText, spanText, valueText, Act, Dialog, Address } from "/parts.js";
 import { Crossing } from "/chart.js";
 import { Edit } from "/edit.js";
 
@@ -17,7 +17,7 @@ const Figure = ({ title, value, below, tone = "" }) => html`<div><dt>${title}</d
 function costOf(shown) {
   const counted = shown.spent_dollars ?? 0;
   const pages = shown.outcomes.fetched;
-  return { value: dollars(counted), below: pages ? `${dollars((1e6 * counted) / pages)} per million pages` : "no page yet" };
+  return { value: dollars(counted), below: pages ? `${dollars((1e6 * counted) / pages)} per million pages` : shown.state === "finished" ? "no page" : "no page yet" };
 }
 
 /** @param {{shown: any}} given */
@@ -40,12 +40,14 @@ function Figures({ shown }) {
 /** What a screen reader is told, now and then. @param {{shown: any}} given */
 function Spoken({ shown }) {
   const [said, setSaid] = useState("");
-  const at = useRef(0);
+  const at = useRef(0), state = useRef("");
   useEffect(() => {
-    if (Date.now() - at.current < SPOKEN_MS) return;
+    // A change of state is said at once, numbers now and then.
+    if (state.current === shown.state && Date.now() - at.current < SPOKEN_MS && shown.state !== "finished") return;
     at.current = Date.now();
+    state.current = shown.state;
     setSaid(`${shown.state}: ${number(shown.done)} of ${number(shown.claimed)} done, ${number(shown.outcomes.failed)} failed. ${shown.left_text}`);
-  }, [shown.at_ms]);
+  }, [shown.at_ms, shown.state]);
   return html`<p class="hidden" aria-live="polite">${said}</p>`;
 }
 
@@ -56,7 +58,7 @@ function Outcomes({ shown }) {
   return html`<section class="panel" aria-labelledby="outcomes">
     <div class="heading"><h2 id="outcomes">Outcomes</h2></div>
     <div class="stack" aria-hidden="true">${known.map((one) => html`<span class=${one} style=${{ flexGrow: shown.outcomes[one] }}></span>`)}</div>
-    ${known.length === 0 && html`<p class="muted">Nothing is done yet.</p>`}
+    ${known.length === 0 && html`<p class="muted">${shown.state === "finished" ? "No URL was requested." : "Nothing is done yet."}</p>`}
     ${known.length > 0 && html`<div class="scroll"><table><thead><tr><th scope="col">Outcome, reason</th><th scope="col" class="n">URLs</th><th scope="col" class="n">Share</th></tr></thead><tbody>
       ${known.map((one) => {
         const reasons = Object.entries(shown.reasons[one]);
@@ -71,11 +73,11 @@ function Outcomes({ shown }) {
 function Hosts({ shown }) {
   const hosts = shown.hosts.slice(0, HOSTS_SHOWN);
   return html`<section class="panel" aria-labelledby="hosts">
-    <div class="heading"><h2 id="hosts">Hosts it began at</h2></div>
-    <div class="scroll" tabindex="0" role="region" aria-label="Hosts"><table><thead><tr><th scope="col">Host</th><th scope="col" class="n">Found</th><th scope="col" class="n">Done</th><th scope="col" class="n">Queued</th><th scope="col" class="n">Failed</th><th scope="col" class="n">Delay</th><th scope="col">Asked next</th></tr></thead>
+    <div class="heading"><h2 id="hosts">Hosts</h2></div>
+    <div class="scroll" tabindex="0" role="region" aria-label="Hosts"><table><thead><tr><th scope="col">Host</th><th scope="col" class="n">Found</th><th scope="col" class="n">Done</th><th scope="col" class="n">Queued</th><th scope="col" class="n">Failed</th><th scope="col" class="n">Delay</th><th scope="col">Next request</th></tr></thead>
     <tbody>${hosts.map((/** @type {any} */ host) => html`<tr><th scope="row"><a class="url" href=${link("host", { host: host.host })}>${host.host.replace("https://", "")}</a></th>
-      <td class="n">${number(host.claimed)}</td><td class="n">${number(host.done)}</td><td class="n">${number(host.queued)}</td><td class=${host.failed ? "n warn" : "n"}>${number(host.failed)}</td><td class="n">${host.delay_ms ? `${number(host.delay_ms)} ms` : "none"}</td>
-      <td>${shown.state === "finished" ? "no more" : shown.state === "paused" ? "once resumed" : host.standing !== "open" ? html`<span class="bad">${host.standing} for ${clock(host.wait_ms / 1000)}: ${host.why}</span>` : host.no_robots ? html`<span class="warn">no robots.txt: ${host.no_robots}</span>` : host.wait_ms >= 2000 ? `planned ${clock(host.wait_ms / 1000)} ahead` : "now"}</td></tr>`)}</tbody></table></div>
+      <td class="n">${number(host.claimed)}</td><td class="n">${number(host.done)}</td><td class="n">${number(host.queued)}</td><td class=${host.failed ? "n warn" : "n"}>${number(host.failed)}</td><td class="n">${host.delay_ms ? spanText(host.delay_ms) : "none"}</td>
+      <td>${shown.state === "finished" ? "no more" : shown.state === "paused" ? "once resumed" : host.standing !== "open" ? html`<span class="bad">${host.standing} for ${clock(host.wait_ms / 1000)}: ${host.why}</span>` : host.no_robots ? html`<span class="warn">no robots.txt: ${host.no_robots}</span>` : host.wait_ms >= 2000 ? `busy: next ${clock(host.wait_ms / 1000)} are scheduled` : "now"}</td></tr>`)}</tbody></table></div>
   </section>`;
 }
 
@@ -97,12 +99,18 @@ function LeftOut({ shown }) {
   </section>`;
 }
 
+/** The URLs that ended last. @param {{latest: any[], crawl: string}} given */
+const Latest = ({ latest, crawl }) => html`<section class="panel" aria-labelledby="latest"><div class="heading"><h2 id="latest">Latest URLs</h2></div>
+  <div class="scroll" tabindex="0" role="region" aria-label="Latest URLs"><table><thead><tr><th scope="col">URL</th><th scope="col">Outcome</th><th scope="col" class="n">Status</th><th scope="col" class="n">Took</th><th scope="col" class="n">At</th></tr></thead>
+  <tbody>${latest.map((one) => html`<tr key=${one.url}><th scope="row"><${Address} url=${one.url} crawl=${crawl} /></th><td class=${one.outcome === "failed" ? "bad" : ""} title=${one.error}>${one.outcome}${one.reason !== "ok" && `: ${words(one.reason)}`}</td><td class="n">${one.status ?? "–"}</td><td class="n">${one.latency_ms === null ? "–" : spanText(one.latency_ms)}</td><td class="n">${moment(one.fetched_at)}</td></tr>`)}</tbody></table></div></section>`;
+
 /** @param {{data: any}} given */
 function Settings({ data }) {
-  const known = Object.entries(data.settings);
-  return html`<section class="panel" aria-labelledby="settings"><div class="heading"><h2 id="settings">What it was told</h2></div>
+  const known = Object.entries(data.settings).filter(([, value]) => valueText(value) !== "none");
+  const unset = Object.keys(data.settings).length - known.length;
+  return html`<section class="panel" aria-labelledby="settings"><div class="heading"><h2 id="settings">Settings</h2></div>
     <dl class="settings"><dt>seeds</dt><dd>${data.references.map((/** @type {string} */ url) => html`<div><${Address} url=${url} crawl=${data.shown.crawl} /></div>`)}${data.references_more > 0 && html`<span class="muted">and ${number(data.references_more)} more</span>`}</dd>
-    ${known.map(([key, value]) => html`<dt>${key}</dt><dd>${Array.isArray(value) && typeof value[0] === "object" ? html`<details><summary>${value.map((one) => one.name ?? one.match ?? "…").join(", ")}</summary><code>${JSON.stringify(value, null, 1)}</code></details>` : settingText(value)}</dd>`)}</dl></section>`;
+    ${known.map(([key, value]) => html`<dt>${key}</dt><dd>${Array.isArray(value) && typeof value[0] === "object" ? html`<details><summary>${value.map((one) => one.name ?? one.match ?? "…").join(", ")}</summary><code>${JSON.stringify(value, null, 1)}</code></details>` : settingText(value)}</dd>`)}</dl>${unset > 0 && html`<p class="muted">${plural(unset, "further setting has", "further settings have")} no value.</p>`}</section>`;
 }
 
 /** @param {{shown: any, again: () => void}} given */
@@ -125,7 +133,7 @@ function Steering({ shown, again }) {
       <a class="button" href=${`#/map/${encodeURIComponent(shown.crawl)}`}>Map</a>
       ${!user() && html`<a class="button" href=${`#/rules/${encodeURIComponent(shown.crawl)}`}>Try rules</a>`}
     </div>
-    ${begun && html`<div class="notice good" role="status">${begun.crawls.length ? begun.crawls.map((/** @type {any} */ crawl) => html`<p>It goes on as <a href=${`#/run/${crawl.id}`}>${crawl.id}</a>.</p>`) : "There is nothing to ask for again."}</div>`}
+    ${begun && html`<div class="notice good" role="status">${begun.crawls.length ? begun.crawls.map((/** @type {any} */ crawl) => html`<p>The retry is <a href=${`#/run/${crawl.id}`}>${crawl.id}</a>.</p>`) : "There is nothing to retry."}</div>`}
     <${Warning} trouble=${trouble} />
     ${open === "edit" && html`<${Edit} crawl=${shown.crawl} close=${() => { setOpen(""); again(); }} />`}
     ${open === "cancel" && html`<${Dialog} title="Cancel this run?" close=${() => setOpen("")}>
@@ -162,6 +170,7 @@ export function Run({ of }) {
     <div class="pair"><${Crossing} samples=${known.current} past=${data.past.filter((/** @type {any} */ one) => one[0] < known.current[0][0])} startedMs=${data.started_ms} finishedMs=${data.finished_ms} most=${data.settings["limits.pages"] ?? Infinity} live=${live} /><${Outcomes} shown=${shown} /></div>
     ${shown.budgets.length > 0 && html`<section class="panel" aria-labelledby="budgets"><div class="heading"><h2 id="budgets">Limits</h2></div>
       <ul class="budgets">${shown.budgets.map((/** @type {any} */ one) => html`<li><span>${one.name}</span><${Meter} part=${one.used} whole=${one.limit} label=${`${one.name} used`} /><span>${amount(one, one.used)} of ${amount(one, one.limit)}</span></li>`)}</ul></section>`}
+    ${data.latest?.length > 0 && html`<${Latest} latest=${data.latest} crawl=${shown.crawl} />`}
     <${Hosts} shown=${shown} />
     <div class="pair top"><${LeftOut} shown=${shown} /><${Settings} data=${data} /></div>`;
 }

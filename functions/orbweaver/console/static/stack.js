@@ -9,7 +9,7 @@ const QUEUES = [["waiting", "Waiting"], ["in_work", "In work"], ["delayed", "Del
 
 /** @param {{queues: any}} given */
 const Queues = ({ queues }) => html`<dl class="figures">${QUEUES.map(([key, title]) => html`<div><dt>${title}</dt>
-  <dd class=${key === "dead" && queues[key] ? "warn" : ""}>${number(queues[key])}<div class="below">${key === "dead" && queues[key] && steers() ? html`<a href="#/letters">by cause</a>` : "messages, about"}</div></dd></div>`)}</dl>`;
+  <dd class=${key === "dead" && queues[key] ? "warn" : ""}>${key === "dead" ? "" : "about "}${number(queues[key])}<div class="below">${key === "dead" && queues[key] && steers() ? html`<a href="#/letters">by cause</a>` : "messages"}</div></dd></div>`)}</dl>`;
 
 /** @param {{workers: Record<string, string>, again: () => void}} given */
 function Workers({ workers, again }) {
@@ -54,8 +54,8 @@ function Spending({ spending }) {
 
 export function Stack() {
   const { data, trouble, atMs, again } = usePoll(() => ask("/console/stack"), [], EVERY_MS);
-  if (!data) return html`<${Heading} title="Queues and workers" /><${Warning} trouble=${trouble} />${!trouble && html`<${Loading} />`}`;
-  return html`<${Heading} title="Queues and workers"><span class="muted">${data.where}</span></${Heading}>
+  if (!data) return html`<${Heading} title="Workers" /><${Warning} trouble=${trouble} />${!trouble && html`<${Loading} />`}`;
+  return html`<${Heading} title="Workers"><span class="muted">${data.where}</span></${Heading}>
     <${Warning} trouble=${trouble} atMs=${atMs} />
     ${data.queues ? html`<${Queues} queues=${data.queues} />` : html`<p class="muted">These credentials may not read the queues.</p>`}
     ${user() ? html`<section class="panel" aria-labelledby="workers"><h2 id="workers">Workers and alarms</h2><p>The hosted console shows neither, and switches nothing off. With credentials of the account: <code>orbweaver workers status</code>, <code>orbweaver console --target aws</code>.</p></section>` : data.workers ? html`<${Workers} workers=${data.workers} again=${again} />` : html`<section class="panel" aria-labelledby="workers"><h2 id="workers">Workers</h2><p>${data.idle ?? "A store's workers are processes of this machine: they end with the command that serves it."}</p></section>`}
@@ -71,6 +71,7 @@ function Schedule({ schedule, atMs, done }) {
   const [first, ...later] = schedule.next_ms;
   return html`<tr role="row"><th scope="row" role="rowheader"><a href=${`#/?begins=${encodeURIComponent(schedule.name)}`}>${schedule.name}</a></th><td role="cell"><code>${schedule.expression}</code><div class="muted">${schedule.timezone}</div></td>
     <td role="cell">${schedule.paused ? html`<span class="warn">paused</span>` : first ? html`${moment(first)} <span class="muted">in ${clock((first - atMs) / 1000)}</span>` : "never again, or not told"}${later.length > 0 && html`<div class="muted">then ${later.map(moment).join(", ")}</div>`}</td>
+    <td role="cell">${schedule.last ? html`<a href=${`#/run/${encodeURIComponent(schedule.last.id)}`}>${moment(schedule.last.started_ms)}</a><div class=${schedule.last.pages || schedule.last.state !== "finished" ? "muted" : "warn"}>${schedule.last.state}, ${plural(schedule.last.pages, "page")}</div>` : html`<span class="muted">none yet</span>`}</td>
     <td role="cell" class="n"><${Act} label=${schedule.paused ? "Resume" : "Pause"} said=${`${schedule.paused ? "Resume" : "Pause"} ${schedule.name}`} act=${pause} done=${done} /> <button type="button" class="danger" aria-label=${`Remove ${schedule.name}`} onClick=${() => setAsked(true)}>Remove…</button>
     ${asked && html`<${Dialog} title="Remove this schedule?" close=${() => setAsked(false)}><p>${schedule.name} is not started again. Runs that were started go on.</p>
       <div class="actions"><${Act} kind="danger" label="Remove" act=${remove} done=${(/** @type {any} */ trouble) => { setAsked(false); done(trouble); }} /></div></${Dialog}>`}</td></tr>`;
@@ -84,6 +85,6 @@ export function Schedules() {
     <${Warning} trouble=${trouble ?? unable} atMs=${atMs} />
     ${!data && !trouble && html`<${Loading} />`}
     ${data?.schedules.length === 0 && html`<div class="empty"><p>Nothing recurs.</p><p class="muted">A new crawl with a table [schedule] does.</p></div>`}
-    ${data?.schedules.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Schedules"><table class="cards" role="table"><thead><tr><th scope="col">Name</th><th scope="col">When</th><th scope="col">Next, local time</th><th scope="col"><span class="hidden">Actions</span></th></tr></thead>
+    ${data?.schedules.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Schedules"><table class="cards" role="table"><thead><tr><th scope="col">Name</th><th scope="col">When</th><th scope="col">Next, local time</th><th scope="col">Last run</th><th scope="col"><span class="hidden">Actions</span></th></tr></thead>
       <tbody role="rowgroup">${data.schedules.map((/** @type {any} */ one) => html`<${Schedule} key=${one.name} schedule=${one} atMs=${atMs} done=${done} />`)}</tbody></table></div>`}`;
 }
