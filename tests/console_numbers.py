@@ -95,6 +95,13 @@ def dollars(value: float | None) -> str:
     return price(value or 0.0)
 
 
+def span(value: int) -> str:
+    """Write milliseconds of less than a minute in the unit that fits."""
+    return (
+        f"{value} ms" if value < SECOND_MS else f"{value / SECOND_MS:.1f}".removesuffix(".0") + " s"
+    )
+
+
 FORMS: Mapping[str, Callable[..., str]] = {
     "count": count,
     "share": share,
@@ -108,7 +115,7 @@ FORMS: Mapping[str, Callable[..., str]] = {
         f"{dollars(MILLION * (spent or 0) / pages)} per million pages" if pages else "no page yet"
     ),
     "ms": lambda value: UNKNOWN if value is None else f"{value:,} ms",
-    "delay": lambda value: f"{value:,} ms" if value else "none",
+    "delay": lambda value: span(value) if value else "none",
     "words": lambda value: str(value or "").replace("_", " "),
     "site": lambda value: value.replace("https://", ""),
     "items": lambda value: f" {figures.plural(value, 'item')}" if value else "",
@@ -278,9 +285,9 @@ SCREENS: Mapping[str, tuple[Shown, ...]] = {
     "stack": (
         shown(
             ".figures > div",
-            "Waiting {queue.waiting} *",
-            "In work {queue.in_work} *",
-            "Delayed {queue.delayed} *",
+            "Waiting about {queue.waiting} *",
+            "In work about {queue.in_work} *",
+            "Delayed about {queue.delayed} *",
             "Dead letters {queue.dead} *",
         ),
         shown(
@@ -323,6 +330,7 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "figure .muted": "when the console looked first, by that clock",
         "svg": "drawn of the numbers that its table has, which is compared",
         "figure tbody": "earlier looks of this console; the last one is compared",
+        "section[aria-labelledby=latest]": "single records: tests/unit/console compares them",
         "section[aria-labelledby=settings]": "what the run was told: no command prints it",
     },
     "host": {

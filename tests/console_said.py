@@ -156,7 +156,7 @@ def sections_of(pages: Sequence[Mapping[str, Any]], host: str, drawn: int) -> di
     if drawn < len(rows):
         small = rows[drawn - 1 :]
         sums = {key: sum(row[key] for row in small) for key in ("urls", "failed")}
-        areas = [*rows[: drawn - 1], {"name": f"{len(small)} smaller", **sums}]
+        areas = [*rows[: drawn - 1], {"name": f"{len(small)} smaller sections", **sums}]
         areas.sort(key=lambda row: -row["urls"])
     return {"urls": len(pages), "sections": rows, "more": more, "areas": areas}
 

@@ -70,7 +70,7 @@ async def check_run(tab: Tab, status: Callable[[], Any]) -> None:
 async def goes_on_without_delay(tab: Tab) -> None:
     """Take the delay of a paused run away, after a preview, and resume it; wait for its end."""
     await tab.click("Edit…")
-    await tab.fill("politeness.delay", "0ms")
+    await tab.fill("Delay per host", "0ms")
     await tab.click("Preview")
     await tab.until("Boolean(document.querySelector('dialog table'))")
     await tab.click("Apply")

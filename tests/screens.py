@@ -69,18 +69,18 @@ def screens(first: str, second: str, shop: str, book: str) -> Mapping[str, tuple
     host = quote(shop, safe="")
     return {
         "runs": ("", "bookshop"),
-        "run": (f"run/{second}", "Hosts it began at"),
-        "new": ("new", "there is no seed"),
+        "run": (f"run/{second}", "Latest URLs"),
+        "new": ("new", "Follow links to"),
         "map": (f"map/{second}?at={host}", "Depth"),
         "changes": (f"changes?before={first}&after={second}", "its body is the same"),
         "rules": (f"rules/{second}?url={book}", "in_stock"),
-        "explain": (f"explain?url={host}%2F&crawl={second}", "Its way"),
+        "explain": (f"explain?url={host}%2F&crawl={second}", "Timeline"),
         "host": (f"host?host={host}", "Crawls that began here"),
         "letters": ("letters", "no dead letters"),
         "schedules": ("schedules", "bookshop"),
         "stack": ("stack", "by the day"),
         "report": (f"report/{second}", "Kinds of URL"),
-        "data": (f"data/{second}?table=items", "Not as asked"),
+        "data": (f"data/{second}?table=items", "Page"),
         "query": ("query", "Saved"),
     }
 

@@ -41,7 +41,7 @@ async def test_a_stack_is_seen_and_its_workers_are_switched(stand: Stand, tmp_pa
             await tab.go(url)
             await tab.see(f"the stack on this machine, at {stand.emulator.endpoint_url}")
             await tab.click("watched")
-            await tab.see("Hosts it began at")
+            await tab.see("Latest URLs")
             for screen, text in (
                 (f"host?host={quote(shop.url, safe='')}", "robots.txt"),
                 (f"data/{crawl}", "page 1"),

@@ -69,7 +69,7 @@ class Person:
     async def starts(self, toml: str, *, previews: bool = False) -> str:
         """Define a crawl, look at its first page where that is wanted, and start it; its id."""
         await self.goes_to("new")
-        await self.tab.see("there is no seed")
+        await self.tab.see("Follow links to")
         await self.types(toml)
         await self.tab.see("by an estimate")
         if previews:

@@ -112,8 +112,8 @@ async def test_a_crawl_is_watched_steered_and_explained(site: Graph, tmp_path: P
         await tab.until("document.querySelector('h1 ~ .state')?.innerText.includes('paused')")
         await check_run(tab, status)
         await tab.click("Edit…")
-        await tab.fill("politeness.delay", "0ms")
-        await tab.fill("limits.pages", "40")
+        await tab.fill("Delay per host", "0ms")
+        await tab.fill("Page limit", "40")
         await tab.click("Preview")
         said = await tab.until("document.querySelector('dialog table')?.innerText")
         assert ("40" in said, "2 seconds\t0 seconds" in said) == (True, True)
@@ -146,9 +146,9 @@ async def test_a_crawl_is_defined_previewed_and_started(site: Graph, tmp_path: P
     async with console(tmp_path) as url, browser.opened() as tab:
         await tab.go(url)
         await tab.click("New crawl")
-        await tab.see("there is no seed")
+        await tab.see("Follow links to")
         await tab.fill("Seeds", f"{site.url}/0")
-        await tab.fill("No URLs with", "/7$")
+        await tab.fill("Exclude URLs matching", "/7$")
         await tab.until(f"{TOML}.value.includes('exclude = [\"/7$\"]')")
         written = await tab.run(f"{TOML}.value")
         await type_toml(tab, f'{written}\n[politeness]\ndelay = "0s"\ndely = 5\n')
@@ -168,7 +168,7 @@ async def test_a_crawl_is_defined_previewed_and_started(site: Graph, tmp_path: P
         assert rows == [[f"{site.url}/{number}", "taken"] for number in (1, 2, 3)]
         old = "document.body.innerText.includes('before the last change')"
         assert not await tab.run(old)
-        await tab.fill("Pages at most", "900")
+        await tab.fill("Page limit", "900")
         await tab.until(old)
         await tab.see("by an estimate")
         await tab.click("Preview")
@@ -275,7 +275,7 @@ async def test_a_crawl_that_recurs_is_put_on_a_schedule(site: Graph, tmp_path: P
     async with console(tmp_path) as url, browser.opened() as tab:
         await tab.go(url)
         await tab.click("New crawl")
-        await tab.see("there is no seed")
+        await tab.see("Follow links to")
         definition = f'name = "nightly"\nseeds = ["{site.url}/0"]\n[schedule]\nevery = "6h"\n'
         await type_toml(tab, definition)
         await tab.click("Put on schedule")
@@ -318,7 +318,7 @@ async def _look_around(tab: Tab, site: Graph, crawl: str, folder: Path) -> None:
 async def _ask(tab: Tab, crawl: str, folder: Path) -> None:
     """Ask exports: a saved query and one that is typed; the rows are those of the command."""
     await asyncio.to_thread(cli, folder, "export", "--crawl", crawl, "--json")
-    await tab.click("Ask with SQL")
+    await tab.click("Query with SQL")
     await tab.until("document.querySelector('textarea.sql')?.value.includes('WHERE crawl =')")
     await tab.fill("Saved", "outcomes")
     sql = await tab.run("document.querySelector('textarea.sql').value")
@@ -438,7 +438,7 @@ async def test_no_screen_has_a_serious_fault_of_accessibility(site: Graph, tmp_p
             f"run/{crawl}": "Outcomes",
             f"run/{slow['crawl']}": "Time left:",
             "query": "Saved",
-            f"explain?url={host}%2F1": "Its way",
+            f"explain?url={host}%2F1": "Timeline",
             "explain": "Why was",
             f"host?host={host}&url={host}%2F9": "line 2",
             "letters": "no dead letters",

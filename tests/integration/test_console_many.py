@@ -120,14 +120,14 @@ async def _look_around(watch: Watch) -> None:
     """Come to every screen."""
     run, site = RUN.id, quote(SITE, safe="")
     screens = {
-        f"run/{run}": "Hosts it began at",
+        f"run/{run}": "Latest URLs",
         f"data/{run}": "page 1",
         f"map/{run}?at={site}": "Depth",
         f"report/{run}": "Kinds of URL",
         f"rules/{run}": "Rules",
-        f"explain?url={site}%2F1&crawl={run}": "Its way",
+        f"explain?url={site}%2F1&crawl={run}": "Timeline",
         f"host?host={site}": "Crawls that began here",
-        "new": "there is no seed",
+        "new": "Follow links to",
         "letters": "no dead letters",
         "schedules": "Nothing recurs",
         "stack": "by the day",

@@ -143,7 +143,7 @@ async def _runs(both: Numbers, second: str, slow: str) -> None:
         assert status["budgets"] or status["name"] == "shop"
         await both.tab.run(f"location.hash = '#/run/{status['crawl']}'")
         await both.tab.until(f"document.querySelector('h1')?.innerText === '{status['crawl']}'")
-        await both.tab.see("Hosts it began at")
+        await both.tab.see("Latest URLs")
         await both.tab.click("As a table")
         await both.tab.until("Boolean(document.querySelector('figure tbody tr'))")
         again = await both.says("status", status["crawl"])
@@ -176,7 +176,7 @@ async def _tables(both: Numbers, site: Graph, first: str, second: str) -> None:
     asked = f"{site.url}/1"
     said = console_said.explained_of(await both.says("explain", asked, "--crawl", second))
     address = f"explain?url={quote(asked, safe='')}&crawl={second}"
-    await both.check("explain", address, "Its way", said)
+    await both.check("explain", address, "Timeline", said)
 
 
 async def _whole(both: Numbers, site: Graph, crawls: list[str]) -> None:
@@ -210,7 +210,7 @@ async def _asked(both: Numbers, site: Graph, second: str) -> None:
     tab = both.tab
     (both.folder / "new.toml").write_text(NIGHTLY.format(url=site.url))
     await tab.run("location.hash = '#/new'")
-    await tab.see("there is no seed")
+    await tab.see("Follow links to")
     await type_toml(tab, NIGHTLY.format(url=site.url))
     await tab.see("by an estimate")
     await both.compare("new", await both.says("estimate", "new.toml"))

@@ -134,8 +134,8 @@ async def test_two_browsers_steer_one_run(tmp_path: Path) -> None:
         for tab in (one, other):
             await come(tab, stage, f"run/{RUN.id}")
             await tab.click("Edit…")
-        await one.fill("limits.pages", "77")
-        await other.fill("politeness.delay", "7s")
+        await one.fill("Page limit", "77")
+        await other.fill("Delay per host", "7s")
         for tab in (one, other):
             await tab.click("Preview")
             await tab.until("Boolean(document.querySelector('dialog table'))")

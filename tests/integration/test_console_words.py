@@ -47,7 +47,7 @@ async def test_a_legend_names_the_lines_that_are_drawn(tmp_path: Path) -> None:
     names = "[...document.querySelectorAll('.legend li')].map((one) => one.className)"
     async with watched(tmp_path) as (stage, tab):
         await tab.run(f"location.hash = '#/run/{RUN.id}'")
-        await tab.see("found is not known")
+        await tab.see("is missing until then")
         assert await tab.run(names) == ["done"]
         stage.clock.at_ms += 10_000
         await tab.until("document.querySelector('path.found').getAttribute('d').includes('L')")
@@ -68,17 +68,17 @@ async def test_settings_are_written_to_be_read(tmp_path: Path) -> None:
     crawl = replace(crawl, pages_max=1_000_000)
     async with watched(tmp_path, crawl) as (_, tab):
         await tab.run(f"location.hash = '#/run/{RUN.id}'")
-        await tab.see("What it was told")
+        await tab.see("Settings")
         told = await tab.run(settings)
-        assert (told["limits.duration"], told["limits.pages"]) == ("7 days", "1,000,000")
-        assert told["politeness.delay"] == "1,500 milliseconds"
+        assert (told["limits.duration"], told["limits.pages"]) == ("7 d", "1,000,000")
+        assert told["politeness.delay"] == "1.5 s"
         assert told["scope.exclude"] == "/a$\n/b$"
         await tab.click("Edit…")
         assert await tab.until(field) == "7d"
-        await tab.fill("limits.duration", "90m")
+        await tab.fill("Time limit", "90m")
         await tab.click("Preview")
         said = await tab.until("document.querySelector('dialog table')?.innerText")
-        assert said.splitlines()[-1:] == ["limits.duration\t7 days\t90 minutes"]
+        assert said.splitlines()[-1:] == ["limits.duration\t7 d\t90 min"]
 
 
 async def test_a_host_that_asked_to_be_left_alone_says_when(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ async def test_a_moment_of_another_day_has_its_day_and_zone(tmp_path: Path) -> N
     """By the clock of the machine that looks, wherever that is; today has its time alone."""
     async with watched(tmp_path) as (stage, tab):
         await tab.run(f"location.hash = '#/run/{RUN.id}'")
-        await tab.see("What it was told")
+        await tab.see("Settings")
         for zone, said in (
             ("UTC", "began 2026-11-21 08:59:00 UTC"),
             ("Asia/Kolkata", "began 2026-11-21 14:29:00 UTC+05:30"),
@@ -132,7 +132,7 @@ async def test_every_place_and_button_is_within_the_window(tmp_path: Path, width
         await tab.look(width, 800)
         for screen, text in (
             ("", RUN.name),
-            (f"run/{RUN.id}", "What it was told"),
+            (f"run/{RUN.id}", "Settings"),
             ("new", "toml"),
         ):
             await tab.run(f"location.hash = '#/{screen}'")
@@ -153,7 +153,7 @@ async def test_a_draft_stays_until_it_is_started(tmp_path: Path) -> None:
     field = "document.querySelector('textarea.toml')?.value"
     async with watched(tmp_path) as (_, tab):
         await tab.click("New crawl")
-        await tab.see("there is no seed")
+        await tab.until("document.querySelector('textarea.toml')?.value.includes('seeds = []')")
         await tab.fill("Seeds", "https://example.com/")
         await tab.until(f"{field}.includes('example.com')")
         await tab.click("Runs")
@@ -161,17 +161,17 @@ async def test_a_draft_stays_until_it_is_started(tmp_path: Path) -> None:
         await tab.click("New crawl")
         await tab.until(f"{field}?.includes('example.com')")
         await type_toml(tab, "seeds = [")
-        await tab.see("it is no TOML")
+        await tab.see("not valid TOML")
         await tab.call("Page.reload")
         await tab.until(f"{field} === 'seeds = ['")
-        await tab.click("Begin anew")
-        await tab.see("there is no seed")
+        await tab.click("Clear")
+        await tab.until("document.querySelector('textarea.toml')?.value.includes('seeds = []')")
         await tab.fill("Seeds", "https://example.com/")
         await tab.see("by an estimate")
         await tab.click("Start")
-        await tab.see("What it was told")
+        await tab.see("Settings")
         await tab.click("New crawl")
-        await tab.see("there is no seed")
+        await tab.until("document.querySelector('textarea.toml')?.value.includes('seeds = []')")
 
 
 async def test_an_address_that_is_mistyped_leads_to_words(tmp_path: Path) -> None:
@@ -198,15 +198,15 @@ async def test_a_number_may_be_typed_as_it_is_shown(tmp_path: Path) -> None:
     """In thousands; one that is too small is refused for that; an emptied field changes nothing."""
     async with watched(tmp_path) as (_, tab):
         await tab.run("location.hash = '#/new'")
-        await tab.see("there is no seed")
-        await tab.fill("Pages at most", "20,000")
+        await tab.until("document.querySelector('textarea.toml')?.value.includes('seeds = []')")
+        await tab.fill("Page limit", "20,000")
         await tab.until("document.querySelector('textarea.toml').value.includes('pages = 20000')")
-        await tab.fill("Pages at most", "-1")
+        await tab.fill("Page limit", "-1")
         await tab.see("-1 does not fit: give 1 to 100,000,000")
         await tab.run(f"location.hash = '#/run/{RUN.id}'")
         await tab.click("Edit…")
-        await tab.fill("limits.pages", "2,000")
-        await tab.fill("limits.duration", "")
+        await tab.fill("Page limit", "2,000")
+        await tab.fill("Time limit", "")
         await tab.click("Preview")
         said = await tab.until("document.querySelector('dialog table')?.innerText")
         assert said.splitlines()[-1].startswith("limits.pages\t")

@@ -1,7 +1,7 @@
 // An edit of a run: what may change, what would change, and then the change.
 import { html, useState } from "/vendor/preact-htm.js";
 import { ask, usePoll, Warning, Loading } from "/lib.js";
-import { settingText, fieldText, numberIn, Act, Dialog } from "/parts.js";
+import { settingText, fieldText, numberIn, Act, Dialog, CHOICES, LABELS } from "/parts.js";
 
 // Lists of tables, which a line cannot hold.
 const TABLES = ["rules", "items", "render.rules"];
@@ -25,9 +25,9 @@ function put(document, key, value) {
 /** @param {{name: string, was: any, text: string, set: (text: string) => void}} given */
 function Field({ name, was, text, set }) {
   const typed = (/** @type {any} */ event) => set(event.target.value);
-  return html`<label><span><code>${name}</code></span>${
+  return html`<label><span>${LABELS[name]} <code class="muted">${name}</code></span>${
     Array.isArray(was) ? html`<textarea rows="3" value=${text} onInput=${typed} placeholder="one a line"></textarea>`
-    : typeof was === "boolean" ? html`<select value=${text} onChange=${typed}><option value="true">true</option><option value="false">false</option></select>`
+    : name in CHOICES ? html`<select value=${text} onChange=${typed}>${text in CHOICES[name] ? null : html`<option value=${text}>not set</option>`}${Object.entries(CHOICES[name]).map(([one, words]) => html`<option value=${one}>${words}</option>`)}</select>`
     : html`<input value=${text} onInput=${typed} placeholder=${fieldText(was) || "none"} autocomplete="off" spellcheck=${false} />`}</label>`;
 }
 
@@ -48,7 +48,7 @@ export function Edit({ crawl, close }) {
   const lines = settings.filter(([, was]) => !Array.isArray(was));
   const lists = settings.filter(([, was]) => Array.isArray(was));
   return html`<${Dialog} title="Edit the run" close=${close}>
-    <p class="muted">It takes hold within seconds, for what is asked and found from then on. Rules and items are changed by <code>orbweaver edit --config</code>.</p>
+    <p class="muted">Changes apply within seconds to later requests and links. To change rules and items, use <code>orbweaver edit --config</code>.</p>
     <form class="fields" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
       <div class="row">${lines.map(([key, was]) => html`<${Field} key=${key} name=${key} was=${was} text=${typed[key] ?? fieldText(was)} set=${set(key)} />`)}</div>
       ${lists.map(([key, was]) => html`<${Field} key=${key} name=${key} was=${was} text=${typed[key] ?? fieldText(was)} set=${set(key)} />`)}
@@ -56,7 +56,7 @@ export function Edit({ crawl, close }) {
     <div class="foot"><${Warning} trouble=${trouble} />
     ${preview && (preview.changes.length
       ? html`<div class="scroll"><table><caption class="hidden">What would change</caption><thead><tr><th scope="col">Key</th><th scope="col">Is</th><th scope="col">Becomes</th></tr></thead><tbody>${preview.changes.map((/** @type {any} */ one) => html`<tr><th scope="row"><code>${one.key}</code></th><td class="setting">${settingText(one.was)}</td><td class="setting"><strong>${settingText(one.becomes)}</strong></td></tr>`)}</tbody></table></div>`
-      : html`<p>It is like that already.</p>`)}
+      : html`<p>Nothing would change.</p>`)}
     <div class="actions">
       <${Act} label="Preview" disabled=${!changed.length} act=${() => ask(`${path}/preview`, { body: change }).then(setPreview)} done=${done} />
       <${Act} kind="main" label="Apply" disabled=${!preview?.changes.length} act=${() => ask(path, { method: "PATCH", body: change }).then(close)} done=${done} />

@@ -1,7 +1,7 @@
 // Explain a URL: what became of it and why, as a line from what it is to when it is asked again.
 import { html, useState, useEffect } from "/vendor/preact-htm.js";
 import { ask, usePoll, user, link, number, moment, words, Heading, Warning, Loading } from "/lib.js";
-import { size, Act, Address } from "/parts.js";
+import { size, spanText, Act, Address } from "/parts.js";
 
 const GOOD = ["fetched", "unchanged", "redirected"];
 // Statements that are made of URLs.
@@ -41,8 +41,8 @@ export function Stored({ url, crawl, picture = false }) {
 /** @param {{record: any}} given */
 function Record({ record }) {
   const known = COLUMNS.filter((one) => record[one] !== null && record[one] !== undefined);
-  const written = (/** @type {string} */ one) => (one === "bytes" ? size(record[one]) : one === "latency_ms" ? `${number(record[one])} ms` : ["outcome", "reason"].includes(one) ? words(record[one]) : String(record[one]));
-  return html`<section class="panel" aria-labelledby="record"><div class="heading"><h2 id="record">Its record</h2><span class="muted">${moment(record.fetched_at)}</span></div>
+  const written = (/** @type {string} */ one) => (one === "bytes" ? size(record[one]) : one === "latency_ms" ? spanText(record[one]) : ["outcome", "reason"].includes(one) ? words(record[one]) : String(record[one]));
+  return html`<section class="panel" aria-labelledby="record"><div class="heading"><h2 id="record">Record</h2><span class="muted">${moment(record.fetched_at)}</span></div>
     <dl class="settings">${known.map((one) => html`<dt>${words(one)}</dt><dd>${written(one)}</dd>`)}</dl></section>`;
 }
 
@@ -53,7 +53,7 @@ function Told({ told }) {
   const kept = told.record?.body_length;
   return html`<div class=${`notice ${tone === "warn" ? "" : tone}`} role="status"><p class="verdict">${told.verdict}</p>
       <p class="muted">In <a href=${`#/run/${encodeURIComponent(told.crawl)}`}>${told.crawl}</a>${host && html` · <a href=${link("host", { host, url: told.url })}>its host</a>`}</p></div>
-    <section class="panel" aria-labelledby="way"><div class="heading"><h2 id="way">Its way</h2></div>
+    <section class="panel" aria-labelledby="way"><div class="heading"><h2 id="way">Timeline</h2></div>
       <ol class="line">${told.statements.map((/** @type {any} */ one) => {
         const state = decides(told, one) ? "bad" : one.about === "ended" ? tone : "";
         const isLink = LINKS.includes(one.about) && /^https?:\/\//.test(one.words);

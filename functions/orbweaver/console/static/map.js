@@ -10,7 +10,7 @@ import { useWidth } from "/chart.js";
  * @type {Record<string, {title: string, hue: string, value: (one: any) => number, told: (one: any) => string, from: number[], legend: string[]}>}
  */
 const COLOURS = {
-  failed: { title: "Failed", hue: "failing", value: (one) => (one.urls ? one.failed / one.urls : 0), told: (one) => `${percent(one.failed, one.urls)} failed`, from: [Number.MIN_VALUE, 0.05, 0.2, 0.5], legend: ["none failed", "less than 5 %", "from 5 %", "from 20 %", "from 50 %"] },
+  failed: { title: "Failed", hue: "failing", value: (one) => (one.urls ? one.failed / one.urls : 0), told: (one) => `${percent(one.failed, one.urls)} failed`, from: [0.05, 0.2, 0.5, 0.8], legend: ["less than 5 % failed", "from 5 %", "from 20 %", "from 50 %", "from 80 %"] },
   latency: { title: "Slow", hue: "slow", value: (one) => one.latency_ms ?? 0, told: (one) => (one.latency_ms === null ? "not timed" : `${number(one.latency_ms)} ms`), from: [500, 1_000, 2_000, 5_000], legend: ["less than 0.5 s", "from 0.5 s", "from 1 s", "from 2 s", "from 5 s"] },
   depth: { title: "Deep", hue: "deep", value: (one) => one.depth, told: (one) => `depth ${one.depth}`, from: [2, 4, 6, 10], legend: ["depth 0 or 1", "from 2", "from 4", "from 6", "from 10"] },
 };
@@ -58,7 +58,7 @@ const nameOf = (at) => (/^\w+:\/\/[^/]+$/.test(at) ? at : at.slice(at.lastIndexO
 function together(rows) {
   const sum = (/** @type {any[]} */ of, /** @type {(one: any) => number} */ value) => of.reduce((all, one) => all + value(one), 0);
   const timed = rows.filter((one) => one.latency_ms !== null);
-  return { at: `${number(rows.length)} smaller`, urls: sum(rows, (one) => one.urls), failed: sum(rows, (one) => one.failed), depth: Math.min(...rows.map((one) => one.depth)),
+  return { at: `${number(rows.length)} smaller sections`, urls: sum(rows, (one) => one.urls), failed: sum(rows, (one) => one.failed), depth: Math.min(...rows.map((one) => one.depth)),
     latency_ms: timed.length ? Math.round(sum(timed, (one) => one.latency_ms * one.urls) / sum(timed, (one) => one.urls)) : null };
 }
 
@@ -123,5 +123,5 @@ export function SiteMap({ of, query }) {
     <div class="scroll" tabindex="0" role="region" aria-label="Sections"><table><thead><tr><th scope="col">Section</th><th scope="col" class="n">URLs</th><th scope="col" class="n">Failed</th><th scope="col" class="n">Took</th><th scope="col" class="n">Depth</th><th scope="col" class="n">Size</th></tr></thead>
       <tbody>${data.inner.map((/** @type {any} */ one) => html`<tr><th scope="row">${one.sections ? html`<a class="url" href=${link(`map/${encodeURIComponent(of)}`, { at: one.at, by: chosen })}>${nameOf(one.at)}</a>` : html`<span class="url">${nameOf(one.at)}</span>`}</th><td class="n">${number(one.urls)}</td><td class=${one.failed ? "n warn" : "n"}>${number(one.failed)}</td><td class="n">${one.latency_ms === null ? "–" : `${number(one.latency_ms)} ms`}</td><td class="n">${number(one.depth)}</td><td class="n">${size(one.bytes)}</td></tr>`)}</tbody></table></div>
     ${data.inner_more > 0 && html`<p class="muted">And ${plural(data.inner_more, "smaller section")} with ${plural(data.urls_more, "URL")}.</p>`}
-    ${data.own > 0 && html`<p class="muted">${plural(data.own, "URL")} of this section itself.</p>`}`}`;
+    ${data.own > 0 && html`<p class="muted">${plural(data.own, "URL")} directly in this section.</p>`}`}`;
 }

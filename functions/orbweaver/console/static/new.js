@@ -2,30 +2,37 @@
 // page with what would become of its links, what it would cost, and the start.
 import { html, useState, useEffect, useRef } from "/vendor/preact-htm.js";
 import { ask, user, steers, number, plural, dollars, clock, words, Heading, Warning } from "/lib.js";
-import { numberIn, Act } from "/parts.js";
+import { numberIn, Act, CHOICES, LABELS } from "/parts.js";
+import { Items } from "/items.js";
 
 const TYPED_MS = 400, DRAFT = "orbweaver-console-draft";
 const FIRST = { seeds: [], limits: { pages: 1000 } };
+const isFirst = (/** @type {any} */ document) => JSON.stringify(document) === JSON.stringify(FIRST);
 
-/** Keys of the form; all others are written as TOML. @type {[string, [string, string, string, string[]?][]][]} */
+/** Keys of the form, each with its kind and default; all others are written as TOML. @type {[string, [string, string, string][]][]} */
 const PARTS = [
-  ["What", [
-    ["seeds", "Seeds", "list", ["one URL a line"]],
-    ["name", "Name", "text", ["that of the first host"]],
-    ["scope.links", "Links that belong", "choice", ["host", "domain", "prefix", "any"]],
-    ["scope.include", "Only URLs with", "list", ["regular expressions, one a line"]],
-    ["scope.exclude", "No URLs with", "list", ["regular expressions, one a line"]],
+  ["Scope", [
+    ["seeds", "list", "one URL a line"],
+    ["name", "text", "the first host"],
+    ["scope.links", "choice", "host"],
+    ["scope.include", "list", "regular expressions, one a line"],
+    ["scope.exclude", "list", "regular expressions, one a line"],
   ]],
-  ["How much", [
-    ["limits.pages", "Pages at most", "number", ["a million"]],
-    ["limits.depth", "Links from a seed", "number", ["20"]],
-    ["limits.dollars", "Dollars at most", "number", ["no limit"]],
-    ["limits.duration", "Time at most", "text", ["7d"]],
+  ["Limits", [
+    ["limits.pages", "number", "1,000,000"],
+    ["limits.depth", "number", "20"],
+    ["limits.dollars", "number", "no limit"],
+    ["limits.duration", "text", "7d"],
   ]],
-  ["How", [
-    ["politeness.delay", "Delay at a host", "text", ["1s"]],
-    ["records.bodies", "Bodies kept", "choice", ["html", "all", "off"]],
-    ["records.text", "Main texts kept", "choice", ["false", "true"]],
+  ["Requests", [
+    ["politeness.delay", "text", "1s"],
+    ["politeness.concurrency", "number", "1"],
+    ["politeness.robots", "choice", "true"],
+    ["render.mode", "choice", "never"],
+  ]],
+  ["Results", [
+    ["records.bodies", "choice", "html"],
+    ["records.text", "choice", "false"],
   ]],
 ];
 
@@ -61,7 +68,7 @@ function valueOf(text, kind) {
 const of = (problems, key) => problems.filter(({ path }) => path === key || path.startsWith(`${key}[`) || path.startsWith(`${key}.`));
 
 /** @param {{field: any, document: any, problems: any[], change: (key: string, value: any) => void}} given */
-function Field({ field: [key, label, kind, told], document, problems, change }) {
+function Field({ field: [key, kind, told], document, problems, change }) {
   const known = written(at(document, key), kind);
   // What was typed last, while the text that stands for it goes round.
   const [text, setText] = useState(known);
@@ -70,10 +77,10 @@ function Field({ field: [key, label, kind, told], document, problems, change }) 
   const typed = (/** @type {any} */ event) => { setText(event.target.value); change(key, valueOf(event.target.value, kind)); };
   const found = of(problems, key);
   const given = { value: text, onInput: typed, "aria-invalid": found.length ? "true" : null, "aria-describedby": found.length ? `problem-${key}` : null, onFocus: () => { busy.current = true; }, onBlur: () => { busy.current = false; setText(known); } };
-  return html`<label class=${kind === "list" ? "long" : ""}><span>${label} <code class="muted">${key}</code></span>
-    ${kind === "list" ? html`<textarea rows="2" ...${given} placeholder=${told[0]} spellcheck=${false}></textarea>`
-    : kind === "choice" ? html`<select ...${given} onInput=${null} onChange=${typed}><option value="">${told[0]}</option>${told.slice(1).map((/** @type {string} */ one) => html`<option value=${one}>${one}</option>`)}</select>`
-    : html`<input ...${given} placeholder=${told[0]} autocomplete="off" spellcheck=${false} inputmode=${kind === "number" ? "decimal" : null} />`}
+  return html`<label class=${kind === "list" ? "long" : ""}><span>${LABELS[key]} <code class="muted">${key}</code></span>
+    ${kind === "list" ? html`<textarea rows="2" ...${given} placeholder=${told} spellcheck=${false}></textarea>`
+    : kind === "choice" ? html`<select ...${given} onInput=${null} onChange=${typed}><option value="">${CHOICES[key][told]} (default)</option>${Object.entries(CHOICES[key]).filter(([one]) => one !== told || one === text).map(([one, words]) => html`<option value=${one}>${words}</option>`)}</select>`
+    : html`<input ...${given} placeholder=${told} autocomplete="off" spellcheck=${false} inputmode=${kind === "number" ? "decimal" : null} />`}
     ${found.length > 0 && html`<span id=${`problem-${key}`} class="bad">${found.map(({ text: why }) => html`<span class="line-of">${why}</span>`)}</span>`}</label>`;
 }
 
@@ -83,7 +90,7 @@ function Problems({ problems, lines, broken }) {
     for (let key = path; key; key = key.slice(0, Math.max(key.lastIndexOf("."), key.lastIndexOf("["), 0))) if (key in lines) return lines[key];
     return null;
   };
-  const found = broken ? [{ path: "", text: `it is no TOML: ${broken.text}`, line: broken.line }] : problems.map((one) => ({ ...one, line: lineOf(one.path) }));
+  const found = broken ? [{ path: "", text: `not valid TOML: ${broken.text}`, line: broken.line }] : problems.map((one) => ({ ...one, line: lineOf(one.path) }));
   if (!found.length) return null;
   return html`<div role="status"><ul class="problems">${found.map(({ path, text, line }) => html`<li>${line && html`<span class="muted">line ${line}</span> `}${path && html`<code>${path}</code>`} ${text}</li>`)}</ul></div>`;
 }
@@ -92,7 +99,7 @@ function Problems({ problems, lines, broken }) {
 function Preview({ found, old }) {
   const [only, setOnly] = useState("");
   const links = found.links.filter((/** @type {any} */ one) => !only || (one.refused ?? "taken") === only);
-  return html`<section class="panel" aria-labelledby="preview"><div class="heading"><h2 id="preview">The first page</h2>${old && html`<span class="warn" role="status">before the last change: preview it anew</span>`}<span class="url">${found.url ?? ""}</span></div>
+  return html`<section class="panel" aria-labelledby="preview"><div class="heading"><h2 id="preview">The first page</h2>${old && html`<span class="warn" role="status">older than the last change: preview again</span>`}<span class="url">${found.url ?? ""}</span></div>
     <dl class="settings">
       ${found.redirects.length > 0 && html`<dt>redirected from</dt><dd>${found.redirects.map((/** @type {string} */ url) => html`<div class="url">${url}</div>`)}</dd>`}
       ${found.status && html`<dt>status</dt><dd>${found.status}</dd>`}
@@ -103,7 +110,7 @@ function Preview({ found, old }) {
     ${!found.why && html`<div class="filters"><label>Links <select value=${only} onChange=${(/** @type {any} */ event) => setOnly(event.target.value)}>
       <option value="">all</option>${Object.entries(found.counts).map(([reason, count]) => html`<option value=${reason}>${words(reason)}: ${number(/** @type {any} */ (count))}</option>`)}</select></label>
       <span>${Object.entries(found.counts).map(([reason, count]) => `${number(/** @type {any} */ (count))} ${words(reason)}`).join(", ") || "It has no links."}</span></div>`}
-    ${links.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Links of the first page"><table><thead><tr><th scope="col">Link</th><th scope="col">It is</th><th scope="col">Rule</th></tr></thead><tbody>
+    ${links.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Links of the first page"><table><thead><tr><th scope="col">Link</th><th scope="col">Verdict</th><th scope="col">Rule</th></tr></thead><tbody>
       ${links.map((/** @type {any} */ one) => html`<tr><th scope="row"><span class="url">${one.url}</span></th><td class=${one.refused ? "warn" : "good"}>${one.refused ? words(one.refused) : "taken"}</td><td>${one.rule}</td></tr>`)}</tbody></table></div>`}
     ${found.more > 0 && html`<p class="muted">And ${plural(found.more, "further link")}, which the counts include.</p>`}
   </section>`;
@@ -148,26 +155,29 @@ export function New() {
   };
   const typed = (/** @type {any} */ event) => { setDraft({ ...draft, toml: event.target.value }); go({ toml: event.target.value }, TYPED_MS); };
   const problems = checked?.problems ?? [];
+  // An untouched form has nothing wrong yet.
+  const shown = isFirst(draft.document) ? [] : problems;
   const ready = Boolean(checked) && !problems.length && !draft.broken;
   const recurs = ready && draft.document.schedule;
   const start = async () => { const run = await ask("/api/crawls", { body: draft.document }); leave(`#/run/${encodeURIComponent(run.id)}`); };
   const recur = async () => { await ask("/console/schedules", { body: { document: draft.document } }); leave("#/schedules"); };
   if (!steers()) return html`<${Heading} title="New crawl" /><div class="empty"><p>To start a crawl takes the group <code>steer</code>.</p></div>`;
   return html`<${Heading} title="New crawl"><div class="actions">
-      <button type="button" class="quiet" onClick=${anew}>Begin anew</button>
+      <button type="button" class="quiet" onClick=${anew}>Clear</button>
       ${!user() && html`<${Act} label="Preview" disabled=${!ready} act=${() => ask("/console/preview", { body: { document: draft.document } }).then((found) => setPreview({ found, of: draft.toml }))} done=${setTrouble} />`}
       ${recurs && user() ? html`<span>It recurs: <code>orbweaver schedule put</code> puts it on schedule.</span>` : recurs ? html`<${Act} kind="main" label="Put on schedule" act=${recur} done=${setTrouble} />` : html`<${Act} kind="main" label="Start" disabled=${!ready} act=${start} done=${setTrouble} />`}</div></${Heading}>
-    <p class="muted">What is typed on one side stands on the other; the form writes the text anew. ${user() ? "A preview of its first page is shown by the console on a machine of your own." : "Preview asks for the first page alone, in its host's time."}</p>
+    <p class="muted">Form and TOML stay in sync: an edit of the form rewrites the TOML. ${user() ? "A console on your own machine can preview the first page." : "Preview fetches the first page only, within the host's rate limit."}</p>
     <${Warning} trouble=${trouble} />
     <div class="pair halves">
       <form class="panel fields" aria-label="Definition" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
-        ${PARTS.map(([title, fields]) => html`<h2>${title}</h2><div class="row">${fields.map((field) => html`<${Field} key=${field[0]} field=${field} document=${draft.document} problems=${problems} change=${change} />`)}</div>`)}
+        ${PARTS.map(([title, fields]) => html`<h2>${title}</h2><div class="row">${fields.map((field) => html`<${Field} key=${field[0]} field=${field} document=${draft.document} problems=${shown} change=${change} />`)}</div>`)}
+        <${Items} rules=${Array.isArray(draft.document.items) ? draft.document.items : []} problems=${of(shown, "items")} change=${(/** @type {any} */ rules) => change("items", rules)} />
       </form>
       <section class="panel" aria-labelledby="toml"><div class="heading"><h2 id="toml">crawl.toml</h2></div>
         <textarea class="toml" rows="18" aria-labelledby="toml" value=${draft.toml} onInput=${typed} spellcheck=${false} autocomplete="off"></textarea>
-        <${Problems} problems=${problems} lines=${draft.lines} broken=${draft.broken} />
+        <${Problems} problems=${shown} lines=${draft.lines} broken=${draft.broken} />
         ${ready && html`<p role="status"><strong>${checked.name}</strong>: ${plural(checked.seeds, "seed")}; ${plural(checked.estimate.pages, "page")} cost ${dollars(checked.estimate.usd)} on AWS and take ${clock(checked.estimate.least_s)} at least, by an estimate.</p>`}
-        ${recurs && html`<p class="muted">It recurs, as [schedule] says; without that it is started once.</p>`}
+        ${recurs && html`<p class="muted">[schedule] starts it again and again. Without [schedule] it runs once.</p>`}
       </section>
     </div>
     ${preview && html`<${Preview} found=${preview.found} old=${preview.of !== draft.toml} />`}`;

@@ -49,7 +49,7 @@ export function Report({ of }) {
     ${!asked.requests && html`<div class="empty"><p>Nothing was asked for yet.</p></div>`}
     ${asked.requests > 0 && html`<dl class="figures">
       <div><dt>Requests</dt><dd>${number(asked.requests)}<div class="below">${plural(asked.records, "record")}${asked.unread ? ", and there are more" : ""}</div></dd></div>
-      <div><dt>Kinds of URL</dt><dd>${number(kinds.length)}<div class="below">${asked.other_requests ? `and ${plural(asked.other_requests, "request")} of others` : "words stand, what varies is *"}</div></dd></div>
+      <div><dt>Kinds of URL</dt><dd>${number(kinds.length)}<div class="below">${asked.other_requests ? `and ${plural(asked.other_requests, "request")} of others` : "fixed words are shown, * stands for the rest"}</div></dd></div>
       <div><dt>Brought little</dt><dd class=${asked.saves_requests ? "warn" : ""}>${number(asked.saves_requests)}<div class="below">${percent(asked.saves_requests, asked.requests)} of requests</div></dd></div>
       <div><dt>Cost</dt><dd>${dollars(asked.usd)}<div class="below">on AWS, by an estimate</div></dd></div></dl>
       <${Suggested} asked=${asked} />

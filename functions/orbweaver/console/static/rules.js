@@ -15,15 +15,20 @@ title = { css = "h1", required = true }
 links = { css = "a", attribute = "href", type = "url", list = true }
 `;
 
-/** What a page's items are, a row each. @param {{page: any}} given */
-function Found({ page }) {
-  const names = [...new Set(page.items.flatMap((/** @type {any} */ item) => Object.keys(item.fields)))];
-  const kindOf = (/** @type {any} */ value) => (value === null ? "" : Array.isArray(value) ? "list" : typeof value);
-  return html`<section class="panel" aria-labelledby="found"><div class="heading"><h2 id="found">Found on this page</h2><span class="muted">${page.why ?? plural(page.items.length, "item")}</span></div>
-    ${page.items.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Items of this page"><table><thead><tr><th scope="col">Rule</th>${names.map((name) => html`<th scope="col">${name}</th>`)}<th scope="col">Not as asked</th></tr></thead><tbody>
-      ${page.items.map((/** @type {any} */ item) => html`<tr><th scope="row">${item.table} <span class="muted">${number(item.place)}</span></th>${names.map((/** @type {any} */ name) => html`<td class=${typeof item.fields[name] === "number" ? "n" : ""}>${item.fields[name] === null || item.fields[name] === undefined ? html`<span class="muted">none</span>` : html`${valueText(item.fields[name])} <span class="muted kind">${kindOf(item.fields[name])}</span>`}</td>`)}<td class="warn">${item.problems.join("; ")}</td></tr>`)}</tbody></table></div>`}
-  </section>`;
+/** The items of one rule, a row each. @param {{rule: string, items: any[]}} given */
+function OfRule({ rule, items }) {
+  const names = [...new Set(items.flatMap((item) => Object.keys(item.fields)))];
+  const faulty = items.some((item) => item.problems.length);
+  return html`<h3>${rule}</h3><div class="scroll" tabindex="0" role="region" aria-label=${`Items of ${rule}`}><table><thead><tr><th scope="col" class="n">Item</th>${names.map((name) => html`<th scope="col">${name}</th>`)}${faulty && html`<th scope="col">Problems</th>`}</tr></thead><tbody>
+    ${items.map((item) => html`<tr><th scope="row" class="n">${number(item.place)}</th>${names.map((name) => html`<td class=${typeof item.fields[name] === "number" ? "n" : ""}>${item.fields[name] === null || item.fields[name] === undefined ? "" : valueText(item.fields[name])}</td>`)}${faulty && html`<td class="warn">${item.problems.join("; ")}</td>`}</tr>`)}</tbody></table></div>`;
 }
+
+/** What a page's items are, a table for each rule. @param {{page: any}} given */
+const Found = ({ page }) => html`<section class="panel" aria-labelledby="found"><div class="heading"><h2 id="found">Found on this page</h2><span class="muted">${page.why?.replaceAll("`", "") ?? plural(page.items.length, "item")}</span></div>
+  ${[...new Set(page.items.map((/** @type {any} */ item) => item.table))].map((/** @type {any} */ rule) => html`<${OfRule} rule=${rule} items=${page.items.filter((/** @type {any} */ item) => item.table === rule)} />`)}</section>`;
+
+/** Whether a rule is about a URL; its pattern may be one that a browser cannot read. @param {any} rule @param {string} url */
+const fits = (rule, url) => { try { return new RegExp(rule.match).test(url); } catch { return false; } };
 
 /** @param {{coverage: any}} given */
 const Covered = ({ coverage }) => html`<section class="panel" aria-labelledby="coverage"><div class="heading"><h2 id="coverage">On ${plural(coverage.pages, "stored page")}</h2>${Object.entries(coverage.unread).map(([why, count]) => html`<span class="muted">${plural(/** @type {any} */ (count), "page")} not read: ${why}</span>`)}</div>
@@ -48,7 +53,9 @@ export function Rules({ of, query }) {
     Promise.all([ask(`/console/crawls/${crawl}`), ask(`/api/crawls/${crawl}/pages`, { query: { outcome: "fetched", limit: PAGES } })]).then(async ([{ settings }, { pages }]) => {
       const known = pages.map((/** @type {any} */ page) => page.url).sort();
       setUrls(known);
-      setUrl((was) => was || known[0] || "");
+      // A page that a rule matches comes first: one that gave an item, or whose URL fits.
+      const found = settings.items?.length ? (await ask(`/api/crawls/${crawl}/items`, { query: { limit: 1 } })).items[0]?.url : null;
+      setUrl((was) => was || found || known.find((/** @type {string} */ one) => settings.items?.some((/** @type {any} */ rule) => fits(rule, one))) || known[0] || "");
       setToml(settings.items?.length ? (await ask("/console/definition", { body: { document: { items: settings.items } } })).toml : FIRST);
     }, setTrouble);
   }, [of]);
@@ -68,7 +75,7 @@ export function Rules({ of, query }) {
   const cover = () => ask("/console/trial", { body: { crawl: of, toml } }).then((found) => setCoverage(found.coverage));
   const copy = () => navigator.clipboard.writeText(toml).then(() => setCopied(true));
   return html`${crumb}<${Heading} title="Try rules"><span class="muted" role="status">${copied && "copied"}</span><div class="actions"><${Act} label="Copy as TOML" act=${copy} done=${setTrouble} /><${Act} kind="main" label="Run on 50 pages" disabled=${problems.length > 0} act=${cover} done=${setTrouble} /></div></${Heading}>
-    <p class="muted">On pages as they are stored: nothing is asked for, and nothing of the run changes.</p>
+    <p class="muted">Rules run on stored pages: nothing is requested, and the run does not change.</p>
     <${Warning} trouble=${trouble} />
     <div class="pair halves">
       <div class="column"><form class="filters" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}><label class="wide">Page <input value=${url} list="pages" onChange=${(/** @type {any} */ event) => setUrl(event.target.value.trim())} autocomplete="off" spellcheck=${false} /></label><datalist id="pages">${urls.map((one) => html`<option value=${one}></option>`)}</datalist></form>
