@@ -144,7 +144,8 @@ def _requested_again(
     crawl: Crawl, run: Crawl, targets: Iterable[Target], journal: Journal
 ) -> list[Target]:
     """List the targets of a pack that failed or were disallowed, and get another request."""
-    ends = {end.url: (end.outcome, end.reason) for end in (*journal.records, *journal.unrecorded)}
+    ends = {record.url: (record.outcome, record.reason) for record in journal.records}
+    ends |= {end.url: (end.outcome, end.reason) for end in journal.unrecorded}
     found: list[Target] = []
     for target in targets:
         outcome, reason = ends.get(target.url, (None, None))
