@@ -118,7 +118,7 @@ class SimWeb:
         if page is not None and _unchanged(request, page, answer):
             self._counts["304"] += 1
             answer = _response(304, None)
-        answer = self._sent(request, answer)
+        answer = await self._sent(request, answer)
         slow_s = 0.02 if page is None else page.latency_s
         if isinstance(answer, Failure):
             self.silent[origin] += 1
@@ -163,11 +163,15 @@ class SimWeb:
                 )
             )
 
-    def _sent(self, request: Request, answer: Response | Failure) -> Response | Failure:
+    async def _sent(self, request: Request, answer: Response | Failure) -> Response | Failure:
         """Cut a body where the asker stops reading, and count it: whoever dies has it, too."""
         if isinstance(answer, Failure) or answer.body is None:
             return answer
-        body = answer.body[: request.body_bytes_max]
+        size = request.body_bytes_max
+        if request.room is not None:
+            await request.room.grow(len(answer.body))
+            size = min(size, request.room.bytes_max)
+        body = answer.body[:size]
         self.received[request.user_agent] += len(body)
         return replace(answer, body=body, truncated=len(body) < len(answer.body))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from orbweaver.adapters.local.reader import InPlaceReader
@@ -151,6 +151,16 @@ async def hand_over(_effect: str, _moment: Moment) -> None:
 Answer = Response | Failure
 
 
+async def fitted(request: Request, answer: Answer) -> Answer:
+    """Cut the body of an answer where its limit, or the room that its request finds, ends."""
+    if isinstance(answer, Failure) or answer.body is None or request.room is None:
+        return answer
+    await request.room.grow(len(answer.body))
+    size = min(request.body_bytes_max, request.room.bytes_max)
+    cut = len(answer.body) > size
+    return replace(answer, body=answer.body[:size], truncated=answer.truncated or cut)
+
+
 class SmallWeb:
     """Answers by URL, in turn where there are several; 404 for what it does not know."""
 
@@ -175,7 +185,7 @@ class SmallWeb:
         known = self.answers.get(request.url)
         if known is None:
             return answer(404)
-        return known.pop(0) if len(known) > 1 else known[0]
+        return await fitted(request, known.pop(0) if len(known) > 1 else known[0])
 
     @property
     def urls(self) -> list[str]:

@@ -1,7 +1,7 @@
 """Reservations of a delivery from its crawl's limits: made before it asks, a little ahead.
 
-    bytes      for each request as much as its body may have, and what it did not take goes back
-               into the reservation for the next one
+    bytes      for each request the expected size of its body; the reader of a longer body asks
+               for more, and the next request uses what the body did not need
     dollars    for each visit what it costs at most, with some links; more links when they are there
     host_pages each URL once, before its host is asked for it; it carries that along (`counted`)
 
@@ -62,15 +62,38 @@ COUNT_TRIES = 3
 # Bodies are cut to what is left down to this part of what they may have, or of the limit if that is
 # less: 80 KB of 5 MB.
 SCRAP = 64
+# One delivery reserves at most this part of a limit ahead, so that others find room beside it.
+AHEAD_PART = 64
+# The room of a body: at least, and before this container has received one of the crawl's bodies.
+ROOM_BYTES_MIN, ROOM_BYTES_FIRST, ROOM_BYTES_MAX = 4 * 1024, 64 * 1024, 256 * 1024
+# A body's room is so many times the largest recent body, which fades by a part with each body.
+ROOM_SIZES, ROOM_FADES = 2, 8
+# The sizes of so many crawls' bodies are remembered.
+SIZES_KEPT = 1_000
 
 
 @dataclass(slots=True, kw_only=True)
 class Room:
-    """How long a body may be, by a limit if `limited`; and how much was received, at most."""
+    """The size that a body may have now and at `most`, and the bytes received of it.
+
+    `cut` says that the limit had no room for the rest. `received` is None while it is unknown: a
+    body that broke off may have had all of its room.
+    """
 
     bytes_max: int
-    limited: bool = False
-    received: int = 0
+    most: int
+    reservation: Reservation | None = None
+    received: int | None = None
+    cut: bool = False
+
+    async def grow(self, size: int) -> None:
+        """Reserve room for a body of this size; less if the limit is used up."""
+        missing = min(size, self.most) - self.bytes_max
+        if missing <= 0 or self.reservation is None:
+            return
+        taken = await self.reservation.extend(missing, plenty=max(missing, self.bytes_max))
+        self.bytes_max += taken
+        self.cut = taken < missing
 
 
 class Reservation:
@@ -89,15 +112,15 @@ class Reservation:
         self.limit = limit
         self.reserved = 0
 
-    async def take(self, whole: int, least: int, ahead: int = 1) -> int | Refused:
-        """Take so much, or what is left, but no less than `least`; reserve some ahead."""
+    async def take(self, whole: int, least: int, ahead: int = 0) -> int | Refused:
+        """Take so much, or what is left, but no less than `least`; reserve so much ahead."""
         async with self._lock:
             if self._left < whole:
                 # As long as requests are out, what they bring back is better than a scrap.
                 scrap = whole if self._out else least
                 refused = await self._reserve(
                     BudgetWanted(
-                        plenty=whole * ahead - self._left,
+                        plenty=whole + ahead - self._left,
                         whole=whole - self._left,
                         least=max(1, scrap - self._left),
                     )
@@ -112,6 +135,27 @@ class Reservation:
             taken = min(whole, self._left)
             self._left -= taken
             self._out += 1
+            return taken
+
+    async def extend(self, amount: int, plenty: int) -> int:
+        """Take more for a request that is out; less than `amount` only if no more is left.
+
+        Others may still give back what they reserved: wait for them a little.
+        """
+        async with self._lock:
+            for tries_left in reversed(range(REACH_TRIES)):
+                missing = amount - self._left
+                if missing <= 0:
+                    break
+                ahead = min(plenty, max(amount, self.limit // AHEAD_PART)) - self._left
+                wanted = BudgetWanted(plenty=max(missing, ahead), whole=missing, least=1)
+                refused = await self._reserve(wanted)
+                waits = isinstance(refused, Later) or (refused is not None and self._out > 1)
+                if not waits or not tries_left:
+                    break
+                await self._budget_keeper.clock.sleep(REACH_WAIT_S)
+            taken = min(amount, self._left)
+            self._left -= taken
             return taken
 
     def put_back(self, amount: int) -> None:
@@ -196,11 +240,26 @@ class BudgetKeeper:
         self.settings = settings
         # Which limits are used up, as high as they were then.
         self.spent: set[tuple[str, LimitPart, int]] = set()
+        # The size of the largest recent body, by crawl.
+        self._sizes: dict[str, int] = {}
         self.shared_clock = SharedClock(clock)
 
     def open(self, crawl: Crawl, pack_id: str) -> Reservations:
         """Open the reservations of a delivery, empty: each is made when it is needed."""
         return Reservations(self, crawl, pack_id)
+
+    def room_bytes(self, crawl: Crawl, limit: int) -> int:
+        """Return the size of room that the next body of a crawl probably needs."""
+        size = self._sizes.get(crawl.id)
+        expected = ROOM_BYTES_FIRST if size is None else ROOM_SIZES * size
+        return max(ROOM_BYTES_MIN, min(expected, ROOM_BYTES_MAX, limit // AHEAD_PART))
+
+    def received(self, crawl: Crawl, size: int) -> None:
+        """Remember the size of a crawl's body."""
+        if len(self._sizes) >= SIZES_KEPT:
+            self._sizes.clear()
+        largest = self._sizes.get(crawl.id, 0)
+        self._sizes[crawl.id] = max(size, largest - largest // ROOM_FADES)
 
     async def marked(self, crawl: Crawl, pack: Pack) -> Pack:
         """Mark the URLs of a pack that earlier deliveries of it have counted."""
@@ -247,22 +306,31 @@ class Reservations:
     @asynccontextmanager
     async def room(self, target: Target) -> AsyncIterator[Room | Refused]:
         """Take room for a URL's body; what was not received goes back, however that ends."""
-        settings, most = self._budget_keeper.settings, self._most(target)
+        most = self._most(target)
         taken: int | Refused = most
         if self.bytes is not None:
-            least = max(1, min(settings.body_bytes_max, self.bytes.limit) // SCRAP)
-            taken = await self.bytes.take(most, least, ahead=self._crawl.concurrency + 1)
+            taken = await self._room_bytes(self.bytes, most)
         if not isinstance(taken, int):
             yield taken
             return
-        room = Room(bytes_max=taken, limited=taken < most)
+        room = Room(bytes_max=taken, most=most, reservation=self.bytes)
         try:
             yield room
         finally:
-            received = min(taken, room.received)
+            received = room.bytes_max
+            if room.received is not None:
+                received = min(received, room.received)
+                self._budget_keeper.received(self._crawl, received)
             self._received += received
             if self.bytes is not None:
-                self.bytes.put_back(taken - received)
+                self.bytes.put_back(room.bytes_max - received)
+
+    async def _room_bytes(self, reservation: Reservation, most: int) -> int | Refused:
+        limit = reservation.limit
+        scrap = max(1, min(self._budget_keeper.settings.body_bytes_max, limit) // SCRAP)
+        whole = min(most, self._budget_keeper.room_bytes(self._crawl, limit))
+        ahead = min(whole * self._crawl.concurrency, limit // AHEAD_PART)
+        return await reservation.take(whole, min(whole, scrap), ahead=ahead)
 
     def _most(self, target: Target) -> int:
         settings = self._budget_keeper.settings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from orbweaver.model.outcome import Reason
 
@@ -21,13 +21,24 @@ class Condition:
     last_modified: str | None
 
 
+class BodyRoom(Protocol):
+    """The bytes of a limit that one body may use; the body's reader asks for more."""
+
+    @property
+    def bytes_max(self) -> int:
+        """The size of body that fits now, in decoded bytes."""
+
+    async def grow(self, size: int) -> None:
+        """Reserve room for a body of this size; less if the limit is used up."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """One GET, or a POST of `body`. `direct` passes proxies by, where there are any.
 
     `accept` lists the media types whose bodies are read; others end after headers. `named` are the
     origins that a person named: of what is not public, they alone are dialled
-    (`model/redacted_names.py`).
+    (`model/redacted_names.py`). A crawl with a limit of bytes gives the body a `room`.
     """
 
     url: str
@@ -40,6 +51,7 @@ class Request:
     direct: bool = False
     body: bytes | None = None
     named: frozenset[str] = frozenset()
+    room: BodyRoom | None = field(default=None, repr=False, compare=False)
     # Called once the answer is here, while the fetcher makes sure that it is the request's own.
     answered: Callable[[], None] | None = field(default=None, repr=False, compare=False)
     paced: bool = True  # whether slots pace the host, which leaves time to make sure of answers

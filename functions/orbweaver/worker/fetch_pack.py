@@ -449,17 +449,16 @@ class PackFetcher:
     ) -> tuple[Response | Failure, Mapping[str, int]]:
         """Ask, and note what was received; of a body that broke off, the most it may have been."""
         crawl_id, counts = context.crawl.id, {}
-        request = self._request(context, target, room.bytes_max)
+        request = self._request(context, target, room)
         request = replace(request, answered=answered, paced=context.crawl.delay_ms > 0)
         if context.crawl.cookies:
             headers = await self._jars().headers(crawl_id, request.url, request.headers)
             request = replace(request, headers=headers)
-        room.received = room.bytes_max
         context.asking()
         answer = await self._fetcher.fetch(request)
         room.received = received_of(answer)
         if isinstance(answer, Response):
-            if answer.truncated and room.limited:
+            if answer.truncated and room.cut:
                 counts[f"cut.{Reason.BYTES}"] = 1
             if context.crawl.cookies and answer.cookies:
                 refused = await self._jars().take(crawl_id, target.url, answer.cookies)
@@ -498,7 +497,7 @@ class PackFetcher:
         delay_s = max(0, return_at_ms - self._clock.now_ms()) / 1000
         return PageResult(end=Returning(target=target, delay_s=delay_s))
 
-    def _request(self, context: PackContext, target: Target, room_bytes: int) -> Request:
+    def _request(self, context: PackContext, target: Target, room: Room) -> Request:
         identity = self._identity(context, host_of(target.url))
         accept = _ALL_TYPES if context.crawl.bodies is Bodies.ALL else HTML_TYPES
         return Request(
@@ -507,7 +506,8 @@ class PackFetcher:
             headers=identity.headers,
             direct=not context.crawl.proxied,
             accept=SITEMAP_TYPES if target.kind is TargetKind.SITEMAP else accept,
-            body_bytes_max=room_bytes,
+            body_bytes_max=room.most,
+            room=room if context.crawl.bytes_max is not None else None,
             total_s=self._settings.fetch_total_s,
             condition=condition_of(context.crawl, target, context.before.get(target.url)),
             named=named_for(context.named, target),

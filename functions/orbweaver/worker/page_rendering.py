@@ -276,7 +276,6 @@ class PageLoader:
         own = {name.lower() for name, _ in identity.headers} | {"accept"}
         sent = tuple(one for one in request.headers if one[0].lower() not in own)
         at_ms = rendering.clock.now_ms()
-        room.received = room.bytes_max
         answer = await rendering.fetcher.fetch(
             Request(
                 url=url,
@@ -284,7 +283,8 @@ class PageLoader:
                 headers=(*identity.headers, *sent),
                 direct=not crawl.proxied,
                 accept=frozenset({ANY_TYPE}),
-                body_bytes_max=room.bytes_max,
+                body_bytes_max=room.most,
+                room=room if crawl.bytes_max is not None else None,
                 total_s=rendering.settings.fetch_total_s,
                 named=named_for(self._context.named, self._target),
             )

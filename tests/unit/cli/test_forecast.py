@@ -403,6 +403,22 @@ def test_a_run_that_leaves_links_over_says_how_many(
     assert (f"\nleft over  {left}\n" in f"{shown}\n") is bool(said)
 
 
+@pytest.mark.parametrize(
+    ("received", "after_s", "held"),
+    [(950_000, 70, True), (950_000, 62, False), (90_000, 70, False)],
+)
+def test_notices_name_the_limit_that_holds_requests_back(
+    received: int, after_s: int, held: bool
+) -> None:
+    """A limit of which much is used is the probable reason for some seconds without an outcome."""
+    meter = ProgressMeter()
+    counts = {"claimed": 9, "fetched": 3, "received_bytes": received}
+    meter.see(reading_of(counts, after_s=60, bytes_max=1_000_000))
+    view = meter.see(reading_of(counts, after_s=after_s, bytes_max=1_000_000))
+    said = dict(lines.notices(view)).get("limit", "")
+    assert said.startswith("the limit of bytes holds requests back: 950") is held
+
+
 def test_of_an_ended_crawl_nothing_is_on_the_queues() -> None:
     """What is there is of others, or finds its pack committed when it comes."""
     assert lines.queue(view_of({})) == "180 waiting · 20 in work · 7 delayed"

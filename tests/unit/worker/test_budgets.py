@@ -9,7 +9,15 @@ import pytest
 
 from orbweaver.budget import prices
 from orbweaver.budget.budget_rules import DEAD_MS, BudgetState, Later
-from orbweaver.budget.reservation import REACH_TRIES, REACH_WAIT_S, TAKE_TRIES
+from orbweaver.budget.reservation import (
+    REACH_TRIES,
+    REACH_WAIT_S,
+    ROOM_BYTES_FIRST,
+    ROOM_BYTES_MAX,
+    ROOM_BYTES_MIN,
+    TAKE_TRIES,
+    Room,
+)
 from orbweaver.frontier.admission import admit_child, admit_redirect
 from orbweaver.frontier.messages import SeedsMessage
 from orbweaver.model.crawl import Crawl, State, Stop
@@ -77,7 +85,8 @@ async def test_bytes_are_never_exceeded() -> None:
     stage = stage_of(crawl, *PAGES)
     assert await stage.deliver(pack_of(*PAGES)) == []
     assert stage.web.urls == PAGES[:3]
-    assert [request.body_bytes_max for request in stage.web.requests] == [250, 150, 50]
+    assert budget_state(stage, LimitPart.BYTES).used == 250
+    assert ends(stage, crawl)["cut.bytes"] == 1
     assert ends(stage, crawl)["skipped.bytes"] == 2
     assert stage.world.crawls[crawl.id].state is State.FINISHED
     assert stage.world.crawls[crawl.id].stop is Stop.BYTES
@@ -98,10 +107,8 @@ async def test_a_page_that_was_cut_by_the_limit_is_a_reason_to_say_so() -> None:
     """What it linked to behind that may be missing, though nothing else was left out."""
     crawl = replace(CRAWL, bytes_max=150)
     stage = stage_of(crawl, *PAGES[:2])
-    cut = replace(answer(200), body=b"x" * 50, truncated=True)
-    stage.web.put(PAGES[1], cut)
     assert await stage.deliver(pack_of(*PAGES[:2])) == []
-    assert [request.body_bytes_max for request in stage.web.requests] == [150, 50]
+    assert budget_state(stage, LimitPart.BYTES).used == 150
     assert ends(stage, crawl)["cut.bytes"] == 1
     assert stage.world.crawls[crawl.id].stop is Stop.BYTES
 
@@ -150,12 +157,12 @@ async def test_what_a_dead_worker_reserved_is_taken_for_received() -> None:
     stage.restart(kill_on("packs.journal", Moment.BEFORE))
     assert not await survives(stage.deliver(pack_of(PAGES[0])))
     assert budget_state(stage, LimitPart.BYTES) == BudgetState(
-        used=2_000, reserved=2_000, taken_at_ms=NOW_MS
+        used=1_156, reserved=1_156, taken_at_ms=NOW_MS
     )
     stage.restart()
     await stage.deliver(pack_of(PAGES[0]), receives=2)
     assert budget_state(stage, LimitPart.BYTES) == BudgetState(
-        used=2_100, reserved=2_000, taken_at_ms=NOW_MS
+        used=1_256, reserved=1_156, taken_at_ms=NOW_MS
     )
 
 
@@ -271,6 +278,72 @@ async def test_crawls_without_limits_pay_nothing_for_them() -> None:
     assert not [effect for effect in effects if effect.startswith("allowances")]
     assert stage.world.journals[ROOT].counts["received_bytes"] == 500
     assert stage.world.journals[ROOT].counts["nanodollars"] > 0
+
+
+# --- room for one body ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("limit", "size", "stored", "stop"),
+    [
+        (2_000_000, 300_000, 300_000, Stop.FINISHED),  # longer than its first room
+        (1_000_000, 900_000, 900_000, Stop.FINISHED),
+        (200_000, 150_000, 150_000, Stop.FINISHED),
+        (200_000, 200_000, 200_000, Stop.FINISHED),  # exactly the limit
+        (200_000, 200_001, 200_000, Stop.BYTES),
+    ],
+)
+async def test_body_longer_than_its_room_is_cut_at_the_limit_alone(
+    limit: int, size: int, stored: int, stop: Stop
+) -> None:
+    """The reader of a body asks for more room as long as the limit has any."""
+    crawl = replace(CRAWL, bytes_max=limit)
+    stage = Stage()
+    stage.begin(crawl, PAGES[0])
+    stage.web.put(PAGES[0], page(size))  # type: ignore[arg-type]
+    assert await stage.deliver(pack_of(PAGES[0])) == []
+    assert budget_state(stage, LimitPart.BYTES) == BudgetState(used=stored, taken_at_ms=NOW_MS)
+    assert stage.world.crawls[crawl.id].stop is stop
+
+
+async def test_requests_reserve_the_observed_size_of_bodies() -> None:
+    """A crawl of small pages keeps most of its limit free, so that others need not wait."""
+    crawl = replace(CRAWL, bytes_max=100_000_000)
+    budget_keeper = stage_of(crawl).budget_keeper
+    assert budget_keeper.room_bytes(crawl, 100_000_000) == ROOM_BYTES_FIRST
+    budget_keeper.received(crawl, 20_000)
+    assert budget_keeper.room_bytes(crawl, 100_000_000) == 40_000
+    budget_keeper.received(crawl, 50_000_000)
+    assert budget_keeper.room_bytes(crawl, 100_000_000) == ROOM_BYTES_MAX
+    for _ in range(100):
+        budget_keeper.received(crawl, 500)
+    assert budget_keeper.room_bytes(crawl, 100_000_000) == ROOM_BYTES_MIN
+    assert budget_keeper.room_bytes(crawl, 100) == ROOM_BYTES_MIN
+
+
+async def test_body_that_grows_waits_for_what_others_give_back() -> None:
+    """Another delivery has reserved the rest of the limit, and settles while the body waits."""
+    crawl = replace(CRAWL, bytes_max=100_000)
+    stage = stage_of(crawl)
+    reservations = stage.budget_keeper.open(crawl, ROOT)
+    assert reservations.bytes is not None
+    assert await reservations.bytes.take(4_000, 1) == 4_000
+    others = stage.budget_keeper.open(crawl, "b").bytes
+    assert others is not None
+    assert await others.take(96_000, 1) == 96_000
+    sleeps: list[float] = []
+
+    async def settled(seconds: float) -> None:
+        sleeps.append(seconds)
+        state = budget_state(stage, LimitPart.BYTES)
+        stage.world.budgets[crawl.id, LimitPart.BYTES] = replace(state, used=14_000, reserved=4_000)
+
+    stage.clock.sleep = settled  # type: ignore[method-assign]
+    room = Room(bytes_max=4_000, most=1_000_000, reservation=reservations.bytes)
+    await room.grow(50_000)
+    assert (room.bytes_max, room.cut, sleeps) == (50_000, False, [REACH_WAIT_S])
+    await room.grow(500_000)
+    assert (room.bytes_max, room.cut) == (90_000, True)
 
 
 # --- pages of a host --------------------------------------------------------------------------

@@ -5,7 +5,8 @@ Rules:
 - Only a 2xx answer of an accepted type, or of none that says anything, has its body read; its
   first bytes then say what it is (`parsing/sniffing.py`), and what is no page is left there.
 - More than a little of one is read in its place among large ones (`large_bodies`).
-- A body is cut at its limit in decoded bytes; the connection is closed then.
+- A body is cut at its limit in decoded bytes; the connection is closed then. Where the crawl has a
+  limit of bytes, a body that fills its room asks for more first.
 - A coded body that ends early is kept and marked as truncated where the server meant that to be
   all, and is a dropped connection where the connection's end was the body's. One that is not coded
   is kept there too, and marked, where that end may have been an accident (`http_wire`).
@@ -66,9 +67,9 @@ async def read(
     """Read a body up to its limit; its place is taken, if it is a large one."""
     coded = codings_of(headers.get("content-encoding"), headers.get("transfer-encoding"))
     content, most = answer.content, request.body_bytes_max
-    if not coded and content.is_eof() and content.total_bytes <= most:
+    if not coded and content.is_eof() and content.total_bytes <= room_of(request):
         return Body(data=content.read_nowait())  # all of it is here: there is nothing to leave
-    decoding = Decoding(coded, most, halts_at=SMALL_BYTES)
+    decoding = Decoding(coded, most, halts_at=min(SMALL_BYTES, room_of(request)))
     clock = asyncio.get_running_loop().time
     began_s, size = clock(), 0
     # What is read in the hope for a page is left as soon as it turns out to be none.
@@ -80,7 +81,7 @@ async def read(
         if taken_s > rate.after_s and size < rate.bytes_min * taken_s:
             text = f"{size} bytes of the body within {taken_s:.0f} s are too few"
             raise TooSlowError(text)
-        goes_on, waited_s = await _fed(decoding, chunk, large, deadline)
+        goes_on, waited_s = await _fed(decoding, chunk, request, large, deadline)
         began_s += waited_s
         if not goes_on:
             answer.close()
@@ -100,18 +101,29 @@ async def read(
 
 
 async def _fed(
-    decoding: Decoding, chunk: bytes, large: LargeBody, deadline: Deadline
+    decoding: Decoding, chunk: bytes, request: Request, large: LargeBody, deadline: Deadline
 ) -> tuple[bool, float]:
     """Decode a chunk, of a large body in its place; for how many seconds it was waited for that."""
     goes_on = decoding.feed(chunk)
-    if not decoding.halted:
+    if not decoding.halted and not _fills_room(decoding, request):
         return goes_on, 0.0
     clock = asyncio.get_running_loop().time
     began_s = clock()
     deadline.hold()  # its server is not silent: nothing of it is read
-    await large.take()
+    while decoding.halted or _fills_room(decoding, request):
+        if request.room is not None:
+            await request.room.grow(decoding.size)
+            if _fills_room(decoding, request):
+                decoding.cut_at(room_of(request))
+        if decoding.cut:
+            goes_on = False
+            break
+        if decoding.size > SMALL_BYTES and not large.taken:
+            await large.take()
+        room = room_of(request)
+        goes_on = decoding.go_on(halts_at=room if large.taken else min(room, SMALL_BYTES))
     deadline.heard()
-    return decoding.go_on(), clock() - began_s
+    return goes_on, clock() - began_s
 
 
 async def drain(
@@ -146,6 +158,16 @@ async def drain(
     if not answer.content.at_eof():
         answer.close()
     return Body() if kept is None else Body(data=kept.body, truncated=kept.cut)
+
+
+def _fills_room(decoding: Decoding, request: Request) -> bool:
+    return min(decoding.size, request.body_bytes_max) > room_of(request)
+
+
+def room_of(request: Request) -> int:
+    """Return how many decoded bytes a body may have before its reader asks for more room."""
+    most = request.body_bytes_max
+    return most if request.room is None else min(most, request.room.bytes_max)
 
 
 def framed(headers: Mapping[str, str]) -> bool:

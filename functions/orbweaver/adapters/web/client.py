@@ -246,7 +246,7 @@ class HttpFetcher:
                 body = await bodies.read(answer, headers, request, deadline, rate, large)
             else:
                 keep = heads.telling(answer.status, headers, request.accept)
-                most = min(bodies.DRAIN_BYTES_MAX, request.body_bytes_max)
+                most = min(bodies.DRAIN_BYTES_MAX, bodies.room_of(request))
                 drain_s = self._limits.drain_s
                 body = await bodies.drain(answer, headers, deadline, drain_s, most, keep=keep)
         cut_off = attempt.ragged and body.data is not None and not bodies.framed(headers)

@@ -240,10 +240,15 @@ class Decoding:
         """Whether it has come to where it is to halt, and there may be more."""
         return self._bytes > self._halts_at and not self.cut
 
-    def go_on(self) -> bool:
-        """Decode what is left, as `feed` does, and halt no more."""
-        self._halts_at = self._bytes_max
+    def go_on(self, halts_at: int | None = None) -> bool:
+        """Decode the rest, as `feed` does, up to where it halts next; None: to the end."""
+        self._halts_at = self._bytes_max if halts_at is None else halts_at
         return self._decode()
+
+    def cut_at(self, bytes_max: int) -> None:
+        """Lower the limit, and drop what is beyond it."""
+        self._bytes_max = bytes_max
+        del self._kept[bytes_max:]
 
     def _decode(self) -> bool:
         try:
@@ -255,6 +260,11 @@ class Decoding:
         except _ERRORS as error:
             raise CodingError(str(error)) from error
         return True
+
+    @property
+    def size(self) -> int:
+        """How many bytes were decoded, those beyond the limit too."""
+        return self._bytes
 
     @property
     def body(self) -> bytes:

@@ -45,12 +45,13 @@ class LargeBodies:
 class LargeBody:
     """One request's place, once it needs one; given back at the end of its block."""
 
-    __slots__ = ("_host_places", "_places", "_taken", "waits")
+    __slots__ = ("_host_places", "_places", "_taken", "taken", "waits")
 
     def __init__(self, host_places: asyncio.Semaphore, places: asyncio.Semaphore) -> None:
         self._host_places = host_places
         self._places = places
         self._taken = AsyncExitStack()
+        self.taken = False
         # Whether it waits, or waited when it was cancelled.
         self.waits = False
 
@@ -68,4 +69,4 @@ class LargeBody:
         # First among its host's own: who waits here takes nothing from others.
         await self._taken.enter_async_context(self._host_places)
         await self._taken.enter_async_context(self._places)
-        self.waits = False
+        self.waits, self.taken = False, True

@@ -28,6 +28,9 @@ STOPS: Mapping[str, str] = {
 IDLE_MS_MIN = 10_000
 # A retry or a host's rest takes about so long; more is worth a word.
 QUIET_MS_MIN = 45_000
+# A limit that is used up so far can hold requests back, after so long without an outcome.
+HOLDING_SHARE, HOLDING_MS_MIN = 0.5, 5_000
+HOLDING_BUDGETS = ("bytes", "dollars")
 
 
 def heading(view: View) -> str:
@@ -254,6 +257,16 @@ def notices(view: View) -> list[tuple[str, str]]:
     if view.crawl.state is State.PAUSED:
         same = "" if view.reading.billed else "; so does the same `orbweaver crawl` again"
         found.append(("paused", f"`orbweaver resume {view.crawl.id}` goes on{same}"))
+    if view.quiet_ms >= HOLDING_MS_MIN:
+        found += [
+            (
+                "limit",
+                f"the limit of {budget.name} holds requests back: {budget.words} used, and the"
+                " requests in flight have reserved the rest",
+            )
+            for budget in view.budgets
+            if budget.name in HOLDING_BUDGETS and budget.share >= HOLDING_SHARE
+        ]
     if view.quiet_ms >= QUIET_MS_MIN and view.idle_ms < IDLE_MS_MIN:
         since = text.roughly(view.quiet_ms / 1000)
         found.append(("quiet", f"no URL has ended for {since}{_held(view)}"))
