@@ -159,6 +159,8 @@ class MemoryPacks(Gated):
 class MemoryCrawls(Gated):
     """Crawls and their books."""
 
+    seeds_bytes_max = 256 * 1024
+
     async def create(self, crawl: Crawl) -> bool:
         """See the port."""
 

@@ -21,6 +21,7 @@ from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.definition_keys import BY_PATH
 from orbweaver.control.edits import amended, shared_out
 from orbweaver.control.retry_failures import Retrier
+from orbweaver.control.seed_list import size_problem
 from orbweaver.control.spec_checks import crawl_of, keyed
 from orbweaver.control.webhook import refusal_of
 from orbweaver.frontier import refetch
@@ -121,14 +122,15 @@ class Control(Lookout):
         return standing, False
 
     def check(self, crawl: Crawl) -> None:
-        """Refuse a crawl that begins at the stack itself, or whose end no webhook could be told of.
+        """Refuse a crawl of too many seeds, one that begins at the stack, or an unusable webhook.
 
         Raises ControlError.
         """
         allowed = self._settings.allowed
         closed = closed_by(crawl.references, allowed) if allowed.networks else None
-        if closed is not None:
-            raise ControlError(f"seeds: {closed}")
+        problem = closed or size_problem(crawl.references, self._crawls.seeds_bytes_max)
+        if problem is not None:
+            raise ControlError(f"seeds: {problem}")
         if crawl.webhook is not None:
             signing = bool(self._settings.webhook_secret)
             why = refusal_of(crawl.webhook, signing=signing, allowed=allowed)

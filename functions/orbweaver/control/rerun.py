@@ -18,7 +18,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from orbweaver.control.seed_list import SEEDS_BYTES_MAX, SEEDS_MAX
 from orbweaver.frontier.admission import prefixes, root_of
 from orbweaver.frontier.envelope import CRAWL_ID_CHARS_MAX
 from orbweaver.frontier.messages import SEEDS_REFERENCES_MAX
@@ -37,6 +36,8 @@ from orbweaver.worker.pack_context import ERROR_CHARS_MAX
 FAILURES_MAX = 200_000
 # What a run that begins at many places leaves for seeds.
 ROOM_BYTES_MIN = 32 * 1024
+# The seeds of one run of a retry: the definition is one item of at most 400 KB in DynamoDB.
+SEEDS_MAX, SEEDS_BYTES_MAX = 10_000, 256 * 1024
 NAMED = (Reason.ROBOTS_UNREACHABLE,)
 RETRIED = (*FAILURES, *NAMED)
 _NUMBER = re.compile(r"-retry([0-9]+)$")

@@ -16,9 +16,12 @@ from orbweaver.diagnostics.url_changes import suggested
 from orbweaver.model.crawl import DEFAULT_CRAWL
 from orbweaver.model.url import TRACKING_PARAMETERS, canonicalize, host_of, redacted
 
-SEEDS_MAX = 10_000
-# The definition is one item of at most 400 KB; the rest of it is small.
-SEEDS_BYTES_MAX = 256 * 1024
+SEEDS_MAX = 200_000
+# A store keeps longer lists than DynamoDB; `Crawls.seeds_bytes_max` is the limit of a place.
+SEEDS_BYTES_MAX = 32 * 1024 * 1024
+SPLIT = (
+    "split the list, and crawl each part with the same --name: the parts share what they have seen"
+)
 # As canonical URLs spell it; a star at the end stands for any rest.
 PARAMETER = re.compile(r"[!-\"$-%'-)+-<>-~]{1,64}\*?|\*")
 PARAMETERS_MAX = 100
@@ -72,7 +75,7 @@ def _of_references(plan: CrawlSpec, tracking: tuple[str, ...] | None) -> Iterato
     if not count:
         yield "seeds", "there is no seed: give at least one URL"
     elif count > SEEDS_MAX:
-        yield "seeds", f"{count:,} seeds are too many: at most {SEEDS_MAX:,} a crawl"
+        yield "seeds", f"{count:,} seeds are too many, at most {SEEDS_MAX:,} a crawl: {SPLIT}"
     else:
         problems = [
             problem
@@ -88,13 +91,17 @@ def _of_references(plan: CrawlSpec, tracking: tuple[str, ...] | None) -> Iterato
 
 
 def _of_size(seeds: tuple[str, ...], sitemaps: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    size = sum(len(seed.encode()) for seed in seeds + sitemaps)
-    if size > SEEDS_BYTES_MAX:
-        fix = "start two crawls of one name, which share what they have seen"
-        yield (
-            "seeds",
-            f"the seeds take {size:,} bytes, and a crawl holds {SEEDS_BYTES_MAX:,}: {fix}",
-        )
+    problem = size_problem(seeds + sitemaps, SEEDS_BYTES_MAX)
+    if problem is not None:
+        yield "seeds", problem
+
+
+def size_problem(references: tuple[str, ...], bytes_max: int) -> str | None:
+    """Return what is wrong with the size of seeds and sitemaps, and the fix; None if they fit."""
+    size = sum(len(reference.encode()) for reference in references)
+    if size <= bytes_max:
+        return None
+    return f"the seeds take {size:,} bytes, and a crawl here holds {bytes_max:,}: {SPLIT}"
 
 
 def _of_reference(

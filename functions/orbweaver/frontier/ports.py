@@ -72,6 +72,9 @@ class Packs(Protocol):
 class Crawls(Protocol):
     """Definitions, states and counters of crawls."""
 
+    # The size of all seeds and sitemaps that one crawl may have.
+    seeds_bytes_max: int
+
     async def create(self, crawl: Crawl) -> bool:
         """Write a new crawl; False if its id is taken."""
 

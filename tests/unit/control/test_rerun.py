@@ -11,6 +11,7 @@ from orbweaver.control import rerun
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.rerun import (
     RETRIED,
+    SEEDS_BYTES_MAX,
     Failures,
     RerunError,
     RetrySelection,
@@ -19,7 +20,6 @@ from orbweaver.control.rerun import (
     next_number,
     rerun_of,
 )
-from orbweaver.control.seed_list import SEEDS_BYTES_MAX
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.frontier.admission import admit_again, in_scope, vouched
 from orbweaver.model.crawl import Crawl, State, Stop

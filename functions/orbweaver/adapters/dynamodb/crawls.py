@@ -51,6 +51,9 @@ COUNTS_AT_ONCE = 100
 class DynamoCrawls:
     """Definitions, states and counters of crawls."""
 
+    # A definition is one item of at most 400 KB; the rest of it is small.
+    seeds_bytes_max = 256 * 1024
+
     def __init__(
         self,
         dynamo: Dynamo,

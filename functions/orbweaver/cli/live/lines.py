@@ -259,11 +259,7 @@ def notices(view: View) -> list[tuple[str, str]]:
         found.append(("paused", f"`orbweaver resume {view.crawl.id}` goes on{same}"))
     if view.quiet_ms >= HOLDING_MS_MIN:
         found += [
-            (
-                "limit",
-                f"the limit of {budget.name} holds requests back: {budget.words} used, and the"
-                " requests in flight have reserved the rest",
-            )
+            ("limit", f"the limit of {budget.name} holds requests back: {budget.words} used")
             for budget in view.budgets
             if budget.name in HOLDING_BUDGETS and budget.share >= HOLDING_SHARE
         ]
