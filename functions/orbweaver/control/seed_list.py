@@ -22,6 +22,8 @@ SEEDS_BYTES_MAX = 32 * 1024 * 1024
 SPLIT = (
     "split the list, and crawl each part with the same --name: the parts share what they have seen"
 )
+# A user, and maybe a password, before the host.
+_USER = re.compile(r"\s*[A-Za-z]+:[/\\]+[^/\\?#]*@")
 # As canonical URLs spell it; a star at the end stands for any rest.
 PARAMETER = re.compile(r"[!-\"$-%'-)+-<>-~]{1,64}\*?|\*")
 PARAMETERS_MAX = 100
@@ -109,6 +111,9 @@ def _of_reference(
 ) -> tuple[str, str] | None:
     try:
         _canonical_of(reference, tracking)
+        if _USER.match(reference):
+            fix = "leave it out, and give --header 'Authorization: …' or identity.headers instead"
+            return part, f"{redacted(reference)!r} names a user, who is not sent: {fix}"
     except ValueError as error:
         suggestion = suggested(reference)
         hint = f"; did you mean {suggestion}?" if suggestion else ""

@@ -36,6 +36,9 @@ APART_MEMORY_BYTES = 256 * 1024
 # What makes a pattern more than a text, and what ties one to a place in the URL.
 _OPERATORS = re.compile(r"[\\^$.|?*+()\[\]{}]")
 _ANCHORS = re.compile(r"[\\^$]")
+# The text that a match must begin with: of a pattern without alternatives, up to its first operator.
+_BEGINS = re.compile(r"\^((?:[^\\^$.|?*+()\[\]{}]|\\[/:.-])*)([?*{]?)[^|]*")
+_SCHEMES = ("http://", "https://")
 
 
 class MatchingRule(Protocol):
@@ -131,7 +134,21 @@ def problem_of(pattern: str, *, apart: bool = False) -> PatternError | None:
     except PatternError as error:
         fix = "give one that RE2 takes (no lookaround, no references back)"
         return PatternError(f"{shown} is not a regular expression: {error}: {fix}")
+    if not _can_begin(pattern):
+        fix = "patterns see the whole URL: leave out ^, or begin with ^https?://[^/]+"
+        return PatternError(f"{shown} matches no URL: {fix}")
     return None
+
+
+def _can_begin(pattern: str) -> bool:
+    """Return False if a pattern is bound to a beginning that no URL has."""
+    found = _BEGINS.fullmatch(pattern)
+    if found is None:
+        return True
+    text = found[1].replace("\\", "")
+    if found[2]:
+        text = text[:-1]  # the operator repeats the last character, or leaves it out
+    return any(scheme.startswith(text) or text.startswith(scheme) for scheme in _SCHEMES)
 
 
 def problem_of_match(pattern: str) -> str | None:

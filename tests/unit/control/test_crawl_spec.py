@@ -111,6 +111,8 @@ def test_seed_messages_are_planned(number: int, messages: int) -> None:
         ({"seeds": ("ftp://example.com",)}, "seeds", "'ftp://example.com' cannot be crawled"),
         ({"seeds": ("mailto:a@example.com",)}, "seeds", "cannot be crawled"),
         ({"seeds": (SEED, "books")}, "seeds", "'books' cannot be crawled"),
+        ({"seeds": ("https://me:secret@example.com/",)}, "seeds", "names a user, who is not sent"),
+        ({"sitemap_urls": ("http://me@example.com/",)}, "sitemap_urls", "identity.headers"),
         ({"seeds": ("exa mple.com",)}, "seeds", "'exa mple.com' cannot be crawled"),
         ({"seeds": (SEED,) * (SEEDS_MAX + 1)}, "seeds", "200,001 seeds are too many"),
         ({"name": ""}, "name", "does not fit"),

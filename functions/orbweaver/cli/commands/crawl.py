@@ -188,6 +188,7 @@ def _checked(
 ) -> tuple[Crawl, dict[str, str]]:
     """Look at all that can be wrong before anything is started; the crawl, and its stack's keys."""
     wanted = checked(plan, around)
+    arguments.files_asked = arguments.format is not None or arguments.out is not None
     arguments.file = None
     if arguments.out is not None:
         place = around.folder / arguments.out
@@ -264,8 +265,12 @@ async def _crawl(
         running.paused = await pause(session, begun.id)
         raise
     written: Written | None = None
-    if not nothing_new(view):
-        written = await _written(session, view.crawl, arguments, around, display)
+    exported: Crawl | None = view.crawl
+    if nothing_new(view):
+        # Files that the user asked for hold what an earlier run has stored.
+        exported = await _stored_run(session, begun) if arguments.files_asked else None
+    if exported is not None:
+        written = await _written(session, exported, arguments, around, display)
     if stalled is not None:
         return give_up(view, around, display, written, running.option)
     why = await without_pages(session, view)
@@ -286,6 +291,12 @@ async def _written(
         folder=around.folder / folder, formats=arguments.format, say=display.say
     )
     return replace(await export_files.export_crawl(session, crawl, wanted), folder=folder)
+
+
+async def _stored_run(session: Session, begun: Crawl) -> Crawl | None:
+    """Find the last run of a crawl's name that fetched something; None if no run has."""
+    run, _ = await session.control.telling(begun.name)
+    return None if run.id == begun.id else run
 
 
 async def _begin(session: Session, plan: CrawlSpec, display: Display) -> Crawl:
