@@ -20,6 +20,13 @@ from orbweaver.cli.commands import MODULES, load
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.model.url import redacted
 
+# Options of other crawlers, and what does the same here.
+_ELSEWHERE = {
+    "--limit": "--max-pages limits the URLs, --max-bytes the bytes",
+    "--timeout": "--duration limits the whole crawl; a request has its own limit of time",
+    "--post": "a crawl makes GET requests only",
+}
+
 
 class _Parser(argparse.ArgumentParser):
     """A parser that raises instead of ending the process, and speaks plainly."""
@@ -94,6 +101,9 @@ def _check_options(command: argparse.ArgumentParser, words: Sequence[str]) -> No
         short = not word.startswith("--") and word[:2] in known  # -ckey=value
         plain = re.fullmatch(r"-(?:\.?\d.*)?", word)  # a number, or the input
         if word.startswith("-") and option not in known and not short and not plain:
+            if said := _ELSEWHERE.get(option):
+                unknown[option] = f": {said}"
+                continue
             near = _near_option(option, known)
             unknown[option] = f": did you mean {near}?" if near else ""
     if unknown:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.diagnostics.url_changes import suggested
 from orbweaver.model.crawl import DEFAULT_CRAWL
+from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.url import TRACKING_PARAMETERS, canonicalize, host_of, redacted
 
 SEEDS_MAX = 200_000
@@ -42,10 +43,20 @@ def tracking_of(plan: CrawlSpec) -> tuple[str, ...] | None:
 def references_of(
     plan: CrawlSpec, tracking: tuple[str, ...] | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the seeds of a plan, and the sitemaps that it names; ValueError if one is none."""
-    seeds = dict.fromkeys(_canonical_of(url, tracking) for url in plan.seeds)
-    sitemaps = dict.fromkeys(_canonical_of(url, tracking) for url in plan.sitemap_urls)
-    return tuple(seeds), tuple(sitemaps)
+    """Return the seeds of a plan, and the sitemaps that it names; ValueError if one is none.
+
+    A seed that names an XML file is read as a sitemap, unless the crawl stores files.
+    """
+    seeds = tuple(dict.fromkeys(_canonical_of(url, tracking) for url in plan.seeds))
+    files = () if plan.bodies is Bodies.ALL else tuple(filter(_names_xml, seeds))
+    sitemaps = (*files, *(_canonical_of(url, tracking) for url in plan.sitemap_urls))
+    if files:
+        seeds = tuple(seed for seed in seeds if not _names_xml(seed))
+    return seeds, tuple(dict.fromkeys(sitemaps))
+
+
+def _names_xml(url: str) -> bool:
+    return url.partition("?")[0].endswith((".xml", ".xml.gz"))
 
 
 def name_of(url: str) -> str:

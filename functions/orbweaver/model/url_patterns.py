@@ -36,7 +36,7 @@ APART_MEMORY_BYTES = 256 * 1024
 # What makes a pattern more than a text, and what ties one to a place in the URL.
 _OPERATORS = re.compile(r"[\\^$.|?*+()\[\]{}]")
 _ANCHORS = re.compile(r"[\\^$]")
-# The text that a match must begin with: of a pattern without alternatives, up to its first operator.
+# The text that a match begins with, up to the first operator of a pattern without alternatives.
 _BEGINS = re.compile(r"\^((?:[^\\^$.|?*+()\[\]{}]|\\[/:.-])*)([?*{]?)[^|]*")
 _SCHEMES = ("http://", "https://")
 

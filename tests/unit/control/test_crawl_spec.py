@@ -12,7 +12,7 @@ from orbweaver.control.seed_list import SEEDS_MAX, name_of, size_problem
 from orbweaver.control.spec_checks import crawl_of, problems_of
 from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import DAY_S
-from orbweaver.model.crawl_settings import WEEK_S, Scope
+from orbweaver.model.crawl_settings import WEEK_S, Bodies, Scope
 from orbweaver.model.url import canonicalize
 
 NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
@@ -158,6 +158,24 @@ def test_a_plan_may_name_sitemaps() -> None:
     both = crawl_of(plan, NOW_MS)
     assert (both.references, both.seeds_planned, both.sitemaps) == ((seed, sitemap), 1, False)
     assert crawl_codec.from_fields(crawl_codec.to_fields(both)) == both
+
+
+@pytest.mark.parametrize(
+    ("seed", "bodies", "is_sitemap"),
+    [
+        ("https://example.com/sitemap.xml", Bodies.OFF, True),
+        ("https://example.com/maps/pages-1.xml.gz?v=2", Bodies.OFF, True),
+        ("https://example.com/sitemap.xml", Bodies.ALL, False),
+        ("https://example.com/xml", Bodies.OFF, False),
+        ("https://example.com/a.html?b=c.xml", Bodies.OFF, False),
+    ],
+)
+def test_seed_that_names_xml_file_is_read_as_sitemap(
+    seed: str, bodies: Bodies, is_sitemap: bool
+) -> None:
+    """A crawl that stores files takes the XML file itself."""
+    crawl = crawl_of(CrawlSpec(seeds=(seed,), bodies=bodies), NOW_MS)
+    assert (crawl.seeds, crawl.sitemap_urls) == (((), (seed,)) if is_sitemap else ((seed,), ()))
 
 
 @pytest.mark.parametrize("bytes_max", [299_999, 300_000])
