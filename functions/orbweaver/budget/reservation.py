@@ -62,13 +62,13 @@ COUNT_TRIES = 3
 # Bodies are cut to what is left down to this part of what they may have, or of the limit if that is
 # less: 80 KB of 5 MB.
 SCRAP = 64
-# One delivery reserves at most this part of a limit ahead, so that others find room beside it.
+# One delivery reserves at most this part of a limit in advance: other deliveries need room, too.
 AHEAD_PART = 64
 # The room of a body: at least, and before this container has received one of the crawl's bodies.
-ROOM_BYTES_MIN, ROOM_BYTES_FIRST, ROOM_BYTES_MAX = 4 * 1024, 64 * 1024, 256 * 1024
-# A body's room is so many times the largest recent body, which fades by a part with each body.
+ROOM_BYTES_MIN, ROOM_BYTES_FIRST, ROOM_BYTES_MAX = 1024, 64 * 1024, 256 * 1024
+# A body's room is a multiple of the largest recent body, whose size fades with each further body.
 ROOM_SIZES, ROOM_FADES = 2, 8
-# The sizes of so many crawls' bodies are remembered.
+# Crawls whose sizes of bodies are remembered.
 SIZES_KEPT = 1_000
 
 
@@ -138,9 +138,9 @@ class Reservation:
             return taken
 
     async def extend(self, amount: int, plenty: int) -> int:
-        """Take more for a request that is out; less than `amount` only if no more is left.
+        """Take more for a request in flight; less than `amount` only if no more is left.
 
-        Others may still give back what they reserved: wait for them a little.
+        It waits a few seconds for what other deliveries give back.
         """
         async with self._lock:
             for tries_left in reversed(range(REACH_TRIES)):
@@ -329,7 +329,7 @@ class Reservations:
         limit = reservation.limit
         scrap = max(1, min(self._budget_keeper.settings.body_bytes_max, limit) // SCRAP)
         whole = min(most, self._budget_keeper.room_bytes(self._crawl, limit))
-        ahead = min(whole * self._crawl.concurrency, limit // AHEAD_PART)
+        ahead = max(0, min(whole * self._crawl.concurrency, limit // AHEAD_PART - whole))
         return await reservation.take(whole, min(whole, scrap), ahead=ahead)
 
     def _most(self, target: Target) -> int:

@@ -27,8 +27,8 @@ def lines(view: View, written: Written | None = None, before: str = "") -> list[
     status = view.reading.status
     crawl = status.crawl
     if progress.nothing_new(view):
-        said = [nothing_new(crawl, before)]
-        return said if written is None else [*said, "", *map(text.clean, files(written))]
+        found = [nothing_new(crawl, before)]
+        return found if written is None else [*found, "", *map(text.clean, files(written))]
     why = "" if crawl.stop is None else STOPS.get(crawl.stop, f"{crawl.stop} is used up")
     ended = f"{crawl.id} finished in {text.clock(status.elapsed_ms / 1000)}"
     ended += f" ({why}): " if why else ": "
