@@ -54,7 +54,7 @@ from orbweaver.control.progress.status import nothing_new
 from orbweaver.control.schedule import recurrence_in
 from orbweaver.control.spec_checks import crawl_of, keyed
 from orbweaver.frontier.refetch import MISSING
-from orbweaver.model.crawl import Crawl, first_hosts
+from orbweaver.model.crawl import Crawl, State, first_hosts
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.errors import PortError
 from orbweaver.model.settings import workers_for
@@ -309,6 +309,8 @@ async def _begin(session: Session, plan: CrawlSpec, display: Display) -> Crawl:
             return await _started(session, plan, display.say)
         case Continue(run=run, changes=changes):
             display.say(f"continuing {run.id}, which had not finished")
+            if run.state is State.RUNNING and not session.place.busy:
+                display.say(await _left_behind(session, run))
             for key, was, now in changes:
                 display.say(f"  {key}: {_value(was)} -> {_value(now)}")
             return await session.control.take_up(plan, decision)
@@ -320,6 +322,17 @@ async def _begin(session: Session, plan: CrawlSpec, display: Display) -> Crawl:
     begun = await session.control.take_up(plan, decision)
     await _say_continued(session, begun, display.say)
     return begun
+
+
+async def _left_behind(session: Session, run: Crawl) -> str:
+    """Say how far a run came whose workers are gone, and what is requested again."""
+    counters = (await session.control.status(run.id)).counters
+    depths = await session.place.depths()
+    in_work = 0 if depths is None else depths.in_work
+    held = f"; its workers had {text.plural(in_work, 'pack')} in work, requested again"
+    return (
+        f"  {counters.done:,} of {counters.claimed:,} known URLs are done{held if in_work else ''}"
+    )
 
 
 def _value(value: object) -> str:
