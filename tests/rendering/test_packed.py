@@ -6,6 +6,7 @@ import asyncio
 import os
 import platform
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -71,6 +72,15 @@ async def test_pages_are_rendered(packed_renderer: Renderer) -> None:
     assert packed_renderer.browsers_started == 1
     assert packed_renderer.browser is not None
     assert packed_renderer.browser.version.partition("/")[2].startswith("153.")
+
+
+async def test_packed_browser_timer_pages_end_before_the_limit(packed_renderer: Renderer) -> None:
+    """Each document is loaded under observation: with its load event, and with its fixed clock."""
+    html = scripted(f"setTimeout(() => {{ {links_into()} document.body.append(Date()) }}, 200)")
+    results = await asyncio.gather(*(rendered(packed_renderer, html) for _ in range(80)))
+    assert Counter(result.cut for result in results) == {None: 80}
+    assert len({result.html for result in results}) == 1
+    assert links_of(results[0]) == LINKS
 
 
 async def test_one_slow_processor_does(packed_renderer: Renderer) -> None:

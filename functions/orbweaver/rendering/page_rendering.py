@@ -35,6 +35,7 @@ from orbweaver.rendering.task import (
 WIDTH, HEIGHT = 1_280, 12_000
 SCREENSHOT_HEIGHT = 1_600
 _PLAYBACK_RATE = 100
+_BLANK = "about:blank"
 _LOOK_S = 0.05
 _WAITED_S = 0.25
 
@@ -86,6 +87,7 @@ class OpenPage:
         self._session: str | None = None
         self._frame = ""
         self._popups: dict[str, str] = {}  # sessions of new windows, and their targets
+        self._committed = False
         self._loaded = False
         self._left_early = False
         self._crashed = False
@@ -134,15 +136,6 @@ class OpenPage:
         post("Inspector.enable", session)
         post("Emulation.setUserAgentOverride", session, userAgent=agent, acceptLanguage="en-US")
         post("Emulation.setTimezoneOverride", session, timezoneId="UTC")
-        post(
-            "Emulation.setDeviceMetricsOverride",
-            session,
-            width=WIDTH,
-            height=HEIGHT,
-            deviceScaleFactor=1,
-            mobile=False,
-        )
-        post("Page.navigate", session, url=self._task.url)
 
     def heard(self, session: str, method: str, event: dict[str, Any]) -> None:
         """Take an event of the page, of a frame or worker of its, or of a window that it opened."""
@@ -153,8 +146,10 @@ class OpenPage:
                 # A page that asks whether it may be left, may be.
                 accept = event["type"] == "beforeunload"
                 self._connection.post("Page.handleJavaScriptDialog", session, accept=accept)
+            case "Page.frameNavigated" if session == self._session:
+                self._committed = self._committed or self._is_document(event["frame"])
             case "Page.loadEventFired" if session == self._session:
-                self._loaded = True
+                self._loaded = self._loaded or self._committed
             case "Inspector.targetCrashed" if session == self._session:
                 self._crashed = True
                 self._break_off()
@@ -163,6 +158,10 @@ class OpenPage:
             case _:
                 return
         self._changed.set()
+
+    def _is_document(self, frame: dict[str, Any]) -> bool:
+        """Return whether a frame shows the page, not the blank document of a new target."""
+        return bool(frame["id"] == self._frame and frame["url"] != _BLANK)
 
     def browser_gone(self) -> None:
         """End what waits."""
@@ -223,7 +222,24 @@ class OpenPage:
                 deadline.reschedule(until_s + _WAITED_S)
                 left_s -= _WAITED_S
 
+    async def _navigate(self) -> None:
+        """Go to the page once its process has taken every command that prepares the target.
+
+        The process answers commands in order, so the last answer confirms all of them. A document
+        that arrives earlier may load unobserved: its load event and its start script are lost.
+        """
+        await self._connection.call(
+            "Emulation.setDeviceMetricsOverride",
+            self._session,
+            width=WIDTH,
+            height=HEIGHT,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+        self._connection.post("Page.navigate", self._session, url=self._task.url)
+
     async def _settle(self) -> None:
+        await self._navigate()
         await self._until(lambda: self._loaded and not self.requests.open)
         await self._quiet()
         for _ in range(self._limits.grants_max):
