@@ -78,6 +78,11 @@ PAGES = {
         f" count += 1; if (count === 2000) {{ {SHOW} }} else both.port2.postMessage(1); }};"
         " both.port2.postMessage(1);"
     ),
+    "stopped before it has loaded": scripted(f"setTimeout(() => {{ {SHOW} }}, 200); window.stop()"),
+    "a frame's document that is never closed": page(
+        "<iframe id=part></iframe><script>const part = document.getElementById('part')"
+        f".contentDocument; part.open(); part.write('<p>x'); {SHOW}</script>"
+    ),
     "fetch in a worker": scripted(f"new Worker('/worker.js').onmessage = () => {{ {SHOW} }}"),
     "poll without end": scripted(f"{SHOW} setInterval(() => fetch('/data'), 500)"),
     "change every 50 ms": scripted(

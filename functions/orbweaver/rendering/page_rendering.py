@@ -4,7 +4,8 @@ A page is ready when it has loaded, none of its requests is open and its documen
 for a moment. Then it is granted time of its own, in which timers run at once instead of being
 waited for, until a grant changes nothing. While a request of its is open, that time stands.
 
-- A page whose scripts go elsewhere stays, and counts as loaded: its document will say no more.
+- A page counts as loaded, too, when its scripts go elsewhere: its document will say no more.
+- A page without a load event, which does nothing any more, does not wait for the hard limit.
 - Its window is as high as a long page, so that what is loaded once it is seen, is.
 - Past the hard limit its scripts are stopped, and it is read as it stands.
 """
@@ -238,9 +239,29 @@ class OpenPage:
         )
         self._connection.post("Page.navigate", self._session, url=self._task.url)
 
+    async def _load(self) -> None:
+        """Wait until the page has loaded, or has been idle at two looks in a row.
+
+        A page that stops itself, or never closes a document that it writes, has no load event.
+        """
+        before: tuple[int, int] | None = None
+        while self.requests.open or not self._loaded:
+            if self._beyond():
+                return
+            self._changed.clear()
+            try:
+                async with asyncio.timeout(self._limits.idle_s):
+                    await self._changed.wait()
+            except TimeoutError:
+                can_be_idle = self._committed and not self.requests.open
+                activity = await self._activity() if can_be_idle else None
+                if activity is not None and activity == before:
+                    return
+                before = activity
+
     async def _settle(self) -> None:
         await self._navigate()
-        await self._until(lambda: self._loaded and not self.requests.open)
+        await self._load()
         await self._quiet()
         for _ in range(self._limits.grants_max):
             before = await self._activity()

@@ -66,6 +66,8 @@ class RenderLimits:
     html_chars_max: int = 8_000_000
     navigations_max: int = 3
     popups_max: int = 20
+    # Between two looks at a page that has not loaded: if both find it idle, it never will.
+    idle_s: float = 1.0
     quiet_s: float = 0.15
     quiet_s_max: float = 2.0
     grants_max: int = 3
