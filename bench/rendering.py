@@ -1,9 +1,11 @@
 """What rendering a page costs: pages a second, CPU, memory, of an application without a network.
 
-    python -m bench.rendering [--pages 60] [--tabs 4] [--packed]
+    python -m bench.rendering [--pages 60] [--tabs 4] [--packed] [--page app|timer]
 
-Each page is a shell whose script fetches a list, shows 60 links, waits for a timer of 700 ms, and
-fetches and shows 60 more. Answers take 20 ms. The CPU is that of all processes of the browser, its
+An `app` page is a shell whose script fetches a list, shows 60 links, waits for a timer of 700 ms,
+and fetches and shows 60 more. Answers take 20 ms. A `timer` page shows 120 links after 200 ms, by a
+script of its own. `page_s` is the time of a page in the renderer, `pages_cut` counts the pages that
+a limit ended. The CPU is that of all processes of the browser, its
 start and end included, and of this program by itself. `--packed` is the browser that functions have
 on AWS, which npm fetches; unpacking it counts neither as time nor as CPU.
 """
@@ -17,6 +19,7 @@ import resource
 import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 
 from orbweaver.parsing.page import parse
@@ -26,6 +29,7 @@ from orbweaver.rendering.renderer import Renderer
 from orbweaver.rendering.task import (
     Rendered,
     RenderLimits,
+    RenderResult,
     RenderTask,
     ResourceAnswer,
     ResourceRequest,
@@ -33,6 +37,13 @@ from orbweaver.rendering.task import (
 
 LINKS, ANSWER_S = 60, 0.02
 SHELL = b"<!doctype html><div id=root></div><script type=module src=/app.js></script>"
+TIMER = b"""<!doctype html><div id=root></div><script>setTimeout(() => {
+  for (let one = 0; one < 120; one += 1) {
+    const link = document.createElement('a');
+    link.href = '/item/' + one;
+    document.getElementById('root').append(link);
+  }
+}, 200)</script>"""
 APP = b"""
 const root = document.getElementById('root');
 const show = async (from) => {
@@ -70,20 +81,27 @@ class Site:
 
 
 async def measure(
-    program: str | Callable[[], BrowserProgram], pages: int, tabs: int
+    program: str | Callable[[], BrowserProgram], pages: int, tabs: int, body: bytes = SHELL
 ) -> dict[str, float]:
     """Render so many pages, so many at once."""
     html = (("Content-Type", "text/html"),)
-    document = ResourceAnswer(status=200, headers=html, body=SHELL)
+    document = ResourceAnswer(status=200, headers=html, body=body)
     site, renderer = Site(), Renderer(program, RenderLimits(tabs=tabs))
     began_s, own_s = time.monotonic(), time.process_time()
     browsers_s = _children_s()
+    begun = asyncio.Semaphore(tabs)
+    pages_s: list[float] = []
+
+    async def render(number: int) -> RenderResult:
+        async with begun:
+            page_began_s = time.monotonic()
+            task = RenderTask(url=f"https://shop.example/{number}", document=document)
+            result = await renderer.render(task, site)
+            pages_s.append(time.monotonic() - page_began_s)
+            return result
+
     async with renderer:
-        tasks = [
-            renderer.render(RenderTask(url=f"https://shop.example/{one}", document=document), site)
-            for one in range(pages)
-        ]
-        results = await asyncio.gather(*tasks)
+        results = await asyncio.gather(*map(render, range(pages)))
         took_s = time.monotonic() - began_s
     found = [
         len(parse(one.html, "https://shop.example/", "text/html").links)
@@ -92,6 +110,9 @@ async def measure(
     ]
     return {
         "pages_per_s": round(pages / took_s, 2),
+        "page_s_median": round(median(pages_s), 2),
+        "page_s_max": round(max(pages_s), 2),
+        "pages_cut": sum(isinstance(one, Rendered) and one.cut is not None for one in results),
         "cpu_s_browser": round((_children_s() - browsers_s) / pages, 3),
         "cpu_s_program": round((time.process_time() - own_s) / pages, 3),
         "memory_mb_highest": renderer.memory_bytes_highest // 1_000_000,
@@ -110,12 +131,14 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=60)
     parser.add_argument("--tabs", type=int, default=4)
     parser.add_argument("--packed", action="store_true", help="the browser of functions on AWS")
+    parser.add_argument("--page", choices=("app", "timer"), default="app")
     given = parser.parse_args()
     with TemporaryDirectory() as folder:
         program = _packed(Path(folder)) if given.packed else find_browser()
         if program is None:
             raise SystemExit(INSTALL)
-        print(json.dumps(asyncio.run(measure(program, given.pages, given.tabs))))
+        body = SHELL if given.page == "app" else TIMER
+        print(json.dumps(asyncio.run(measure(program, given.pages, given.tabs, body))))
 
 
 def _packed(folder: Path) -> Callable[[], BrowserProgram]:
