@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from botocore.exceptions import BotoCoreError, ClientError
+import sys
 
 
 class LocalStackError(Exception):
@@ -11,6 +11,10 @@ class LocalStackError(Exception):
 
 def sentence_of(error: Exception) -> str | None:
     """Return a sentence for an error of AWS's clients that no caller expected; None for others."""
+    if "botocore" not in sys.modules:  # a store needs no client of AWS
+        return None
+    from botocore.exceptions import BotoCoreError, ClientError
+
     if isinstance(error, BotoCoreError | ClientError):
         return f"AWS did not do what was asked: {error}"
     return None

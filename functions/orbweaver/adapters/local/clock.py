@@ -1,7 +1,7 @@
 """The machine's clock.
 
 On one machine a crawl keeps slots, records and deadlines by one time from its beginning to its end.
-Somebody, or a time service, may set the machine's clock meanwhile. `SteadyClock` reads the clock
+A person or a time service may set the machine's clock meanwhile. `SteadyClock` reads the clock
 once and adds the time that has passed since, sleep of the machine included. A jump is reported.
 """
 
