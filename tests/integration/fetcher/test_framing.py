@@ -48,6 +48,14 @@ ODD = {
     "after a hint": b"HTTP/1.1 103 Hint\r\nLink: <a>\r\n\r\n"
     + OK
     + b"Content-Length: 5\r\n\r\nhello+",
+    "a space before a colon": (
+        b"HTTP/1.1 200 OK\r\nContent-Type : text/html\r\nA\t :b\r\nContent-Length: 5\r\n\r\nhello+"
+    ),
+    "a space before the length's colon": OK + b"Content-Length : 5\r\n\r\nhello",
+    "a space before the coding's colon": OK + b"Transfer-Encoding : chunked\r\n\r\n" + HELLO,
+    "a space before one of two lengths": (
+        OK + b"Content-Length : 5\r\nContent-Length: 5\r\n\r\nhello"
+    ),
     "line feeds alone": OK.replace(b"\r\n", b"\n") + b"Content-Length: 5\n\nhello+",
     "blank lines before": b"\r\n\r\n" + OK + b"Content-Length: 5\r\n\r\nhello+",
     "exposed": OK + b"Access-Control-Expose-Headers: Content-Length, A\r\nContent-Length: 5\r\n\r\n"

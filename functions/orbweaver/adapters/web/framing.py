@@ -6,11 +6,14 @@ The parser refuses what RFC 9112 section 6.3 lets a client take, and loses a pag
   Values that differ stay as they are, and the parser refuses them.
 - `Transfer-Encoding: chunked` overrides `Content-Length`, which is taken out. Such an answer may be
   an attempt at smuggling, so its connection is used for nothing else (`doubtful`).
+- Spaces between a name and its colon are removed, as section 5.1 demands of a proxy. Where the name
+  is one of those two, the answer is `doubtful` as well.
 - Pieces end where a head ends. So the parser has handed a head over before it sees what follows,
   and what is wrong behind an answer cannot spoil the answer.
 
-Other lines pass through as they come, a part of a line too: the parser finds out about a head that
-is none as early as ever. Held back until their head ends are lines of these two names alone.
+The first line passes through as it comes, a part of it too: the parser finds out about a head that
+is none as early as ever. The names of other lines are held back until their colon, and lines of
+those two names until their head ends.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ from collections.abc import Iterator
 LINE_BYTES_MAX = 1_024
 _LENGTH, _CODING = b"content-length", b"transfer-encoding"
 _HELD = re.compile(rb"(content-length|transfer-encoding):(.*)", re.IGNORECASE | re.DOTALL)
+_SPACED = re.compile(rb"([^\s:]++)[ \t]++:")
+_ANY_SPACED = re.compile(rb"\n" + _SPACED.pattern)
 _NUMBER = re.compile(rb"[0-9]{1,18}")
 # The end of a head whose first line is there; blank lines before that end nothing.
 _END = re.compile(rb"[^\r\n]\r?\n\r?\n")
@@ -66,16 +71,24 @@ class HeadFraming:
             end = data.find(b"\n", at) + 1
             line = data[at : end or len(data)]
             at += len(line)
-            if not end and self._start and _may_be_held(line):
+            if not end and self._start and _may_be_held(line, header=self._begun):
                 self._line = line
                 break
             if self._start and end and not line.strip(b"\r\n"):
                 given += [*self._resolved(), line]
                 self._begun = False
                 return b"".join(given), data[at:]
-            self._take(line, given)
+            self._take(self._mended(line), given)
             self._start = bool(end)
         return b"".join(given), b""
+
+    def _mended(self, line: bytes) -> bytes:
+        """Remove spaces before the colon of a header."""
+        found = _SPACED.match(line) if self._start and self._begun else None
+        if found is None:
+            return line
+        self.doubtful = self.doubtful or found[1].lower() in {_LENGTH, _CODING}
+        return found[1] + line[found.end() - 1 :]
 
     def _take(self, line: bytes, given: list[bytes]) -> None:
         """Pass a line on, or a part of one; or hold it back."""
@@ -112,7 +125,9 @@ class HeadFraming:
 
 
 def _is_odd(head: bytes) -> bool:
-    """Whether a whole head may say its length twice, or in two ways."""
+    """Return whether a head may have spaces before a colon, or two statements of its length."""
+    if _ANY_SPACED.search(head):
+        return True
     lower = head.lower()
     lengths = lower.count(_LENGTH)
     if lengths == 0:
@@ -123,11 +138,13 @@ def _is_odd(head: bytes) -> bool:
     return b"," in lower[at : lower.find(b"\n", at)]
 
 
-def _may_be_held(line: bytes) -> bool:
-    """Whether the beginning of a line is to wait for the rest of it."""
-    name = line[: len(_CODING)].lower()
+def _may_be_held(line: bytes, *, header: bool) -> bool:
+    """Return whether the beginning of a line must wait for the rest of it."""
     if line == b"\r":
         return True  # the end of the head, perhaps
-    return len(line) <= LINE_BYTES_MAX and (
-        _LENGTH.startswith(name[: len(_LENGTH)]) or _CODING.startswith(name)
-    )
+    if len(line) > LINE_BYTES_MAX:
+        return False
+    if header and b":" not in line:
+        return line[:1] not in {b" ", b"\t"}
+    name = line[: len(_CODING)].lower()
+    return _LENGTH.startswith(name[: len(_LENGTH)]) or _CODING.startswith(name)
