@@ -22,10 +22,10 @@ _SHADOW = re.compile(
     rb"""[\t\n\f\r /"']shadowrootmode\s*=\s*["']?(?:open|closed)\b""", re.IGNORECASE
 )
 _TEMPLATE = rf"[tT][eE][mM][pP][lL][aA][tT][eE]{NAME_END}"
-# All markup up to the next tag of a template.
+# All markup up to the next tag of a template, or the rest of the page, which is looked at once.
 _TEMPLATES = compiled(
     rf"""(?: [^<]*+ (?: {HIDING} | </?+(?!{_TEMPLATE})[a-zA-Z]{ATTRIBUTES} | <(?![a-zA-Z!?/]) ) )*+
-        [^<]*+ (</?+{_TEMPLATE}) ({ATTRIBUTES})"""
+        [^<]*+ (?: (</?+{_TEMPLATE}) ({ATTRIBUTES}) | [\x00-\xff]*+ \Z )"""
 )
 
 _VOID = frozenset(
@@ -69,6 +69,8 @@ def _with_shadow_roots(page: bytes) -> bytes:
     opened: list[bool] = []
     at = 0
     for tag in _TEMPLATES.finditer(page):
+        if tag[1] is None:
+            break
         if tag[1].startswith(b"</"):
             shadow = bool(opened) and opened.pop()
         else:
