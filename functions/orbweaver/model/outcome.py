@@ -142,7 +142,9 @@ class Reason(StrEnum):
     SCOPE = _skipped("scope", "a message held it, and it is outside of the scope")
     DEPTH = _skipped("depth", "it lies deeper than the crawl goes, since an edit or by its message")
     REDIRECT_INVALID = _failed("redirect_invalid", "it leads to what is no http or https URL")
-    REDIRECT_LIMIT = _failed("redirect_limit", "the tenth redirect in a row led on")
+    REDIRECT_LIMIT = _failed(
+        "redirect_limit", "the tenth redirect in a row led on, or it leads to itself"
+    )
     SITEMAP_INVALID = _failed("sitemap_invalid", "what was to be a sitemap is none")
     FORBIDDEN = _failed("forbidden", "401, 403 or 407")
     HTTP_CLIENT_ERROR = _failed(

@@ -65,6 +65,8 @@ class Target:
     render: bool = False
     # Why the previous attempt failed, for people; unset for a first attempt.
     failed: str | None = None
+    # How often it was requested again because it leads to itself and sets a cookie.
+    reloads: int = 0
 
 
 # What few targets have, in the order of writing: name in a row, field, and what fits.
@@ -81,6 +83,7 @@ _EXTRAS = (
     ("bound", "bound", "true or false"),
     ("render", "render", "true or false"),
     ("failed", "failed", "a text"),
+    ("reloads", "reloads", "a number from 0"),
 )
 _FITS: Mapping[str, Callable[[Any], bool]] = {
     "a URL": lambda value: value is None or isinstance(value, str),

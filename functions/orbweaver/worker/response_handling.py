@@ -25,6 +25,7 @@ from orbweaver.frontier.journal import NOTHING
 from orbweaver.frontier.pack_result import SAMPLES_MAX, FoundLinks, PageResult, Returning
 from orbweaver.frontier.stored_content import redacted
 from orbweaver.model.backoff import backoff_s
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Outcome, Reason, Refusal
@@ -34,7 +35,7 @@ from orbweaver.model.render_rules import RenderWhy, renders
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target, TargetKind, next_attempt
 from orbweaver.model.turns import slices, turn_after
-from orbweaver.model.url import canonicalize, host_of
+from orbweaver.model.url import canonicalize, host_of, resolved
 from orbweaver.model.url_limits import Bounds
 from orbweaver.model.url_rules import said_of
 from orbweaver.model.user_agent import identity_of
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 
 # How a page ended, and the links that it led to.
 _Outcome: TypeAlias = tuple[answers.End, tuple[FoundLinks, ...]]
+RELOADS_MAX = 2  # of a URL that leads to itself and sets a cookie
 # How long a page is left for while the reader has too many.
 READER_BUSY_S = RENDERER_BUSY_S = 5.0
 
@@ -130,23 +132,22 @@ class ResponseHandler:
                 return given
             answer, verdict, reading, counts, why = given
         await self._note(host, answer, verdict, turn)
-        if isinstance(verdict, answers.Retry):
-            ended = answers.exhausted(verdict, target.attempt)
-            if ended is None:
-                return await self._retry(host, target, verdict, _failed(answer))
-            verdict = ended
-        match verdict:
+        final = await self._unless_again(context, target, verdict, answer)
+        match final:
+            case PageResult():
+                return final
             case answers.Read():
                 if reading is None or reading.page is None:
-                    return await self._sitemaps.read(context, target, verdict, answer, at_ms)
-                end, found = await self._read(context, target, reading, reading.page, verdict)
+                    return await self._sitemaps.read(context, target, final, answer, at_ms)
+                end, found = await self._read(context, target, reading, reading.page, final)
             case answers.Lead(location=location):
-                end, onward = self._redirect(context, target, location)
+                itself = _why_itself(context.crawl, answer)
+                end, onward = self._redirect(context, target, location, itself=itself)
                 found = (onward,)
             case answers.End():
-                end, found = verdict, ()
+                end, found = final, ()
             case _:
-                assert_never(verdict)
+                assert_never(final)
         record, kept = _recorded(context, target, end, answer, reading, at_ms, why)
         digest = None if reading is None else reading.digest
         await turn_after(() if reading is None or reading.page is None else reading.page.links)
@@ -314,7 +315,12 @@ class ResponseHandler:
         return None, FoundLinks()
 
     def _redirect(
-        self, context: PackContext, target: Target, location: str, reason: Reason = Reason.REDIRECT
+        self,
+        context: PackContext,
+        target: Target,
+        location: str,
+        reason: Reason = Reason.REDIRECT,
+        itself: str = "it leads to itself",
     ) -> tuple[answers.End, FoundLinks]:
         try:
             url = canonicalize(location, target.url, tracking=context.crawl.stripped)
@@ -322,9 +328,9 @@ class ResponseHandler:
             why, said = Reason.REDIRECT_INVALID, str(error)
             return answers.End(outcome=Outcome.FAILED, reason=why, error=said), FoundLinks()
         admitted = admit_redirect(context.crawl, url, target, self._bounds)
-        if admitted is Refusal.REDIRECTS:
-            why = Reason.REDIRECT_LIMIT
-            return answers.End(outcome=Outcome.FAILED, reason=why, error=url), FoundLinks()
+        if admitted is Refusal.REDIRECTS or url == target.url:
+            why, said = Reason.REDIRECT_LIMIT, itself if url == target.url else url
+            return answers.End(outcome=Outcome.FAILED, reason=why, error=said), FoundLinks()
         found = FoundLinks()
         if isinstance(admitted, Refusal):
             left: tuple[Target, ...] = ()
@@ -332,11 +338,28 @@ class ResponseHandler:
                 onward = led(target, url, target.depth)
                 left = (replace(onward, hops=target.hops + 1, bound=target.bound),)
             found = FoundLinks(refused=((admitted, 1, (url,)),), left=left)
-        elif url != target.url:
+        else:
             found = FoundLinks(admitted=(admitted,))
             if widens(context.crawl, url, target):
                 reason = Reason.WIDENED
         return answers.End(outcome=Outcome.REDIRECTED, reason=reason, error=url), found
+
+    async def _unless_again(
+        self, context: PackContext, target: Target, verdict: Verdict, answer: Response | Failure
+    ) -> answers.Read | answers.Lead | answers.End | PageResult:
+        """Return the final verdict on an answer, or a result that requests the URL again."""
+        if isinstance(verdict, answers.Retry):
+            ended = answers.exhausted(verdict, target.attempt)
+            if ended is not None:
+                return ended
+            return await self._retry(host_of(target.url), target, verdict, _failed(answer))
+        crawl = context.crawl
+        if isinstance(verdict, answers.Lead) and crawl.cookies and _sets_cookies(answer):
+            led_to = resolved(verdict.location, target.url, tracking=crawl.stripped)
+            if led_to == target.url and target.reloads < RELOADS_MAX:
+                again = replace(target, reloads=target.reloads + 1)
+                return PageResult(end=Returning(target=again, delay_s=0))
+        return verdict
 
     async def _retry(self, host: str, target: Target, retry: Retry, why: str) -> PageResult:
         delay_s = backoff_s(target.attempt, self._random, self._settings.retry_base_s)
@@ -360,6 +383,19 @@ class ResponseHandler:
             await self._health.suffered(host, probe=turn.probe)
         else:
             await self._health.answered(host, troubled=turn.troubled)
+
+
+def _sets_cookies(answer: Response | Failure) -> bool:
+    return isinstance(answer, Response) and bool(answer.cookies)
+
+
+def _why_itself(crawl: Crawl, answer: Response | Failure) -> str:
+    """Say why a redirect to its own URL was not followed."""
+    if not _sets_cookies(answer):
+        return "it leads to itself"
+    if crawl.cookies:
+        return "it leads to itself, also with the cookies that it sets"
+    return "it leads to itself and sets a cookie: --cookies sends the cookie back"
 
 
 def _links(read: PageReading) -> int:

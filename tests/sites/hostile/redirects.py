@@ -57,7 +57,14 @@ ROWS = (
         )
         for status, reason in STATUSES.items()
     ),
-    _moved("/astray/self", 42, "/astray/self", "a redirect to itself"),
+    Row(
+        case=42,
+        path="/astray/self",
+        serves="a redirect to itself",
+        say=redirect("/astray/self"),
+        outcome="failed",
+        reason="redirect_limit",
+    ),
     _moved("/astray/here", 42, "/astray/there", "one half of a loop"),
     _moved("/astray/there", 42, "/astray/here", "the other half of a loop"),
     *(_hop(number) for number in range(HOPS_MAX + 1)),

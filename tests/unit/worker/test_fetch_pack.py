@@ -84,7 +84,8 @@ def redirect(location: str) -> Response:
         (answer(304), "failed.http_status", []),
         (redirect("/b"), "redirected.redirect", [f"{SITE}/b"]),
         (redirect("b?c#d"), "redirected.redirect", [f"{SITE}/b?c"]),
-        (redirect("/a"), "redirected.redirect", []),
+        (redirect("/a"), "failed.redirect_limit", []),
+        (redirect("a#there"), "failed.redirect_limit", []),
         (redirect(OTHER), "redirected.redirect", []),
         (html("/b", refresh="0; url=/c"), "redirected.refresh", [f"{SITE}/c", f"{SITE}/b"]),
         (html("/b", refresh="0; url=/a"), "fetched.ok", [f"{SITE}/b"]),
@@ -270,6 +271,7 @@ async def test_the_request_is_the_crawls() -> None:
         accept=frozenset({"text/html", "application/xhtml+xml"}),
         body_bytes_max=7,
         total_s=3,
+        paced=CRAWL.delay_ms > 0,
     )
     assert stage.web.requests[1].user_agent == "mine/1"
 

@@ -66,6 +66,36 @@ async def test_a_login_that_redirects_is_seen_through() -> None:
     assert outcomes(stage.world)[f"{SITE}/home"] == "fetched.ok"
 
 
+@pytest.mark.parametrize(
+    ("location", "cookies", "said", "end", "error"),
+    [
+        ("/a", True, 1, "fetched.ok", None),
+        (f"{SITE}/a#top", True, 2, "fetched.ok", None),
+        ("?utm_source=x", True, 1, "fetched.ok", None),
+        ("/a", True, 9, "failed.redirect_limit", "it leads to itself, also with the cookies"),
+        ("/a", False, 9, "failed.redirect_limit", "itself and sets a cookie: --cookies sends"),
+    ],
+)
+async def test_redirect_to_itself_with_a_cookie_is_requested_again(
+    location: str, cookies: bool, said: int, end: str, error: str | None
+) -> None:
+    """A session may take two cookies; an endless loop ends after three requests."""
+    stage = Stage()
+    redirects = [setting(answer(302, location=location), f"c{n}={n}") for n in range(said)]
+    stage.web.put(f"{SITE}/a", *redirects, html("/b"))
+    stage.web.put(f"{SITE}/b", html())
+    await stage.deliver(stage.begin(replace(KEEPING, cookies=cookies), f"{SITE}/a"))
+    for _ in range(4):
+        stage.restart()
+        await stage.drain()
+    requests = [one for one in stage.web.requests if one.url == f"{SITE}/a"]
+    assert len(requests) == (min(said, 2) + 1 if cookies else 1)
+    assert outcomes(stage.world)[f"{SITE}/a"] == end
+    (record,) = [one for one in stage.world.pages.values() if one.url == f"{SITE}/a"]
+    assert (error or "") in (record.error or "")
+    assert (f"{SITE}/b" in outcomes(stage.world)) is (error is None)
+
+
 async def test_neither_host_nor_crawl_gets_anothers_cookies() -> None:
     """A jar is of one crawl and site; robots.txt has none."""
     stage = Stage()
