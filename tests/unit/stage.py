@@ -16,6 +16,7 @@ from orbweaver.adapters.local.reader import InPlaceReader
 from orbweaver.budget.budget_rules import COUNTED
 from orbweaver.budget.reservation import BudgetKeeper
 from orbweaver.control.crawl_control import Control
+from orbweaver.control.dead_letter_admin import Undertaker
 from orbweaver.diagnostics.explainer import Explainer
 from orbweaver.frontier.messages import Pack, SeedsMessage, child_id, decode, encode
 from orbweaver.model.crawl import Counts, Crawl
@@ -40,6 +41,7 @@ from tests.memory import (
     MemoryBacklog,
     MemoryBudgets,
     MemoryCrawls,
+    MemoryDeadLetters,
     MemoryEvents,
     MemoryFiles,
     MemoryFrontier,
@@ -377,6 +379,13 @@ def explainer_of(stage: Stage) -> Explainer:
         hosts=stage.hosts,
         clock=stage.clock,
         settings=stage.settings,
+        letters=Undertaker(
+            dead_letters=MemoryDeadLetters(stage.world, stage.gate, clock=stage.clock),
+            queue=stage.queue,
+            crawls=stage.crawls,
+            packs=stage.packs,
+            clock=stage.clock,
+        ),
     )
 
 

@@ -158,8 +158,8 @@ def control_of(ports: PortSet, underway: Underway | None = None) -> Control:
     )
 
 
-def explainer_of(ports: PortSet, control: Control) -> Explainer:
-    """Put together who explains URLs."""
+def explainer_of(ports: PortSet, control: Control, *, letters: bool = True) -> Explainer:
+    """Put together who explains URLs; dead letters are looked at where `letters` allows it."""
     from orbweaver.diagnostics.explainer import Explainer
 
     return Explainer(
@@ -172,6 +172,7 @@ def explainer_of(ports: PortSet, control: Control) -> Explainer:
         hosts=ports.hosts,
         clock=ports.clock,
         settings=ports.settings,
+        letters=undertaker_of(ports) if letters else None,
     )
 
 
@@ -233,7 +234,8 @@ def api_of(ports: PortSet, *, signed: bool = True) -> Api:
     control = control_of(ports)
     means = Means(
         control=control,
-        explainer=explainer_of(ports, control),
+        # The role of a stack's API may not look at dead letters.
+        explainer=explainer_of(ports, control, letters=not signed),
         queue=ports.queue,
         crawls=ports.crawls,
         pages=ports.pages,

@@ -2,7 +2,8 @@
 
 Nothing is written, and nothing is fetched unless the caller gives a way to fetch a robots.txt. The
 progress of a claimed URL follows from journals. That of the pack that claimed it says which page
-linked it, and which pack it was sent in; the journal of that one, how it ended or came back.
+linked it, and which pack it was sent in; the journal of that one, how it ended or came back. A URL
+that has not ended may be a dead letter: a look hides dead letters from others for its length.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from typing import TYPE_CHECKING, Protocol
 from orbweaver.diagnostics.explanation import Explanation, explain
 from orbweaver.diagnostics.url_status import Facts, Journey, UrlStatus, choose
 from orbweaver.frontier.claims import StandingClaim
+from orbweaver.frontier.dead_letters import EVERYTHING, Case, DeadLetterSelection
 from orbweaver.frontier.journal import outbox
 from orbweaver.frontier.kind_scores import is_ordered, told_of
 from orbweaver.frontier.late import LANE
 from orbweaver.frontier.messages import Pack, decode
 from orbweaver.model.crawl import Crawl
-from orbweaver.model.errors import UnknownCrawl
+from orbweaver.model.errors import PortError, UnknownCrawl
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.ports import Clock
@@ -46,6 +48,8 @@ SEEDS_MAX = 5
 RUNS_MAX = 10
 # Packs of the backlog of a host that are looked through for a URL.
 BACKLOG_MAX = 50
+# Dead letters that are looked through for a URL.
+LETTERS_MAX = 1_000
 # Late packs of a crawl that are looked through for a URL.
 LATE_MAX = 400
 
@@ -69,9 +73,28 @@ class Finder(Protocol):
         """Find the records of a URL on the newest day that has any, newest first."""
 
 
+class FoundLetters(Protocol):
+    """The result of a look at dead letters."""
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """Return the selected dead letters."""
+
+    @property
+    def cut(self) -> bool:
+        """Return whether there are more dead letters than were looked at."""
+
+
+class LetterFinder(Protocol):
+    """The dead letters, as far as they are looked at."""
+
+    async def find(self, selection: DeadLetterSelection, *, limit: int) -> FoundLetters:
+        """Return the selected ones of at most `limit` dead letters."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explainer:
-    """Explains URLs."""
+    """Explains URLs; without `letters`, dead letters are not looked at."""
 
     finder: Finder
     crawls: Crawls
@@ -82,6 +105,7 @@ class Explainer:
     hosts: Hosts
     clock: Clock
     settings: Settings
+    letters: LetterFinder | None = None
 
     async def explain(
         self, reference: str, which: str | None = None, ask: AskRobots | None = None
@@ -180,7 +204,36 @@ class Explainer:
             facts = replace(facts, refused=tuple(sorted(reasons)), seed_nofollow=asked_not_to)
             if asked_not_to:
                 facts = replace(facts, withdrawing=await self._withdrawing(crawl))
-        return replace(facts, record=record or passed)
+        facts = replace(facts, record=record or passed)
+        return await self._with_letter(facts, url)
+
+    async def _with_letter(self, facts: Facts, url: str) -> Facts:
+        """Add the dead letter of a URL, if the crawl has the URL and it has not ended."""
+        crawl, journey = facts.crawl, facts.journey
+        ended = facts.record is not None or (journey is not None and journey.end is not None)
+        known = facts.claim is not None or url in crawl.references
+        if self.letters is None or ended or not known:
+            return facts
+        try:
+            found = await self.letters.find(EVERYTHING, limit=LETTERS_MAX)
+        except PortError as error:
+            return replace(facts, letters_note=f"they could not be read: {error}")
+        runs = {crawl.id, crawl.name, facts.run.id}
+        pack = None if journey is None else journey.pack
+        cases = [
+            case
+            for case in found.cases
+            if case.crawl in runs
+            and (
+                (isinstance(case.message, Pack) and case.message.id == pack)
+                or any(resolved(one, tracking=crawl.stripped) == url for one in case.references)
+            )
+        ]
+        if cases:
+            newest = max(cases, key=lambda case: (case.last_seen_ms, case.letter.id))
+            return replace(facts, letter=newest)
+        note = f"only {LETTERS_MAX:,} of them were looked at" if found.cut else None
+        return replace(facts, letters_note=note)
 
     async def _late(self, facts: Facts, url: str) -> Facts:
         """Look for a URL among the links that wait, and for what is known of its kind."""

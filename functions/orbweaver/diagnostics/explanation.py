@@ -1,8 +1,8 @@
 """An explanation why a URL was or was not crawled, from stored facts alone.
 
-The statements follow the way of a URL: what it is, its crawl, the rules that decide, which page
-linked it, which pack claimed it, where it waits, how its host takes it, how it ended, and when
-next.
+The statements follow the way of a URL: its dead letter, what it is, its crawl, the rules
+that decide, which page linked it, which pack claimed it, where it waits, how its host takes it, how
+it ended, and when next.
 """
 
 from __future__ import annotations
@@ -108,6 +108,10 @@ def _verdict(facts: Facts, url: str, url_status: UrlStatus, refused: tuple[str, 
     if url_status is UrlStatus.ENDED and record is not None:
         other = f", by the run {record.crawl}" if record.crawl != facts.crawl.id else ""
         return f"{record.outcome}: {record.reason} ({record.reason.means}){other}"
+    if url_status is UrlStatus.DEAD_LETTER and facts.letter is not None:
+        letter, host = facts.letter, host_of(url).partition("://")[2]
+        command = f"`orbweaver dlq redrive --host {host}` sends it back"
+        return f"it is a dead letter ({letter.letter.reason or letter.cause}): {command}"
     if url_status is UrlStatus.UNASKED:
         return f"never asked for: {_unasked(facts, url)}"
     if url_status is UrlStatus.REFUSED and refused is not None:
@@ -197,6 +201,7 @@ def _unasked(facts: Facts, url: str) -> str:
 
 
 def _statements(facts: Facts, url: str, url_status: UrlStatus) -> Iterator[tuple[str, str]]:
+    yield from _dead_letter(facts)
     yield "url", url
     for change in changes(facts.reference, tracking=facts.crawl.stripped):
         yield "changed", change
@@ -225,6 +230,16 @@ def _statements(facts: Facts, url: str, url_status: UrlStatus) -> Iterator[tuple
         yield from _rendering(facts, facts.record)
     if facts.claim is not None:
         yield "again", _again(facts, url, facts.claim)
+
+
+def _dead_letter(facts: Facts) -> Iterator[tuple[str, str]]:
+    """Describe the dead letter of a URL, or why it is not known."""
+    if facts.letter is not None:
+        case = facts.letter
+        since = f"{case.letter.id}, {case.kind}, since {moment(case.last_seen_ms)}"
+        yield "dead letter", f"{since}: `orbweaver dlq show {case.letter.id}` shows it"
+    if facts.letters_note is not None:
+        yield "dead letters", facts.letters_note
 
 
 def _crawl(facts: Facts) -> str:

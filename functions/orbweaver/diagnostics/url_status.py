@@ -1,9 +1,9 @@
 """The status of a URL: its crawl, how it ended, and the rule that would refuse it.
 
 The status is the first of these that holds: it is no URL; it has ended (there is a record); it is
-claimed; it was never claimed, and a rule refuses it, or none does. Of a claimed one: its claim has
-lapsed, its run was over first, it waits with its run, it waits for its host, or it waits for its
-turn.
+a dead letter; it is claimed; it was never claimed, and a rule refuses it, or none does. Of a
+claimed one: its claim has lapsed, its run was over first, it waits with its run, it waits for its
+host, or it waits for its turn.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from orbweaver.frontier.admission import admit_pattern, in_scope
 from orbweaver.frontier.belonging import admit_name
 from orbweaver.frontier.claims import StandingClaim
 from orbweaver.frontier.crawler_traps import reorders, trap
+from orbweaver.frontier.dead_letters import Case
 from orbweaver.frontier.journal import Unrecorded
 from orbweaver.model.address_policy import PUBLIC_ONLY, Allowed
 from orbweaver.model.crawl import Crawl, State
@@ -40,6 +41,7 @@ class UrlStatus(StrEnum):
 
     MALFORMED = "malformed"
     ENDED = "ended"
+    DEAD_LETTER = "dead_letter"
     WAITING = "waiting"
     RETRYING = "retrying"
     WAITING_FOR_HOST = "waiting_for_host"
@@ -96,6 +98,9 @@ class Facts:
     late: bool = False
     kind: tuple[int, int] | None = None
     withdrawing: tuple[str, ...] = ()
+    # The dead letter that holds it, and a note if not all dead letters could be read.
+    letter: Case | None = None
+    letters_note: str | None = None
 
     @property
     def run(self) -> Crawl:
@@ -131,8 +136,8 @@ def url_status_of(facts: Facts, url: str) -> UrlStatus:
     unrecorded = journey is not None and journey.end is not None
     if unrecorded or (facts.record is not None and facts.record.url == url):
         return UrlStatus.ENDED
-    if claim is None:
-        return UrlStatus.UNSEEN
+    if facts.letter is not None or claim is None:
+        return UrlStatus.UNSEEN if facts.letter is None else UrlStatus.DEAD_LETTER
     if claim.expires_s * 1000 <= facts.now_ms:
         return UrlStatus.LAPSED
     if facts.orphaned or not facts.run.live or (journey is not None and journey.gone):

@@ -10,7 +10,7 @@ import pytest
 from orbweaver.control.crawl_control import UnknownCrawl
 from orbweaver.diagnostics.url_status import UrlStatus
 from orbweaver.frontier.backlog import WaitingPack
-from orbweaver.frontier.messages import encode, seeds_of
+from orbweaver.frontier.messages import Pack, encode, seeds_of
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.outcome import Reason
@@ -26,6 +26,7 @@ from tests.unit.stage import (
     answer,
     control_of,
     explainer_of,
+    fail_on,
     html,
     pack_of,
 )
@@ -186,6 +187,38 @@ async def test_what_is_not_recorded_is_told_by_its_journal() -> None:
         assert words(explanation, "linked by") == [HOME]
     stage.world.journals.clear()
     assert "its journal is gone" in (await told(stage, f"{SITE}/a")).verdict
+
+
+async def test_dead_letter_of_a_url_comes_first() -> None:
+    """Packs and messages of seeds are found; a URL that has ended is no dead letter."""
+    stage = await begun()
+    await step(stage)
+    packs = [pack for pack in stage.sent() if isinstance(pack, Pack)]
+    for pack in packs:
+        await stage.queue.bury(encode(pack), "failed 4 times")
+    explanation = await told(stage, f"{SITE}/a")
+    assert explanation.url_status is UrlStatus.DEAD_LETTER
+    assert explanation.verdict.startswith("it is a dead letter (failed 4 times)")
+    assert explanation.statements[0].about == "dead letter"
+    assert (await told(stage, HOME)).url_status is UrlStatus.ENDED
+    assert (await told(stage, f"{SITE}/never")).url_status is UrlStatus.UNSEEN
+    # The look has put them back.
+    assert (await told(stage, f"{SITE}/a")).url_status is UrlStatus.DEAD_LETTER
+    other = replace(PLAN, id="site-2", name="other", seeds=(f"{SITE}/a",))
+    stage.begin(other)
+    assert (await told(stage, f"{SITE}/a", other.id)).url_status is UrlStatus.UNSEEN
+    (seeds,) = seeds_of("m", other.id, other.references, at_ms=NOW_MS, planned=True)
+    await stage.queue.bury(encode(seeds), "unknown field x")
+    assert (await told(stage, f"{SITE}/a", other.id)).url_status is UrlStatus.DEAD_LETTER
+
+
+async def test_explain_without_access_to_dead_letters_notes_it() -> None:
+    """A person without the permission still gets the rest."""
+    stage = await begun()
+    stage.gate = fail_on("dead_letters.take")
+    explanation = await told(stage, HOME)
+    assert explanation.url_status is UrlStatus.WAITING
+    assert words(explanation, "dead letters")[0].startswith("they could not be read")
 
 
 async def test_an_expired_claim_has_lapsed() -> None:

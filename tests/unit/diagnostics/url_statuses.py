@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from orbweaver.diagnostics.url_status import Journey, UrlStatus
+from orbweaver.frontier.dead_letters import DeadLetter, read
 from orbweaver.frontier.journal import Unrecorded
 from orbweaver.model.crawl import State
 from orbweaver.model.crawl_settings import Bodies, Scope
@@ -38,7 +39,25 @@ from tests.unit.diagnostics.facts import (
     record,
 )
 
+LETTER = read(
+    DeadLetter(id="m1", body="{}", reason="failed 4 times", receives=1, sent_at_ms=STARTED_MS)
+)
+
 URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
+    "a dead letter": (
+        {"claim": CLAIM, "journey": JOURNEY, "letter": LETTER},
+        UrlStatus.DEAD_LETTER,
+        [
+            "it is a dead letter (failed 4 times): `orbweaver dlq redrive --host example.com`",
+            "since 2026-11-21 08:59:00 UTC: `orbweaver dlq show m1` shows it",
+            "claim: by pack f00d",
+        ],
+    ),
+    "dead letters that were not read": (
+        {"claim": CLAIM, "journey": JOURNEY, "letters_note": "they could not be read: denied"},
+        UrlStatus.WAITING,
+        ["dead letters: they could not be read: denied"],
+    ),
     "fetched": (
         {"claim": CLAIM, "record": record(Outcome.FETCHED, Reason.OK, status=200)},
         UrlStatus.ENDED,
