@@ -1,8 +1,8 @@
 """An explanation why a URL was or was not crawled, from stored facts alone.
 
-The statements follow the way of a URL: its dead letter, what it is, its crawl, the rules
-that decide, which page linked it, which pack claimed it, where it waits, how its host takes it, how
-it ended, and when next.
+The statements follow the way of a URL: its dead letter, its spelling, its crawl, the rules that
+decide, the page that linked it, the pack that claimed it, its place in a queue, its host, its end,
+and the next request.
 """
 
 from __future__ import annotations

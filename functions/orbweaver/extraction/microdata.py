@@ -40,12 +40,15 @@ def metas(tree: LexborHTMLParser) -> dict[str, list[str]]:
         attributes = node.attributes
         content = (attributes.get("content") or "").strip()
         names = {(attributes.get(key) or "").strip().lower() for key in _NAMES}
+        names.update(*((attributes.get(key) or "").lower().split() for key in _NAME_LISTS))
         for name in names if content else ():
             found.setdefault(name, []).append(content)
     return found
 
 
 _NAMES = ("name", "property", "itemprop", "http-equiv")
+# Names separated by spaces (RDFa Core, 7.5; HTML Standard, 5.2.3).
+_NAME_LISTS = ("property", "itemprop")
 
 
 def property_of(name: str) -> str:

@@ -13,6 +13,7 @@ and one query walks it once. A reader that needs the whole tree of such a page
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
@@ -55,6 +56,8 @@ _NOINDEX = {"noindex", "none"}
 _VALUED = ("max-snippet", "max-image-preview", "max-video-preview", "unavailable_after")
 # Wishes may be addressed to us by name, and to whom we say we are.
 _EVERYBODY, _PRODUCT = "robots", "orbweaver"
+# Directives are parted by commas; sites write semicolons, too.
+_SEPARATORS = re.compile("[,;]")
 
 _Attributes: TypeAlias = dict[str, str | None]
 
@@ -239,7 +242,7 @@ def wishes_of(
     """Return the directives of an X-Robots-Tag header that are for all crawlers, or for us."""
     wishes: set[str] = set()
     addressee = _EVERYBODY
-    for part in robots_tag.lower().split(","):
+    for part in _SEPARATORS.split(robots_tag.lower()):
         name, colon, directive = part.partition(":")
         if colon and is_agent(name):
             addressee = name.strip()  # and what follows is for the same one
@@ -335,7 +338,7 @@ def _look_at_meta(found: _TreeValues, attributes: _Attributes) -> None:
         found.refresh = found.refresh or refresh_of(attributes["content"] or "")
     name = (attributes.get("name") or "").strip().lower()
     if "name" in attributes and name in found.addressees:
-        found.wishes |= _words((attributes["content"] or "").replace(",", " "))
+        found.wishes |= _words(_SEPARATORS.sub(" ", attributes["content"] or ""))
     elif name == "description":
         found.description = found.description or attributes["content"]
 

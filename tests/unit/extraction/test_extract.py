@@ -313,6 +313,8 @@ def test_opengraph_and_meta() -> None:
     assert values(html, {"meta": "keywords"}) == ["a, b"]
     assert values(html, {"path": "keywords"}, source="meta") == ["a, b"]
     assert values(html, {"og": "title"}) == ["T"]
+    listed = "<meta property='twitter:title og:title' content=M>"
+    assert values(listed, {"og": "title"}) == values(listed, {"og": "twitter:title"}) == ["M"]
 
 
 # --- bounds -------------------------------------------------------------------------------------
