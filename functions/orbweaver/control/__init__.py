@@ -16,6 +16,7 @@ Decides what a person may ask for; crawls are changed through ports.
     continuation       what a crawl command does about earlier runs
     crawl_control      start, pause, resume, cancel
     crawl_queries      ask about crawls
+    continuation       what a second command does about an unfinished run
     edits              what may change meanwhile
     rerun              which runs a retry takes
     retry_failures     ask again for what failed
