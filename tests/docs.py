@@ -24,7 +24,7 @@ PAGES = (
 )
 # Why a block is not run, and how many there are: who adds one says so here.
 REASONS = {
-    "an AWS account": 13,
+    "an AWS account": 14,
     "the AWS command line": 6,
     "a package index": 5,  # tests/e2e/test_wheel.py types the same of three
     "a server of yours": 1,

@@ -189,3 +189,22 @@ def _judge_success(answer: Response, *, any_type: bool, others_kept: bool) -> Ve
         return End(outcome=Outcome.FETCHED, reason=reason)
     error = None if kind == declared_in(answer.headers) else f"looks like {kind}"
     return End(outcome=Outcome.SKIPPED, reason=Reason.CONTENT_TYPE, error=error)
+
+
+def failure_of(answer: Response | Failure) -> str:
+    """Name the failure of an attempt in a few words."""
+    return f"HTTP {answer.status}" if isinstance(answer, Response) else str(answer.reason)
+
+
+def sets_cookies(answer: Response | Failure) -> bool:
+    """Return True if an answer sets cookies."""
+    return isinstance(answer, Response) and bool(answer.cookies)
+
+
+def why_to_itself(answer: Response | Failure, *, cookies: bool) -> str:
+    """Say why a redirect to its own URL is not followed; `cookies`: the crawl sends cookies."""
+    if not sets_cookies(answer):
+        return "it leads to itself"
+    if cookies:
+        return "it leads to itself, also with the cookies that it sets"
+    return "it leads to itself and sets a cookie: --cookies sends the cookie back"

@@ -172,7 +172,7 @@ def outline_of(html: bytes) -> tuple[bytes, int]:
                 drawings = 0  # the page has its title
             pieces.append(title)
     if _FRAMESET.search(html):
-        pieces += map(_frame_as_link, _FRAME.findall(html))
+        pieces += [_frame_as_link(one) for one in _FRAME.findall(html) if _SOURCE.search(one)]
     kept = b">".join([*pieces, b""])
     if head and head[0].endswith(b">"):
         tag = head[0][:-1]

@@ -8,6 +8,7 @@ below it, and returns to the one that called it; none calls one above.
     seeding            references become candidates
     retracing          what earlier runs left out
     fetch_pack         robots, slots, requests
+    host_visits        the URLs of one host in a pack, and visits that wait together
     unvisited          URLs that end without one
     cookies            of crawls that keep them
     response_handling  an answer's outcome; its links, admitted

@@ -12,17 +12,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from orbweaver.budget.budget_rules import Later, Refused
-from orbweaver.budget.prices import second, wait_ms_most
 from orbweaver.budget.reservation import Room
 from orbweaver.fetching.conditional_get import condition_of
 from orbweaver.frontier.pack_result import PackResult, PageResult, Returning, Unasked
@@ -48,6 +46,7 @@ from orbweaver.politeness.robots_txt import Robots
 from orbweaver.worker import page_fault as faults
 from orbweaver.worker.crawl_cache import RecentCrawls
 from orbweaver.worker.ending import Ending
+from orbweaver.worker.host_visits import Answered, HostVisit, WaitingVisits
 from orbweaver.worker.kind_learning import KindLearning
 from orbweaver.worker.pack_context import PackContext
 from orbweaver.worker.page_fault import FaultedPages, result_or_fault, results_or_fault
@@ -72,52 +71,6 @@ HELD_MS = 2_000  # for which URLs wait for packs to be stored
 TROUBLE_MS = 10_000  # for which URLs wait for a table that does not answer
 # How many URLs are judged before slots are asked for, where a verdict may take a millisecond.
 JUDGED_AT_ONCE = 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Answered:
-    """The answer to a request, when it was made, and what is to be counted of it."""
-
-    answer: Response | Failure
-    at_ms: int
-    counts: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _HostVisit:
-    """A host, visited for a pack; what its URLs come to is added to the pack's result.
-
-    `queue` holds the URLs that are still to be asked for, one delay apart.
-    """
-
-    host: str
-    context: PackContext
-    result: PackResult
-    queue: deque[Target] = field(default_factory=deque)
-
-
-class Company:
-    """Visits that wait for slots at the same time, and share what their function costs."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._visits = 0
-        self._a_second = second(memory_mb=settings.memory_mb, architecture=settings.architecture)
-        self._billed = settings.waits_billed == "yes"
-
-    @contextmanager
-    def joined(self) -> Iterator[None]:
-        """Be one of them."""
-        self._visits += 1
-        try:
-            yield
-        finally:
-            self._visits -= 1
-
-    def wait_ms(self) -> float:
-        """See `WaitLimit`: what a trip costs, by what each of them pays for a millisecond."""
-        if not self._billed:
-            return math.inf
-        return wait_ms_most(a_second=self._a_second, visits=max(1, self._visits))
 
 
 class PackFetcher:
@@ -172,7 +125,7 @@ class PackFetcher:
             kinds=kinds,
         )
         self.kinds = kinds
-        self._company = Company(settings)
+        self._waiting_visits = WaitingVisits(settings)
         self._cookies: Cookies | None = None
         # As long as a host is being asked, and no longer.
         self._asking: WeakValueDictionary[tuple[str, int, bool], asyncio.Semaphore] = (
@@ -218,10 +171,10 @@ class PackFetcher:
                 hosts[host_of(target.url)].append(target)
         async with asyncio.TaskGroup() as group:
             for host, queue in hosts.items():
-                visit = _HostVisit(host=host, context=context, result=result)
+                visit = HostVisit(host=host, context=context, result=result)
                 group.create_task(self._fetch_or_defer(visit, queue))
 
-    async def _fetch_or_defer(self, visit: _HostVisit, targets: list[Target]) -> None:
+    async def _fetch_or_defer(self, visit: HostVisit, targets: list[Target]) -> None:
         """Visit a host; while its item cannot be read or written, its URLs come back later.
 
         The other hosts of the pack go on, and what was answered stands. Of a
@@ -238,7 +191,7 @@ class PackFetcher:
             _log.warning("host.out_of_reach", extra=told)
             self._defer(visit.result, left, self._clock.now_ms() + TROUBLE_MS)
 
-    async def _fetch_host(self, visit: _HostVisit, targets: list[Target]) -> None:
+    async def _fetch_host(self, visit: HostVisit, targets: list[Target]) -> None:
         context, result, host = visit.context, visit.result, visit.host
         state = await self._hosts.look(host)
         if is_down(state, self._clock.now_ms()):
@@ -277,7 +230,7 @@ class PackFetcher:
             )
 
     async def _judge(
-        self, visit: _HostVisit, targets: Sequence[Target], robots: Robots | None
+        self, visit: HostVisit, targets: Sequence[Target], robots: Robots | None
     ) -> int | None:
         """Ask for those of one host's targets that may be asked for.
 
@@ -308,13 +261,13 @@ class PackFetcher:
             return_at_ms = await self._walk(visit, group, delay_ms) or return_at_ms
         return return_at_ms
 
-    async def _walk(self, visit: _HostVisit, targets: list[Target], delay_ms: int) -> int | None:
+    async def _walk(self, visit: HostVisit, targets: list[Target], delay_ms: int) -> int | None:
         """Ask for one host's targets in turn, each in its slot; when those return that get none."""
-        with self._company.joined():
-            return await self._walk_in_company(visit, targets, delay_ms)
+        with self._waiting_visits.joined():
+            return await self._walk_as_waiting_visit(visit, targets, delay_ms)
 
-    async def _walk_in_company(
-        self, visit: _HostVisit, targets: list[Target], delay_ms: int
+    async def _walk_as_waiting_visit(
+        self, visit: HostVisit, targets: list[Target], delay_ms: int
     ) -> int | None:
         pacer = Pacer(
             hosts=self._hosts,
@@ -322,7 +275,7 @@ class PackFetcher:
             host=visit.host,
             delay_ms=delay_ms,
             until_ms=visit.context.until_ms,
-            wait_limit=self._company,
+            wait_limit=self._waiting_visits,
             lined=visit.context.lined,
         )
         visit = replace(visit, queue=deque(targets))
@@ -335,7 +288,7 @@ class PackFetcher:
             self._defer(visit.result, visit.queue, return_at_ms or self._clock.now_ms())
         return return_at_ms
 
-    async def _ask_in_turn(self, visit: _HostVisit, pacer: Pacer, delay_ms: int) -> int | None:
+    async def _ask_in_turn(self, visit: HostVisit, pacer: Pacer, delay_ms: int) -> int | None:
         """Ask for the queue of a visit; when to come back, if there are not slots enough.
 
         URLs that missed their slots are in the queue again.
@@ -374,7 +327,7 @@ class PackFetcher:
         return await pacer.take(wanted)
 
     async def _visit(
-        self, visit: _HostVisit, target: Target, pacer: Pacer, turn: Turn, permits: ExitStack
+        self, visit: HostVisit, target: Target, pacer: Pacer, turn: Turn, permits: ExitStack
     ) -> None:
         """Visit a URL that has its place at the host, and its slot, and add its result.
 
@@ -396,13 +349,13 @@ class PackFetcher:
             if page is None:
                 visit.queue.append(target)
                 return
-            if isinstance(page, _Answered):
+            if isinstance(page, Answered):
                 page = await self._ended(visit, target, page, turn)
             faults.add_or_fault(visit.result, page, visit.context.crawl, target)
         await self.kinds.share(visit.context.crawl)
 
     async def _ended(
-        self, visit: _HostVisit, target: Target, answered: _Answered, turn: Turn
+        self, visit: HostVisit, target: Target, answered: Answered, turn: Turn
     ) -> PageResult:
         """Turn an answer into the result of its URL."""
         crawl, answer, at_ms = visit.context.crawl, answered.answer, answered.at_ms
@@ -418,7 +371,7 @@ class PackFetcher:
         pacer: Pacer,
         turn: Turn,
         answered: Callable[[], None] | None,
-    ) -> _Answered | PageResult | None:
+    ) -> Answered | PageResult | None:
         """Ask for a URL; its result, where it returns or has ended without an answer.
 
         None if its slot has passed.
@@ -438,7 +391,7 @@ class PackFetcher:
         answer, counts = fetched
         if isinstance(answer, Failure) and answer.later_s is not None:
             return self._deferred(target, self._clock.now_ms() + round(answer.later_s * 1000))
-        return _Answered(answer=answer, at_ms=at_ms, counts=counts)
+        return Answered(answer=answer, at_ms=at_ms, counts=counts)
 
     async def _fetch(
         self,
@@ -535,7 +488,7 @@ def _refused(target: Target, refused: Refused, reason: Reason) -> PageResult:
     return PageResult(end=Unasked(target=target, reason=reason))
 
 
-def _unended(visit: _HostVisit, targets: Sequence[Target]) -> list[Target]:
+def _unended(visit: HostVisit, targets: Sequence[Target]) -> list[Target]:
     """List the targets that neither ended nor return yet."""
     left = [target for target in targets if not visit.result.knows(target.url)]
     return [visit.context.reservations.mark(target) for target in left]

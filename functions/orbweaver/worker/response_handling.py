@@ -25,7 +25,6 @@ from orbweaver.frontier.journal import NOTHING
 from orbweaver.frontier.pack_result import SAMPLES_MAX, FoundLinks, PageResult, Returning
 from orbweaver.frontier.stored_content import redacted
 from orbweaver.model.backoff import backoff_s
-from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Outcome, Reason, Refusal
@@ -141,7 +140,7 @@ class ResponseHandler:
                     return await self._sitemaps.read(context, target, final, answer, at_ms)
                 end, found = await self._read(context, target, reading, reading.page, final)
             case answers.Lead(location=location):
-                itself = _why_itself(context.crawl, answer)
+                itself = answers.why_to_itself(answer, cookies=context.crawl.cookies)
                 end, onward = self._redirect(context, target, location, itself=itself)
                 found = (onward,)
             case answers.End():
@@ -352,9 +351,11 @@ class ResponseHandler:
             ended = answers.exhausted(verdict, target.attempt)
             if ended is not None:
                 return ended
-            return await self._retry(host_of(target.url), target, verdict, _failed(answer))
+            return await self._retry(
+                host_of(target.url), target, verdict, answers.failure_of(answer)
+            )
         crawl = context.crawl
-        if isinstance(verdict, answers.Lead) and crawl.cookies and _sets_cookies(answer):
+        if isinstance(verdict, answers.Lead) and crawl.cookies and answers.sets_cookies(answer):
             led_to = resolved(verdict.location, target.url, tracking=crawl.stripped)
             if led_to == target.url and target.reloads < RELOADS_MAX:
                 again = replace(target, reloads=target.reloads + 1)
@@ -383,19 +384,6 @@ class ResponseHandler:
             await self._health.suffered(host, probe=turn.probe)
         else:
             await self._health.answered(host, troubled=turn.troubled)
-
-
-def _sets_cookies(answer: Response | Failure) -> bool:
-    return isinstance(answer, Response) and bool(answer.cookies)
-
-
-def _why_itself(crawl: Crawl, answer: Response | Failure) -> str:
-    """Say why a redirect to its own URL was not followed."""
-    if not _sets_cookies(answer):
-        return "it leads to itself"
-    if crawl.cookies:
-        return "it leads to itself, also with the cookies that it sets"
-    return "it leads to itself and sets a cookie: --cookies sends the cookie back"
 
 
 def _links(read: PageReading) -> int:
@@ -501,8 +489,3 @@ async def _judged(
         refused=tuple((why, len(urls), tuple(urls[:SAMPLES_MAX])) for why, urls in refused.items()),
         left=tuple(left),
     )
-
-
-def _failed(answer: Response | Failure) -> str:
-    """Say in a few words why a URL is tried again."""
-    return f"HTTP {answer.status}" if isinstance(answer, Response) else str(answer.reason)

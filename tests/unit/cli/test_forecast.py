@@ -331,7 +331,7 @@ def test_a_run_says_from_which_it_goes_on() -> None:
     """Which runs, what is not asked for again, what is left of the limit, and what is lost."""
     said = lines.sequel(view_of({"past_lost": 2}, **SEQUEL))
     assert said == (
-        "from shop-1 and 1 before it with what that left out; 60 URLs are not asked for again,"
+        "shop-1 and 1 before it: 60 URLs of it are not requested again,"
         " 140 of the limit of 200 are left; 2 parts of earlier runs can no longer be looked through"
     )
     assert lines.sequel(view_of({})) == ""

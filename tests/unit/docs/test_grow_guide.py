@@ -13,6 +13,7 @@ from orbweaver.app.store_ports import StorePorts
 from orbweaver.app.store_runner import store_settings
 from orbweaver.model.errors import Permanent
 from orbweaver.model.settings import Settings
+from orbweaver.worker.batch import RETRY_S
 
 GUIDE = Path(__file__).parents[3] / "docs/grow.md"
 STORE, STACK = store_settings({}), Settings()
@@ -27,6 +28,8 @@ ROWS = {
         STORE.receive_max,
         store_runner.RETRY_S,
         STACK.receive_max,
+        RETRY_S[1],
+        RETRY_S[2] / 60,
     ),
     "bodies of one batch wait for each other": (STORE.segment_wait_s, STACK.segment_wait_s),
     "schedules": (store_service.LATE_MS / 60_000,),

@@ -393,7 +393,7 @@ def test_bad_dates_are_passed_over(text: str) -> None:
 @pytest.mark.parametrize(
     ("name", "form", "count", "first"),
     [
-        ("atom.xml", "feed", 1, "http://example.org/2003/12/13/atom03"),
+        ("atom.xml", "feed", 1, "http://example.org/2003/12/13/atom03.html"),
         ("do-not-visit.txt", "text", 1, "http://www.example.com/do-not-visit-here"),
         ("feed.rss", "rss", 4, "https://www.example.com/blog/post/1"),
         (

@@ -1,0 +1,62 @@
+"""Visits of hosts: the URLs of one host in a pack, and the visits that wait for slots."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from orbweaver.budget.prices import second, wait_ms_most
+from orbweaver.frontier.pack_result import PackResult
+from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.model.settings import Settings
+from orbweaver.model.target import Target
+from orbweaver.worker.pack_context import PackContext
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """The answer to a request, the time of the request, and the counts that follow from it."""
+
+    answer: Response | Failure
+    at_ms: int
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostVisit:
+    """A visit to a host for a pack; it adds the results of its URLs to the pack's result.
+
+    `queue` holds the URLs that it has still to request, one delay apart.
+    """
+
+    host: str
+    context: PackContext
+    result: PackResult
+    queue: deque[Target] = field(default_factory=deque)
+
+
+class WaitingVisits:
+    """Visits that wait for slots at the same time, and share the cost of their function."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._visits = 0
+        self._a_second = second(memory_mb=settings.memory_mb, architecture=settings.architecture)
+        self._billed = settings.waits_billed == "yes"
+
+    @contextmanager
+    def joined(self) -> Iterator[None]:
+        """Count the caller among the visits for the length of a block."""
+        self._visits += 1
+        try:
+            yield
+        finally:
+            self._visits -= 1
+
+    def wait_ms(self) -> float:
+        """Return the longest wait that costs less than a requeue, as `WaitLimit` defines it."""
+        if not self._billed:
+            return math.inf
+        return wait_ms_most(a_second=self._a_second, visits=max(1, self._visits))
