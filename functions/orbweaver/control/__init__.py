@@ -13,7 +13,6 @@ Decides what a person may ask for; crawls are changed through ports.
     definition_toml    and as TOML
     json_schema        what JSON of a type looks like
     json_reader        reading it
-    continuation       what a crawl command does about earlier runs
     crawl_control      start, pause, resume, cancel
     crawl_queries      ask about crawls
     continuation       what a second command does about an unfinished run

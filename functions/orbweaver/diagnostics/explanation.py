@@ -1,6 +1,6 @@
 """An explanation why a URL was or was not crawled, from stored facts alone.
 
-The statements follow the way of a URL: its dead letter, its spelling, its crawl, the rules that
+The statements follow the way of a URL: its dead letter, its URL changes, its crawl, the rules that
 decide, the page that linked it, the pack that claimed it, its place in a queue, its host, its end,
 and the next request.
 """

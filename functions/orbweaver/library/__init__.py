@@ -7,7 +7,6 @@ package offers these names and imports nothing before one of them is asked for.
     crawl_request  what a program asks of a crawl
     page_feed      stored pages, each delivered to a callback
     rows           what was found, row by row or as a frame
-    page_feed      pages handed to a callback, at least once each
     client         crawls in a store or on a stack, for programs with an event loop
     blocking       the same for all others, and `crawl`
 """

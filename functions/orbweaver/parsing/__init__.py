@@ -18,6 +18,7 @@ Decides what a body says; never what becomes of it. Work is linear in the bytes,
     soft_404       pages that say "not found"
     duplicates     content that comes again
     text_digest    texts that are nearly the same
+    robots_tag     directives of X-Robots-Tag
     page_controls  links that offer something, line numbers
     main_part      the part of a page that is its own
     text_markup    elements that would change the meaning of a text

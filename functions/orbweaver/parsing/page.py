@@ -13,7 +13,6 @@ and one query walks it once. A reader that needs the whole tree of such a page
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
@@ -31,6 +30,7 @@ from orbweaver.parsing.links import Links
 from orbweaver.parsing.markup import as_html
 from orbweaver.parsing.parse_guard import UnsafePageError, why_unsafe
 from orbweaver.parsing.refresh import Refresh, refresh_of
+from orbweaver.parsing.robots_tag import EVERYBODY, PRODUCT, SEPARATORS, wishes_of
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
@@ -52,12 +52,6 @@ _TITLE_PARENTS = 64
 _SERIES = frozenset({"next", "prev", "previous"})
 _NOFOLLOW = {"nofollow", "none"}
 _NOINDEX = {"noindex", "none"}
-# Directives with a value after a colon; what else stands before a colon is an agent's name.
-_VALUED = ("max-snippet", "max-image-preview", "max-video-preview", "unavailable_after")
-# Wishes may be addressed to us by name, and to whom we say we are.
-_EVERYBODY, _PRODUCT = "robots", "orbweaver"
-# Directives are parted by commas; sites write semicolons, too.
-_SEPARATORS = re.compile("[,;]")
 
 _Attributes: TypeAlias = dict[str, str | None]
 
@@ -181,7 +175,7 @@ def parsing(  # noqa: PLR0913 - what an answer says of itself, and what its craw
     link: str | None = None,
     links_per_page_max: int = LINKS_MAX,
     tracking: frozenset[str] = TRACKING_PARAMETERS,
-    agent: str = _PRODUCT,
+    agent: str = PRODUCT,
     obey_nofollow: bool = True,
     prepared: Prepared | None = None,
 ) -> Generator[None, None, Page]:
@@ -190,7 +184,7 @@ def parsing(  # noqa: PLR0913 - what an answer says of itself, and what its craw
     Links lose the parameters in `tracking`. `agent` is the asker; `prepared`: half is done.
     """
     ready = prepare(body, content_type) if prepared is None else prepared
-    addressees = frozenset({_EVERYBODY, _PRODUCT, agent.partition("/")[0].strip().lower()})
+    addressees = frozenset({EVERYBODY, PRODUCT, agent.partition("/")[0].strip().lower()})
     whole = _tree(ready.html) if ready.outline is None else None
     found = _look(whole or _tree(ready.outline or b""), addressees, obeys=obey_nofollow)
     _look_at_header(found, link or "", url)
@@ -234,30 +228,6 @@ def parsing(  # noqa: PLR0913 - what an answer says of itself, and what its craw
 
 
 parse = unpaused(parsing)
-
-
-def wishes_of(
-    robots_tag: str, addressees: frozenset[str] = frozenset({_EVERYBODY, _PRODUCT})
-) -> set[str]:
-    """Return the directives of an X-Robots-Tag header that are for all crawlers, or for us."""
-    wishes: set[str] = set()
-    addressee = _EVERYBODY
-    for part in _SEPARATORS.split(robots_tag.lower()):
-        name, colon, directive = part.partition(":")
-        if colon and is_agent(name):
-            addressee = name.strip()  # and what follows is for the same one
-        if addressee in addressees or addressee == "*":
-            wishes.add((directive if colon else name).strip())
-    return wishes
-
-
-def is_agent(name: str) -> bool:
-    """Return whether a name before a colon in X-Robots-Tag is an agent's, and no directive's.
-
-    The date of `unavailable_after` has colons and may have a comma, but also spaces.
-    """
-    name = name.strip().lower()
-    return name not in _VALUED and not any(char in name for char in " ,\t")
 
 
 def _tree(html: bytes) -> LexborHTMLParser:
@@ -338,7 +308,7 @@ def _look_at_meta(found: _TreeValues, attributes: _Attributes) -> None:
         found.refresh = found.refresh or refresh_of(attributes["content"] or "")
     name = (attributes.get("name") or "").strip().lower()
     if "name" in attributes and name in found.addressees:
-        found.wishes |= _words(_SEPARATORS.sub(" ", attributes["content"] or ""))
+        found.wishes |= _words(SEPARATORS.sub(" ", attributes["content"] or ""))
     elif name == "description":
         found.description = found.description or attributes["content"]
 

@@ -8,7 +8,8 @@ import pytest
 
 from orbweaver.parsing import page as pages
 from orbweaver.parsing.html_scan import TREE_TAGS_MAX
-from orbweaver.parsing.page import Page, parse, wishes_of
+from orbweaver.parsing.page import Page, parse
+from orbweaver.parsing.robots_tag import wishes_of
 
 URL = "https://example.com/a/b?c"
 # More tags than are parsed into a tree: what is said of small pages holds for large ones as well.

@@ -22,7 +22,7 @@ from orbweaver.fetching.block_page import STATUSES
 from orbweaver.fetching.response_verdict import REDIRECT_MIN, SUCCESS_MIN
 from orbweaver.model.http_exchange import Condition, Headers, Request
 from orbweaver.model.http_headers import one_line, text_of
-from orbweaver.parsing.page import is_agent
+from orbweaver.parsing.robots_tag import is_agent
 from orbweaver.parsing.sniffing import ANY_TYPE, HTML_TYPES, VAGUE, declared_in
 
 if TYPE_CHECKING:

@@ -1,0 +1,35 @@
+"""X-Robots-Tag: the directives that a server gives to crawlers, each with its addressee."""
+
+from __future__ import annotations
+
+import re
+
+# Directives with a value after a colon. Any other word before a colon is an agent's name.
+_VALUED = ("max-snippet", "max-image-preview", "max-video-preview", "unavailable_after")
+# Addressees: all crawlers, and this product.
+EVERYBODY, PRODUCT = "robots", "orbweaver"
+SEPARATORS = re.compile("[,;]")
+
+
+def wishes_of(
+    robots_tag: str, addressees: frozenset[str] = frozenset({EVERYBODY, PRODUCT})
+) -> set[str]:
+    """Return the directives of an X-Robots-Tag header that are for all crawlers, or for us."""
+    wishes: set[str] = set()
+    addressee = EVERYBODY
+    for part in SEPARATORS.split(robots_tag.lower()):
+        name, colon, directive = part.partition(":")
+        if colon and is_agent(name):
+            addressee = name.strip()  # and what follows is for the same one
+        if addressee in addressees or addressee == "*":
+            wishes.add((directive if colon else name).strip())
+    return wishes
+
+
+def is_agent(name: str) -> bool:
+    """Return whether a name before a colon in X-Robots-Tag is an agent's, and no directive's.
+
+    The date of `unavailable_after` has colons and may have a comma, but also spaces.
+    """
+    name = name.strip().lower()
+    return name not in _VALUED and not any(char in name for char in " ,\t")
