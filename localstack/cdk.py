@@ -36,6 +36,8 @@ from localstack.errors import LocalStackError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from localstack.retained import Lend
+
     Say = Callable[[str], None]
 
 MARK = "orbweaver:stack"  # context key by which the app knows that a command has planned
@@ -245,7 +247,7 @@ def _make_way(
     return removal.resources_of(name, lend) if there else []
 
 
-def _lender(environment: Mapping[str, str]) -> removal.Lend:
+def _lender(environment: Mapping[str, str]) -> Lend:
     return lambda service: client(service, environment)
 
 

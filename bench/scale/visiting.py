@@ -22,7 +22,7 @@ from orbweaver.politeness.host_health import HostHealth
 from orbweaver.politeness.host_schedule import RobotsEntry, delay_of, is_down
 from orbweaver.politeness.pacer import Pacer
 from orbweaver.politeness.robots_cache import FRESH_MS, UNREACHABLE_FRESH_MS
-from orbweaver.worker.fetch_pack import Company
+from orbweaver.worker.host_visits import WaitingVisits
 from orbweaver.worker.succession import standing_of
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Container:
             hosts=cast("Hosts", self.view), clock=cast("Clock", kernel), random=model.random
         )
         self.everywhere = Gate(kernel, settings.fetch_concurrency)
-        self.company = Company(settings)
+        self.company = WaitingVisits(settings)
         self.asking: dict[str, Gate] = {}
         self.turns: dict[str, Gate] = {}
         self.robots: dict[str, Gate] = {}

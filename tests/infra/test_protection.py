@@ -101,7 +101,7 @@ def dynamodb(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
                 AttributeDefinitions=[{"AttributeName": "k", "AttributeType": "S"}],
                 BillingMode="PAY_PER_REQUEST",
             )
-        monkeypatch.setattr(protection_function.boto3, "client", lambda _: client)
+        monkeypatch.setattr("infra.protection_function.boto3.client", lambda _: client)
         yield client
 
 

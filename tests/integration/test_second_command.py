@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,7 +78,7 @@ class Site:
         self.state = state
         self.second = False
 
-    def answer(self, asked: Asked, path: str) -> Answer:
+    def answer(self, path: str, asked: Asked) -> Answer:
         """Answer a request for a page."""
         cured = self.second and self.state == "seed-cured"
         where, _, how = self.state.partition("-")
@@ -91,7 +92,7 @@ class Site:
     def scripts(self) -> dict[str, Callable[[Asked], Answer]]:
         """Return the answer to each path."""
         answers: dict[str, Callable[[Asked], Answer]] = {
-            path: lambda asked, path=path: self.answer(asked, path) for path in PAGES
+            path: partial(self.answer, path) for path in PAGES
         }
         if self.state == "robots":
             answers["/robots.txt"] = lambda _: Answer(

@@ -151,10 +151,12 @@ def _asked(world: World, crawl_id: str, sequel: Crawl) -> set[str]:
     for owner, ledger, _ in world.commits:
         if owner == crawl_id:
             journal = world.journals[ledger.pack]
+            ends = [(record.url, record.outcome, record.reason) for record in journal.records]
+            ends += [(one.url, one.outcome, one.reason) for one in journal.unrecorded]
             run = world.crawls[crawl_id]
             found.update(
-                end.url
-                for end in (*journal.records, *journal.unrecorded)
-                if not requested_again(sequel, run, end.outcome, end.reason)
+                url
+                for url, outcome, reason in ends
+                if not requested_again(sequel, run, outcome, reason)
             )
     return found
