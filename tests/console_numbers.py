@@ -305,7 +305,7 @@ SCREENS: Mapping[str, tuple[Shown, ...]] = {
             each="sections",
         ),
         shown(".areas li", "{name} {urls} · {failed/urls|share} failed", each="areas"),
-        shown(".scale", "none failed less than 5 % from 5 % from 20 % from 50 %"),
+        shown(".scale", "less than 5 % failed from 5 % from 20 % from 50 % from 80 %"),
         shown("p.muted", "And {count|sections} with {urls|urls}.", each="more"),
     ),
     # `orbweaver pages --json` of two runs

@@ -22,7 +22,7 @@ ENDED_S_MAX = 120.0
 # Of a run that goes on, once a page of it is done.
 BEGUN = "/: [1-9][0-9]* of /.test(document.body.innerText)"
 STATE = "document.querySelector('h1 ~ .state')?.innerText"
-ENDED = 130
+ENDED = 143
 ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/#token=[\w-]{43}")
 
 

@@ -157,7 +157,7 @@ def crawl(url: str, stood: Stack) -> None:
     words = ["crawl", url, *options.split(), "--out", os.path.relpath(FOLDER / "crawl")]
     say(f"orbweaver {' '.join(words)}")
     code = cli_main.main(words)
-    if code == INTERRUPTED:
+    if code > 128:  # a signal ended it
         raise KeyboardInterrupt
     if code:
         raise DemoError(f"the crawl ended with exit code {code}{log_of(stood)}")

@@ -166,7 +166,7 @@ async def test_a_record_of_a_newer_version_is_no_prior(aws_world: AwsWorld) -> N
     pages = aws_world.container().pages
     known, newer, strange = (samples.record(number) for number in range(3))
     await pages.store([known])
-    for record, change in ((newer, {"v": 2}), (strange, {"reason": "asleep"})):
+    for record, change in ((newer, {"v": 3}), (strange, {"reason": "asleep"})):
         day, key = page_key(record, PAGES_SHARDS)
         fields = {**to_fields(record), **change, "day": day, "k": key, "expires_at": 2_000_000_000}
         await put(aws_world, "pages", fields)

@@ -45,7 +45,7 @@ def exposed(stand: Stand) -> Iterator[str]:
         finally:
             running.terminate()
             running.communicate(timeout=20)
-    assert running.returncode == 130
+    assert running.returncode == 143
 
 
 @NEEDED

@@ -424,10 +424,10 @@ def test_a_day_that_is_over_is_exported(folder: Path) -> None:
     listen = ("--workers", "1", "--listen", "127.0.0.1:0")
     with started(folder, "serve", *listen, "--out", "files") as server:
         assert server.stdout is not None
-        said = [server.stdout.readline() for _ in range(2)]
+        said = [server.stdout.readline() for _ in range(3)]
         server.send_signal(signal.SIGTERM)
         server.communicate(timeout=WAIT_S)
-    assert said[1] == f"{day_of(at_ms)} is exported\n"
+    assert said[2] == f"{day_of(at_ms)} is exported\n"
     (file,) = (folder / "files").glob(f"pages/jsonl/dt={day_of(at_ms)}/shop-1/part-*")
     assert file.is_file()
 

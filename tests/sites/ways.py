@@ -96,7 +96,6 @@ NOWHERE = {
     "content-location",
     "location-of-a-page",
     "use-proxy",
-    "canonical-header",
     # A sitemap may list pages of the hosts that it speaks for.
     "sitemap-entry",
     "sitemap-index",
