@@ -39,9 +39,9 @@ def stopping(plan: Scenario) -> bool:
     return any(crawl.stops for crawl in plan.crawls)
 
 
-def _refused(self: Any, links: Any, taken: int | None = None) -> Any:
-    """Refuse links of barren kinds, without a word."""
-    prompt, _ = _WHOLE_SORTING(self, links, taken)
+def _refused(self: Any, *given: Any) -> Any:
+    """Refuse links of barren kinds without a count."""
+    prompt, _ = yield from _WHOLE_SORTING(self, *given)
     return prompt, []
 
 
@@ -91,7 +91,7 @@ def _twice(self: Any, target: Any, record: Any, counts: Any = values.NOTHING) ->
     return type(found)(end=found.end, found=found.found, counts=more)
 
 
-_WHOLE_SORTING = KindLearner.__dict__["sorted_out"]
+_WHOLE_SORTING = KindLearner.__dict__["sorting_out"]
 _WHOLE_PUT = Succession.__dict__["put_late"]
 _WHOLE_NOTING = MemoryBacklog.__dict__["note_sent"]
 _WHOLE_GOING_ON = JournalApplier.__dict__["_go_on_late"]
@@ -99,7 +99,7 @@ _WHOLE_FORBIDDING = pack_context.PackContext.__dict__["forbidden"]
 
 MUTANTS = (
     mutants(
-        ("barren kinds are refused", KindLearner, "sorted_out", _refused),
+        ("barren kinds are refused", KindLearner, "sorting_out", _refused),
         ("a late pack lost", Succession, "put_late", _last_lost),
         ("late packs are never sent", Succession, "send_late", _nothing),
         ("a late pack not counted as taken", PackResult, "take_late", _uncounted),
