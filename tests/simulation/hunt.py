@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.simulation.mutant import Mutant
     from tests.simulation.scenario import Scenario
 
-SEEDS_MAX = 200
+SEEDS_MAX = 400
 # More than twice what any of 300 seeds takes: a break that never ends shows sooner.
 STEPS_MAX = 60_000
 # Some breaks make a seed go on without end. For a note it is worth looking for a shorter one.

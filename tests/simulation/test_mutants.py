@@ -17,5 +17,5 @@ pytestmark = [pytest.mark.simulation, pytest.mark.thorough]
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_broken_guard_is_caught(mutant: Mutant) -> None:
-    """A break that 200 seeds do not show would mean that its guard is not tested."""
+    """A break that 400 seeds do not show would mean that its guard is not tested."""
     assert hunt(mutant, notes().get(mutant.name)) is not None
