@@ -124,6 +124,8 @@ class CommandStand:
         assert result["queue"]["dead"] == 0, f"{ran.out}\n{self.log()}"
         crawled = Crawled(result=result, rows=tuple(read_export(out)))
         assert result["claimed"] == sum(result["outcomes"][outcome] for outcome in OUTCOMES)
+        if result["nothing_new"]:
+            return crawled  # its files hold what an earlier run has stored
         counted = Counter(str(row["outcome"]) for row in crawled.rows)
         # What a limit left unasked has no record.
         counted["skipped"] += sum(result["reasons"]["skipped"].get(limit, 0) for limit in LIMITS)
