@@ -20,7 +20,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.findings import NOT_LATEST, accept
+from infra.findings import NOT_LATEST, NOT_TRACED, accept
 from infra.program import ARCHITECTURES, allow, log_group
 
 if TYPE_CHECKING:
@@ -97,5 +97,6 @@ class Protection(Construct):
             "Serverless-LambdaDLQ",
             "CloudFormation invokes it and waits for its answer: a failure fails the deployment.",
         )
+        accept(function, "Serverless-LambdaTracing", NOT_TRACED)
         for rule in ("AwsSolutions-L1", "Serverless-LambdaLatestVersion"):
             accept(function, rule, NOT_LATEST)

@@ -95,7 +95,7 @@ def test_who_sends_packs_sends_them_there_too(
     for role, allowed in ALLOWED.items():
         assert rendering.allowed(role) == allowed | (SENDS if role in senders else {})
     for name, function in rendering.properties(KIND).items():
-        variables = function["Environment"]["Variables"]
+        variables = function.get("Environment", {}).get("Variables", {})
         knows = f"{PREFIX}RENDER_QUEUE_URL" in variables
         assert knows is (f"{PREFIX}PACKS_TABLE" in variables), name
     hosting = synthesize(rendering="yes", console="yes").allowed("ConsoleProgramRole")
