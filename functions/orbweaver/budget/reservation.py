@@ -83,7 +83,7 @@ class Room:
     bytes_max: int
     most: int
     reservation: Reservation | None = None
-    received: int | None = None
+    received: int | None = 0
     cut: bool = False
 
     async def grow(self, size: int) -> None:

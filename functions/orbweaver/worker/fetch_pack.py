@@ -408,6 +408,7 @@ class PackFetcher:
             headers = await self._jars().headers(crawl_id, request.url, request.headers)
             request = replace(request, headers=headers)
         context.asking()
+        room.received = None  # unknown until the answer is there
         answer = await self._fetcher.fetch(request)
         room.received = received_of(answer)
         if isinstance(answer, Response):

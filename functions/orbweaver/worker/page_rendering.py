@@ -276,6 +276,7 @@ class PageLoader:
         own = {name.lower() for name, _ in identity.headers} | {"accept"}
         sent = tuple(one for one in request.headers if one[0].lower() not in own)
         at_ms = rendering.clock.now_ms()
+        room.received = None  # unknown until the answer is there
         answer = await rendering.fetcher.fetch(
             Request(
                 url=url,

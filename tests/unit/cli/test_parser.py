@@ -131,7 +131,7 @@ def test_words_behind_two_hyphens_are_no_options() -> None:
         ("crawl http://x --dealy 0", "there is no option --dealy: did you mean --delay?"),
         ("crawl http://x --dealy 0 --qqq=1 --", "did you mean --delay?\norbweaver crawl: there is"),
         ("crawl http://x --csv", "there is no option --csv: did you mean --format?"),
-        ("crawl http://x --limit 3", "there is no option --limit: did you mean --max-pages?"),
+        ("crawl http://x --limit 3", "there is no option --limit: --max-pages limits the URLs"),
         ("crawl http://x -o x.csv", "there is no option -o: did you mean --out?"),
         ("check --exclude", "there is no option --exclude\nsee"),
         ("crawl http://x --dealy=0", "there is no option --dealy: did you mean --delay?"),
