@@ -29,6 +29,8 @@ PLANS = {
 }
 
 
+# The model lacks how workers restart early packs, so it stands still: see docs/scale.md.
+@pytest.mark.long
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", PLANS)
 def test_the_model_does_what_the_worker_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
