@@ -29,7 +29,7 @@ PLANS = {
 }
 
 
-# The model lacks how workers restart early packs, so it stands still: see docs/scale.md.
+# The model lacks how workers restart early packs, so its crawls do not end (docs/scale.md).
 @pytest.mark.long
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", PLANS)
