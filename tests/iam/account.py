@@ -141,6 +141,7 @@ class _Function(Container):
         if self._ports is None:
             clients = await self._stack.enter_async_context(_Clients(self.guard, self._meter))
             self._ports = Ports(self._settings, clients, self._meter)
+            self._stack.push_async_callback(self._ports.aclose)
         return self._ports
 
     def close(self) -> None:
