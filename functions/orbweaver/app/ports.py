@@ -1,7 +1,5 @@
 """The ports that actors are put together from, whatever stands behind them."""
 
-# ruff: noqa: D102 - each property is a port, and its type says which
-
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
