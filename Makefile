@@ -30,9 +30,10 @@ check: lint typecheck ## format, lint, types and the tests that take a minute; b
 	@$(PY) -m pytest -q -n 2 --dist worksteal -m "not thorough and not slow and not long and not emulator and not infra" \
 	    tests/unit tests/property tests/contract tests/simulation $(ARGS)
 
-lint: venv ## format check and lint
+lint: venv ## format check, lint and prose
 	@$(PY) -m ruff format --check --quiet . || { echo "run: make format"; exit 1; }
 	@$(PY) -m ruff check --quiet .
+	@$(PY) tools/prose.py
 
 format: venv ## reformat, and fix what can be fixed safely
 	@$(PY) -m ruff check --quiet --fix-only . && $(PY) -m ruff format .
