@@ -26,7 +26,7 @@ PAGES = (
 REASONS = {
     "an AWS account": 14,
     "the AWS command line": 6,
-    "a package index": 5,  # tests/e2e/test_wheel.py types the same of three
+    "a package index": 6,  # tests/e2e/test_wheel.py types the same of three
     "a server of yours": 1,
     "an answer at the terminal": 1,
     "a rule of yours that names functions": 1,
