@@ -1,30 +1,31 @@
-"""Bytes to a page: charset, media type, links, page signals, sitemaps, main text, redaction.
+"""Parse bodies: charset, media type, links, page metadata, sitemaps, main text, redaction.
 
-Decides what a body says; never what becomes of it. Work is linear in the bytes, and bounded.
+This room interprets a body. It does not decide what happens to the URL. Work is linear in the
+bytes and bounded.
 
-    media_type     the Content-Type header
-    sniffing       what a body is by its first bytes
-    charset        and the text as UTF-8
-    markup         XHTML and shadow roots, as HTML
-    html_scan      the outline and text of HTML, by tokens
+    media_type     parses the Content-Type header
+    sniffing       detects a body's type from its first bytes
+    charset        detects the charset and converts text to UTF-8
+    markup         rewrites XHTML and shadow roots as HTML
+    html_scan      reads the outline and text of HTML by tokens, without a tree
     open_elements  the elements of HTML that are open
-    tree_construction  which a tag opens and ends
-    parse_guard    which HTML may become a tree
-    client_rendering  pages that are empty until their scripts have run
-    page           what a page says
-    links          the links of a page
-    link_header    the links of a Link header
-    refresh        pages that lead elsewhere
-    soft_404       pages that say "not found"
-    duplicates     content that comes again
-    text_digest    texts that are nearly the same
-    robots_tag     directives of X-Robots-Tag
-    page_controls  links that offer something, line numbers
-    main_part      the part of a page that is its own
-    text_markup    elements that would change the meaning of a text
-    main_text      plain text and Markdown
-    pii_redaction  addresses and phone numbers
-    sitemap        what a sitemap lists
-    sitemap_text   its text, a piece at a time
-    sitemap_xml    its items in XML
+    tree_construction  the elements that a tag opens and closes
+    parse_guard    decides which HTML may be parsed into a tree
+    client_rendering  detects pages that are empty until their scripts run
+    page           extracts title, links and directives of a page
+    links          canonicalizes the links of a page
+    link_header    parses the Link header
+    refresh        detects meta refresh
+    soft_404       detects "not found" pages with status 200
+    duplicates     counts identical bodies
+    text_digest    digests for near-duplicate texts
+    robots_tag     parses X-Robots-Tag
+    page_controls  removes buttons and line numbers
+    main_part      selects the main content of a page
+    text_markup    rewrites elements that would change the meaning of a text
+    main_text      converts the main content to plain text and Markdown
+    pii_redaction  redacts e-mail addresses and phone numbers
+    sitemap        reads the entries of a sitemap
+    sitemap_text   decodes a sitemap piece by piece
+    sitemap_xml    parses the entries of XML sitemaps
 """

@@ -1,12 +1,12 @@
-"""Character sets: the one that a page is in, and its text as UTF-8.
+"""Detect the charset of a page and convert its text to UTF-8.
 
-The order of evidence is that of the HTML Standard (13.2.3): byte order mark, `Content-Type`, then a
-look for `meta` (or an XML declaration) near the beginning. Without evidence it is UTF-8 where two
-in three of its characters beyond ASCII are that, else windows-1252. Labels mean what the Encoding
-Standard says they mean, by webencodings. Broken bytes become U+FFFD, and nothing raises.
+The order of evidence follows the HTML Standard (13.2.3): byte order mark, `Content-Type`, then
+`meta` or an XML declaration near the beginning. Without evidence a page is UTF-8 if at least two
+thirds of its characters beyond ASCII decode as UTF-8, otherwise windows-1252. Labels follow the
+Encoding Standard (webencodings). Broken bytes become U+FFFD. No function raises on bad input.
 
-Also from the standards: in a page that is not in UTF-8 the query of a link is in the page's
-charset (URL Standard, "percent-encode after encoding").
+In a page that is not UTF-8 the query of a link is encoded in the page's charset (URL Standard,
+"percent-encode after encoding").
 """
 
 from __future__ import annotations
@@ -18,24 +18,26 @@ from functools import lru_cache
 
 import webencodings
 
-# Browsers look ahead in 1,024 bytes, and begin anew when they meet a `meta` later on; this is both.
+# Browsers scan 1,024 bytes and restart if they find a `meta` later. This limit covers both.
 PRESCAN_BYTES = 16_384
 
 UTF_8 = "utf-8"
 WINDOWS_1252 = "windows-1252"
-# Encoders of these are UTF-8 (Encoding Standard, "get an output encoding"); the last has no codec.
+# The output encoding of these is UTF-8 (Encoding Standard, "get an output encoding").
+# `x-user-defined` has no codec.
 _UTF_8_OUT = {UTF_8, "utf-16be", "utf-16le", "replacement", "x-user-defined"}
 _MARKS = {codecs.BOM_UTF8: UTF_8, codecs.BOM_UTF16_BE: "utf-16be", codecs.BOM_UTF16_LE: "utf-16le"}
-# Where Python's codecs and the standard's differ by some characters, as (Python's, the standard's):
-# 0xA3A0 is an ideographic space, and shifts out and in, which change nothing, are errors.
+# Differences between Python's codecs and the standard, as (Python's, the standard's): 0xA3A0 is an
+# ideographic space. Shift out and shift in are errors, though Python ignores them.
 _DECODED = {
     "gb18030": (("\ue5e5", "\u3000"),),
     "gbk": (("\ue5e5", "\u3000"),),
     "iso-2022-jp": (("\x0e", "\ufffd"), ("\x0f", "\ufffd")),
 }
-# What these cannot encode, though Python does; `&#…;` stands for it, as for all such characters.
+# Characters that Python encodes and the standard does not. They become `&#…;` as all such
+# characters.
 _NOT_ENCODED = {"gb18030": "\ue5e5", "gbk": "\ue5e5", "iso-2022-jp": "\x0e\x0f\x1b"}
-# Python's decoder of the label differs from the standard's, which is that of the larger charset.
+# Labels whose Python codec is smaller than the standard's decoder.
 _CODECS = {"gbk": "gb18030"}
 
 _HEADER = re.compile(r"""charset\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s;"']+))""", re.IGNORECASE)
@@ -46,7 +48,7 @@ _CONTENT = re.compile(
 _XML = re.compile(rb"""<\?xml[^>]*?encoding[\x00-\x20]*=[\x00-\x20]*(["'])([^"'>]+)\1""")
 _META = re.compile(rb"<meta[\t\n\f\r /]", re.IGNORECASE)
 _TAG = re.compile(rb"</?[a-z][^\t\n\f\r >]*", re.IGNORECASE)
-# A name, and a value if there is one; without a name it is the end of the tag.
+# A name and an optional value. No name means the end of the tag.
 _ATTRIBUTE = re.compile(
     rb"""[\t\n\f\r /]*+
     (?: >
@@ -59,16 +61,16 @@ _ATTRIBUTE = re.compile(
     re.VERBOSE,
 )
 _START_BYTES_MAX = 1_024
-# How many characters beyond ASCII an undeclared page in UTF-8 has for each broken one.
+# Minimum number of valid characters beyond ASCII per broken one in an undeclared UTF-8 page.
 _VALID_EACH = 2
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _ESCAPED = {*range(0x21), *b"\"#&';<>", *range(0x7F, 0x100)}
-# Each byte as it stands in a query.
+# Form of each byte in a query.
 _IN_QUERY = tuple(f"%{byte:02X}" if byte in _ESCAPED else chr(byte) for byte in range(0x100))
 
 
 def decode(body: bytes, content_type: str | None) -> tuple[str, bytes]:
-    """Return the charset of a page, by its standard name, and the page in UTF-8 without a mark."""
+    """Return the standard name of a page's charset, and the page as UTF-8 without BOM."""
     for mark, name in _MARKS.items():
         if body.startswith(mark):
             return name, _to_utf8(body[len(mark) :], name)
@@ -79,20 +81,19 @@ def decode(body: bytes, content_type: str | None) -> tuple[str, bytes]:
 
 
 def from_header(content_type: str) -> str | None:
-    """Return the charset that a Content-Type header names, if there is such a one."""
     found = _HEADER.search(content_type)
     return _named(found[found.lastindex or 0]) if found else None
 
 
 def prescan(head: bytes) -> str | None:
-    """Return the charset that the beginning of a page says it is in, if it says so."""
+    """Return the charset that the beginning of a page declares, or None."""
     name = None
-    # The walk takes a millisecond; most pages that say nothing do not have the word.
+    # The scan takes a millisecond. Most pages without a declaration do not contain the word.
     at = head.find(b"charset")
     if at < 0:
         at = head.lower().find(b"charset")
     if at >= 0:
-        # What comes before it is the same in most pages of a site; what decides ends with its tag.
+        # Most pages of a site share the bytes before it. The declaration ends with its tag.
         end = head.find(b">", at) + 1
         name = (_known_start(head[:end]) if end <= _START_BYTES_MAX else None) or _of_start(head)
     if name is not None:
@@ -102,7 +103,7 @@ def prescan(head: bytes) -> str | None:
 
 
 def encode_query(reference: str, charset: str) -> str:
-    """Escape what is not ASCII in a reference's query by its bytes in the page's charset."""
+    """Percent-encode non-ASCII characters of a reference's query in the page's charset."""
     path, mark, query = reference.partition("?")
     if charset in _UTF_8_OUT:
         return reference
@@ -116,7 +117,7 @@ def encode_query(reference: str, charset: str) -> str:
         return "".join(map(_IN_QUERY.__getitem__, raw))
 
     def refused(found: re.Match[str]) -> str:
-        # Encoding Standard, 10.2.2 and 12.2.2: in the place of a control U+FFFD is the error.
+        # Encoding Standard, 10.2.2 and 12.2.2: U+FFFD is the error for a control character.
         number = ord(found[0]) if found[0] >= " " else 0xFFFD
         return f"%26%23{number}%3B"
 
@@ -126,7 +127,7 @@ def encode_query(reference: str, charset: str) -> str:
 
 
 def as_decoded(text: str, charset: str) -> str:
-    """Put right what Python decodes otherwise than the Encoding Standard."""
+    """Correct characters that Python decodes differently from the Encoding Standard."""
     for ours, theirs in _DECODED.get(charset, ()):
         text = text.replace(ours, theirs)
     return text
@@ -140,7 +141,7 @@ _known_start = lru_cache(maxsize=64)(_of_start)
 
 
 def _metas(head: bytes) -> Iterator[dict[bytes, bytes]]:
-    """Yield the attributes of each `meta`, as far as the bytes go ("prescan a byte stream")."""
+    """Yield the attributes of each complete `meta` ("prescan a byte stream")."""
     at = head.find(b"<")
     while at >= 0:
         if head.startswith(b"<!--", at):
@@ -157,7 +158,7 @@ def _metas(head: bytes) -> Iterator[dict[bytes, bytes]]:
 
 
 def _attributes(head: bytes, at: int) -> tuple[dict[bytes, bytes], int]:
-    """Read a tag's attributes, the first of each name, and where it ends; -1 if it does not."""
+    """Return a tag's attributes (the first of each name) and its end, or -1 if it has no end."""
     attributes: dict[bytes, bytes] = {}
     while (found := _ATTRIBUTE.match(head, at)) is not None:
         name, *values = found.groups()
@@ -179,7 +180,10 @@ def _of_meta(attributes: dict[bytes, bytes]) -> str | None:
 
 
 def _self_named(label: bytes) -> str | None:
-    """Return the charset that a page gives itself; one that could be read is not UTF-16."""
+    """Return the charset that a page declares.
+
+    UTF-16 becomes UTF-8, because the declaration was readable.
+    """
     name = _named(label.decode("latin-1"))
     return UTF_8 if name in {"utf-16be", "utf-16le"} else name
 
@@ -195,7 +199,7 @@ def _codec(name: str) -> codecs.CodecInfo:
 
 
 def _is_utf8(body: bytes) -> bool:
-    if body.isascii():  # which makes no copy
+    if body.isascii():  # makes no copy
         return True
     try:
         body.decode()
@@ -205,7 +209,6 @@ def _is_utf8(body: bytes) -> bool:
 
 
 def _is_mostly_utf8(body: bytes) -> bool:
-    """Return whether most characters beyond ASCII are UTF-8, which other charsets seldom are."""
     text = body.decode("utf-8", "replace")
     broken = text.count("\ufffd")
     beyond_ascii = len(text) - len(text.encode("ascii", "ignore"))

@@ -1,22 +1,23 @@
-"""Pages that are empty until their scripts have run: client rendering.
+"""Detect pages that are empty until their scripts run (client rendering).
 
-Marks nominate a page, its measured text decides. A mark alone says little: server-rendered pages
-of the same frameworks have mount points, module scripts and state, too.
+Markers make a page a candidate. Its measured text decides, because server-rendered pages of the
+same frameworks also have mount points, module scripts and state.
 
-- Text is what stands outside of tags, scripts, styles, titles and `noscript`, in bytes of UTF-8.
-- A page has its text if it has more than `LINKS_MAX` links or `TEXT_BYTES_MAX` of text, or that
-  much in `noscript`. It needs no script if it has none that a browser runs.
-- A mount point that is empty waits for its scripts. So does a page that Next.js has left to the
-  browser, and one with at most `BARE_BYTES_MAX` of text behind a mount point ("Loading").
-- Other marks (a `noscript` that asks for JavaScript, module scripts, state of frameworks, custom
-  elements) count on a page of `BARE_BYTES_MAX` of text. Neither does so beside a heading, a control
-  or media.
-- Framesets and pages without a mark are none: a page may be empty for reasons of its own.
+- Text is counted in bytes of UTF-8, outside of tags, scripts, styles, titles and `noscript`.
+- A page has its own text if it has more than `LINKS_MAX` links or `TEXT_BYTES_MAX` of text, or that
+  much in `noscript`. A page without scripts that a browser runs needs no rendering.
+- An empty mount point needs rendering. So does a page that Next.js leaves to the browser
+  (`BAILOUT_TO_CLIENT_SIDE_RENDERING`), and a mount point with at most `BARE_BYTES_MAX` of text
+  ("Loading").
+- Weak markers (a `noscript` that mentions JavaScript, module scripts, state of frameworks, custom
+  elements) count on a page with at most `BARE_BYTES_MAX` of text. A heading, a control or media
+  overrides weak markers and mount points with text.
+- Framesets and pages without a marker need no rendering.
 
-A page with links costs nothing, one without scripts a look for the first of them, another one its
-tags up to the first text that is too much. A page of more than `TAGS_MAX` tags or `HTML_BYTES_MAX`
-is none, whatever it holds. Scripts that are written in capitals are not seen. What the bounds are
-measured by: docs/rendering.md.
+Cost: a page with enough links is not scanned, a page without scripts needs one search. Other pages
+are scanned up to the first text that exceeds the limit. A page of more than `TAGS_MAX` tags or
+`HTML_BYTES_MAX` never needs rendering. Scripts with an upper-case tag name are not found.
+docs/rendering.md has the measurements behind the limits.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ TEXT_BYTES_MAX = 300
 BARE_BYTES_MAX = 60
 TAGS_MAX = 1_000
 HTML_BYTES_MAX = 512 * 1024
-# Tags that are looked at first: a page with text has it behind fewer, mostly.
+# Tags in the first step. Most pages with text exceed the limit within these.
 _TAGS_FIRST = 100
-# Of a tag, and of a script.
+# Scanned bytes of a tag or a script.
 _LOOK_BYTES = 500
 
 _RAW = ("script", "style", "title", "noscript", "textarea", "iframe")
 _CONTENT = "|".join(rf"{name}\b[^<]*+(?:<(?!/{name})[^<]*+)*+" for name in _RAW)
 _INSIDE = r"""[^>"']*+(?:"[^"]*+"[^>"']*+|'[^']*+'[^>"']*+)*+"""
 _COMMENT = "!--(?:[^-]++|-(?!->))*+"
-# First what begins with a letter that no name of `_RAW` does: a quarter less time.
+# Letters that no name of `_RAW` begins with come first, which saves a quarter of the time.
 _TAG = re.compile(
     rf"(<(?:[/a-hj-mo-ru-z]{_INSIDE}|{_COMMENT}|{_CONTENT}|[!a-z]{_INSIDE})>?+)".encode(),
     re.IGNORECASE,
@@ -62,7 +63,7 @@ _MARK = re.compile(
     |^<[a-z]++-""",
     re.VERBOSE,
 )
-# What a reader uses or looks at with little text; a page that only says to wait has no heading.
+# Elements that make a page with little text useful. A page that only says "Loading" has no heading.
 _SEEN = frozenset(
     b"<audio <button <canvas <embed <form <iframe <input <object <select <textarea <video"
     b" <h1 <h2 <h3".split()
@@ -71,24 +72,25 @@ _SEEN = frozenset(
 
 @dataclass(slots=True)
 class _Marks:
-    """What the tags of a page say; `weak` counts on a bare page."""
+    """Markers found in the tags of a page. `weak` counts only on a page with little text."""
 
     runs: bool = False
     seen: bool = False
     weak: bool = False
-    # An empty mount point, or what is as good; and the text before the first mount point.
+    # `strong`: an empty mount point or an equal marker. `before_mount`: text bytes before the first
+    # mount point.
     strong: bool = False
     before_mount: int | None = None
 
 
 def needs_rendering(html: bytes, links: int) -> bool:
-    """Whether a page in UTF-8, on which so many links were found, is empty without its scripts."""
+    """Whether a page in UTF-8 with this number of links is empty without its scripts."""
     if links > LINKS_MAX or len(html) > HTML_BYTES_MAX or b"<script" not in html:
         return False
     *parts, rest = _TAG.split(html, _TAGS_FIRST)
     if _text_bytes(parts) > TEXT_BYTES_MAX:
         return False
-    # Of what has too many tags the last part is the rest.
+    # If a page has too many tags, the last part is the unscanned rest.
     parts += _TAG.split(rest, TAGS_MAX - _TAGS_FIRST)
     bytes_all = _text_bytes(parts)
     if bytes_all > TEXT_BYTES_MAX or len(parts) > 2 * TAGS_MAX:
@@ -104,7 +106,7 @@ def needs_rendering(html: bytes, links: int) -> bool:
 
 
 def has_scripts(html: bytes) -> bool:
-    """Whether a page has a script that a browser would run, among its first ones."""
+    """Whether one of the first scripts of a page is one that a browser runs."""
     tags = islice(_SCRIPT.finditer(html), TAGS_MAX)
     return any(_RUN.fullmatch(_type_of(tag[0])) is not None for tag in tags)
 
@@ -115,12 +117,12 @@ def _type_of(script: bytes) -> bytes:
 
 
 def _text_bytes(parts: list[bytes]) -> int:
-    """Count what stands between tags, without the spaces around it."""
+    """Count the text bytes between tags, without surrounding whitespace."""
     return sum([len(text.strip()) for text in parts[::2]])
 
 
 def _marks_of(parts: list[bytes]) -> _Marks | None:
-    """Read the marks of a page off its tags; None where it has its text elsewhere."""
+    """Collect the markers of a page from its tags. Returns None if the page needs no rendering."""
     marks = _Marks()
     text_bytes = 0
     at_mount = False

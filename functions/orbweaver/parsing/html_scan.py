@@ -1,14 +1,14 @@
-r"""HTML read by its tokens alone, in linear time: a large page's outline, any page's text.
+r"""Read HTML by tokens alone, in linear time: the outline of a large page, the text of any page.
 
-A tree is the truth about a page, but a page can make its building quadratic: lexbor takes a minute
-for 200,000 nested `div`, 30 s for a tag with 100,000 attributes, 17 s and 4.5 GB for 80 KB of
-`<p><font x=1><p><font x=2>...`. So only a page of at most `TREE_BYTES_MAX` and `TREE_TAGS_MAX` (at
-worst 65 ms) is parsed whole. Of another, `outline` keeps just the tags that links, wishes and
-titles are made of, in about the time that telling harmless pages from others would take. Tags,
-quotes, comments and raw text are told apart as by the HTML Standard's tokenizer (13.2.5). What only
-a tree knows (a link in a `select` is none) is lost.
+A parser builds an exact tree, but some pages make that quadratic. lexbor takes a minute for 200,000
+nested `div`, 30 s for a tag with 100,000 attributes, 17 s and 4.5 GB for 80 KB of `<p><font
+x=1><p><font x=2>...`. So only a page of at most `TREE_BYTES_MAX` and `TREE_TAGS_MAX` (at worst 65
+ms) is parsed whole. For other pages `outline` keeps only the tags of links, robots directives and
+titles. That costs about as much as detecting harmless pages would. Tags, quotes, comments and raw
+text follow the HTML Standard's tokenizer (13.2.5). Facts that need a tree (a link in a `select` is
+no link) are lost.
 
-Each pattern takes what it has looked at and never looks back (possessive quantifiers).
+All quantifiers are possessive, so a pattern never backtracks.
 """
 
 from __future__ import annotations
@@ -21,40 +21,40 @@ from string import ascii_lowercase
 TREE_BYTES_MAX = 28_000
 TREE_TAGS_MAX = 1_000
 TAG_BYTES_MIN = 3
-# Where the first `html` is looked for.
+# Range in which the first `html` tag is searched.
 HEAD_BYTES = 65_536
-# The attributes of a tag that `outline` keeps: lexbor compares each with each.
+# Limits on the attributes of a kept tag, because lexbor compares each attribute with each.
 _VALUES_MAX = 32
 _NAMES_BYTES_MAX = 256
-# The first so many of a tag; its name counts.
+# Kept attributes of a tag. The name counts as one.
 _ATTRIBUTES_MAX = 128
 _LONG_TAG_BYTES = 2 * _ATTRIBUTES_MAX
 
-# What `outline` keeps, besides the first `html`.
+# Tags that `outline` keeps in addition to the first `html`.
 _KEPT = "a area base link meta template /template"
-# Elements whose content is no markup; a title's is kept.
+# Elements whose content is not markup. The content of a title is kept.
 _RAW = "script style textarea xmp iframe noembed noframes"
-# Elements that part no words.
+# Elements that do not separate words.
 INLINE = (
     "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd mark q rp rt ruby s "
     "samp small span strike strong sub sup time tt u var wbr"
 )
 
-# What ends a tag's name; a value after "=", most often in double quotes; and all up to ">".
+# End of a tag's name. A value after "=", usually in double quotes. Everything up to ">".
 NAME_END = r"(?=[\t\n\f\r />])"
 _VALUE = r"""=(?:"[^"]*+" | [\t\n\f\r ]*+
     (?:"[^"]*+(?:"|\Z) | '[^']*+(?:'|\Z) | [^\t\n\f\r >"'][^\t\n\f\r >]*+)?+)"""
 _NAMES = rf"[\t\n\f\r ]*+[^>=]{{0,{_NAMES_BYTES_MAX}}}+"
 _INSIDE = rf"[^>=]*+(?:{_VALUE} [^>=]*+)*+"
 ATTRIBUTES = rf"{_INSIDE}>?+"
-# The same, sooner for what most tags are: none, or a last one in double quotes.
+# The same, faster for most tags: no attribute, or the last value in double quotes.
 _FEW_ATTRIBUTES = rf"""[^>=]*+(?: > | ="[^"]*+"> | (?:{_VALUE} [^>=]*+)*+ >?+ )"""
 _COMMENT = r"<!-- (?:-?> | (?:[^-]++ | -(?!-!?>))*+ (?:--!?>)?+)"
 _BOGUS_COMMENT = r"<(?:[!?] | /(?![a-zA-Z])) [^>]*+ >?+"
 
 
 def _any_case(name: str) -> str:
-    """Match a name in any case; faster than ignoring it."""
+    """Match a name in any case, which is faster than IGNORECASE."""
     return "".join(f"[{char}{char.upper()}]" if char.isalpha() else char for char in name)
 
 
@@ -63,12 +63,15 @@ def _one_of(names: str) -> str:
 
 
 def _letters(*, without: str) -> str:
-    """Write letters in both cases, for a class of characters."""
+    """Return letters in both cases for a character class."""
     return "".join(char + char.upper() for char in ascii_lowercase if char not in without)
 
 
 def _other_than(names: str) -> str:
-    """Match the beginning of any other name; most are told by a letter or two, which is fast."""
+    """Match the beginning of any other name.
+
+    One or two letters decide for most names, which is fast.
+    """
     rests: dict[str, list[str]] = {}
     for name in names.split():
         rests.setdefault(name[0], []).append(name[1:])
@@ -81,85 +84,86 @@ def _other_than(names: str) -> str:
 
 
 def _element(name: str) -> str:
-    """Match an element whose content is no markup, up to its end tag."""
+    """Match an element whose content is not markup, up to its end tag."""
     hidden = _ESCAPED if name == "script" else ""
     name = _one_of(name)
     return rf"<{name}{ATTRIBUTES} (?:[^<]++ | {hidden} <(?!/{name}))*+"
 
 
 def compiled(pattern: str) -> re.Pattern[bytes]:
-    """Compile a verbose pattern for the bytes of a page."""
+    """Compile a verbose pattern for bytes."""
     return re.compile(pattern.encode(), re.VERBOSE)
 
 
-# In a comment of a script, the end tag of a script that begins there ends that one alone.
+# A script tag inside a comment of a script hides the next script end tag.
 _SCRIPT = _one_of("script")
 _ESCAPED = rf"""<!-- (?: -*+> | (?: [^<-]++ | -(?!->) | <{_SCRIPT} (?:[^<-]++ | -(?!->)
     | <(?!/{_SCRIPT}))*+ (?:</{_SCRIPT})?+ | <(?!/{_SCRIPT}))*+ (?:-->)?+ ) |"""
 _RAW_ELEMENT = "|".join(map(_element, _RAW.split()))
 _END_TAG = f"</[{_letters(without='t')}][^>=]*+>"
-# `span`, `li` and `p` are many: what begins with their letters is told first.
+# `span`, `li` and `p` are frequent, so their first letters are tested first.
 _ORDINARY = rf"""{_END_TAG} | </{_other_than("template")}{_FEW_ATTRIBUTES}
     | <{_other_than(f"{_RAW} link plaintext title {_KEPT.removesuffix(' /template')}")}
     {_FEW_ATTRIBUTES}"""
-# What hides markup, and the letters that its names begin with.
+# Constructs that hide markup, and the first letters of their names.
 _PLAINTEXT = rf"<{_one_of('plaintext')}[\x00-\xff]*+"
 HIDING = f"{_RAW_ELEMENT} | {_PLAINTEXT} | {_COMMENT} | {_BOGUS_COMMENT}"
 _HIDES = "".join(sorted({name[0] + name[0].upper() for name in f"{_RAW} plaintext".split()}))
 _HTML = compiled(rf"<{_one_of('html')}{ATTRIBUTES}")
 _OUTLINE = compiled(
-    # What is passed over: text, tags, what hides markup, and a "<" that begins nothing ...
+    # Skipped: text, ordinary tags, constructs that hide markup, and a "<" that begins no tag.
     rf"""(?: [^<]*+ (?: {_ORDINARY} | (?=<[!?/{_HIDES}])(?:{HIDING})
         | <(?![a-zA-Z!?/])(?:<(?=<))*+ ) )*+ [^<]*+"""
-    # ... up to what is kept, or the end of the page.
+    # Kept tag, title, or the end of the page.
     rf"""(?: (<{_one_of(_KEPT)}{_NAMES} (?:{_VALUE} {_NAMES}){{0,{_VALUES_MAX}}}+)
             (?: > | (?=([\x00-\xff])) {_INSIDE} > )
         | ({_element("title")} (?:</[tT][iI][tT][lL][eE])?+) [^>]*+ >?+
-        | (?:<[\x00-\xff]*+)?+ \Z )"""  # a tag that does not end is none
+        | (?:<[\x00-\xff]*+)?+ \Z )"""  # an unclosed tag is no tag
 )
 _NO_TEXT = compiled(
     rf"""(</?+{_one_of(INLINE)}{ATTRIBUTES} | {_COMMENT})
         | {_RAW_ELEMENT} | {_element("title")} | </?+[a-zA-Z]{ATTRIBUTES} | {_BOGUS_COMMENT}"""
 )
 TAG = compiled(rf"<[a-zA-Z]{ATTRIBUTES}")
-# A page that consists of other pages, and one of these.
+# A frameset page, and a frame in it.
 _FRAMESET = re.compile(rb"<frameset[\t\n\f\r />]", re.IGNORECASE)
 _FRAME = re.compile(rb"<frame(?=[\t\n\f\r />])([^<>]{0,2000}+)", re.IGNORECASE)
 _SOURCE = re.compile(rb"[\t\n\f\r /]src[\t\n\f\r ]*+=", re.IGNORECASE)
-# The links of drawings. Only the first titles are compared with the places of drawings.
+# Links in SVG. Only the first titles are compared with the positions of drawings.
 _XLINK = b"xlink:href"
 _HREF = re.compile(rb"[\t\n\f\r /\"']href[\t\n\f\r ]*+=", re.IGNORECASE)
 _TITLES_LOOKED_AT = 50
 _ATTRIBUTE = re.compile(
     rb"""[^\t\n\f\r />=]+(?:[\t\n\f\r ]*=[\t\n\f\r ]*(?:"[^"]*"|'[^']*'|[^\t\n\f\r >]*))?"""
 )
-# Python's unescape fails on numbers of thousands of digits; no character has more than seven.
+# Python's unescape fails on numbers of thousands of digits. No character has more than seven
+# digits.
 _LONG_NUMBER = re.compile(r"&#(?:[0-9]{8,}|[xX][0-9a-fA-F]{8,});?")
 
 
 def is_small(html: bytes) -> bool:
-    """Whether a page may be parsed into a tree, by its size."""
+    """Whether a page is small enough to be parsed into a tree."""
     if len(html) <= TREE_TAGS_MAX * TAG_BYTES_MIN:
         return True
     return len(html) <= TREE_BYTES_MAX and html.count(b"<") <= TREE_TAGS_MAX
 
 
 def outline(html: bytes) -> bytes:
-    """Return the tags of a page that matter, and its titles; each closed by a ">"."""
+    """Return the relevant tags of a page and its titles, each closed by ">"."""
     return outline_of(html)[0]
 
 
 def outline_of(html: bytes) -> tuple[bytes, int]:
-    """Return the outline of a page, and of how many tags it has only the first attributes."""
+    """Return the outline of a page, and the number of tags whose attributes were truncated."""
     cut, drawings = 0, _TITLES_LOOKED_AT
     renames = _XLINK in html
     at = 0
     head = _HTML.search(html, 0, HEAD_BYTES)
-    # The end of the page matches, too, with neither.
+    # A match at the end of the page has neither group.
     pieces: list[bytes] = []
     for tag, more, title in _OUTLINE.findall(html):
         if tag:
-            # A call for each tag would take a fifth of all this.
+            # A function call per tag would take a fifth of the total time.
             short = tag if len(tag) <= _LONG_TAG_BYTES else _bounded(tag)
             cut += bool(more) or len(short) < len(tag)
             pieces.append(_linking(short) if renames else short)
@@ -169,7 +173,7 @@ def outline_of(html: bytes) -> tuple[bytes, int]:
                 drawings -= 1
                 if _is_in_svg(html, at):
                     continue
-                drawings = 0  # the page has its title
+                drawings = 0  # the page's own title is found
             pieces.append(title)
     if _FRAMESET.search(html):
         pieces += [_frame_as_link(one) for one in _FRAME.findall(html) if _SOURCE.search(one)]
@@ -182,28 +186,28 @@ def outline_of(html: bytes) -> tuple[bytes, int]:
 
 
 def _linking(tag: bytes) -> bytes:
-    """Return a link of a drawing as one of HTML; `href` comes before `xlink:href`."""
+    """Return an SVG link as an HTML link. `href` has priority over `xlink:href`."""
     other = tag[1:2] not in b"aA" or _HREF.search(tag)
     return tag if other else tag.replace(_XLINK, b"href", 1)
 
 
 def _is_in_svg(html: bytes, at: int) -> bool:
-    """Return whether a drawing begins before a place and does not end there."""
+    """Return whether a position is inside an `svg` element."""
     return html.rfind(b"<svg", 0, at) > html.rfind(b"</svg", 0, at)
 
 
 def _frame_as_link(frame: bytes) -> bytes:
-    """Return a frame as a link to its page: in an outline no parser takes it for a frame."""
+    """Return a frame as a link to its page. In an outline no parser would recognize a frame."""
     return b"<a" + _SOURCE.sub(b" href=", frame, count=1)
 
 
 def attributes_of(tag: bytes) -> int:
-    """Count the attributes of a tag, and its name as one more."""
+    """Count the attributes of a tag, plus one for its name."""
     return sum(1 for _ in _ATTRIBUTE.finditer(tag))
 
 
 def _bounded(tag: bytes) -> bytes:
-    """Return a tag with its first attributes; only a long one can have more."""
+    """Truncate the attributes of a long tag. A short tag cannot have too many."""
     if len(tag) <= _LONG_TAG_BYTES:
         return tag
     last = next(islice(_ATTRIBUTE.finditer(tag), _ATTRIBUTES_MAX, None), None)
@@ -211,7 +215,7 @@ def _bounded(tag: bytes) -> bytes:
 
 
 def text_of(html: bytes) -> str:
-    """Return the text of a page as its readers see it, with single spaces."""
+    """Return the visible text of a page with single spaces."""
     text = _NO_TEXT.sub(lambda found: b"" if found[1] else b" ", html)
     line = text.decode("utf-8", "replace").replace("\0", "")
     return " ".join(unescape(_LONG_NUMBER.sub("\ufffd", line)).split())

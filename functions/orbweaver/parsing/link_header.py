@@ -1,7 +1,8 @@
-"""The `Link` header of an answer (RFC 8288): its canonical URL, and links to other pages.
+"""Parse the `Link` header of a response (RFC 8288): canonical URL and links to other pages.
 
-A link of another context (`anchor`) says nothing of the page. Relations with other names lead to
-styles, scripts or feeds. References are relative to the page's URL, and not to its `base`.
+A link with another context (`anchor`) is not about the page and is ignored. So are other relations,
+which lead to styles, scripts or feeds. References are relative to the page's URL, not to its
+`base`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _SERIES = frozenset({"next", "prev", "previous"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeaderLink:
-    """A link of the header: its reference as it is written, and its relations."""
+    """A link of the header. `reference` is the unresolved URL, `kind` is its media type."""
 
     reference: str
     relations: frozenset[str]
@@ -31,18 +32,17 @@ class HeaderLink:
 
     @property
     def is_canonical(self) -> bool:
-        """Whether it names the canonical URL of the page."""
         return "canonical" in self.relations
 
     @property
     def leads_to_page(self) -> bool:
-        """Whether it leads to another page of a series, or to another form of this page."""
+        """Whether it leads to another page of a series, or to another version of this page."""
         alternate = "alternate" in self.relations and self.kind in _HTML
         return alternate or not _SERIES.isdisjoint(self.relations)
 
 
 def links_of(value: str) -> Iterator[HeaderLink]:
-    """Yield the links of a header about the page itself, in their order."""
+    """Yield the links of a header that are about the page itself, in order."""
     text, at = value[:CHARS_MAX], 0
     while (found := _VALUE.match(text, at)) is not None:
         at = found.end()

@@ -1,7 +1,7 @@
-"""The links of a page: canonical URLs made of its references, bounded in number and length.
+"""Canonicalize the links of a page, with limits on their number and total length.
 
-A short reference seen from a long base is a long URL, and each is stored in a journal, a claim and
-a message: so the characters of all links together are bounded, too. What is left out is counted.
+A short reference with a long base is a long URL. Each link is stored in a journal, a claim and a
+message, so the total number of characters is limited as well. Omitted links are counted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LINKS_CHARS_MAX = 1_000_000
 
 @dataclass(slots=True, kw_only=True)
 class Links:
-    """Makes links of references, and counts those that become none."""
+    """Collects canonical links and counts references that are not stored."""
 
     base: str | None
     charset: str
@@ -31,10 +31,8 @@ class Links:
     invalid: int = 0
 
     def adding(self, references: Iterable[str]) -> Generator[None, None, None]:
-        """Add references, with a pause after each slice of them.
-
-        The same words mean the same, so they are looked at once.
-        """
+        """Add references. Yields after each slice of them, so that other work can run."""
+        # Equal references give equal links, so each is processed once.
         for number, words in enumerate(_without_fragments(references)):
             if number and number % SLICE_URLS == 0:
                 yield
@@ -50,13 +48,16 @@ class Links:
                     self.invalid += 1
 
     def _encoded(self, words: str) -> str:
-        """Escape what is not ASCII in a reference's query; raises ValueError if it is too long."""
+        """Percent-encode a reference's query in the page's charset.
+
+        Raises ValueError if it is too long.
+        """
         if len(words) > REFERENCE_CHARS_MAX and len(words.strip(SPACES)) > REFERENCE_CHARS_MAX:
             raise ValueError("the reference is too long")
         return charsets.encode_query(words, self.charset)
 
     def kept(self) -> tuple[str, ...]:
-        """Return the links that may be stored, and count those behind them as cut."""
+        """Return the links within `LINKS_CHARS_MAX` and count the others as cut."""
         links = tuple(self.found)
         if sum(map(len, links)) > LINKS_CHARS_MAX:
             sums = accumulate(map(len, links))
@@ -68,7 +69,7 @@ class Links:
 
 
 def _without_fragments(references: Iterable[str]) -> dict[str, None]:
-    """References as far as they matter, each once; a page can have thousands to its own parts."""
+    """Remove fragments and duplicates. A page can have thousands of links to its own parts."""
     return {
         # Spaces before a fragment are part of the path, so both stay.
         (reference if path[-1:] == " " else path): None
@@ -78,7 +79,7 @@ def _without_fragments(references: Iterable[str]) -> dict[str, None]:
 
 
 def _is_foreign(reference: str) -> bool:
-    """Whether a reference plainly has another scheme, such as `mailto:`; cheaper than parsing."""
+    """Whether a reference has a scheme other than HTTP, such as `mailto:`. Cheaper than parsing."""
     scheme = reference.partition(":")[0].lower()
     return (
         scheme.isascii()

@@ -1,20 +1,20 @@
-"""The part of a page that its reader came for, as a tree without what stands around it.
+"""Select the main content of a page: a tree without navigation, forms and advertising.
 
 Rules
-- A page with one `main` (or `role=main`) is reduced to that element, if it has text.
-- Elements, roles, ids and classes that are usual for navigation, forms and advertising only make
-  an element a candidate. Its measured content decides: text, text of links, and controls.
-- A candidate that has more than half of the page's text outside links always stays.
-- Inside `main` and `article`, and between paragraphs, prose stays whatever its class is: notes,
-  related work, a policy about cookies.
-- A table of contents that is most of a page stays, and so does a header with the page's only title.
-- A form stays without its controls if it has much text for each of them: some servers put one form
-  around the whole page.
-- Parts that a known program writes beside a text (permalinks, line numbers) always go.
-- Each removal is counted in characters without spaces, by reason (`model/cuts.py`).
+- A page with one `main` (or `role=main`) is reduced to that element, if the element has text.
+- Elements, roles, ids and classes that are usual for navigation, forms and advertising only make an
+  element a candidate. Its measured content decides: text, text of links, and controls.
+- A candidate with more than half of the page's text outside links always stays.
+- Inside `main` and `article`, and between paragraphs, prose stays regardless of its class: notes,
+  related work, a cookie policy.
+- A table of contents with most of a page's text stays. So does a header with the page's only title.
+- A form with much text per control stays without its controls, because some servers wrap the whole
+  page in one form.
+- Elements that a known program adds to a text (permalinks, line numbers) always go.
+- Each removal is counted by reason, in characters without spaces (`model/cuts.py`).
 
-Elements are measured until `MEASURED_CHARS_MAX` characters for each character of the page, so
-candidates within candidates cost linear time. Later candidates are judged by name alone.
+At most `MEASURED_CHARS_MAX` characters are measured per character of the page, so nested candidates
+cost linear time. Later candidates are judged by name alone.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def _words(text: str) -> frozenset[str]:
 
 
 MEASURED_CHARS_MAX = 20
-# Text of a form for each of its controls, above which the form is content.
+# A form with more text per control than this is content.
 FORM_CHARS_MIN = 150
-# Text of a footer within the main part: a shorter one is a note about the page.
+# A shorter footer within the main part is a note about the page.
 PROSE_CHARS_MIN = 200
-# Text of a candidate without heading, between paragraphs of a page without `main`.
+# Minimum text of a candidate without heading, between paragraphs of a page without `main`.
 FLOWING_CHARS_MIN = 40
-# Words on a button that is a title rather than an offer.
+# A button with longer text is a title.
 BUTTON_CHARS_MAX = 30
 
 _UNSHOWN = "script, style, noscript, template"
@@ -50,10 +50,10 @@ _HEADINGS = "h1, h2, h3, h4, h5, h6, table"
 _FLOW = _words("p h1 h2 h3 h4 h5 h6 pre ul ol dl table blockquote figure section details")
 _ARTICLES = frozenset({"main", "article"})
 _HIDING = ("hidden", "aria-hidden", "style")
-# A button here is the title of what it opens.
+# A button inside one of these is the title of the section it opens.
 _TITLED = frozenset({"h1", "h2", "h3", "h4", "h5", "h6", "summary", "dt", "legend", "caption"})
 
-# Reasons, as parts of a record's `cut`.
+# Reasons, as keys of a record's `cut`.
 AROUND = "omitted_around"
 NAVIGATION = "omitted_navigation"
 ASIDES = "omitted_asides"
@@ -62,11 +62,11 @@ ADVERTS = "omitted_adverts"
 HIDDEN = "omitted_hidden"
 CONTROLS = "omitted_controls"
 
-# The name of a candidate that has to be made of links.
+# Name of a candidate that is removed only if it consists mainly of links.
 LINKS = "nav*"
 
-# Each selector costs a look at every element, so a page is asked only for names it may have. A
-# search for each of these tags would cost more than the selector.
+# Each selector visits every element, so only selectors whose name may occur in the page are used.
+# For these tags a search would cost more than the selector.
 _ALWAYS = (
     *("nav", "aside", "footer", "dialog", "form", "[aria-hidden=true]", "[hidden]"),
     *("[style*='display:none' i]", "[style*='display: none' i]"),
@@ -97,7 +97,7 @@ _BY_VALUE = {
         )
     },
 }
-# What one program writes, and writes for nothing else.
+# Names that one program writes and that have no other use.
 _FURNITURE = {
     **{
         name.encode(): (f".{name}",)
@@ -129,7 +129,7 @@ _BY_BEGINNING = {
         for begins in ("cookie", "consent")
     },
 }
-# `topNav`, `nav-list`, `page_nav`: gone where most of it is links.
+# Such as `topNav`, `nav-list`, `page_nav`. Removed if most of the text is links.
 _NAMED_NAVIGATION = "[class*=nav i], [id*=nav i]"
 _BEGINNINGS = tuple(_BY_BEGINNING)
 _ADVERTS = (
@@ -139,10 +139,10 @@ _ADVERTS = (
 _ADVERT_NAMES = frozenset({"ad", "ads", "share", "related", "widget-area"})
 _ASIDE_NAMES = frozenset({"sidebar", "complementary"})
 _FOOTERS = frozenset({"footer", "site-footer", "page-footer", "contentinfo"})
-# Notices that stand alone; only a heading tells a text about them.
+# Notices. Only a heading shows that such an element is an article about them.
 _NOTICES = ("newsletter", "subscribe", "cookie", "consent")
 
-# The value of what may be `id`, `class` or `role`, whatever tag or text it stands in.
+# A value that may belong to `id`, `class` or `role`, in any tag or text.
 _VALUE = re.compile(
     rb"""=(?<=[dse\t\n\f\r ]=)(?=[\t\n\f\r ]*+("[^"]*+"|'[^']*+'|[^\t\n\f\r >]{0,100}+))"""
 )
@@ -152,10 +152,10 @@ _PLAIN_VALUE = bytes.maketrans(b"\"'/", b"   ")
 def main_part(
     tree: LexborHTMLParser, low: bytes, *, choosing: bool = True
 ) -> tuple[LexborNode | None, Counter[str]]:
-    """Reduce a tree to the main part, and count the characters of what is removed by reason.
+    """Reduce a tree to the main part, and count the removed characters by reason.
 
-    `low` is the page in lower case. Unless `choosing`, everything that is shown stays.
-    Returns None if the page has no body.
+    `low` is the page in lower case. Unless `choosing`, all visible content stays. Returns None if
+    the page has no body.
     """
     body = tree.body
     if body is None:
@@ -183,12 +183,12 @@ def size_of(node: LexborNode) -> int:
 
 
 def _chars(text: str) -> int:
-    """Count characters without spaces and line breaks; splitting the text would take longer."""
+    """Count characters without spaces and line breaks. Splitting the text would take longer."""
     return len(text) - text.count(" ") - text.count("\n")
 
 
 def selectors(low: bytes) -> tuple[str, ...]:
-    """Choose what may be left out of a page, by the values that its attributes may have."""
+    """Return the selectors whose id, class or role may occur in the page."""
     said = b" ".join(set(_VALUE.findall(low))).translate(_PLAIN_VALUE)
     if b"&" in said:
         said += b" " + unescape(said.decode("utf-8", "replace")).lower().encode()
@@ -237,11 +237,11 @@ class _Part:
         self._controls: Counter[int] = Counter()
 
     def remove(self, chosen: tuple[str, ...]) -> None:
-        """Remove the elements that selectors choose, unless their content is the page's own."""
+        """Remove the elements that match the selectors, unless they are main content."""
         found = {node.mem_id: node for node in self.root.css(", ".join(chosen))}
         found.pop(self.root.mem_id, None)
         buttons = self._count_controls(found)
-        # Inner elements come first, because memory of an outer one goes with it.
+        # Inner elements come first, because removing an outer one frees their memory.
         for node in reversed(found.values()):
             reason, name = _reason(node)
             size = self._measure(node)
@@ -259,7 +259,7 @@ class _Part:
                     self._drop(button, FORMS, size_of(button))
 
     def _count_controls(self, candidates: dict[int, LexborNode]) -> bool:
-        """Count the controls of each candidate, and return whether there are buttons."""
+        """Count the controls of each candidate. Returns whether the page has buttons."""
         buttons = False
         for control in self.root.css(_CONTROLS):
             buttons = buttons or control.tag == "button"
@@ -275,7 +275,7 @@ class _Part:
         node.decompose()
 
     def _show(self, node: LexborNode, reason: str) -> None:
-        """Let a candidate stay, without what would have it left out later."""
+        """Keep a candidate, without attributes and controls that would remove it later."""
         if reason == HIDDEN:
             for name in _HIDING:
                 if name in node.attributes:
@@ -286,7 +286,7 @@ class _Part:
                     self._drop(control, FORMS, size_of(control))
 
     def _measure(self, node: LexborNode) -> int | None:
-        """Count the characters of a candidate; None when too many have been measured."""
+        """Count the characters of a candidate. Returns None once too many have been measured."""
         if self._measurable < 0:
             return None
         text = node.text()
@@ -306,7 +306,7 @@ class _Part:
         return self._is_prose(node, name, size)
 
     def _is_prose(self, node: LexborNode, name: str, size: int) -> bool:
-        """Whether a candidate that is no list of links belongs to the text."""
+        """Whether a candidate that is not a list of links belongs to the text."""
         if name == LINKS:
             return node.css_first(_PROSE) is not None
         if node.tag == "footer" and node.parent is not None and node.parent.tag == "blockquote":
@@ -324,7 +324,7 @@ class _Part:
 
 
 def _reason(node: LexborNode) -> tuple[str, str]:
-    """Return why a candidate may be left out, and by which name."""
+    """Return the reason for which a candidate may be removed, and the name that matched."""
     attributes = node.attributes
     words = f"{attributes.get('role') or ''} {attributes.get('id') or ''}".lower().split()
     words += (attributes.get("class") or "").lower().split()
@@ -346,7 +346,10 @@ def _reason(node: LexborNode) -> tuple[str, str]:
 
 
 def _is_inner_prose(node: LexborNode, name: str, size: int) -> bool:
-    """Whether a candidate within the main part belongs to it, if it is no list of links."""
+    """Whether a candidate within the main part belongs to it.
+
+    The caller has excluded lists of links.
+    """
     if node.tag == "aside" or name in _ASIDE_NAMES:
         return True
     if node.css_first(_BLOCKS) is None:
@@ -367,7 +370,7 @@ def _is_outer_prose(node: LexborNode, name: str, size: int) -> bool:
 
 
 def _outermost_links(node: LexborNode) -> list[LexborNode]:
-    # HTML has no link within a link.
+    # HTML forbids a link within a link.
     return [node] if node.tag == "a" else node.css("a")
 
 
@@ -386,7 +389,7 @@ def _is_in_article(node: LexborNode, root: LexborNode) -> bool:
 
 
 def _flows(node: LexborNode) -> bool:
-    """Whether an element follows a paragraph, a heading or the like."""
+    """Whether an element directly follows a paragraph, heading or other flow element."""
     before = node.prev
     while before is not None and not before.is_element_node:
         before = before.prev

@@ -1,24 +1,23 @@
-r"""The main text of a page: what its reader came for, as plain text and as Markdown.
+r"""Convert the main content of a page to plain text and Markdown.
 
-Rules
-- `parsing/main_part.py` decides what belongs to the text, `parsing/text_markup.py` rewrites what
-  would change its meaning, `parsing/page_controls.py` removes controls and line numbers. What is
-  removed is counted by reason (`cut`).
-- Text and Markdown are two conversions of the same part. Text: paragraphs with an empty line
-  between them, cells of a row with tabs. Markdown: headings, lists, tables, quotes, code in fences.
-- Links and images are absolute where the page's base is known. What a definition list says of a
-  term begins with a colon.
-- The first `HTML_BYTES_MAX` and `WORDS_TAGS_MAX` of a page are read, the first `CHARS_MAX` of
-  what comes out kept; what is beyond is counted (`cut`).
-- Some pages would cost html-to-markdown too much. Their text is that of `html_scan.text_of`, in
-  linear time and in one line, and this is counted. The bounds: quotes, lists and tables nested more
-  than 20 deep (their prefixes stand before each line), any elements more than 200 deep, tables of
-  more than 200,000 places (each becomes one), 60,000 tags, 20,000 ampersands and no-break spaces, a
-  tag of 10,000 attributes. The same holds for what it refuses, for pages that may not become a tree
-  (`parsing/parse_guard.py`), and for all behind the first half mebibyte of a page of 1 MiB or
-  60,000 tags. Measured: docs/adr/0012-main-text.md.
+- `parsing/main_part.py` selects the content, `parsing/text_markup.py` rewrites markup that would
+  change its meaning, `parsing/page_controls.py` removes controls and line numbers. Removed
+  characters are counted by reason (`cut`).
+- Text and Markdown are two conversions of the same part. Text has an empty line between paragraphs
+  and tabs between cells. Markdown has headings, lists, tables, quotes and fenced code.
+- Links and images are absolute if the page's base is known. A definition in a definition list
+  begins with a colon.
+- The first `HTML_BYTES_MAX` and `WORDS_TAGS_MAX` of a page are read, and the first `CHARS_MAX` of
+  the result are kept. The rest is counted (`cut`).
+- Some pages would cost html-to-markdown too much. Their text comes from `html_scan.text_of`, in
+  linear time, as one line, and is counted. The limits: quotes, lists and tables nested more than 20
+  deep (each line repeats their prefixes), other elements more than 200 deep, tables of more than
+  200,000 cells after spans are expanded, 60,000 tags, 20,000 ampersands and no-break spaces, a tag
+  of 10,000 attributes. The same applies to pages that html-to-markdown refuses, to pages that must
+  not become a tree (`parsing/parse_guard.py`), and to everything after the first 512 KiB of a page
+  of 1 MiB or 60,000 tags. Measurements: docs/adr/0012-main-text.md.
 
-The library is imported when it is first needed: it takes 60 ms.
+The library is imported on first use, because the import takes 60 ms.
 """
 
 from __future__ import annotations
@@ -50,17 +49,17 @@ if TYPE_CHECKING:
     from html_to_markdown import ConversionOptions
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-# As much as a body has by default.
+# The default limit of a body.
 HTML_BYTES_MAX = 5 * 1024 * 1024
 CHARS_MAX = 5_000_000
-# Of what the library is given: 0.3 s of CPU for a manual's page.
+# Limit for html-to-markdown: 0.3 s of CPU for a page of a manual.
 CONVERTED_BYTES_MAX = 1024 * 1024
-# Of a larger page: the rest has its words alone.
+# Converted part of a larger page. The rest becomes plain words.
 HEAD_BYTES_MAX = 512 * 1024
 TAGS_MAX = 60_000
-# Where the main part is looked for of a page whose words are compared.
+# Range in which `plain_words` looks for the main part.
 BEGINNING_BYTES_MAX = 4 * SMALL_BYTES_MAX
-# Of what has its words alone: 0.3 s of CPU.
+# Limit for plain words: 0.3 s of CPU.
 WORDS_TAGS_MAX = 200_000
 REFERENCES_MAX = 20_000
 NESTED_MAX = 20
@@ -68,17 +67,17 @@ ATTRIBUTES_MAX = 10_000
 LONG_TAG_CHARS = 2 * ATTRIBUTES_MAX
 PLACES_MAX = 200_000
 DEPTH_MAX = 200
-# A table is as wide as its cells say, and browsers stop there.
+# Browsers limit the width of a table to this many columns.
 COLUMNS_MAX = 1_000
 
-# Where words are parted.
+# Tags that separate words.
 _PARTING = re.compile(
     rf"<(?!/?(?:{INLINE.replace(' ', '|')})[\t\n\f\r />])(?=/?[a-z])".encode(), re.IGNORECASE
 )
 
 _END = rb"(?=[\t\n\f\r />])"
 _MAIN = re.compile(rb"<main" + _END, re.IGNORECASE)
-# Of a page with more, none is the main part.
+# A page with more `main` tags has no main part.
 _MAINS = 10
 _EMPTY_BYTES = 1_000
 _HIDING = (
@@ -96,13 +95,13 @@ _COLUMNS = re.compile(r'colspan="\s*([0-9]{1,9})')
 _NO_CHARACTER = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _ASCII_CONTROLS = bytes([*range(9), *range(0x0B, 0x20), 0x7F])
 _SPACES = " \t\xa0"
-# What is left of a line that a source begins with spaces; code is indented by more.
+# The rest of a line's indentation in the source. Code is indented by more than one space.
 _SPACE_FIRST = re.compile(r"^ (?! )", re.MULTILINE)
 _LINES = re.compile(r"\n{3,}")
 _DEFINITION = re.compile(
     r"<dd(?=[\t\n\f\r />])[^<>]*+>(?!\s*+<(?:/d[dl]|d[dt])[\t\n\f\r >])", re.IGNORECASE
 )
-# Where one stands alone in its line, within quotes or not: before a paragraph, or something else.
+# A definition mark alone on its line, within quotes or not, before a paragraph or another block.
 _ALONE = rf"^([ >]*){DEFINED}\n[ >]*\n\1"
 _NO_PARAGRAPH = re.compile(
     rf"{_ALONE}(?=```|[-|>#\s]|[0-9]+\. |{DEFINED})|{DEFINED}\s*\Z", re.MULTILINE
@@ -113,7 +112,7 @@ _MARK = re.compile(rf"{DEFINED} *")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MainText:
-    """What a page's reader came for; both are empty where there is nothing. `cut`: what is not."""
+    """Main text of a page, empty if there is none. `cut` counts omitted content."""
 
     text: str
     markdown: str
@@ -121,10 +120,7 @@ class MainText:
 
 
 def main_text(html: bytes, base: str | None = None) -> MainText:
-    """Find the main text of a page in UTF-8, whose references are seen from `base`.
-
-    Nothing raises, whatever the bytes.
-    """
+    """Extract the main text of a page in UTF-8. `base` resolves references. Never raises."""
     html = MARK_BYTES.sub(b"", html.replace(b"\0", b""))
     large = len(html) > CONVERTED_BYTES_MAX or html.count(b"<") > TAGS_MAX
     whole = _part(html) if large else html
@@ -143,11 +139,8 @@ def main_text(html: bytes, base: str | None = None) -> MainText:
 
 
 def plain_words(html: bytes) -> str:
-    """Find the words of the main text of how a page begins, in a seventh of the time.
-
-    As much of it is read as is safe for a tree in any case (parsing/parse_guard.py), of a main part
-    that begins within some times as much.
-    """
+    """Return the first words of the main text. Takes a seventh of the time of `main_text`."""
+    # Reads as much as is safe for a tree in any case (parsing/parse_guard.py).
     main = _part(html[:BEGINNING_BYTES_MAX])
     begins = _bounded_in_tags(main[:SMALL_BYTES_MAX], SMALL_TAGS_MAX)
     part = without_controls(begins)
@@ -155,7 +148,7 @@ def plain_words(html: bytes) -> str:
 
 
 def _words_in_tree(part: bytes) -> str:
-    """Return the text of a page without what is left out; nothing where nothing is left."""
+    """Return the text of a page's main part, or an empty string."""
     root, _ = main_part(_tree(_PARTING.sub(b" <", part)), part.lower())
     return root.text().strip() if root else ""
 
@@ -163,7 +156,7 @@ def _words_in_tree(part: bytes) -> str:
 def _laid_out(part: bytes, base: str | None) -> tuple[str, str, Mapping[str, int]] | None:
     """Return text, Markdown and the counts of omitted characters by reason.
 
-    Returns None if the page has no text, may not be parsed, or has a shape that costs too much.
+    Returns None if the page has no text, must not be parsed, or has a shape that costs too much.
     """
     if why_unsafe(part) is not None:
         return None
@@ -178,7 +171,7 @@ def _laid_out(part: bytes, base: str | None) -> tuple[str, str, Mapping[str, int
             continue
         rewrite(root, low)
         source = root.html or ""
-        if _is_meal(root, source):
+        if _is_too_complex(root, source):
             return None
         source = with_numbers(source)
         markdown = _converted(_prepared(source), plain=False, base=base)
@@ -196,12 +189,12 @@ def _tree(html: bytes) -> LexborHTMLParser:
 
 
 def _raised(html: bytes) -> bytes:
-    """Write exponents as `10^6`, and indices as `10_6`."""
+    """Write exponents as `10^6` and indices as `10_6`."""
     return _EXPONENT.sub(lambda found: b"^" if found[1] else b"_", html)
 
 
 def _bounded_in_tags(html: bytes, tags_max: int) -> bytes:
-    """Return as much of a page as has so many tags."""
+    """Truncate a page to a number of tags."""
     if html.count(b"<") <= tags_max:
         return html
     *_, behind = html.split(b"<", tags_max + 1)
@@ -209,7 +202,7 @@ def _bounded_in_tags(html: bytes, tags_max: int) -> bytes:
 
 
 def _split(part: bytes) -> tuple[bytes, bytes]:
-    """Part what the library is given from what is too much for it, before a tag."""
+    """Split a page, before a tag, into the part for the library and the rest."""
     if len(part) <= CONVERTED_BYTES_MAX and part.count(b"<") <= TAGS_MAX:
         return part, b""
     at = part.rfind(b"<", 0, HEAD_BYTES_MAX) if len(part) > HEAD_BYTES_MAX else len(part)
@@ -217,7 +210,7 @@ def _split(part: bytes) -> tuple[bytes, bytes]:
 
 
 def _bounded(whole: str, markdown: str, **cut: int) -> MainText:
-    """Keep as much of both as may be kept, and count the rest."""
+    """Truncate both texts and count the rest."""
     most = max(len(whole), len(markdown))
     return MainText(
         text=whole[:CHARS_MAX].rstrip("\n "),
@@ -227,7 +220,7 @@ def _bounded(whole: str, markdown: str, **cut: int) -> MainText:
 
 
 def _prepared(source: str) -> str:
-    """Mark definitions, and characters that need an escape; the library knows neither."""
+    """Mark definitions and characters that need an escape, because the library handles neither."""
     source = escaped(source)
     if _DEFINITION.search(source):
         source = _DEFINITION.sub(rf"\g<0>{DEFINED}", source)
@@ -235,13 +228,13 @@ def _prepared(source: str) -> str:
 
 
 def _defined(markdown: str) -> str:
-    """Begin definitions by a colon; not where one begins with what is more than a paragraph."""
+    """Prefix definitions with a colon, except those that begin with another block than text."""
     markdown = _NO_PARAGRAPH.sub(r"\1", markdown)
     return _MARK.sub(": ", _PARAGRAPH.sub(r"\1: ", markdown))
 
 
 def _part(html: bytes) -> bytes:
-    """Return what stands in the only `main` of a page, or the page."""
+    """Return the only `main` of a page, or the page."""
     mains = [found for found in islice(_MAIN.finditer(html), _MAINS) if _is_tag(html, found)]
     if len(mains) != 1:
         return html
@@ -257,8 +250,8 @@ def _is_tag(html: bytes, found: re.Match[bytes]) -> bool:
     return all(html.rfind(begins, 0, at) <= html.rfind(ends, 0, at) for begins, ends in _HIDING)
 
 
-def _is_meal(root: LexborNode, source: str) -> bool:
-    """Whether serialized HTML has a shape that makes more of it than it is."""
+def _is_too_complex(root: LexborNode, source: str) -> bool:
+    """Whether converting serialized HTML would produce far more output or work than its size."""
     if source.count("<") > TAGS_MAX or source.count("&") > REFERENCES_MAX:
         return True
     if len(source) > LONG_TAG_CHARS and _has_long_tag(source):
@@ -284,13 +277,13 @@ def _is_meal(root: LexborNode, source: str) -> bool:
 
 
 def _has_long_tag(source: str) -> bool:
-    """Whether a tag has too many attributes: the library compares each with each."""
+    """Whether a tag has too many attributes. The library compares each with each."""
     tags = _LONG_TAG.findall(source)
     return any(attributes_of(tag.encode("utf-8", "replace")) > ATTRIBUTES_MAX for tag in tags)
 
 
 def _converted(source: str, *, plain: bool, base: str | None = None) -> str | None:
-    """Convert a part; None if the library refuses it or omits deep elements."""
+    """Convert a part. Returns None if the library refuses it or omits deep elements."""
     from html_to_markdown import ConversionError, convert
 
     try:
@@ -318,9 +311,10 @@ def _options(*, plain: bool) -> ConversionOptions:
         compact_tables=True,
         bullets="-",
         max_depth=DEPTH_MAX,
-        # The data of a picture is long and unreadable.
+        # Data URLs of images are long and unreadable.
         inline_data_media=library.InlineDataMedia.ALT_TEXT_ONLY,
-        # Its defaults: what is given by name is looked up anew for each page, which takes long.
+        # The library's defaults. Each is looked up by name for each page unless given, which takes
+        # long.
         heading_style=library.HeadingStyle.ATX,
         list_indent_type=library.ListIndentType.SPACES,
         highlight_style=library.HighlightStyle.DOUBLE_EQUAL,
@@ -335,8 +329,8 @@ def _options(*, plain: bool) -> ConversionOptions:
 
 
 def _tidy(text: str) -> str:
-    """Do without characters that are none, and invisible spaces."""
-    if text.isascii():  # an eighth of the time
+    """Remove control characters, trailing spaces and surplus empty lines."""
+    if text.isascii():  # takes an eighth of the time
         text = text.encode().translate(None, _ASCII_CONTROLS).decode()
     else:
         text = _NO_CHARACTER.sub("", text)

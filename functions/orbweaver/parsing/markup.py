@@ -1,10 +1,10 @@
-r"""Markup that browsers show and an HTML parser hides, rewritten as HTML, in linear time.
+r"""Rewrite markup that browsers show and an HTML parser hides as HTML, in linear time.
 
-    XHTML         `<title/>` is an element that ends there, CDATA is text, and names have prefixes
-                  (XML; HTML Standard, 14.1). Broken XML is read as far as it goes.
-    shadow roots  `template shadowrootmode` is a part of the page (HTML Standard, 4.12.3)
+    XHTML         `<title/>` is an element that ends there, CDATA is text, names have prefixes
+                  (XML; HTML Standard, 14.1). Broken XML is read up to the error.
+    shadow roots  `template shadowrootmode` is part of the page (HTML Standard, 4.12.3)
 
-A page without such markup passes as it is, after a search of its bytes.
+A page without such markup is returned unchanged after a search of its bytes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SHADOW = re.compile(
     rb"""[\t\n\f\r /"']shadowrootmode\s*=\s*["']?(?:open|closed)\b""", re.IGNORECASE
 )
 _TEMPLATE = rf"[tT][eE][mM][pP][lL][aA][tT][eE]{NAME_END}"
-# All markup up to the next tag of a template, or the rest of the page, which is looked at once.
+# All markup up to the next `template` tag, or the rest of the page. Nothing is scanned twice.
 _TEMPLATES = compiled(
     rf"""(?: [^<]*+ (?: {HIDING} | </?+(?!{_TEMPLATE})[a-zA-Z]{ATTRIBUTES} | <(?![a-zA-Z!?/]) ) )*+
         [^<]*+ (?: (</?+{_TEMPLATE}) ({ATTRIBUTES}) | [\x00-\xff]*+ \Z )"""
@@ -42,19 +42,19 @@ _XML_TAG = re.compile(
 _XML_NAMESPACE = re.compile(
     rb"""xmlns:([^\x00-\x20<>/="':]++)\s*=\s*["']http://www\.w3\.org/1999/xhtml["']"""
 )
-# The prefix of a namespace is declared near the root.
+# Range in which the prefix of a namespace is searched. It is declared near the root.
 _HEAD_BYTES = 4_096
 
 
 def as_html(page: bytes, content_type: str | None) -> bytes:
-    """Return a page in UTF-8 as HTML that shows what browsers show of it."""
+    """Rewrite a page in UTF-8 as HTML with the content that browsers show."""
     if _is_xhtml(content_type):
         page = b"".join(_xhtml(page))
     return _with_shadow_roots(page) if _SHADOW_HINT in page else page
 
 
 def is_rewritten(page: bytes, content_type: str | None) -> bool:
-    """Return whether `as_html` reads a page tag by tag, which takes microseconds for each."""
+    """Return whether `as_html` reads a page tag by tag, which takes microseconds per tag."""
     return _SHADOW_HINT in page or _is_xhtml(content_type)
 
 
@@ -64,7 +64,7 @@ def _is_xhtml(content_type: str | None) -> bool:
 
 
 def _with_shadow_roots(page: bytes) -> bytes:
-    """Write `div` for each template that is a shadow root; other templates stay hidden."""
+    """Replace each template that is a shadow root by a `div`. Other templates stay hidden."""
     pieces: list[bytes] = []
     opened: list[bool] = []
     at = 0
@@ -83,7 +83,6 @@ def _with_shadow_roots(page: bytes) -> bytes:
 
 
 def _xhtml(page: bytes) -> Iterator[bytes]:
-    """Yield an XHTML page as HTML, piece by piece."""
     prefixes = {*_XML_NAMESPACE.findall(page[:_HEAD_BYTES])}
     at, raw = 0, b""
     while True:
@@ -106,7 +105,7 @@ def _xhtml(page: bytes) -> Iterator[bytes]:
         if opens == _CDATA:
             text = page[start + len(_CDATA) : end]
             if raw:
-                yield text.replace(b"</", b"<\\/")  # ends no script
+                yield text.replace(b"</", b"<\\/")  # must not end the script
                 continue
             yield escape(text.decode("utf-8", "replace"), quote=False).encode()
         elif opens == b"<!--":
@@ -115,7 +114,7 @@ def _xhtml(page: bytes) -> Iterator[bytes]:
 
 
 def _xml_tag(page: bytes, at: int, prefixes: set[bytes], raw: bytes) -> tuple[bytes, int, bytes]:
-    """Return a tag as HTML, where it ends, and the element of raw text that it is within."""
+    """Return a tag as HTML, its end, and the raw-text element that surrounds the next position."""
     tag = _XML_TAG.match(page, at)
     if tag is None:
         return page[at : at + 1], at + 1, raw

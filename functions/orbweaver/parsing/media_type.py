@@ -1,7 +1,7 @@
-"""Media types: what a Content-Type header says (WHATWG MIME Sniffing Standard, section 4.4).
+"""Parse Content-Type headers (WHATWG MIME Sniffing Standard, section 4.4).
 
-The standard is kinder than RFC 9110 where servers are careless, and stricter where it matters: a
-value that names no type at all is None, and then the first bytes tell (`parsing/sniffing.py`).
+The standard is more lenient than RFC 9110 for careless servers, and stricter where it matters. A
+value that names no type is None. Then the first bytes decide (`parsing/sniffing.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ CHARS_MAX = 10_000
 _SPACES = "\n\r\t "
 _TOKEN = re.compile(r"[-!#$%&'*+.^_`|~A-Za-z0-9]+")
 _QUOTABLE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
-# A quoted value: what stands in it, a backslash before anything, an end that may be missing.
+# A quoted value: its content, a backslash before any character, an optional closing quote.
 _QUOTED = re.compile(r'"((?:[^"\\]++|\\.)*+\\?+)"?+', re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
@@ -28,14 +28,13 @@ class MediaType:
     parameters: Mapping[str, str]
 
     def __str__(self) -> str:
-        """Write it as the standard serializes it."""
         return self.essence + "".join(
             f";{name}={_written(value)}" for name, value in self.parameters.items()
         )
 
 
 def parse(header: str) -> MediaType | None:
-    """Read a Content-Type; None if it names no type."""
+    """Parse a Content-Type header. Returns None if it names no type."""
     return _parse(header[:CHARS_MAX].strip(_SPACES))
 
 
@@ -52,7 +51,7 @@ def _parse(text: str) -> MediaType | None:
 
 
 def _parameters(text: str) -> dict[str, str]:
-    """Read `;name=value;…`: the first of a name counts, and what is broken is passed over."""
+    """Parse `;name=value;…`. The first of equal names counts. Broken parameters are skipped."""
     found: dict[str, str] = {}
     at, end = 0, len(text)
     while at < end:

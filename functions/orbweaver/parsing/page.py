@@ -1,14 +1,14 @@
-"""The content of a page: links, wishes, title, description, language, URL, charset.
+"""Extract the content of a page: links, robots directives, title, description, language, charset.
 
-Links are what `a` and `area` refer to, and `link` that names the next or previous page of a series
-(`rel=next`, `rel=prev`): canonical, in document order, each once. A reference counts as seen from
-the first `base` that has one, if that is http or https (HTML Standard, 4.2.3); links withdrawn by
-`rel=nofollow` are left out, and all of them where the page's `meta` or the `X-Robots-Tag` header
-says so, unless that is not obeyed. What is left out is counted. Nothing raises, whatever the bytes.
+Links are the targets of `a` and `area`, and of `link` to the next or previous page of a series
+(`rel=next`, `rel=prev`): canonical, in document order, without duplicates. References are relative
+to the first `base` with `href`, if that is http or https (HTML Standard, 4.2.3). Links with
+`rel=nofollow` are omitted. All links are omitted if the page's `meta` or the `X-Robots-Tag` header
+says nofollow. A crawl can ignore nofollow. Omitted links are counted. Never raises on bad input.
 
-lexbor builds the tree (of a page that is not small: of its outline, see `parsing/html_scan.py`),
-and one query walks it once. A reader that needs the whole tree of such a page
-(`extraction/extract`) has it built then. The text is worked out only when it is asked for.
+lexbor builds the tree, of a large page only of its outline (`parsing/html_scan.py`). One query
+visits the tree once. The whole tree of a large page is built if a caller needs it
+(`extraction/extract`). The text is computed on access.
 """
 
 from __future__ import annotations
@@ -37,18 +37,19 @@ if TYPE_CHECKING:
 
 LINKS_MAX = 5_000
 TEXT_CHARS_MAX = 500
-# As examples, of links that are withdrawn.
+# Number of withdrawn links kept as examples.
 WITHDRAWN_SHOWN = 5
-LANGUAGE_CHARS_MAX = 35  # the longest that RFC 5646 asks to have room for
+LANGUAGE_CHARS_MAX = 35  # the minimum buffer size that RFC 5646 recommends
 
-# Naming the elements with `href` would double the time: each node is compared with each selector.
+# Naming the elements with `href` would double the time, because each node is tested against each
+# selector.
 _QUERY = "[href], meta[content], title"
 _FRAMES_QUERY = f"{_QUERY}, frame[src]"
 _LINKING = frozenset({"a", "area"})
 _XLINK = "xlink:href"
-# How far above a title a drawing is looked for.
+# Maximum number of ancestors of a title that are searched for an `svg` element.
 _TITLE_PARENTS = 64
-# Pages of a series (HTML Standard, 4.6.7.17), with a synonym that is still written.
+# Series of pages (HTML Standard, 4.6.7.17), with an old synonym that is still in use.
 _SERIES = frozenset({"next", "prev", "previous"})
 _NOFOLLOW = {"nofollow", "none"}
 _NOINDEX = {"noindex", "none"}
@@ -58,7 +59,7 @@ _Attributes: TypeAlias = dict[str, str | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A parsed page; `links_*` are the references that did not become links, by why."""
+    """A parsed page. `links_*` count references that did not become links, by reason."""
 
     title: str | None
     description: str | None
@@ -72,23 +73,26 @@ class Page:
     links_nofollow: int
     links_foreign: int
     links_invalid: int
-    # Where the page leads by itself, if that is elsewhere (parsing/refresh.py).
+    # Target of a redirect by meta refresh or Refresh header (parsing/refresh.py).
     refresh: str | None = None
-    # Some of the links that `nofollow` withdraws.
+    # Examples of links withdrawn by `nofollow`.
     withdrawn: tuple[str, ...] = ()
-    # What its references are seen from, if they are of the web.
+    # Base URL of its references, if it is http or https.
     base: str | None = None
-    # Whether it is empty until its scripts have run (parsing/client_rendering.py).
+    # Whether the page is empty until its scripts run (parsing/client_rendering.py).
     needs_rendering: bool = False
-    # What of all this is left out, beside links for a reason of theirs.
+    # Truncated or omitted content, except links that are counted by reason above.
     cut: Cuts = ()
-    # The page in UTF-8; gone where it was read elsewhere (worker/page_reading.py).
+    # The page in UTF-8. Empty if another process read the page (worker/page_reading.py).
     html: bytes = field(repr=False, compare=False)
     whole: LexborHTMLParser | None = field(default=None, repr=False, compare=False)
 
     @property
     def tree(self) -> LexborHTMLParser:
-        """The whole tree, built now where the outline was enough; raises UnsafePageError."""
+        """The whole tree, built on first access if only the outline was parsed.
+
+        Raises UnsafePageError.
+        """
         if self.whole is not None:
             return self.whole
         if (why := why_unsafe(self.html)) is not None:
@@ -97,24 +101,24 @@ class Page:
 
     @property
     def text(self) -> str:
-        """The text that readers see; worked out anew each time, at about 25 MB/s."""
+        """The visible text, computed anew on each access at about 25 MB/s."""
         return text_of(self.html)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A page in UTF-8, and its outline where it is not small."""
+    """A page in UTF-8, and its outline if it is too large for a tree."""
 
     charset: str
     html: bytes
     outline: bytes | None
-    # Tags of which the outline has only the first attributes.
+    # Tags whose attributes the outline truncated.
     tags_cut: int = 0
 
 
 @dataclass(slots=True)
 class _TreeValues:
-    """What the tree holds, as it is written; whose wishes count, and whether links obey them."""
+    """Raw values from the tree. `addressees` are the agents whose robots directives count."""
 
     addressees: frozenset[str]
     obeys: bool
@@ -126,17 +130,17 @@ class _TreeValues:
     refresh: Refresh | None = None
     wishes: set[str] = field(default_factory=set)
     references: list[str] = field(default_factory=list)
-    # Those of links that are not to be followed, where that is obeyed.
+    # References of nofollow links, if nofollow is obeyed.
     withdrawn: list[str] = field(default_factory=list)
 
     @property
     def links(self) -> int:
-        """How many references there are, each as often as it is written."""
+        """The number of references, including duplicates."""
         return len(self.references) + len(self.withdrawn)
 
 
 def without_content() -> Page:
-    """Return a page of which nothing could be read."""
+    """Return a page without content, for a body that could not be read."""
     return Page(
         title=None,
         description=None,
@@ -156,7 +160,7 @@ def without_content() -> Page:
 
 
 def prepare(body: bytes, content_type: str | None) -> Prepared:
-    """Decode a page, and make the outline of one that is not to become a tree."""
+    """Decode a page, and make the outline of one that is too large for a tree."""
     charset, html = charsets.decode(body, content_type)
     html = as_html(html, content_type)
     if is_small(html):
@@ -165,7 +169,7 @@ def prepare(body: bytes, content_type: str | None) -> Prepared:
     return Prepared(charset=charset, html=html, outline=kept, tags_cut=tags_cut)
 
 
-def parsing(  # noqa: PLR0913 - what an answer says of itself, and what its crawl wants
+def parsing(  # noqa: PLR0913 - facts of the response and settings of the crawl
     body: bytes,
     url: str,
     content_type: str | None,
@@ -179,9 +183,10 @@ def parsing(  # noqa: PLR0913 - what an answer says of itself, and what its craw
     obey_nofollow: bool = True,
     prepared: Prepared | None = None,
 ) -> Generator[None, None, Page]:
-    """Read a page that `url` answered with; the work pauses after each slice of its links.
+    """Parse a page fetched from `url`. Yields after each slice of its links.
 
-    Links lose the parameters in `tracking`. `agent` is the asker; `prepared`: half is done.
+    Links lose the parameters in `tracking`. `agent` is the crawler's user agent. `prepared` is the
+    result of `prepare`, if that ran before.
     """
     ready = prepare(body, content_type) if prepared is None else prepared
     addressees = frozenset({EVERYBODY, PRODUCT, agent.partition("/")[0].strip().lower()})
@@ -239,7 +244,7 @@ def _look(tree: LexborHTMLParser, addressees: frozenset[str], *, obeys: bool) ->
     language = (root.attributes.get("lang") if root else None) or ""
     found = _TreeValues(addressees=addressees, obeys=obeys, language=language.strip())
     references = found.references
-    # A selector for frames adds half of the time of the query, so it is used in framesets alone.
+    # A selector for frames adds half of the query's time, so only framesets use it.
     for node in tree.css(_QUERY if tree.css_first("frameset") is None else _FRAMES_QUERY):
         tag, attributes = node.tag, node.attributes
         if tag not in _LINKING:
@@ -262,14 +267,15 @@ def _look_at_other(
             found.base = (attributes["href"] or "") if found.base is None else found.base
         case "link" if "href" in attributes:
             _look_at_link(found, _words(attributes.get("rel")), attributes["href"])
-        case "meta" if "content" in attributes:  # one with nothing but `href` is found as well
+        # the query also finds `meta` with `href` and no `content`
+        case "meta" if "content" in attributes:
             _look_at_meta(found, attributes)
         case "frame" if "src" in attributes:
             found.references.append(attributes["src"] or "")
 
 
 def _look_at_header(found: _TreeValues, header: str, url: str) -> None:
-    """Take the links of a `Link` header, after the links in the page."""
+    """Add the links of a `Link` header after the links in the page."""
     for one in links_of(header):
         reference = resolved(one.reference, url, tracking=frozenset())
         if one.is_canonical:
@@ -280,13 +286,13 @@ def _look_at_header(found: _TreeValues, header: str, url: str) -> None:
 
 
 def _reference(attributes: _Attributes) -> str:
-    """Return the reference of a link, which is `xlink:href` in old SVG (SVG 2, 16.2)."""
+    """Return the reference of a link. Old SVG has `xlink:href` (SVG 2, 16.2)."""
     name = "href" if "href" in attributes else _XLINK
     return attributes.get(name) or ""
 
 
 def _is_in_svg(node: LexborNode) -> bool:
-    """Return whether a title belongs to a drawing. The title of a page is seldom nested deeply."""
+    """Return whether a title belongs to a drawing. The title of a page is rarely nested deeply."""
     parent = node.parent
     for _ in range(_TITLE_PARENTS):
         if parent is None or parent.tag == "svg":
@@ -323,7 +329,7 @@ def _examples(references: list[str], base: str | None, tracking: frozenset[str])
 def _elsewhere(
     refresh: Refresh, here: str | None, base: str | None, tracking: frozenset[str]
 ) -> str | None:
-    """Where a refresh redirects to, if that is another page than this one."""
+    """Return the target of a refresh if it redirects to another page."""
     if not refresh.redirects or refresh.reference is None:
         return None
     url = resolved(refresh.reference, base, tracking=tracking)

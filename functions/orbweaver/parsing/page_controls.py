@@ -1,21 +1,21 @@
-"""Controls of a page: links that offer something, and line numbers; no text of it.
+"""Remove controls and line numbers from a page, which are not part of its text.
 
-- Links alone that say "Reply", and those to a part of the page that say "Skip to ..." or "Jump to
-  ...", with the item, paragraph or cell that holds nothing else.
-- Links that say a number, and name it as a line of the page: `<a href="#L7">7</a>` of cgit, gitweb,
+- "Reply" links that are not part of a sentence, and in-page links with the text "Skip to ..." or
+  "Jump to ...", together with an item, paragraph or cell that holds nothing else.
+- Links whose text and target are the same line number: `<a href="#L7">7</a>` of cgit, gitweb,
   hgweb, Trac, Redmine.
-- A table that has a cell of numbers in order beside one of code (cgit, Pygments, Hexo):
-  the code stays, and is in no table then.
+- Tables with a cell of ascending numbers next to a cell of code (cgit, Pygments, Hexo). The code
+  stays, outside of a table.
 
-What is told by names of classes alone is among the selectors of `parsing/main_text.py`.
-Work is linear: of each link that may be one the last `_LOOKBACK_BYTES` before it are looked at.
+Controls that only a class name identifies are removed by the selectors of `parsing/main_part.py`.
+Work is linear: for each candidate the last `_LOOKBACK_BYTES` before it are scanned.
 """
 
 from __future__ import annotations
 
 import re
 
-# What a link says that is no text, up to its end; and such a link up to what it says.
+# The text of a control link up to its end tag. Below: such a link up to its text.
 _CONTROL = re.compile(
     rb""">[\t\n\f\r ]{0,20}
     (?:([0-9]{1,7})|(reply)|(?:skip|jump)[ ](?:directly[ ])?to[ ][^<>]{1,60})
@@ -28,10 +28,10 @@ _CONTROL_START = re.compile(
 )
 _TO_PART = re.compile(rb"""href=["']?#([^\t\n\f\r "'>]*)""", re.IGNORECASE)
 _LINE = re.compile(rb"(?:l|n|ln|line|lineno)[-_]?([0-9]{1,7})", re.IGNORECASE)
-# What may hold such a link alone.
+# Elements that are removed with a link they hold alone.
 _HOLDER = re.compile(rb"<(t[dh]|li|p)(?:[\t\n\f\r ][^<>]*+)?>[\t\n\f\r ]{0,20}\Z", re.IGNORECASE)
 _HOLDER_END = re.compile(rb"[\t\n\f\r ]{0,20}</(t[dh]|li|p)>", re.IGNORECASE)
-# A table that lays code out beside a cell of line numbers, up to the code.
+# A table with code next to a cell of line numbers, up to the code.
 _NUMBERED = re.compile(
     rb"""<table(?:[\t\n\f\r ][^<>]*+)?>[\t\n\f\r ]*+(?:<tbody>[\t\n\f\r ]*+)?
     <tr(?:[\t\n\f\r ][^<>]*+)?>
@@ -44,7 +44,7 @@ _ANY_TAG = re.compile(rb"<[^<>]*+>")
 
 
 def without_controls(html: bytes) -> bytes:
-    """Leave out what a page offers to do, and its columns of line numbers."""
+    """Remove control links and columns of line numbers."""
     html = _without_numbers(html)
     kept, at = [], 0
     for found in _CONTROL.finditer(html):
@@ -57,7 +57,7 @@ def without_controls(html: bytes) -> bytes:
 
 
 def _span(html: bytes, found: re.Match[bytes]) -> tuple[int, int] | None:
-    """Find where a link that offers something begins and ends, with what holds it alone."""
+    """Return the span of a control link, including an element that holds only this link."""
     link = _before(_CONTROL_START, b"<a", html, found.start() + 1)
     if link is None:
         return None
@@ -81,21 +81,19 @@ def _span(html: bytes, found: re.Match[bytes]) -> tuple[int, int] | None:
 
 
 def _before(tags: re.Pattern[bytes], tag: bytes, html: bytes, at: int) -> re.Match[bytes] | None:
-    """Find what stands right before a place, from the last such tag on."""
+    """Match the markup directly before a position, starting at the last such tag."""
     begins = html.rfind(tag, max(0, at - _LOOKBACK_BYTES), at)
     return None if begins < 0 else tags.match(html, begins, at)
 
 
 def _without_numbers(html: bytes) -> bytes:
-    """Leave tables out that lay out line numbers beside code; their ends then mean nothing.
-
-    Not within another table, which such an end would close.
-    """
+    """Remove tables that show line numbers next to code. Their end tags then have no effect."""
     kept, at, looked_at, tables = [], 0, 0, 0
     for found in _NUMBERED.finditer(html):
         start = found.start()
         tables += html.count(b"<table", looked_at, start) - html.count(b"</table", looked_at, start)
         looked_at = start
+        # In an outer table that end tag would close the outer one.
         if tables <= 0 and _is_numbered(found):
             kept.append(html[at:start])
             at = found.end()

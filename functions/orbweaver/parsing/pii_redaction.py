@@ -1,29 +1,32 @@
-r"""Redaction: addresses and phone numbers become `[email]` and `[phone]` in what is kept.
+r"""Redact personal data: e-mail addresses and phone numbers become `[email]` and `[phone]`.
 
 Rules for e-mail addresses
-- Letters, digits and `._+-~!$*^|` around an at sign, with a dot and a top level of two letters or
-  more behind it; each of them may be written as HTML, percent or JavaScript escapes have it, so
-  `mailto:` references and addresses written as `&#64;` go as well.
-- An image is none (`logo@2x.png`), nor a version (`react@18.2.0`). What is written for people only
-  ("jo at example dot org"), quoted ("jo b"@…) or cut in two by tags stays.
+- Letters, digits and `._+-~!$*^|` around an at sign, followed by a domain with a dot and a top
+  level of two letters or more. HTML, percent and JavaScript escapes are recognized, so `mailto:`
+  references and addresses with `&#64;` are redacted as well.
+- An image name (`logo@2x.png`) or a version (`react@18.2.0`) is no address. Not redacted:
+  obfuscated addresses ("jo at example dot org"), quoted ones ("jo b"@…), and addresses split by
+  tags.
 
 Rules for phone numbers: a run of digits, with single spaces, dots, hyphens, slashes or parentheses
-between them, that stands for itself (no letter, digit or `-_/=%` next to it) and is
-- international: `+`, 8 to 15 digits; or `00`, the same, and not all in one piece;
-- North American: 3-3-4 with hyphens, dots or parentheses, the first two from 200 up, maybe after 1;
-- national with a 0: `0`, then no 0, 9 to 13 digits in two groups or more, if two, not with a dot;
-  of rows of pairs five (France) where they do not simply count up, of threes not four;
-- with an area in parentheses, that is no year: `(11) 91234-5678`, 8 to 13 digits;
+between them, with no letter, digit or `-_/=%` next to it. The run must be one of these:
+- international: `+`, 8 to 15 digits; or `00`, the same number of digits, in two groups or more;
+- North American: 3-3-4 with hyphens, dots or parentheses, the first two from 200 up, optionally
+  after 1;
+- national with a 0: `0`, then no 0, 9 to 13 digits in two groups or more; two groups not separated
+  by a dot; groups of two only if there are five (France) that do not count up; not four groups of
+  three;
+- with an area code in parentheses that is not a year: `(11) 91234-5678`, 8 to 13 digits;
 - Chinese: 1, a digit from 3 up, in groups 3-4-4;
-- or said to be one: behind `Tel.`, `Phone:`, `Fax:` and the like 6 to 15 digits in any groups, and
-  whatever `tel:`, `sms:` and `wa.me/` references hold.
-No phone number is what begins as a date, goes on from a time of day, or is 5-4 with a hyphen (a
-postal code). Prices, years, IP addresses, versions, ISBNs and ISSNs have other groups. Numbers
-without `+`, 0 or a word before them (`912 345 678`) are too much like others, and stay.
+- labelled: after `Tel.`, `Phone:`, `Fax:` and the like 6 to 15 digits in any groups, and the
+  content of `tel:`, `sms:` and `wa.me/` references. A run that begins as a date, continues a time
+  of day, or is 5-4 with a hyphen (a postal code) is not redacted. Prices, years, IP addresses,
+  versions, ISBNs and ISSNs have other groups. Numbers without `+`, 0 or a label (`912 345 678`) are
+  ambiguous and stay.
 
-Twice is once; text without any is returned as it came. The engine is RE2, in linear time. What
-looks like an address or number is judged one by one, up to `JUDGED_MAX` of each form in a text:
-what stands behind them is left out, and the text says so.
+Redaction is idempotent. Text without matches is returned unchanged. RE2 runs in linear time. Each
+candidate is checked individually, up to `JUDGED_MAX` of each form per text. The text after that
+limit is removed, with a notice in its place.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ from orbweaver.model.url_patterns import automaton
 
 EMAIL, PHONE = "email", "phone"
 KINDS = (EMAIL, PHONE)
-# Of each automaton.
+# Limit per automaton.
 MEMORY_BYTES = 16 * 1024 * 1024
 # 3 to 10 us each.
 JUDGED_MAX = 30_000
@@ -60,11 +63,11 @@ _DOT = (
     rb"(?:\.|\x{3002}|&#0{0,5}46;?|&#[xX]0{0,4}2[eE];?|&period;|%(?:25){0,3}2[eE]"
     rb"|\\(?:u00|x)2[eE])"
 )
-# Scripts that do not put spaces between words: what stands before an address is not of it.
+# Scripts without spaces between words, where the text before an address does not belong to it.
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 _SPACED_LETTER = rf"[^\P{{L}}{_UNSPACED}]".encode()
 _MARKS = (b"@", b"\xef\xbc\xa0", b"64", b"40", b"commat", b"%EF%BC%A0", b"65312")
-# No top level is called so, and images for dense screens are called `name@2x.png`.
+# No top-level domain has such a name. Images for dense screens are called `name@2x.png`.
 _IMAGES = (b".png", b".jpg", b".jpeg", b".gif", b".webp", b".avif", b".svg", b".bmp", b".ico")
 
 
@@ -75,7 +78,7 @@ def _address(letter: bytes) -> bytes:
     return local + rb"+" + _AT + label + rb"+(?:" + _DOT + label + rb"+)*" + _DOT + top
 
 
-# The second finds what the first has left: addresses in the other scripts.
+# The second pattern finds addresses in the other scripts, which the first does not match.
 _ADDRESSES = (_address(_SPACED_LETTER), _address(rb"\p{L}"))
 
 
@@ -101,14 +104,14 @@ _SAID = (
     rb"|fax|mobile|mobil|m\x{f3}vil|handy|cell|hotline|whatsapp)[.:]{1,2}"
 )
 _NUMBER = rb"(^|[^\p{L}\p{N}])(" + _SAID + _SPACE + rb"?)?(" + _RUN + b")"
-# By Python's engine, without a step back: RE2 takes 0.5 us a byte to find where groups begin.
+# Uses Python's `re` without backtracking, because RE2 takes 0.5 us a byte to locate groups.
 _REFERENCE = re.compile(
     rb"\b((?:tel|callto|sms|fax):(?://)?|wa\.me/)"
     rb"((?:[-+0-9A-Za-z().*#%;=_/~]|(?:[ ]|\xc2\xa0)[-+(0-9]|&#?[0-9A-Za-z]{1,8};){3,80}+)",
     re.IGNORECASE,
 )
 _REFERENCE_MARKS = (b"tel:", b"callto:", b"sms:", b"fax:", b"wa.me/")
-# A bracket may be the end of what was redacted: twice is to be once.
+# A bracket may end an earlier redaction, which must not be redacted again.
 _BEFORE, _AFTER = frozenset(b"].-_/=%@#~$&+*\\"), frozenset(b"-_=%@#~$*")
 _CLOCK = frozenset({b"]"} | {b"%d" % digit for digit in range(10)})
 
@@ -132,7 +135,7 @@ TWO, PAIRS = 2, 5
 
 
 def _is_phone(run: str, *, said: bool) -> bool:
-    """Whether a run of digits, written plainly, is a phone number; `said`: a word before it is."""
+    """Whether a plain run of digits is a phone number. `said`: a label ("Tel.") precedes it."""
     groups = _GROUP.findall(run)
     digits = "".join(groups)
     count = len(digits)
@@ -151,11 +154,11 @@ def _is_phone(run: str, *, said: bool) -> bool:
 
 
 def _is_national(run: str, groups: list[str]) -> bool:
-    """Whether digits begin with one 0, and are as many and grouped as phone numbers are."""
+    """Whether digits begin with a single 0 and have the length and groups of a phone number."""
     lengths = [len(group) for group in groups]
     if groups[0][0] != "0" or groups[0][:2] == "00" or len(groups) == 1:
         return False
-    # ISBNs and EANs begin with a 0 alone.
+    # ISBNs and EANs begin with a group of a single 0.
     if lengths[0] == 1 or not NATIONAL_MIN <= sum(lengths) <= NATIONAL_MAX:
         return False
     if len(groups) == TWO:
@@ -163,22 +166,22 @@ def _is_national(run: str, groups: list[str]) -> bool:
     if set(lengths) == {TWO}:
         steps = {int(two) - int(one) for one, two in pairwise(groups)}
         return len(groups) == PAIRS and steps != {1}
-    # Not a row of small numbers, nor an IP address with its zeros.
+    # Excludes rows of small numbers and IP addresses with leading zeros.
     return max(lengths) > TWO and lengths != [3, 3, 3, 3]
 
 
 def _plain(run: bytes) -> str:
-    """Write a run without escapes, with one kind of dash and space."""
+    """Normalize a run: no escapes, one kind of dash and space."""
     text = _PERCENT.sub(lambda found: chr(int(found[1], 16)), run.decode("utf-8", "replace"))
     return " ".join(unescape(text).replace("\uff0b", "+").translate(_DASHES).split())
 
 
 def _phone(found: Any) -> bytes:
-    """Replace a run of digits that is a phone number, as long as it stands for itself."""
+    """Replace a run of digits if it is a separate phone number."""
     html, (start, end) = found.string, found.span(3)
     before, after = html[start - 1 : start] if start else b"", html[end : end + 1]
     whole, run = found.group(), found.group(3)
-    if run[:1] == b"(" and b")" not in run:  # which is around all of it
+    if run[:1] == b"(" and b")" not in run:  # the parenthesis surrounds the whole run
         run = run[1:]
     said = found.group(2) is not None
     plus = not run[:1].isdigit() and run[:1] != b"("
@@ -192,7 +195,7 @@ def _phone(found: Any) -> bytes:
 
 
 def _reference(found: Any) -> bytes:
-    """Replace what a reference holds, if that has digits."""
+    """Replace the content of a reference if it has enough digits."""
     held: bytes = found.group(2)
     digits = sum(byte in b"0123456789" for byte in held)
     return found.group(1) + b"[phone]" if digits >= REFERENCE_MIN else bytes(found.group())
@@ -202,14 +205,14 @@ def _reference(found: Any) -> bytes:
 
 
 def redact(text: str, kinds: Collection[str]) -> str:
-    """Redact a text; what is in it of no kind that is named stays."""
+    """Redact a text. Only the given kinds are redacted."""
     raw = text.encode("utf-8", "surrogatepass")
     done = redact_bytes(raw, kinds)
     return text if done == raw else done.decode("utf-8", "surrogatepass")
 
 
 def redact_bytes(html: bytes, kinds: Collection[str]) -> bytes:
-    """Redact a page in UTF-8, or another text: tags and quotes stay as they are."""
+    """Redact a page or text in UTF-8. Tags and quotes stay as they are."""
     if EMAIL in kinds and any(mark in html for mark in _MARKS):
         for pattern in _ADDRESSES:
             html = _replaced(_compiled(pattern), _email, html)
@@ -222,7 +225,7 @@ def redact_bytes(html: bytes, kinds: Collection[str]) -> bytes:
 
 
 def _replaced(pattern: Any, replace: Callable[[Any], bytes], html: bytes) -> bytes:
-    """Replace what a pattern finds; what stands behind `JUDGED_MAX` of it is left out."""
+    """Replace the matches of a pattern. Removes the text after `JUDGED_MAX` matches."""
     pieces: list[bytes] = []
     end = 0
     for place, found in enumerate(pattern.finditer(html)):

@@ -1,11 +1,11 @@
-"""Pages that send their readers on: the `Refresh` header and `<meta http-equiv=refresh>`.
+"""Detect pages that redirect by the `Refresh` header or `<meta http-equiv=refresh>`.
 
-Read as browsers do (HTML Standard, "shared declarative refresh steps"): a number of seconds, then
-perhaps a URL, whose `url=` and quotes are optional; without one the page reloads itself. The first
-refresh that can be read counts, the header before the page.
+The syntax follows browsers (HTML Standard, "shared declarative refresh steps"): a number of
+seconds, then an optional URL with optional `url=` and quotes. Without a URL the page reloads
+itself. The first valid refresh counts, and the header wins over the page.
 
-A refresh within `REFRESH_S_MAX` seconds is a redirect: no reader is through with a page in that
-time, and sites that cannot set a status do it so. A later one ("this page has moved") is a link.
+A refresh within `REFRESH_S_MAX` seconds is a redirect, because nobody reads a page in that time,
+and sites that cannot set a status redirect this way. A later one ("this page has moved") is a link.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _URL = re.compile(r"url[\t\n\f\r ]*+=[\t\n\f\r ]*+", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refresh:
-    """Where a page leads by itself, and after how many seconds; no reference is the page itself."""
+    """A refresh. Without `reference` the page reloads itself."""
 
     delay_s: int
     reference: str | None = None
@@ -39,7 +39,7 @@ class Refresh:
 
 
 def refresh_of(value: str) -> Refresh | None:
-    """Read the value of a Refresh header or element; None where browsers would do nothing."""
+    """Parse a Refresh header or element. Returns None if browsers would ignore it."""
     found = _REFRESH.match(value[:_CHARS_MAX])
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""X-Robots-Tag: the directives that a server gives to crawlers, each with its addressee."""
+"""Parse X-Robots-Tag, the robots directives of an HTTP response."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ SEPARATORS = re.compile("[,;]")
 def wishes_of(
     robots_tag: str, addressees: frozenset[str] = frozenset({EVERYBODY, PRODUCT})
 ) -> set[str]:
-    """Return the directives of an X-Robots-Tag header that are for all crawlers, or for us."""
+    """Return the directives of an X-Robots-Tag header for these addressees, lower case."""
     wishes: set[str] = set()
     addressee = EVERYBODY
     for part in SEPARATORS.split(robots_tag.lower()):
         name, colon, directive = part.partition(":")
         if colon and is_agent(name):
-            addressee = name.strip()  # and what follows is for the same one
+            addressee = name.strip()  # also applies to the directives that follow
         if addressee in addressees or addressee == "*":
             wishes.add((directive if colon else name).strip())
     return wishes
 
 
 def is_agent(name: str) -> bool:
-    """Return whether a name before a colon in X-Robots-Tag is an agent's, and no directive's.
+    """Return whether the word before a colon in X-Robots-Tag is an agent's name, not a directive.
 
     The date of `unavailable_after` has colons and may have a comma, but also spaces.
     """

@@ -1,18 +1,17 @@
-"""The entries of a sitemap: pages, other sitemaps, and when each was last changed.
+"""Read the entries of a sitemap: pages, child sitemaps, and modification times.
 
-Read are the XML of sitemaps.org (`urlset`, `sitemapindex`), text with a URL a line, RSS and Atom,
-any of them gzipped. What it is shows in the bytes: servers say all kinds of things.
+Formats: XML of sitemaps.org (`urlset`, `sitemapindex`), text with one URL a line, RSS and Atom,
+each optionally gzipped. The bytes decide the format, because servers send unreliable types.
 
-- A file lists at most 50,000 URLs (sitemaps.org); what is beyond is counted as cut. `first` and
-  `count` ask for a part of them: a place is that of a reference in the file, usable or not.
-- Nothing raises, whatever the bytes. A file that breaks off, or has to be given up (see
-  `sitemap_text` and `sitemap_xml` for the bounds), is good for what came before, and `problem`
-  says what happened.
-- A URL must be absolute, but those of feeds may be relative to the feed or its `xml:base`. Whether
-  one belongs to the crawl is for `admission` to say.
-- A modification time is the last moment that it may mean: a day, a month or a year alone ends with
-  its last millisecond, so what has changed on that day is not taken for older. Other dates than
-  those of W3C (in sitemaps, Atom) and RFC 822 (in RSS) are passed over.
+- A file lists at most 50,000 URLs (sitemaps.org). More are counted as cut. `first` and `count`
+  select a range of references in the file, including unusable ones.
+- Never raises on bad input. A file that breaks off or exceeds a limit (see `sitemap_text` and
+  `sitemap_xml`) yields the entries before that point, and `problem` contains the reason.
+- A URL must be absolute. URLs of feeds may be relative to the feed or its `xml:base`. `admission`
+  decides whether a URL belongs to the crawl.
+- A modification time is the latest moment that the date can mean. A day, month or year ends with
+  its last millisecond, so a page changed on that day is not considered older. Dates other than W3C
+  (sitemaps, Atom) and RFC 822 (RSS) are ignored.
 
 Sources: sitemaps.org/protocol.html; W3C NOTE-datetime; RFC 4287 (Atom); RSS 2.0.
 """
@@ -36,21 +35,21 @@ from orbweaver.parsing.sitemap_text import Spoiled, texts
 from orbweaver.parsing.sitemap_xml import XmlItem, XmlReader
 
 ENTRIES_MAX = 50_000
-# Those beyond are counted up to here, and then the file is given up.
+# More references are counted up to this number, then reading stops.
 LISTED_MAX = 60_000
 LINE_CHARS_MAX = 8_192
-# A text whose first lines hold no URL is none.
+# A text without a URL in this many lines is not a sitemap.
 BLIND_LINES_MAX = 1_000
 DATE_CHARS_MAX = 60
 _NO_PARAMETERS: frozenset[str] = frozenset()
 
 
-# Blank ones are passed over without a look at each.
+# Skips blank lines without a match for each.
 _LINE = re.compile(r"\S[^\n]*+")
 
 
 class SitemapFormat(StrEnum):
-    """What a sitemap is; the names are those of the XML's root elements."""
+    """Format of a sitemap. Values are the names of the XML root elements."""
 
     URLSET = "urlset"
     INDEX = "sitemapindex"
@@ -62,7 +61,7 @@ class SitemapFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SitemapEntry:
-    """A canonical URL, and when it was last changed (ms since the epoch) if that is said."""
+    """A canonical URL and its modification time (ms since the epoch), if the sitemap has one."""
 
     url: str
     modified_at_ms: int | None = None
@@ -70,10 +69,10 @@ class SitemapEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sitemap:
-    """A part of a sitemap: pages, and other sitemaps of an index, as they follow one another.
+    """A part of a sitemap: its pages, and the child sitemaps of an index, in file order.
 
-    `listed` counts the references read so far, from the file's beginning; `more` says that there
-    are others behind this part. `dropped` are those of this part that are no URL, or too many.
+    `listed` counts the references read so far from the file's beginning. `more` means that others
+    follow this part. `dropped` counts references of this part that are invalid or over the limit.
     """
 
     format: SitemapFormat | None
@@ -86,16 +85,19 @@ class Sitemap:
 
     @property
     def usable(self) -> bool:
-        """Whether this is a sitemap at all: an empty one is, one that broke before a URL is not."""
+        """Whether this is a sitemap.
+
+        An empty file is one, a file that broke before its first URL is not.
+        """
         return self.format is not None and (self.listed > 0 or self.problem is None)
 
 
 class _Enough(Exception):
-    """The part that was asked for is complete."""
+    """Control flow: the requested part is complete."""
 
 
 class _Reader(Protocol):
-    """Takes a file in, piece by piece."""
+    """Consumes a file piece by piece."""
 
     def feed(self, text: str) -> None: ...
 
@@ -110,7 +112,7 @@ def read(
     count: int = ENTRIES_MAX,
     tracking: frozenset[str] = TRACKING_PARAMETERS,
 ) -> Sitemap:
-    """Read the `count` references behind the first `first` ones of a sitemap found at `url`."""
+    """Read `count` references after the first `first` ones of a sitemap found at `url`."""
     found = _SitemapPart(url, first, count, tracking)
     reader: _Reader | None = None
     problem = None
@@ -137,14 +139,14 @@ def read(
 
 
 class _SitemapPart:
-    """Collects the part that was asked for."""
+    """Collects the requested part."""
 
     def __init__(self, url: str, first: int, count: int, tracking: frozenset[str]) -> None:
         self._tracking = tracking
         self._url = url
         self._first = first
         self._end = min(first + count, ENTRIES_MAX)
-        # Whether nothing was a URL yet; what stands before this part was looked at with it.
+        # Whether no line was a URL so far. Earlier parts were checked when they were read.
         self.blind = first == 0
         self._entries: dict[str, SitemapEntry] = {}
         self._sitemaps: dict[str, SitemapEntry] = {}
@@ -162,7 +164,7 @@ class _SitemapPart:
         base: str | None = None,
         surplus: int = 0,
     ) -> None:
-        """Take the next reference of the file, seen from `base`; beside it are `surplus` ones."""
+        """Add the next reference of the file. `surplus` counts further references of the item."""
         place = self._listed
         self._listed += 1
         if place < self._first:
@@ -188,7 +190,6 @@ class _SitemapPart:
         (self._sitemaps if child else self._entries).setdefault(url, entry)
 
     def add_item(self, item: XmlItem) -> None:
-        """Take the next item of an XML file."""
         self.add(
             item.reference,
             modified=item.modified,
@@ -198,17 +199,16 @@ class _SitemapPart:
         )
 
     def _base(self, bases: tuple[str, ...]) -> str:
-        """Resolve the bases of an element, from the outside in; what is no URL is passed over."""
+        """Resolve the bases of an element from the outside in. Invalid bases are skipped."""
         if bases not in self._bases:
             base = self._url
             for reference in bases:
                 with contextlib.suppress(ValueError):
                     base = canonicalize(reference, base, tracking=_NO_PARAMETERS)
-            self._bases = {bases: base}  # entries mostly have that of the one before
+            self._bases = {bases: base}  # consecutive entries mostly have the same base
         return self._bases[bases]
 
     def sitemap(self, format_: SitemapFormat | None, problem: str | None) -> Sitemap:
-        """Say what was found."""
         return Sitemap(
             format=format_,
             entries=tuple(self._entries.values()),
@@ -221,7 +221,7 @@ class _SitemapPart:
 
 
 class _Lines:
-    """Reads text: a URL a line, blank lines are passed over."""
+    """Reads text with one URL a line. Blank lines are skipped."""
 
     def __init__(self, found: _SitemapPart) -> None:
         self._found = found
@@ -229,16 +229,15 @@ class _Lines:
         self._lines = 0
 
     def feed(self, text: str) -> None:
-        """Take a piece of the text."""
         text = (self._rest + text).replace("\r", "\n")
         end = text.rfind("\n") + 1
         for line in _LINE.findall(text, 0, end):
             self._add(line)
-        # What is longer than any URL stays too long, and is no URL.
+        # The rest of an overlong line stays too long to be a valid URL.
         self._rest = text[end : end + LINE_CHARS_MAX]
 
     def close(self) -> None:
-        """Take the last line, which may have no end."""
+        """Add the last line, which may lack a line break."""
         self._add(self._rest)
         if self._found.blind:
             raise Spoiled("no line of the text is a URL")
@@ -267,7 +266,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def moment_ms(text: str) -> int | None:
-    """Return the last moment that a date may mean; None where it means none, or one before 1970."""
+    """Return the last moment that a date can mean, in ms. None if it is invalid or before 1970."""
     text = text.strip()
     if not text or len(text) > DATE_CHARS_MAX:
         return None
@@ -305,7 +304,7 @@ def _w3c(
 
 
 def _zone(zone: str | None) -> timezone:
-    """Read `Z`, `+01:00`, `+0100` or `+01`; a time without one is taken for UTC."""
+    """Parse `Z`, `+01:00`, `+0100` or `+01`. A time without zone is UTC."""
     if zone is None or zone in "Zz":
         return UTC
     minutes = int(zone[1:3]) * 60 + int(zone[3:].lstrip(":") or 0)

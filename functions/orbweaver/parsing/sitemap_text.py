@@ -1,11 +1,11 @@
-"""The text of a sitemap's body, a piece at a time: gunzipped, decoded, bounded.
+"""Decode the body of a sitemap piece by piece: gunzipped, as text, bounded.
 
-- Of a gzipped body at most 50 MiB are looked at (sitemaps.org), as of any other. One that grows
-  by more than 200 times is a bomb: real ones grow by 10 to 60 times.
-- Members may follow one another; other bytes behind the last one are passed over.
-- The charset is that of the byte order mark, of the zeros in UTF-16, of the XML declaration, or
-  UTF-8. What cannot be decoded becomes U+FFFD.
-- Memory does not depend on the body: a piece is 64 KiB.
+- At most 50 MiB are decoded (sitemaps.org), gzipped or not. A body that expands more than 200 times
+  is a decompression bomb. Real ones expand 10 to 60 times.
+- A body may have several gzip members. Other bytes after the last one are ignored.
+- The charset comes from the byte order mark, the zeros in UTF-16, the XML declaration, or is UTF-8.
+  Undecodable bytes become U+FFFD.
+- Memory does not depend on the body's size: a piece has 64 KiB.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MEMBERS_MAX = 1_000
 HEAD_BYTES = 1_024
 
 _GZIP = b"\x1f\x8b"
-# In the order in which they are looked for.
+# In order of priority.
 _BEGINS = {
     codecs.BOM_UTF8: UTF_8,
     codecs.BOM_UTF16_BE: "utf-16be",
@@ -37,29 +37,29 @@ _BEGINS = {
 }
 
 
-# An `&` that begins no entity, character reference or the like.
+# An `&` that begins no entity or character reference.
 _BARE = re.compile(r"&(?!#[0-9]{1,9};|#x[0-9A-Fa-f]{1,8};|[A-Za-z_][\w.-]{0,60};)")
 _ENTITY_CHARS_MAX = 64
 _CDATA, _CDATA_END = "<![CDATA[", "]]>"
 
 
 class Spoiled(Exception):
-    """The rest of a file is of no use; the text says why."""
+    """The rest of a file is unusable. The message contains the reason."""
 
 
 class Ampersands:
-    """Escapes an `&` that stands for itself, where XML does not let it; a piece at a time."""
+    """Escapes bare `&` characters outside CDATA, piece by piece."""
 
     def __init__(self) -> None:
         self._kept = ""
         self._cdata = False
 
     def feed(self, text: str) -> str:
-        """Take a piece in; what is known of it and those before."""
+        """Add a piece. Returns the text that later pieces cannot change."""
         return self._mended(self._kept + text, last=False)
 
     def rest(self) -> str:
-        """Return what is left at the end."""
+        """Return the remaining text at the end."""
         return self._mended(self._kept, last=True)
 
     def _mended(self, text: str, *, last: bool) -> str:
@@ -83,7 +83,7 @@ class Ampersands:
 
 
 def _settled(piece: str, mark: str, *, entities: bool) -> int:
-    """How much of a piece means the same whatever comes next."""
+    """Return the length of the prefix whose meaning later input cannot change."""
     size = len(piece)
     for chars in range(min(len(mark) - 1, size), 0, -1):
         if mark.startswith(piece[-chars:]):
@@ -97,7 +97,7 @@ def _settled(piece: str, mark: str, *, entities: bool) -> int:
 
 
 def texts(body: bytes) -> Iterator[str]:
-    """Yield a body's text; raises Spoiled behind the last piece that is of use."""
+    """Yield a body's text. Raises Spoiled after the last usable piece."""
     pieces = _gunzipped(body) if body.startswith(_GZIP) else _sliced(body)
     decoder: codecs.IncrementalDecoder | None = None
     name = UTF_8
@@ -136,7 +136,7 @@ def _gunzipped(body: bytes) -> Iterator[bytes]:
 
 
 class _Gzip:
-    """A stream of gzip members; `over` says that what follows is none."""
+    """A stream of gzip members. `over`: the following bytes are not a member."""
 
     def __init__(self) -> None:
         self.decoder = _member()
@@ -145,7 +145,7 @@ class _Gzip:
         self._members = 1
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Take coded bytes in; give decoded pieces."""
+        """Decompress a chunk. Yields decoded pieces."""
         while True:
             if self.decoder.eof and not self._next(data):
                 return
@@ -162,7 +162,7 @@ class _Gzip:
                 return
 
     def _next(self, data: bytes) -> bool:
-        """Begin another member, if there is one."""
+        """Start the next member. Returns False if there is none."""
         self.over = bool(data) and data[0] != _GZIP[0]
         if self.over or not data:
             return False

@@ -1,20 +1,21 @@
-"""The items of a sitemap in XML, by expat: no tree, no entities, nothing from elsewhere.
+"""Parse the items of an XML sitemap with expat, without a tree, entities or external resources.
 
-- A document type of its own (an internal subset, where entities and default attributes come from)
-  ends the reading; an external one is never looked at, and unknown entities are left
-  out. So there is nothing to expand and no server to ask (XXE, billion laughs).
-- Memory and time do not depend on the file: depth, elements, different names and the length of one
-  tag are bounded, for expat keeps all of them.
-- Names count without their prefix where that is none, or that of the root; so the extensions
-  (`image:loc`, `xhtml:link`, `news:`, `video:`) are passed over, and namespaces may be odd, wrong
-  or missing.
-- Items are those of the root's format: `url` is none in a feed, where an `image` has one.
-- An item's reference is its `loc` or `link` (of an Atom entry, `href` of its first `alternate` that
-  is a page by its type, or else of its first), its `guid`, or the text in the item itself.
-- References of feeds are relative to `xml:base`, wherever that stands (RFC 4287, 2; XML Base).
-- An `&` that begins no entity stands for itself: hand-written sitemaps are full of them. Anything
-  else that is not well-formed ends the reading.
-- An item has one `loc` (sitemaps.org): the first counts, and further ones are `surplus`.
+- An internal DTD subset (the source of entities and default attributes) stops the reading. An
+  external one is never loaded, and unknown entities are omitted. So nothing expands and no server
+  is contacted (XXE, billion laughs).
+- Memory and time do not depend on the file. Depth, elements, distinct names and the length of one
+  tag are limited, because expat keeps all of them.
+- Names count without their prefix if they have none or the root's prefix. So extensions
+  (`image:loc`, `xhtml:link`, `news:`, `video:`) are skipped, and namespaces may be wrong or
+  missing.
+- The root decides which elements are items. `url` is no item in a feed, where an `image` has one.
+- An item's reference is the first of: its `loc`; its `link` (in an Atom entry the `href` of the
+  first `alternate` with an HTML type, or of the first one); its `guid`; the text of the item
+  itself.
+- References of feeds are relative to `xml:base` of any ancestor (RFC 4287, 2; XML Base).
+- A bare `&` is a literal character, because handwritten sitemaps contain many. Any other violation
+  of well-formedness stops the reading.
+- An item has one `loc` (sitemaps.org). The first counts, others are `surplus`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from orbweaver.parsing.sitemap_text import Ampersands, Spoiled
 from orbweaver.parsing.sniffing import HTML_TYPES
 
 DEPTH_MAX = 50
-# Some 20 for each of 50,000 URLs: as many as 50 MiB have room for, if they say anything.
+# About 20 for each of 50,000 URLs. 50 MiB have room for no more with content.
 ELEMENTS_MAX = 1_000_000
 NAMES_MAX = 1_000
 TAG_BYTES_MAX = 256 * 1024
@@ -43,39 +44,42 @@ ITEMS = {
     "rdf": frozenset({"item"}),
     "feed": frozenset({"entry"}),
 }
-_REFERENCES = ("loc", "link", "guid", "")  # the last is what stands in the item itself
+_REFERENCES = ("loc", "link", "guid", "")  # the last is the text of the item itself
 _DATES = ("lastmod", "pubdate", "updated", "published")
 _FIELDS = frozenset({*_REFERENCES, *_DATES})
-# XML 1.0 has no such characters, and feeds do.
+# Characters that XML 1.0 forbids and feeds contain.
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 @dataclass(slots=True)
 class XmlItem:
-    """A URL of a file, being read: its element's name, and the texts of its fields."""
+    """A URL of a file while it is read: element name and texts of its fields."""
 
     label: str
     texts: dict[str, list[str]] = field(default_factory=dict)
     chars_left: int = TEXT_CHARS_MAX
-    # What its reference is relative to, from the outside in; and how many more it has.
+    # Base URLs of its reference, from the outside in, and the number of further references.
     bases: tuple[str, ...] = ()
     surplus: int = 0
-    # Whether its reference is an alternate whose type is HTML.
+    # Whether its reference is an alternate with an HTML type.
     has_page: bool = False
 
     @property
     def reference(self) -> str:
-        """The words that refer to a page or sitemap; empty if there are none."""
+        """The reference to a page or sitemap, or an empty string."""
         return next(filter(None, map(self._text, _REFERENCES)), "")
 
     @property
     def relative(self) -> bool:
-        """Whether it may be relative: a feed's link, but no `guid`, which need not be a URL."""
+        """Whether the reference may be relative.
+
+        True for a feed's link, not for `guid`, which need not be a URL.
+        """
         return self.label in ("item", "entry") and bool(self._text("link"))
 
     @property
     def modified(self) -> str:
-        """The words that say when it was changed."""
+        """The modification date as text, or an empty string."""
         return next(filter(None, map(self._text, _DATES)), "")
 
     def _text(self, name: str) -> str:
@@ -83,7 +87,10 @@ class XmlItem:
 
 
 class XmlReader:
-    """Takes a file in; hands over its items as they end. `root` is the root element's name."""
+    """Parses a file and passes each completed item to a callback.
+
+    `root` is the root element's name.
+    """
 
     def __init__(self, take: Callable[[XmlItem], None]) -> None:
         self.root = ""
@@ -97,31 +104,30 @@ class XmlReader:
         self._item_depth = 0
         self._into: list[str] | None = None
         self._items: frozenset[str] = frozenset()
-        self._bases: list[tuple[int, str]] = []  # each with the depth of its element
+        self._bases: list[tuple[int, str]] = []  # with the depth of the element
         self._ampersands = Ampersands()
         self._fed = 0
         parser = expat.ParserCreate("utf-8")
         parser.buffer_text = True
-        parser.UseForeignDTD(True)  # then unknown entities are no error
+        parser.UseForeignDTD(True)  # makes unknown entities no error
         parser.StartDoctypeDeclHandler = self._doctype
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         self._parser = parser
 
     def feed(self, text: str) -> None:
-        """Take a piece of the file."""
         self._feed(self._ampersands.feed(_ILLEGAL.sub("", text)))
 
     def _feed(self, text: str) -> None:
         piece = text.encode("utf-8", "replace")
         self._fed += len(piece)
         self._parse(piece, last=False)
-        # What expat has not got through yet is one tag or comment, and kept.
+        # Unprocessed input is one tag or comment, which expat keeps in memory.
         if self._fed - self._parser.CurrentByteIndex > TAG_BYTES_MAX:
             raise Spoiled(f"a tag of more than {TAG_BYTES_MAX:,} bytes")
 
     def close(self) -> None:
-        """The file is over."""
+        """Process the end of the file."""
         self._feed(self._ampersands.rest())
         self._parse(b"", last=True)
 
@@ -161,7 +167,7 @@ class XmlReader:
             self._into = None
 
     def _label(self, name: str) -> str:
-        """Return what an element's name, met for the first time, counts as."""
+        """Return the normalized name of an element that occurs for the first time."""
         prefix, _, local = name.rpartition(":")
         label = local.lower()
         if not self._labels:
@@ -170,7 +176,7 @@ class XmlReader:
             self.root = label
             self._items = ITEMS[label]
             self._prefix = prefix
-        # Of an extension: no name of an element has a space.
+        # An extension. No element's name has a space.
         self._labels[name] = label if prefix in ("", self._prefix) else " "
         self._check_names()
         return self._labels[name]
@@ -218,7 +224,7 @@ class XmlReader:
 
 
 def _take_alternate(item: XmlItem, attributes: dict[str, str], bases: tuple[str, ...]) -> None:
-    """Take a link of an entry: the first alternate that is a page, else the first of all."""
+    """Add a link of an entry. The first HTML alternate wins, otherwise the first alternate."""
     if attributes.get("rel", "alternate").strip().lower() != "alternate":
         return
     kind = attributes.get("type", "").partition(";")[0].strip().lower()

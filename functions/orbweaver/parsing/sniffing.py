@@ -1,17 +1,16 @@
-"""The type of a body by its first bytes: a part of the WHATWG MIME Sniffing Standard.
+"""Detect a body's media type from its first bytes, after the WHATWG MIME Sniffing Standard.
 
-- A declared type is believed, with two exceptions. What is declared to be HTML is binary if it
-  begins as a known binary format, or holds bytes that no text has and no tag. Where nothing useful
-  is declared (no type, a broken one, `*/*`, `unknown/unknown`, `application/octet-stream`), the
-  bytes tell.
-- `text/plain` stays that (section 7.2), unless it begins with a doctype or an `html` tag: servers
-  that do not know a suffix say so.
-- A server that says `X-Content-Type-Options: nosniff` is taken at its word, and what is to be
-  saved (`Content-Disposition: attachment`) is not a page.
+- A declared type counts, with two exceptions. Declared HTML is binary if it begins as a known
+  binary format, or has bytes that no text contains and no tag. Without a useful declaration (no
+  type, an invalid one, `*/*`, `unknown/unknown`, `application/octet-stream`) the bytes decide.
+- `text/plain` stays (section 7.2), unless it begins with a doctype or an `html` tag. Servers send
+  it for unknown suffixes.
+- `X-Content-Type-Options: nosniff` is obeyed. A body with `Content-Disposition: attachment` is not
+  a page.
 
-Not `xtractmime` (0.2.1): it reads no parameters, so 52 of the 74 vectors of the Web Platform Tests
-fail, and of the 286 cases in `tests/unit/parsing/test_sniffing.py` 115. It raises IndexError for a
-body of three tabs, and takes 0.4 ms for a plain text instead of 2 µs.
+Why not `xtractmime` (0.2.1): it reads no parameters, so it fails 52 of the 74 vectors of the Web
+Platform Tests, and 115 of the 286 cases in `tests/unit/parsing/test_sniffing.py`. It raises
+IndexError for a body of three tabs, and takes 0.4 ms for plain text instead of 2 µs.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ HEAD_BYTES = 1_445  # the standard's "resource header"
 HTML, XHTML, XML, TEXT = "text/html", "application/xhtml+xml", "text/xml", "text/plain"
 BINARY = "application/octet-stream"
 HTML_TYPES = frozenset({HTML, XHTML})
-# Where bodies of any type are wanted (RFC 9110, section 12.5.1).
+# Accepts bodies of any type (RFC 9110, section 12.5.1).
 ANY_TYPE = "*/*"
 UNKNOWN = frozenset({"", "unknown/unknown", "application/unknown", "*/*"})
 VAGUE = UNKNOWN | {BINARY, TEXT}
@@ -56,7 +55,7 @@ _SIGNATURES = (
     (rb"\x7fELF|MZ|\x00asm", BINARY),
 )
 _KNOWN = tuple((re.compile(pattern), kind) for pattern, kind in _SIGNATURES)
-# The standard's list, and some that pages without a head begin with.
+# The standard's list, and other tags at the beginning of pages without a head.
 _TAGS = (
     rb"!DOCTYPE HTML|HTML|HEAD|SCRIPT|IFRAME|H1|DIV|FONT|TABLE|A|STYLE|TITLE|B|BODY|BR|P"
     rb"|META|LINK|BASE|CENTER|H2|HEADER|MAIN|NAV|SPAN|UL|NOSCRIPT"
@@ -69,12 +68,12 @@ _ROOT = re.compile(rb"<(?:!DOCTYPE[\t\n\f\r ]++)?html[\t\n\f\r />]", re.IGNORECA
 _NO_TEXT = frozenset({*range(9), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20)})
 _OF_TEXT = bytes(set(range(256)) - _NO_TEXT)
 _TAG = re.compile(rb"<[!/?a-zA-Z]")
-_PLAIN = (b"%PDF-", b"\xff\xd8\xff")  # the formats that may begin like a text
+_PLAIN = (b"%PDF-", b"\xff\xd8\xff")  # formats whose beginning consists of text characters
 _UTF_8_MARK, _UTF_16_MARKS = b"\xef\xbb\xbf", (b"\xfe\xff", b"\xff\xfe")
 
 
 def kind_of(headers: Mapping[str, str], head: bytes) -> str:
-    """Name the type of a body that begins with `head`; of an empty one, HTML if nothing is said."""
+    """Return the type of a body that begins with `head`. An empty, undeclared body is HTML."""
     declared = declared_in(headers)
     head = head[:HEAD_BYTES]
     if declared in HTML_TYPES:
@@ -92,7 +91,7 @@ def kind_of(headers: Mapping[str, str], head: bytes) -> str:
 
 
 def declared_in(headers: Mapping[str, str]) -> str:
-    """The type that a Content-Type header names, in lower case; empty where it names none."""
+    """Return the type that a Content-Type header names, in lower case, or an empty string."""
     kind = parse(headers.get("content-type", ""))
     return "" if kind is None else kind.essence
 
@@ -107,22 +106,22 @@ def _unknown(head: bytes, *, scriptable: bool) -> str:
 
 
 def _binary(head: bytes) -> str | None:
-    """Name the binary format that bytes are of, None if they may be text in any charset."""
+    """Return the binary format of the bytes. None if they may be text in any charset."""
     strange = bool(head.translate(None, _OF_TEXT))
     if head.startswith((_UTF_8_MARK, *_UTF_16_MARKS)):
         return None
     if not strange and not head.startswith(_PLAIN):
         return None
     for pattern, kind in _KNOWN:
-        # What is made of letters alone may be the beginning of a text ("BMW is ...").
+        # A signature of letters alone may begin a text ("BMW is ...").
         if pattern.match(head) and (strange or kind in {"application/pdf", "image/jpeg"}):
             return kind
-    # UTF-16 without a mark is full of zeros, and has tags.
+    # UTF-16 without a mark is full of zeros and has tags.
     return BINARY if strange and not _TAG.search(head.replace(b"\0", b"")) else None
 
 
 def _unmarked(head: bytes) -> bytes:
-    """Text as ASCII patterns can read it: without a mark, and UTF-16 without its zeros."""
+    """Make text readable for ASCII patterns: no byte order mark, no zeros of UTF-16."""
     if head.startswith(_UTF_16_MARKS):
         return head[2:].replace(b"\0", b"")
     return head.removeprefix(_UTF_8_MARK)

@@ -1,8 +1,8 @@
-"""Pages that say "not found" with status 200.
+"""Detect "not found" pages with status 200.
 
-Known by a title that says so, in the languages that most pages are in, and by having little text:
-an article about such pages has more. It is a guess, so nothing is lost by it: the page counts as
-fetched and its links are followed; its reason says `soft_404`.
+Such a page has a "not found" title in one of many languages, and little text. An article about
+such pages has more text. The result is a guess, so nothing is lost: the page counts as fetched with
+the reason `soft_404`, and its links are followed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from orbweaver.parsing.html_scan import text_of
 from orbweaver.parsing.page import Page
 
 TEXT_CHARS_MAX = 3_000
-# Beyond that, a page is no notice, whatever it holds.
+# A longer page is not a notice.
 HTML_BYTES_MAX = 1024 * 1024
 LOOK_BYTES = 65_536
 _WORDS = r"""
@@ -34,8 +34,8 @@ _WORDS = r"""
     | ページが?(?:見つかりません|存在しません) | 페이지를\ 찾을\ 수\ 없습니다
 """
 _TITLE = re.compile(_WORDS, re.VERBOSE | re.IGNORECASE)
-# Of these, one at least is in whatever fits: looking for them first takes a tenth of the time. None
-# has a letter that other letters are taken for where case is ignored (i, k, s).
+# Every matching title contains one of these. Testing them first takes a tenth of the time. None
+# contains a letter with other case variants (i, k, s).
 _HINTS_TEXT = """
     404 found page ex gefunden encontrada trovata gevonden dan funnet fundet vua znalez trona
     nenalezena найдена знайдено bulunamad trang 页 頁 ペ 페이지
@@ -44,12 +44,12 @@ _HINTS = tuple(_HINTS_TEXT.split())
 
 
 def is_missing(page: Page) -> bool:
-    """Whether a page says that there is none."""
+    """Whether the page is a "not found" notice."""
     return page.title is not None and _says_so(page.title) and _is_short(page.html)
 
 
 def _is_short(html: bytes) -> bool:
-    """Whether a page has little text; of a large one the beginning is looked at first."""
+    """Whether a page has little text. The beginning of a large page is checked first."""
     if len(text_of(html[:LOOK_BYTES])) > TEXT_CHARS_MAX:
         return False
     return len(html) <= LOOK_BYTES or (

@@ -1,22 +1,22 @@
-"""A digest of a text that is near that of a text that is nearly the same.
+"""Digest texts so that nearly equal texts have nearly equal digests.
 
-A simhash of 64 bits (Charikar 2002; Manku et al. 2007, for pages): each bit is the vote of the
-text's different runs of three words. Texts of which few runs differ have digests that differ in
-few bits (`distance`); of texts that have nothing in common half of the bits differ, 32 +- 4.
+A simhash of 64 bits (Charikar 2002; Manku et al. 2007, for pages). Each distinct run of three words
+votes on each bit. The digests of similar texts differ in few bits (`distance`). Those of unrelated
+texts differ in half of the bits, 32 +- 4.
 
-- Words are letters in lower case. What holds a digit (numbers, dates, hashes) is none, so that a
-  counter or a commit's id makes no new text. A character of a script that writes no spaces between
-  words is a word.
-- `echo` is what a page repeats of its own URL and title: its words count nowhere in the text.
-- A run counts once, however often it comes. Order and place of paragraphs hardly matter.
-- `text_runs` lists some of the runs themselves: these say how much of a text stands in others, too,
-  each of which may say much more.
-- The first `CHARS_MAX` characters are read. The digest is the same on every machine and release of
-  Python: a word's hash is BLAKE2b's.
+- Words are lower-case letters. Tokens with digits (numbers, dates, hashes) are ignored, so a
+  counter or a commit id makes no new text. In scripts without spaces between words each character
+  is a word.
+- `echo` is the page's own URL and title. Its words are removed from the text.
+- A run counts once. Order and position of paragraphs hardly matter.
+- `text_runs` returns a sample of the runs, which shows how much of a text is contained in longer
+  texts.
+- The first `CHARS_MAX` characters are read. The digest is the same on all machines and Python
+  versions, because words are hashed with BLAKE2b.
 
-Runs are hashed all at once: word hashes are the lanes of one large integer, which is multiplied
-and shifted. Measured: 40 to 50 microseconds of CPU a KB, 150 of a first text, whose words are new.
-Of 150 pages of a manual, compared with each other, the nearest two differ in 12 bits or more.
+Runs are hashed together: word hashes are the lanes of one large integer, which is multiplied and
+shifted. Measured: 40 to 50 microseconds of CPU per KB, 150 for a first text with new words. Among
+150 pages of a manual the two nearest differ in 12 bits or more.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from functools import lru_cache
 from hashlib import blake2b
 
 CHARS_MAX = 65_536
-# Hashes of words that are kept for the next text, at some 150 bytes each.
+# Cached word hashes, about 150 bytes each.
 WORDS_KEPT = 16_384
-# Of a text's runs one in so many is told, chosen by its hash.
+# One in this many of a text's runs is sampled, chosen by its hash.
 RUNS_EACH = 4
-# Thai to Burmese, Khmer, kana, Han, Yi, Han of later planes; Hangul has spaces.
+# Thai to Burmese, Khmer, kana, Han, Yi, Han of later planes. Hangul has spaces.
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf"
     "\U00020000-\U0003ffff"
@@ -41,7 +41,7 @@ _SPACED = "".join(
     chr(one).lower() if chr(one).isalpha() else "0" if chr(one).isdigit() else " "
     for one in range(128)
 ).encode() + bytes(128)
-# A lane holds the sum of three products of 64 and 62 bits; its middle is well mixed.
+# A lane holds the sum of three products of 64 and 62 bits. Its middle bits are well mixed.
 _HASH_BYTES, _LANE_BYTES = 8, 16
 _LANE_BITS, _MIDDLE_BITS = 128, 40
 _FACTORS = (0x2545F4914F6CDD1D, 0x1B873593CC9E2D51, 0x369DEA0F31A53F85)
@@ -49,7 +49,7 @@ _ROOM = bytes(_LANE_BYTES - _HASH_BYTES)
 
 
 def text_digest(text: str, echo: str = "") -> int:
-    """Digest a text; 0 where no words are left."""
+    """Digest a text. Returns 0 if it has no words."""
     runs = _runs(_own_words(text, echo))
     count = len(runs) // _HASH_BYTES
     ones = int.from_bytes(b"\1" * count, "little")
@@ -63,16 +63,16 @@ def text_digest(text: str, echo: str = "") -> int:
 
 
 def text_runs(text: str, echo: str = "") -> tuple[int, ...]:
-    """List hashes of about one in `RUNS_EACH` of a text's runs, in any order.
+    """Return hashes of about one in `RUNS_EACH` of a text's runs, in any order.
 
-    Which ones hangs on their hashes alone: two texts have the same ones of what both say.
+    The hash decides whether a run is sampled, so two texts share the samples of their common runs.
     """
     runs = memoryview(_runs(_own_words(text, echo))).cast("Q")
     return tuple(run for run in runs if run % RUNS_EACH == 0)
 
 
 def distance(one: int, other: int) -> int:
-    """Count the bits in which two digests differ, of 64."""
+    """Count the differing bits of two digests (0 to 64)."""
     return (one ^ other).bit_count()
 
 
@@ -88,14 +88,14 @@ def _words(text: str) -> list[bytes]:
     if not text.isascii():
         words = _WORD.findall(text.lower().replace("_", " "))
         return [word.encode("utf-8", "surrogatepass") for word in words]
-    spaced = text.encode().translate(_SPACED)  # a third of the time
+    spaced = text.encode().translate(_SPACED)  # takes a third of the time
     if b"0" not in spaced:
         return spaced.split()
     return [word for word in spaced.split() if b"0" not in word]
 
 
 def _runs(words: list[bytes]) -> bytes:
-    """Hash each run of three words, the last ones of fewer; each hash once, in any order."""
+    """Hash each distinct run of three words (fewer at the end), in any order."""
     lanes = int.from_bytes(b"".join(map(_lane, words)), "little")
     mixed = sum(factor * (lanes >> place * _LANE_BITS) for place, factor in enumerate(_FACTORS))
     middles = (mixed >> _MIDDLE_BITS).to_bytes(len(words) * _LANE_BYTES, "little")
@@ -104,5 +104,5 @@ def _runs(words: list[bytes]) -> bytes:
 
 @lru_cache(maxsize=WORDS_KEPT)
 def _lane(word: bytes) -> bytes:
-    """Hash a word, and leave room for products."""
+    """Hash a word, with room for products."""
     return blake2b(word, digest_size=_HASH_BYTES).digest() + _ROOM

@@ -1,16 +1,17 @@
-"""Elements whose text would change its meaning in Markdown or plain text, rewritten in the tree.
+"""Rewrite elements of a tree whose text would change its meaning in Markdown or plain text.
 
-- `10<sup>6</sup>` becomes `10^6`, `x<sub>i</sub>` becomes `x_i`; a note's number gets brackets.
-- `<ruby>` has each reading in parentheses behind the text that it is of.
+- `10<sup>6</sup>` becomes `10^6`, `x<sub>i</sub>` becomes `x_i`. The number of a note gets
+  brackets.
+- `<ruby>` gets each reading in parentheses after its base text.
 - Formulas become TeX between `$`: MathJax scripts, TeX annotations and alternative texts of MathML,
   KaTeX, MediaWiki and images. MathML without TeX is written in one line.
-- `pre` keeps its characters alone, because nothing is markup in a fence, and the language that it,
-  its `code` or an element around it names.
+- `pre` keeps only its characters, because a fence contains no markup, and the language that it, its
+  `code` or an element around it names.
 - A list item keeps its number: `value`, `start`, `reversed`.
-- A drawing keeps its words. A title of `details` that has headings or paragraphs keeps them.
+- A drawing keeps its words. A `summary` that contains headings or paragraphs keeps them.
 
-Marks are noncharacters of Unicode, which no text has. `unmarked` removes them from what the library
-wrote. `escaped` protects characters that Markdown would read as markup.
+Marks are Unicode noncharacters, which do not occur in text. `unmarked` replaces them in the output
+of the library. `escaped` protects characters that Markdown would read as markup.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# A definition begins (main_text.py), lists are apart, a backslash, a formula, a number of an item.
+# Marks: definition (main_text.py), list separator, backslash, formula, number of a list item.
 DEFINED, _APART, _BACKSLASH, _FORMULA, _NUMBER = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3", "\ufdd4"
-# An index begins, which no escape may part from its base.
+# Beginning of an index. An escape must not separate it from its base.
 _LOWERED = "\ufdd5"
 MARKS = re.compile("[\ufdd0-\ufdd5]")
 MARK_BYTES = re.compile(rb"\xef\xb7[\x90-\x95]")
 
 _TEX = re.compile(r"math/(?:tex|latex|asciimath)\b", re.IGNORECASE)
 _DISPLAY = re.compile(r"mode\s*=\s*display", re.IGNORECASE)
-# What MathJax shows in place of a script, before it.
+# The preview that MathJax shows before its script.
 _SHOWN = re.compile(r"\bMathJax")
 _FORMULA_IMAGES = ", ".join(
     f"img.{name}[alt]"
@@ -47,7 +48,7 @@ _FORMULA_IMAGES = ", ".join(
         "mwe-math-fallback-image-display",
     )
 )
-# Letters above the line that are no exponent: 1st, M. Mme, trade marks.
+# Superscript letters that are no exponent: 1st, M. Mme, trade marks.
 _RAISED = _words("st nd rd th er re ère ème eme nde me lle mme tm sm")
 _SIMPLE = re.compile(r"[-+\u2212]?\w+(?:[.,]\d+)?")
 _BASE_END = re.compile(r"[\w)\]}]\Z")
@@ -55,7 +56,7 @@ _NUMBER_MARK = re.compile(f"{_NUMBER}(-?[0-9]+){_NUMBER}")
 _NUMBER_MAX = 999_999_999
 _WHOLE = re.compile(r"\s*([-+]?[0-9]{1,9})")
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
-# Elements of MathML by their parts, which follow a second time in parentheses where these matter.
+# Elements of MathML by number of parts. Placeholders from the number of parts on add parentheses.
 _MATH = {
     ("msup", 2): "{0}^{3}",
     ("mover", 2): "{0}^{3}",
@@ -67,7 +68,7 @@ _MATH = {
 }
 _LAZY = ("data-src", "data-original", "data-lazy-src")
 
-# How a class names the language of code: by a beginning, or by the name behind one of these words.
+# Class that names the language of code: a prefix and a name, or one of these words and a name.
 _PREFIXED = re.compile(
     r"(?:\A|\s)(?:highlight-(?:source-|text-)?|language-|lang[-:]|src-|brush:\s*)"
     r"([a-z0-9+#.-]{1,30})"
@@ -86,7 +87,7 @@ _KNOWN = _words(
     " python3 r rb rs ruby rust scala scheme scss sh shell sql swift tcl toml ts tsx typescript vb"
     " vim xml yaml yml zig"
 )
-# Of pages around code, `lang-en` names the language of people.
+# On elements around code, `lang-en` names a human language.
 _PEOPLES = _words("de en es fr it ja ko nl pl pt ru zh")
 _CODE_PARENTS = _words("div figure td tr tbody table span")
 _OUTER_MAX = 4
@@ -96,7 +97,7 @@ _VERBATIM = "|".join(
 )
 _VERBATIM_TAGS = ("<pre", "<code", "<kbd", "<samp", "<tt")
 _LOOKBACK_CHARS = 300
-# What is no text in the source of a page, up to what Markdown would read as markup.
+# Source without text that needs an escape, up to a character that Markdown would read as markup.
 _ESCAPED = re.compile(
     rf"""((?: [^<&_*`~\]{_FORMULA}]++
         | <(?![pckst])[^>]*+>?+ | {_VERBATIM} | <[^>]*+>?+
@@ -106,7 +107,7 @@ _ESCAPED = re.compile(
         )*+) ([&_*`~\]]|\Z)""",
     re.VERBOSE | re.DOTALL,
 )
-# Whether there is any, wherever it stands: a class of characters comes first, which is fast.
+# Tests whether any such character exists. The character class comes first, which is fast.
 _ESCAPE = re.compile(
     r"""[&_*`~\]](?: (?<=&)(?:lt;[A-Za-z/!?]|amp;\#?[A-Za-z0-9]{1,31};)
         | (?<=_)(?: (?<![^\W_]_) | (?![^\W_(]) ) | (?<=[*`]) | (?<=~)~ | (?<=\])[(\[:] )""",
@@ -115,7 +116,7 @@ _ESCAPE = re.compile(
 
 
 def rewrite_formulas(root: LexborNode, low: bytes) -> None:
-    """Replace formulas by TeX; before scripts are removed. `low`: the page in lower case."""
+    """Replace formulas by TeX, before scripts are removed. `low`: the page in lower case."""
     if b"math/" in low:
         for script in root.css("script[type*='math/' i]"):
             _rewrite_script(script)
@@ -129,7 +130,7 @@ def rewrite_formulas(root: LexborNode, low: bytes) -> None:
 
 
 def rewrite(root: LexborNode, low: bytes) -> None:
-    """Rewrite what would change its meaning. `low`: the page in lower case."""
+    """Rewrite the elements listed in the module docstring. `low`: the page in lower case."""
     present = {node.tag for node in root.css(_LOOKED_FOR)}
     for tags, rewritten in _REWRITTEN:
         if not present.isdisjoint(tags):
@@ -146,7 +147,7 @@ def escaped(source: str) -> str:
 
 
 def _is_verbatim(source: str, at: int) -> bool:
-    """Whether a character stands in a tag, or right within an element that holds code."""
+    """Whether a character is inside a tag, or directly inside an element of code."""
     least = max(0, at - _LOOKBACK_CHARS)
     tag = source.rfind("<", least, at)
     if tag < 0:
@@ -155,14 +156,14 @@ def _is_verbatim(source: str, at: int) -> bool:
 
 
 def with_numbers(source: str) -> str:
-    """Begin a new list in serialized HTML where numbers of items do not follow each other."""
+    """Start a new list in serialized HTML where item numbers are not consecutive."""
     if _NUMBER not in source:
         return source
     return _NUMBER_MARK.sub(rf'</ol><p>{_APART}</p><ol start="\1">', source)
 
 
 def unmarked(text: str, *, markdown: bool) -> str:
-    """Write out the marks that are left in text or Markdown."""
+    """Replace the marks that are left in text or Markdown."""
     if _APART in text:
         text = text.replace(_APART, "<!-- -->") if markdown else _joined_lists(text)
     return text.replace(_BACKSLASH, "\\").replace(_FORMULA, "").replace(_LOWERED, "_")
@@ -173,7 +174,7 @@ def _joined_lists(text: str) -> str:
 
 
 def _formula(tex: str, *, display: bool) -> str:
-    """Write a formula between marks, so that nothing of it is escaped or taken for markup."""
+    """Write a formula between marks, so that it is neither escaped nor read as markup."""
     sign = "$$" if display else "$"
     words = " ".join(MARKS.sub("", tex).split())
     words = (
@@ -209,7 +210,7 @@ def _is_preview(node: LexborNode) -> bool:
 
 
 def _tex_of(math: LexborNode) -> str:
-    """Return the TeX that a formula in MathML was made of, if it says so."""
+    """Return the TeX source of a MathML formula, or an empty string."""
     for note in math.css("annotation"):
         if "tex" in (note.attributes.get("encoding") or "").lower():
             return note.text().strip()
@@ -217,7 +218,7 @@ def _tex_of(math: LexborNode) -> str:
 
 
 def _replace_formula(math: LexborNode, tex: str, attributes: dict[str, str | None]) -> None:
-    """Put a formula in place of its element and of those that hold it alone, often hidden."""
+    """Replace a formula's element, and wrappers that hold nothing else, by its TeX."""
     display = attributes.get("display") == "block"
     words = math.text().strip()
     node = math
@@ -226,7 +227,7 @@ def _replace_formula(math: LexborNode, tex: str, attributes: dict[str, str | Non
         if outer is None or outer.tag not in {"span", "mjx-assistive-mml", "mjx-container"}:
             break
         name = outer.attributes.get("class") or ""
-        # KaTeX and MathJax show the same a second time, for the eye.
+        # KaTeX and MathJax contain a second, visual copy.
         if outer.text().strip() != words and "katex" not in name and outer.tag[:4] != "mjx-":
             break
         display = display or "katex-display" in name or "display" in outer.attributes
@@ -254,7 +255,10 @@ def _grouped(part: str) -> str:
 
 
 def _words_of(svg: LexborNode) -> str:
-    """Return the words of a drawing; its title if the link or heading around it has no other."""
+    """Return the words of a drawing.
+
+    Its title counts only if the element around it has no other text.
+    """
     words = " ".join(" ".join(node.text().split()) for node in svg.css("text"))
     if words:
         return words
@@ -269,7 +273,7 @@ def _rewrite_ruby(root: LexborNode) -> None:
         mark.decompose()
     for ruby in root.css("ruby"):
         bases, readings = ruby.css("rb"), ruby.css("rt")
-        # All bases may come first, and then all readings.
+        # Some pages list all bases before all readings.
         apart = len(bases) == len(readings) > 1
         for at, reading in enumerate(readings):
             said = reading.text().strip()
@@ -282,7 +286,7 @@ def _rewrite_ruby(root: LexborNode) -> None:
 
 
 def _mark_raised(node: LexborNode) -> None:
-    """Write what parts a number or a word from what stands above or below its line."""
+    """Separate a superscript or subscript from the number or word before it."""
     said = node.text().strip()
     before = _neighbour(node, back=True)
     if not any(map(str.isalnum, said)) or before[-1:].isspace() or not before:
@@ -309,7 +313,7 @@ def _mark_raised(node: LexborNode) -> None:
 
 
 def _neighbour(node: LexborNode, *, back: bool) -> str:
-    """Return the text right before or behind an element, within inline elements around it."""
+    """Return the text directly before or after an element, across inline elements around it."""
     at: LexborNode | None = node
     for _ in range(3):
         beside = at and (at.prev if back else at.next)
@@ -393,7 +397,7 @@ def _rewrite_code(root: LexborNode) -> None:
 
 
 def _flatten(pre: LexborNode) -> None:
-    """Keep the characters of a `pre` alone, and the language of its code."""
+    """Keep only the characters of a `pre` and the language of its code."""
     language = _language(pre)
     only = pre.child
     if only is None or only.next is not None or not only.is_text_node:
@@ -429,7 +433,7 @@ def _language(pre: LexborNode) -> str:
 
 
 def _named(attributes: dict[str, str | None], *, bare: bool) -> str:
-    """Return the language that attributes name; `bare`: a class may be its name alone."""
+    """Return the language that attributes name. `bare`: a class may be the plain name."""
     said = (attributes.get("class") or "").lower()
     for name in ("data-lang", "data-language", "data-code-language"):
         said = (
@@ -451,7 +455,7 @@ def _named(attributes: dict[str, str | None], *, bare: bool) -> str:
     return ""
 
 
-# In this order: a `pre` keeps what the others have written.
+# The order matters: `pre` keeps the text that the other steps wrote.
 _REWRITTEN: tuple[tuple[tuple[str, ...], Callable[[LexborNode], None]], ...] = (
     (("svg",), _rewrite_drawings),
     (("ruby",), _rewrite_ruby),
