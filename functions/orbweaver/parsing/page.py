@@ -185,8 +185,7 @@ def parsing(  # noqa: PLR0913 - facts of the response and settings of the crawl
 ) -> Generator[None, None, Page]:
     """Parse a page fetched from `url`. Yields after each slice of its links.
 
-    Links lose the parameters in `tracking`. `agent` is the crawler's user agent. `prepared` is the
-    result of `prepare`, if that ran before.
+    `tracking`: parameters to remove from links. `agent`: user agent. `prepared`: see `prepare`.
     """
     ready = prepare(body, content_type) if prepared is None else prepared
     addressees = frozenset({EVERYBODY, PRODUCT, agent.partition("/")[0].strip().lower()})
