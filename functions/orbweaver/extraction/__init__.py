@@ -1,18 +1,19 @@
-"""Rules to typed items: CSS, JSON-LD, microdata, numbers, dates.
+"""Extract typed items from pages by rules: CSS, JSON-LD, microdata, numbers, dates.
 
-Decides which values a rule finds on a page and whether they fit; spends a counted budget of work.
+This room decides which values a rule finds on a page and whether they are valid. The work per page
+is limited by a counted budget.
 
-    extract     the items of a page
-    rules       what does not fit in rules
+    extract     finds the items of a page
+    rules       validates extraction rules
     work        the budget, counted and not timed
-    document    one page as rules see it
-    css         selectors in linear time
-    locate      where the values of a field are
-    json_ld     objects that pages state as data
-    microdata   and in attributes
-    regex       within a text
-    convert     values of a type
-    numbers     numbers and prices
-    currencies  their symbols and codes
-    dates       dates and moments
+    document    the tree and structured data of one page
+    css         runs CSS selectors in linear time
+    locate      finds the raw values of a field
+    json_ld     reads JSON-LD objects
+    microdata   reads microdata and meta elements
+    regex       matches regular expressions within a text
+    convert     converts raw values to a field's type
+    numbers     parses numbers and prices
+    currencies  maps currency symbols and codes
+    dates       parses dates and times
 """

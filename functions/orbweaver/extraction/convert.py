@@ -1,12 +1,11 @@
-"""Values of a field: from what was located to what its type is, or why it is none.
+"""Convert raw values to a field's type, or raise with the reason why a value does not fit.
 
-- What JSON-LD has as a number or boolean is taken as such; all else is text, in which spaces are
-  single (but in HTML).
-- `values` comes first: what a text means, by the whole of it. What stands in no line of it is read
-  as it is.
-- A boolean is `true`, `yes`, `on` or `1`, or the opposite, in any case; whatever else a shop writes
-  ("In stock") is for `values`.
-- A URL is absolute, and canonical as links are; what is not of the web (`mailto:`) is none.
+- Numbers and booleans in JSON-LD keep their type. Everything else is text with single spaces,
+  except HTML.
+- `values` maps whole texts first. A text that it does not list is read as it is.
+- A boolean is `true`, `yes`, `on` or `1`, or the opposite, in any case. Other texts of shops ("In
+  stock") need `values`.
+- A URL is absolute and canonical as links are. Other schemes (`mailto:`) do not fit.
 """
 
 from __future__ import annotations
@@ -33,16 +32,16 @@ _BOOLEANS = {
 
 
 class UnfitValue(ValueError):
-    """A value is none of its field's type; the text says what it is."""
+    """A value does not fit its field's type. The message contains the value."""
 
 
-# A number as programs write it.
+# A decimal number in data notation.
 _DATA_NUMBER = re.compile(r"\d+\.\d+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
-    """What references are resolved against, and the parameters that URLs do without."""
+    """URL that references are resolved against, and parameters to remove from URLs."""
 
     url: str | None = None
     tracking: frozenset[str] = TRACKING_PARAMETERS
@@ -53,14 +52,14 @@ NOWHERE = Base()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertedValue:
-    """A value of its field's type; of a price its currency beside it."""
+    """A value of its field's type. A price also has a currency."""
 
     value: Scalar
     currency: str | None = None
 
 
 def shown(raw: object) -> str:
-    """Write what was located so that a problem may show it."""
+    """Shorten a raw value for a problem message."""
     text = raw if isinstance(raw, str) else str(raw)
     line = " ".join(text[: SHOWN_CHARS_MAX * 4].split())
     return repr(line if len(line) <= SHOWN_CHARS_MAX else f"{line[: SHOWN_CHARS_MAX - 1]}…")
@@ -69,9 +68,9 @@ def shown(raw: object) -> str:
 def read(
     field: Field, raw: Scalar, base: Base = NOWHERE, currency: str | None = None
 ) -> ConvertedValue:
-    """Read what was located as the field's type; `currency` is what stands beside it as data.
+    """Convert a raw value to the field's type. Raises UnfitValue.
 
-    Raises Unfit.
+    `currency` comes from the same object as the value.
     """
     raw = next((value for text, value in field.values if raw == text), raw)
     try:
@@ -161,7 +160,7 @@ def _price(field: Field, raw: Scalar, beside: str | None) -> ConvertedValue:
         points = ".," if code in currencies.THOUSANDTHS else ""
         decimal = field.decimal
         if decimal is None and field.source in OBJECTS and _DATA_NUMBER.fullmatch(text):
-            decimal = "."  # the only decimal mark of data (schema.org/price)
+            decimal = "."  # the only decimal mark in data (schema.org/price)
         value = numbers.value_of(number[0], decimal=decimal, points=points)
         value = -value if numbers.is_negative(text, number.start()) else value
     try:

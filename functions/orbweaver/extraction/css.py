@@ -1,15 +1,15 @@
-"""CSS selectors, in time that grows with the page alone.
+"""Run CSS selectors in time linear in the page.
 
-lexbor finds the nodes of one compound selector (`a.next[href]`) in one walk, but tries every way
-to satisfy several combinators: `.none div div p` takes it 5 s on 2,000 paragraphs within 100 `div`.
-So a selector is cut at its combinators; each step takes the nodes of its compound that stand where
-the nodes of the step before say. Within `:not()`, `:is()`, `:where()` and `:has()` one combinator
-is allowed.
+lexbor finds the nodes of one compound selector (`a.next[href]`) in one traversal, but tries all
+ways to satisfy several combinators: `.none div div p` takes 5 s on 2,000 paragraphs within 100
+`div`. So a selector is split at its combinators. Each step keeps the nodes of its compound that
+have the right position relative to the nodes of the previous step. `:not()`, `:is()`, `:where()`
+and `:has()` may contain one combinator.
 
 Rules
-- Within a node (`each`) only nodes inside of it are found; what stands before a combinator may be
-  the node itself, but nothing outside.
-- Nodes come in the order of the document, each once.
+- Within a node (`each`) only its descendants are found. The part before a combinator may match the
+  node itself, but nothing outside.
+- Nodes come in document order without duplicates.
 
 Source: https://www.w3.org/TR/selectors-4/.
 """
@@ -38,35 +38,35 @@ _TOKEN = re.compile(
     |(?P<open>[(\[])|(?P<close>[)\]])|(?P<comma>\s*,\s*)|(?P<joint>\s*[>+~]\s*|\s+)|(?P<rest>.)""",
     re.VERBOSE | re.DOTALL,
 )
-# Places among siblings are counted anew for each node; combinators in brackets are tried for each.
+# Selectors with more than linear cost: sibling positions are counted for each node, and combinators
+# in brackets are tried for each.
 _STEEP = re.compile(r":nth-|-of-type|:(?:not|is|where|has)\(.*[\s>+~]", re.IGNORECASE | re.DOTALL)
-# Below this no steps are counted: it takes 0.3 us a node.
+# Below this number steps are not counted exactly, because counting takes 0.3 us a node.
 _FEW_STEPS = 1_000_000
-# As Scrapy has them (`p::text`, `a::attr(href)`), and as styles have them.
+# Pseudo-elements of Scrapy (`p::text`, `a::attr(href)`) and of style sheets.
 _PSEUDO = re.compile(r"::(?:attr\(\s*(?P<attribute>[\w:.-]*)\s*\)|[\w-]+(?:\([^)]*\))?)", re.ASCII)
 _STRING = re.compile(r"\"[^\"]*\"|'[^']*'")
 _FUNCTION = re.compile(r":(?:not|is|where|has)\(", re.IGNORECASE)
 
-# Compounds, each with the combinator before it: " ", ">", "+", "~"; of the first one " ".
+# Compounds, each with the combinator before it: " ", ">", "+", "~". The first has " ".
 Steps: TypeAlias = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selector:
-    """A selector, cut up: the alternatives between its commas."""
+    """A parsed selector: the alternatives between its commas."""
 
     alternatives: tuple[Steps, ...]
-    # How many compounds have lexbor look at all siblings, or at all that a node lies in.
+    # Number of compounds that make lexbor visit all siblings or all ancestors of a node.
     steep: int
 
     @property
     def compounds(self) -> int:
-        """How many compounds it has."""
         return sum(map(len, self.alternatives))
 
 
 def problem_of(text: str) -> str | None:
-    """Say what does not fit in a selector, or None."""
+    """Return the reason why a text is not a valid selector, or None."""
     shown = ascii(text[:100])
     if not 1 <= len(text.strip()) <= SELECTOR_CHARS_MAX:
         return f"{shown} has {len(text):,} characters: give 1 to {SELECTOR_CHARS_MAX}"
@@ -89,7 +89,7 @@ def problem_of(text: str) -> str | None:
 
 
 def _instead(text: str, pseudo: re.Match[str]) -> str:
-    """Say how a rule asks for what other tools ask for by a pseudo-element."""
+    """Return the rule syntax that replaces a pseudo-element of other tools."""
     rest = text.replace(pseudo[0], "").strip()
     css = f"css = {rest[:60]!a}" if rest else "no css, which is the item itself"
     if pseudo["attribute"]:
@@ -99,7 +99,7 @@ def _instead(text: str, pseudo: re.Match[str]) -> str:
 
 @lru_cache(maxsize=512)
 def parsed(text: str) -> Selector:
-    """Cut a selector up; what is none is refused by lexbor."""
+    """Split a selector. lexbor rejects invalid ones."""
     alternatives: list[list[tuple[str, str]]] = [[]]
     joint, compound, depth = " ", "", 0
     for token in _TOKEN.finditer(text.strip()):
@@ -119,25 +119,25 @@ def parsed(text: str) -> Selector:
 
 
 class Extent:
-    """How much a selector passes within a node: tags, characters, steps between siblings and up."""
+    """Size of a node for a selector: tags, characters, steps between siblings and to ancestors."""
 
     def __init__(self, *, tags: int, chars: int, root: LexborNode) -> None:
         self.tags = tags
         self.chars = chars
         self._root = root
         self._steps: int | None = None
-        # What this is a part of; not itself, which would keep the tree until garbage is collected.
+        # The extent that contains this one. Never itself, because a cycle would keep the tree in
+        # memory.
         self._whole: Extent | None = None
 
     def part(self, tags: int, chars: int) -> Extent:
-        """Return the extent of a node within this one."""
         part = Extent(tags=tags, chars=chars, root=self._root)
         part._whole = self
         return part
 
     @property
     def steps(self) -> int:
-        """Steps if each node looks at all its siblings and all that it lies in; at most those."""
+        """Upper bound of the steps if each node visits all its siblings and ancestors."""
         most = self.tags * self.tags
         if most <= _FEW_STEPS:
             return most
@@ -160,7 +160,7 @@ def _steps_within(root: LexborNode) -> int:
 
 
 def weight_of(text: str, extent: Extent) -> int:
-    """Count the units of work that lexbor's walks take for a selector."""
+    """Return the units of work that lexbor takes for a selector."""
     selector = parsed(text)
     units = selector.compounds * (extent.tags + extent.chars // BYTES_A_UNIT)
     return units + (selector.steep * extent.steps // STEPS_A_UNIT if selector.steep else 0)
@@ -173,9 +173,9 @@ def found(
     itself: bool = False,
     spend: Callable[[int], None] = lambda _: None,
 ) -> list[LexborNode]:
-    """Find the nodes that a selector means within a node; `itself`: this one, too.
+    """Return the nodes within a node that match a selector. `itself`: include the node itself.
 
-    `spend` is told the units of work that come on top of lexbor's walks, and may raise.
+    `spend` receives the units of work in addition to `weight_of`, and may raise.
     """
     selector = parsed(text)
     if selector.compounds == 1:
@@ -190,7 +190,7 @@ def found(
             for node in _followed(steps, within, spend)
         }
         last = {steps[-1][1] for steps in selector.alternatives}
-        # In document order: lexbor finds alternatives one after the other for each node.
+        # Document order. lexbor returns the alternatives of each node one after the other.
         nodes = [node for node in _of(",".join(sorted(last)), within) if node.mem_id in wanted]
         spend(FOUND_UNITS * len(nodes))
     here = within.mem_id
@@ -198,10 +198,10 @@ def found(
 
 
 def _of(text: str, within: LexborNode) -> list[LexborNode]:
-    """Find what lexbor finds, each node once."""
+    """Run a selector in lexbor. Returns each node once."""
     try:
         nodes = within.css(text)
-    except (SelectolaxError, ValueError):  # of another version of it than the one that checked
+    except (SelectolaxError, ValueError):  # another lexbor version validated the selector
         return []
     return list({node.mem_id: node for node in nodes}.values()) if "," in text else nodes
 
@@ -230,7 +230,7 @@ def _followed(steps: Steps, within: LexborNode, spend: Callable[[int], None]) ->
 def _inside(
     candidates: Iterable[LexborNode], outer: set[int], top: int, spend: Callable[[int], None]
 ) -> list[LexborNode]:
-    """Keep the nodes that stand inside of others; the node that is looked in may be the last."""
+    """Keep the candidates that are inside of other nodes, up to the node `top`."""
     return _past(candidates, outer, lambda node: node.parent if node.mem_id != top else None, spend)
 
 
@@ -240,7 +240,7 @@ def _past(
     step: Callable[[LexborNode], LexborNode | None],
     spend: Callable[[int], None],
 ) -> list[LexborNode]:
-    """Keep the nodes from where steps lead past others; each node on the way is looked at once."""
+    """Keep the candidates from which steps reach one of the others. Visits each node once."""
     known: dict[int, bool] = {}
     kept: list[LexborNode] = []
     for node in candidates:
@@ -265,7 +265,7 @@ def _past(
 
 
 def _previous(node: LexborNode) -> LexborNode | None:
-    """Return the element before a node; text and comments are none."""
+    """Return the previous element, skipping text and comments."""
     sibling = node.prev
     while sibling is not None and not sibling.is_element_node:
         sibling = sibling.prev
@@ -277,7 +277,7 @@ def _id(node: LexborNode | None) -> int | None:
 
 
 def _is_nested(compound: str) -> bool:
-    """Whether more than one combinator, or a function in a function, stands in brackets."""
+    """Whether brackets contain more than one combinator, or a nested function."""
     functions = [*_FUNCTION.finditer(compound)]
     for place, function in enumerate(functions):
         inner = _bracketed(compound, function.end())
@@ -291,7 +291,7 @@ def _is_nested(compound: str) -> bool:
 
 
 def _bracketed(text: str, start: int) -> str:
-    """Return what stands in brackets, from behind the one that opens them."""
+    """Return the text up to the closing bracket, starting after the opening one."""
     depth = 1
     for token in _TOKEN.finditer(text, start):
         depth += (token.lastgroup == "open") - (token.lastgroup == "close")

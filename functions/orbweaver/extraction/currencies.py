@@ -1,7 +1,8 @@
-"""Currencies: what symbols and codes beside a price mean.
+"""Map currency symbols and codes next to a price to ISO 4217 codes.
 
-Source: ISO 4217 list one (codes, minor units); symbols as shops write them. `$`, `¥` and `Rs` are
-of several currencies, so what a page or a rule says besides comes first; of `kr` only that counts.
+Source: ISO 4217 list one (codes, minor units), and symbols as shops write them. `$`, `¥` and `Rs`
+belong to several currencies, so a code on the page or in the rule has priority. `kr` has no
+default.
 """
 
 # ruff: noqa: RUF001  # symbols and dashes as shops write them
@@ -20,7 +21,7 @@ SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY 
 UAH UGX USD UYU UZS VED VES VND VUV WST XAF XCD XOF XPF YER ZAR ZMW ZWG
 """
 CODES = frozenset(_ISO_4217.split())
-# Those of a thousand parts, whose prices have three digits behind the point.
+# Currencies with 1,000 subunits, whose prices have three decimals.
 THOUSANDTHS = frozenset({"BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"})
 
 CERTAIN = {
@@ -34,7 +35,7 @@ CERTAIN = {
     "Fr": "CHF", "SFr": "CHF", "euro": "EUR", "euros": "EUR", "Euro": "EUR", "Euros": "EUR",
     "RM": "MYR", "Rp": "IDR",
 }  # fmt: skip
-# What they mean where nothing else says it.
+# Default meanings, used only if nothing else specifies the currency.
 DOUBTFUL: dict[str, str | None] = {
     "$": "USD", "¥": "JPY", "Rs": "INR", "kr": None, "Kr": None,
 }  # fmt: skip
@@ -43,7 +44,7 @@ _LETTER = r"[^\W\d_]"
 
 
 def _symbol(one: str) -> str:
-    """Match a symbol; one that begins or ends with a letter is a word of its own there."""
+    """Match a symbol. A symbol that begins or ends with a letter must be a separate word there."""
     before = rf"(?<!{_LETTER})" if one[0].isalpha() and one[0].isascii() else ""
     behind = rf"(?!{_LETTER})" if one[-1].isalpha() and len(one) > 1 else ""
     return before + re.escape(one) + behind
@@ -51,29 +52,29 @@ def _symbol(one: str) -> str:
 
 _ORDERED = sorted({*CERTAIN, *DOUBTFUL}, key=len, reverse=True)
 _SYMBOLS = "|".join([*map(_symbol, _ORDERED), rf"(?<!{_LETTER})[A-Z]{{3}}(?!{_LETTER})"])
-# A code and a symbol may stand side by side ("$12 CAD").
+# A code and a symbol may follow each other ("$12 CAD").
 _WORD = rf"(?:{_SYMBOLS})\.?"
 _BEFORE = re.compile(rf"((?:{_WORD}\s*)+)[-\N{{MINUS SIGN}}]?\s*\Z")
 _BEHIND = re.compile(rf"(?:[.,][-–—]+)?\s*((?:{_WORD}\s*)+)")
 _EACH = re.compile(_SYMBOLS)
-# As much of a text as can hold a currency beside a number.
+# Maximum distance between a number and its currency.
 _NEAR_CHARS = 20
 
 
 class TwoCurrenciesError(ValueError):
-    """Two currencies stand beside one price."""
+    """A price has two currencies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Currency:
-    """What stands beside a price: `code` is certain, `guess` what holds where nothing else does."""
+    """Currency of a price. `code` is certain, `guess` is a default."""
 
     code: str | None = None
     guess: str | None = None
 
 
 def beside(text: str, start: int, end: int) -> Currency:
-    """Read the currency beside a number that stands at a place of a text."""
+    """Find the currency next to a number at a position of a text."""
     before = _BEFORE.search(text[max(0, start - _NEAR_CHARS) : start])
     behind = _BEHIND.match(text[end : end + _NEAR_CHARS])
     words = [word for found in (before, behind) if found for word in _EACH.findall(found[1])]
@@ -85,7 +86,7 @@ def beside(text: str, start: int, end: int) -> Currency:
 
 
 def code_of(text: str) -> str | None:
-    """Read a currency that stands alone: a code in any case, or a symbol."""
+    """Parse a separate currency: a code in any case, or a symbol."""
     word = text.strip()
     return _code(word.upper()) or CERTAIN.get(word) or DOUBTFUL.get(word)
 

@@ -1,12 +1,12 @@
-"""Dates and moments, by a strict list of forms: which number is the day is never guessed.
+"""Parse dates and times from a strict list of formats. Never guesses which number is the day.
 
-- ISO 8601 as `datetime.fromisoformat` reads it, RFC 2822 (as HTTP and RSS write it), year first
-  (`2026/11/03`, `2026.11.03`, also before a time), and the day beside a month's name in English:
-  `3 November 2026`, `Nov 3, 2026`, `Tuesday, 3rd November 2026`.
-- All else needs the key `format`, as Python's `strptime` has it: `%d.%m.%Y`. `03/04/2026` is a
-  problem without one.
-- A date is what the text says where it is written: a time and its zone beside it change nothing.
-  A moment without a zone is UTC.
+- ISO 8601 as `datetime.fromisoformat` reads it, RFC 2822 (as in HTTP and RSS), year first
+  (`2026/11/03`, `2026.11.03`, optionally with a time), and dates with an English month name: `3
+  November 2026`, `Nov 3, 2026`, `Tuesday, 3rd November 2026`.
+- Other dates need the key `format` in the syntax of Python's `strptime`: `%d.%m.%Y`. Without it,
+  `03/04/2026` is a problem.
+- A date is the local date in the text. A time and its zone do not change it. A time without a zone
+  is UTC.
 
 Source: https://docs.python.org/3/library/datetime.html#strftime-and-strptime-format-codes.
 """
@@ -37,31 +37,31 @@ _NAMED = re.compile(
 )
 _YEAR_FIRST = re.compile(r"(\d{4})([/.])(\d{1,2})\2(\d{1,2})(?=\D|$)")
 _ISO = re.compile(r"\d{4}-(?:\d\d|W\d\d)|\d{8}(?:T|\Z)", re.ASCII)
-# Of zones by name only those that the standard gives an offset.
+# Only named zones to which the standard gives an offset.
 _RFC = re.compile(
     r"(?:[a-z]{3},\s?)?\d{1,2} [a-z]{3} \d{4} \d\d:\d\d(?::\d\d)?"
     r"(?: (?:[+-]\d{4}|GMT|UTC?|[ECMP][SD]T))?",
     re.IGNORECASE | re.ASCII,
 )
 _DOUBTFUL = re.compile(r"\d{1,4}[-/.]\s?\d{1,2}[-/.]\s?\d{1,4}")
-# Everything that a format may hold after %, and what of it says the date.
+# Directives that a format may contain after %.
 _DIRECTIVES = frozenset("aAbBdfHIjmMpSyYzZ%")
 _DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
 _EXAMPLE = datetime(2026, 11, 23, 14, 5, 6, tzinfo=UTC)
 
 
 class NotDateError(ValueError):
-    """A text is no date of a form that is known; the text says what would help."""
+    """A text has no known date format. The message contains the fix."""
 
 
 def moment_in(text: str, form: str | None) -> datetime:
-    """Read a date, maybe with a time and a zone; raises NotDateError."""
+    """Parse a date with an optional time and zone. Raises NotDateError."""
     text = " ".join(text.split())
     if not text or len(text) > CHARS_MAX:
         raise NotDateError("too long" if text else "empty")
     if form is not None:
         try:
-            return datetime.strptime(text, form)  # noqa: DTZ007 - the text says the zone, or none
+            return datetime.strptime(text, form)  # noqa: DTZ007 - the zone is in the text or absent
         except (ValueError, OverflowError) as error:
             raise NotDateError(f"not like {form!r}") from error
     try:
@@ -75,14 +75,14 @@ def moment_in(text: str, form: str | None) -> datetime:
 
 
 def moment_ms(moment: datetime) -> int:
-    """Count ms since the epoch; what has no zone is UTC."""
+    """Return ms since the epoch. A time without a zone is UTC."""
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     since = moment - datetime(1970, 1, 1, tzinfo=UTC)
     return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
 
 
 def problem_of_format(form: str) -> str | None:
-    """Say what does not fit in a format, or None."""
+    """Return the reason why a format is invalid, or None."""
     shown = ascii(form[:FORMAT_CHARS_MAX])
     fix = 'give one like "%d.%m.%Y"'
     if not 1 <= len(form) <= FORMAT_CHARS_MAX:
@@ -94,18 +94,18 @@ def problem_of_format(form: str) -> str | None:
     if not (given & {"y", "Y"} and ("j" in given or ("d" in given and given & {"m", "b", "B"}))):
         return f"{shown} does not say day, month and year: {fix}"
     try:
-        datetime.strptime(_EXAMPLE.strftime(form), form)  # noqa: DTZ007 - whether it is one
+        datetime.strptime(_EXAMPLE.strftime(form), form)  # noqa: DTZ007 - only tests the format
     except (ValueError, re.error):
         return f"{shown} cannot be read back: {fix}"
     return None
 
 
 def _by_form(text: str) -> datetime | None:
-    """Try each form; raises ValueError where one fits and there is no such day."""
+    """Try each format. Raises ValueError if one matches and the date does not exist."""
     named = _NAMED.fullmatch(text)
     if named:
         day, month, year = (named[one] or named[f"{one}2"] for one in ("day", "month", "year"))
-        return datetime(int(year), _NAMES[month.lower()], int(day))  # noqa: DTZ001 - of a calendar
+        return datetime(int(year), _NAMES[month.lower()], int(day))  # noqa: DTZ001 - a local date
     first = _YEAR_FIRST.match(text)
     if first:
         year, _, month, day = first.groups()

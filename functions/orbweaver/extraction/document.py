@@ -1,6 +1,6 @@
-"""A page as rules see it: its tree and its stated data, each made once, on demand.
+"""Provide the tree and structured data of one page to rules. Each is built once, on demand.
 
-What is worked out of one page is bounded (`work`): nodes lie in each other, and each may be wanted.
+The work per page is limited (`work`), because nodes are nested and a rule may need each of them.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
     from orbweaver.parsing.page import Page
 
-# Elements whose content is text and no markup.
+# Elements whose content is text without markup.
 _PLAIN = frozenset({"title", "script", "style", "textarea"})
 _JSON_LD = "application/ld+json"
 _NODES = "to look through, in elements that lie in each other or beside each other"
 
 
 class Document:
-    """A page, its URL, and what is made of it."""
+    """A page with its URL, tree and structured data."""
 
     def __init__(
         self, page: Page, url: str, tracking: frozenset[str], units_max: int = UNITS_MAX
@@ -37,27 +37,26 @@ class Document:
         self.page = page
         self.url = url
         self.work = Work(units_max, tried=units_max < UNITS_MAX)
-        # Items that are left out for their size or number.
+        # Items omitted because of their size or number.
         self.items_cut = 0
         self._tracking = tracking
         self._extent: tuple[int, Extent] | None = None
 
     @cached_property
     def tree(self) -> LexborHTMLParser:
-        """The whole tree; raises UnsafePageError."""
+        """The whole tree. Raises UnsafePageError."""
         return self.page.tree
 
     @cached_property
     def root(self) -> LexborNode:
-        """The `html` element."""
         root = self.tree.root
-        if root is None:  # lexbor makes one of anything
+        if root is None:  # lexbor always makes one
             raise TooMuchError("the page has no element")
         return root
 
     @cached_property
     def base(self) -> Base:
-        """What references on it are resolved against: the first `base` that has one."""
+        """URL that references are resolved against: the page's first `base` with `href`."""
         node = self.tree.css_first("base[href]")
         reference = None if node is None else node.attributes.get("href")
         url = resolved(reference, self.url, tracking=frozenset()) if reference else None
@@ -65,7 +64,6 @@ class Document:
 
     @cached_property
     def json_ld(self) -> JsonLdObjects:
-        """Its JSON-LD."""
         scripts = (
             node.text()
             for node in self.tree.css("script[type]")
@@ -75,28 +73,27 @@ class Document:
 
     @cached_property
     def microdata(self) -> JsonLdObjects:
-        """Its microdata."""
         return stated.microdata(self.tree, self.text, self.work)
 
     @property
     def data_cut(self) -> int:
-        """How many scripts of JSON-LD, or elements of microdata, are not read or not whole."""
+        """Number of JSON-LD scripts and microdata elements that were not read completely."""
         made = (self.__dict__.get(name) for name in ("json_ld", "microdata"))
         return sum(objects.cut for objects in made if objects is not None)
 
     @cached_property
     def metas(self) -> dict[str, list[str]]:
-        """What its `meta` elements say."""
+        """Contents of its `meta` elements, by name."""
         return stated.metas(self.tree)
 
     def text(self, node: LexborNode) -> str:
-        """Return the text of a node as its readers see it, with single spaces."""
+        """Return the visible text of a node with single spaces."""
         if node.tag in _PLAIN:
             return " ".join(self._spend(node.text()).split())
         return text_of(self._spend(node.html or "").encode("utf-8", "replace"))
 
     def raw(self, node: LexborNode) -> str:
-        """Return the text of a node as it stands: white space as in the page, a line for `br`."""
+        """Return the text of a node with its original white space. `br` becomes a line break."""
         if node.css_first("br") is None:
             return self._spend(node.text())
         pieces = (
@@ -107,17 +104,17 @@ class Document:
         return self._spend("".join(pieces))
 
     def html(self, node: LexborNode) -> str:
-        """Return the HTML of what is in a node."""
+        """Return the inner HTML of a node."""
         return self._spend(node.inner_html or "").strip()
 
     def select(self, selector: str, within: LexborNode, *, itself: bool) -> list[LexborNode]:
-        """Find the nodes that a selector means within a node; `itself`: this one, too."""
+        """Return the nodes within a node that match a selector. `itself`: include that node."""
         self.work.call()
         self.work.spend(weight_of(selector, self._extent_of(within)), _NODES)
         return found(selector, within, itself=itself, spend=self._spend_on_nodes)
 
     def _extent_of(self, node: LexborNode) -> Extent:
-        """Measure a node; fields of an item look at the same one, one after the other."""
+        """Measure a node. Consecutive fields of an item share the measurement."""
         if node.mem_id == self.root.mem_id:
             return self._whole
         if self._extent is None or self._extent[0] != node.mem_id:

@@ -1,16 +1,8 @@
-"""Extraction: the items that a crawl's rules find on a page, and why some do not fit.
+"""Extract the items that a crawl's rules find on a page, with the problems of invalid ones.
 
-    rules       what is to be taken             definition  rules as a document
-    document    a page as rules see it          locating    where the values of a field are
-    selectors   CSS, in linear time             structured  JSON-LD
-    stated      meta, OpenGraph, microdata      values      types
-    numbers     numbers and prices              currencies  what stands beside prices
-    dates       dates and moments               regex       within what was located
-    work        a budget for all of it
-
-Nothing raises, whatever the page and the rules: what goes wrong is an invalid item. So is what is
-cut: nothing is left out in silence. A page that a rule is about and that has less than the rule
-says (`least`) has an invalid item in place of what is missing.
+Never raises, for any page and rules: an error becomes an invalid item, and so does an omission. If
+a matching page has fewer items than a rule requires (`least`), one invalid item reports the missing
+ones.
 """
 
 from __future__ import annotations
@@ -58,11 +50,11 @@ __all__ = [
     "extract",
 ]
 
-# As JSON; a record is one item of 400 KB.
+# Size as JSON. A record is one DynamoDB item of at most 400 KB.
 EXTRACTED_BYTES_MAX = 200_000
 ERROR_CHARS_MAX = 300
 
-# A function of the user's own: a page and its URL in, dicts out.
+# A user's function: takes a page and its URL, returns dicts.
 Extractor: TypeAlias = (
     "Callable[[Page, str], Iterable[Mapping[str, Any]] | Mapping[str, Any] | None]"
 )
@@ -77,7 +69,7 @@ def extract(
     tracking: frozenset[str] = TRACKING_PARAMETERS,
     custom: Mapping[str, Extractor] | None = None,
 ) -> tuple[Item, ...]:
-    """Find all items on a page that `url` answered with; `custom` are functions by name."""
+    """Return all items on a page fetched from `url`. `custom` contains user functions by name."""
     return items_by(rules_for(rules, url), page, url, tracking=tracking, custom=custom)
 
 
@@ -89,7 +81,7 @@ def items_by(
     tracking: frozenset[str] = TRACKING_PARAMETERS,
     custom: Mapping[str, Extractor] | None = None,
 ) -> tuple[Item, ...]:
-    """Find the items of rules that are about `url`, which answered with a page."""
+    """Return the items on a page, for rules that match its URL."""
     return items_and_cuts(matching, page, url, tracking=tracking, custom=custom)[0]
 
 
@@ -102,9 +94,9 @@ def items_and_cuts(
     custom: Mapping[str, Extractor] | None = None,
     units_max: int = UNITS_MAX,
 ) -> tuple[tuple[Item, ...], Cuts]:
-    """Find the items of rules as `items_by`, and count what is left out for its size.
+    """Return items as `items_by` does, and counts of omissions.
 
-    Raises HeavyError where that takes more than `units_max`, if those are less than there are.
+    Raises HeavyError if the work exceeds a `units_max` below the full budget.
     """
     if not matching:
         return (), ()
@@ -130,14 +122,14 @@ def _bounded(
 
 
 def rules_for(rules: tuple[ItemRule, ...], url: str) -> tuple[ItemRule, ...]:
-    """Choose the rules that are about a canonical URL."""
+    """Return the rules that match a canonical URL."""
     if not rules:
         return ()
     return tuple(rules[place] for place in places(tuple(rule.match for rule in rules), url))
 
 
 def are_of(rules: tuple[ItemRule, ...], url: str, items: tuple[Item, ...]) -> bool:
-    """Whether items that an earlier run found have the tables and columns of these rules."""
+    """Whether items of an earlier run have the tables and columns of these rules."""
     had = {item.table: [*item.fields] for item in items}
     wanted = {
         rule.name: [column.name for column in columns_of(rule)] for rule in rules_for(rules, url)
@@ -201,14 +193,14 @@ def _spots(document: Document, rule: ItemRule, custom: Mapping[str, Extractor]) 
 def _extracted(
     document: Document, name: str, custom: Mapping[str, Extractor]
 ) -> list[Mapping[str, Any]]:
-    """Call a function of the user's own; raises Unfit with whatever it raises, or gives."""
+    """Call a user's function. Raises UnfitValue if the function raises or returns a wrong type."""
     function = custom.get(name)
     if function is None:
         known = f"there are {', '.join(sorted(custom))}" if custom else "none is deployed"
         raise UnfitValue(f"extractor {name}: there is no such function ({known})")
     try:
         things = _listed(function(document.page, document.url))
-    except Exception as error:  # code of the user's own raises what it likes
+    except Exception as error:  # a user's code can raise anything
         said = f"extractor {name}: {type(error).__name__}: {error}"
         raise UnfitValue(" ".join(said.split())[:ERROR_CHARS_MAX]) from error
     odd = next((thing for thing in things if not isinstance(thing, Mapping)), None)
@@ -245,7 +237,7 @@ def _item(document: Document, rule: ItemRule, spot: Spot, place: int) -> Item:
 
 
 def _doubts(document: Document, rule: ItemRule) -> list[str]:
-    """Say what of a page's JSON-LD or microdata could not be read, where that may be why."""
+    """Return the problems of a page's JSON-LD or microdata, which may explain missing values."""
     asked = {rule.source, *(field.source for field in rule.fields)} & OBJECTS
     return [said for source in sorted(asked) for said in objects_of(document, source).problems]
 
@@ -254,7 +246,7 @@ def _doubts(document: Document, rule: ItemRule) -> list[str]:
 
 
 def _values(document: Document, field: Field, spot: Spot) -> Iterator[ConvertedValue]:
-    """Read what is left of each place; raises Unfit where it is not of the field's type."""
+    """Yield the converted values of a field. Raises UnfitValue if one does not fit its type."""
     number = 0
     for raw, currency in located(document, field, spot):
         left = _left(field, raw)
@@ -267,9 +259,9 @@ def _values(document: Document, field: Field, spot: Spot) -> Iterator[ConvertedV
 
 
 def _left(field: Field, raw: Scalar) -> Scalar:
-    """What is left of what was located, or None."""
+    """Clean a raw value and apply the field's regex. Returns None if nothing is left."""
     if isinstance(raw, str):
-        # Neither is text: half a character, and NUL.
+        # Lone surrogates and NUL are not text.
         raw = _spaced(raw.encode("utf-8", "replace").decode().replace("\0", ""), field.take)
     if field.regex is not None and raw is not None:
         raw = found_in(field.regex, raw if isinstance(raw, str) else json.dumps(raw))
@@ -278,7 +270,7 @@ def _left(field: Field, raw: Scalar) -> Scalar:
 
 
 def _spaced(text: str, take: ValueTake) -> str:
-    """Write the white space of a text as a field has it: single spaces, or as it stands."""
+    """Normalize white space as the field's `take` requires."""
     match take:
         case ValueTake.RAW:
             return text
@@ -299,7 +291,7 @@ def _defaults(field: Field) -> list[ConvertedValue]:
 
 
 def _columns(field: Field, values: list[ConvertedValue]) -> dict[str, Value]:
-    """Name the values of a field; a price has two columns."""
+    """Name the values of a field. A price has two columns."""
     found: dict[str, list[Scalar]] = {field.name: [value.value for value in values]}
     if field.type is ValueKind.PRICE:
         found[currency_name(field.name)] = [value.currency for value in values]

@@ -1,15 +1,15 @@
-"""Objects that pages state as data: JSON-LD, and the paths that lead to values in them.
+"""Read JSON-LD objects of a page, and follow paths to values in them.
 
-- All scripts of the type are read, each by itself: one that is malformed spoils no other. What
-  shops commonly get wrong is put right first: comments and CDATA around it, control characters in
-  texts, commas and semicolons at the end, and the whole of it escaped.
-- An object is one of a type by the last part of its `@type`, wherever it stands: in lists, in
-  `@graph`, in other objects; but an object within one of the same type is a part of that one.
-- Whatever is looked at is paid for out of the page's budget of work (`work`), while it is looked
-  at: objects may refer to each other, and microdata may be a property by many names.
-- A path is names with points between; a list is looked into, a number is a place in it. An object
-  that has nothing but an `@id` is the one that has that `@id` as well. Where an object stands and a
-  value is wanted, it is its `@value`, `name` or (for a URL) `url`, `contentUrl` or `@id`.
+- Each script is read separately, so a malformed one does not affect others. Common errors of shops
+  are repaired first: comments and CDATA around the script, control characters in strings, trailing
+  commas and semicolons, HTML escapes.
+- The type of an object is the last part of its `@type`. Objects are found at any depth: in lists,
+  in `@graph`, in other objects. An object within one of the same type belongs to that one.
+- Each visited object costs units of the page's work budget (`work`) at the visit, because objects
+  may refer to each other, and a microdata item may be a property with many names.
+- A path is names separated by dots. Lists are searched, and a number is an index. An object with
+  only an `@id` stands for the object with the same `@id`. If a path ends at an object, its value is
+  its `@value`, `name` or (for a URL) `url`, `contentUrl` or `@id`.
 
 Source: https://www.w3.org/TR/json-ld11/.
 """
@@ -35,16 +35,17 @@ VALUE_KEYS = ("@value", "name")
 URL_KEYS = ("@value", "url", "contentUrl", "@id")
 
 _OBJECTS = "in objects that lie in each other, or refer to each other"
-# What shops put around JSON, so that old browsers pass it over.
+# Wrappers that shops put around JSON to hide it from old browsers.
 _BEFORE = ("//<![CDATA[", "/*<![CDATA[*/", "<![CDATA[", "<!--", "//", "\ufeff")
 _BEHIND = ("//]]>", "/*]]>*/", "]]>", "//-->", "-->", ";")
-# Texts are taken whole, so that a comma in one stays; one that does not end, up to the end of all.
+# Strings are matched whole, so that a comma in one stays. An unterminated string reaches to the
+# end.
 _SPARE_COMMA = re.compile(r'("(?:[^"\\]++|\\.)*+(?:"|\\?\Z))|,(?=\s*+[\]}])', re.DOTALL)
 
 
 @dataclass(slots=True)
 class JsonLdObjects:
-    """The objects of a page; `problems` say what could not be read, `cut` of how much."""
+    """The objects of a page. `problems` are unreadable parts, `cut` is their number."""
 
     roots: list[Any] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -54,9 +55,9 @@ class JsonLdObjects:
     _by_type: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
 
     def of(self, kind: str) -> list[Mapping[str, Any]]:
-        """List the objects of a type, in the order of the page, each once.
+        """Return the objects of a type in page order without duplicates.
 
-        Raises TooMuchError, as all below does.
+        This and all methods below raise TooMuchError.
         """
         known = self._by_type.get(kind)
         if known is None:
@@ -64,7 +65,7 @@ class JsonLdObjects:
         return known
 
     def values(self, path: str, within: Any, *, url: bool = False) -> Iterator[tuple[Scalar, Any]]:
-        """List what a path leads to, each with the object that it was found in."""
+        """Yield the values at the end of a path, each with the object that contains it."""
         here: Iterable[tuple[Any, Any]] = ((within, None),)
         for name in path.split("."):
             here = self._steps(here, name)
@@ -76,7 +77,7 @@ class JsonLdObjects:
                     yield value, holder
 
     def _steps(self, here: Iterable[tuple[Any, Any]], name: str) -> Iterator[tuple[Any, Any]]:
-        """Go on by one name, from each of what was found, as far as it is asked for."""
+        """Follow one name of a path from each object, lazily."""
         place = int(name[:9]) if name.isdecimal() else None
         for one, _ in here:
             if isinstance(one, list) and place is not None:
@@ -99,7 +100,7 @@ class JsonLdObjects:
         return one if isinstance(one, str | int | float | bool) else None
 
     def _flat(self, one: Any) -> Iterator[Any]:
-        """List what is in a list, and in lists in it; of no list itself."""
+        """Flatten nested lists. A value other than a list yields itself."""
         if not isinstance(one, list):
             self.work.spend(OBJECT_UNITS, _OBJECTS)
             if one is not None:
@@ -118,13 +119,16 @@ class JsonLdObjects:
                 within.pop()
 
     def _mappings(self, descends: Callable[[Mapping[str, Any]], bool]) -> None:
-        """Look at all objects in the order of the page, each once; within those that say so."""
+        """Visit all objects in page order, each once.
+
+        `descends` decides whether to visit an object's values.
+        """
         seen: set[int] = set()
         todo: list[Any] = [self.roots]
         while todo:
             one = todo.pop()
             self.work.spend(OBJECT_UNITS, _OBJECTS)
-            # Microdata may be the value of many names, so each is looked at once.
+            # Microdata items may be the value of many names, so each is visited once.
             if not isinstance(one, Mapping | list) or id(one) in seen:
                 continue
             seen.add(id(one))
@@ -146,7 +150,7 @@ class JsonLdObjects:
         return found
 
     def _whole(self, one: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the object that one refers to which has only an `@id`."""
+        """Return the object that an `@id` reference points to, or the object itself."""
         name = one.get("@id")
         if len(one) > 1 or not isinstance(name, str):
             return one
@@ -165,7 +169,7 @@ class JsonLdObjects:
 
 
 def json_ld(scripts: Iterable[str], work: Work | None = None) -> JsonLdObjects:
-    """Read the JSON-LD scripts of a page; what is found in them is paid for by `work`."""
+    """Read the JSON-LD scripts of a page. Lookups in them spend from `work`."""
     found = JsonLdObjects(work=work or Work())
     nodes = chars = 0
     scripts = [*scripts]
@@ -195,7 +199,7 @@ def json_ld(scripts: Iterable[str], work: Work | None = None) -> JsonLdObjects:
 
 
 def _decoded(text: str) -> Any:
-    """Read a script; what is wrong with it is put right only where it is wrong."""
+    """Parse a script. Repairs it only if it is malformed."""
     if len(text) > SCRIPT_CHARS_MAX:
         raise ValueError(f"more than {SCRIPT_CHARS_MAX:,} characters")
     try:
@@ -212,7 +216,7 @@ def _decoded(text: str) -> Any:
 
 
 def _bare(text: str) -> str:
-    """Take off what stands around JSON; a few layers of it."""
+    """Remove a few layers of wrappers around JSON."""
     for _ in range(len(_BEFORE)):
         text = text.strip()
         for one in _BEFORE:
@@ -222,12 +226,15 @@ def _bare(text: str) -> str:
     return text
 
 
-# Texts may hold line breaks; what is no number of JSON ("NaN") is nothing.
+# Accepts line breaks in strings. Invalid constants ("NaN") become None.
 _DECODER = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
 
 
 def _counted(root: Any, nodes_max: int) -> int:
-    """Count objects and lists; raises ValueError where there are too many, or too deep."""
+    """Count objects and lists.
+
+    Raises ValueError if there are too many or they are nested too deeply.
+    """
     todo, nodes = [(root, 1)], 0
     while todo:
         one, depth = todo.pop()
@@ -243,5 +250,5 @@ def _counted(root: Any, nodes_max: int) -> int:
 
 
 def _last(name: object) -> str:
-    """Return what stands behind the last of `/`, `#` and `:`."""
+    """Return the part after the last `/`, `#` or `:`."""
     return name[max(map(name.rfind, "/#:")) + 1 :] if isinstance(name, str) else ""

@@ -1,4 +1,4 @@
-"""Location of a field's values on a page: as written there, with what stands beside."""
+"""Find the raw values of a field on a page, with their currency."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 CURRENCY_KEY = "priceCurrency"
 _NUMERIC = frozenset({ValueKind.PRICE, ValueKind.NUMBER, ValueKind.INTEGER})
-# Digits with tags between them, and nothing else.
+# Only tags between two digits.
 _SEPARATED = re.compile(r"\d(?:\s*+</?[a-zA-Z][^<>]*+>)++\s*+\d")
 _HUNDREDTHS = re.compile(r"(\d)\s*+<sup(?:\s[^<>]*+)?>\s*+(\d\d)\s*+</sup>(?!\d)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spot:
-    """What an item is made of: a node, or an object of JSON-LD, microdata or an extractor."""
+    """Source of one item: a node, or an object of JSON-LD, microdata or an extractor."""
 
     node: LexborNode | None = None
     thing: Mapping[str, Any] | None = None
@@ -37,9 +37,9 @@ class Spot:
 
 
 def located(document: Document, field: Field, spot: Spot) -> Iterator[tuple[Scalar, str | None]]:
-    """List what stands where a field is looked for, each with the currency that is said of it.
+    """Yield the raw values of a field, each with its currency if the page has one.
 
-    Raises Unfit for what is no value at all.
+    Raises UnfitValue for an object that is no value.
     """
     match field.source:
         case ValueSource.CSS:
@@ -76,14 +76,12 @@ def _of_nodes(document: Document, field: Field, spot: Spot) -> Iterator[Scalar]:
 
 
 def _number_text(document: Document, field: Field, node: LexborNode) -> str:
-    """Return the text of a number; raises UnfitValue if only markup separates two digits of it.
-
-    Two raised digits behind a price are its hundredths: `$19<sup>99</sup>`.
-    """
+    """Return the text of a number. Raises UnfitValue if only markup separates two of its digits."""
     html, text = node.html or "", document.text(node)
     if not _SEPARATED.search(html):
         return text
     if field.type is ValueKind.PRICE:
+        # Two superscript digits after a price are hundredths: `$19<sup>99</sup>`.
         html = _HUNDREDTHS.sub(r"\1.\2", html)
         if not _SEPARATED.search(html):
             return text_of(html.encode("utf-8", "replace"))
@@ -110,12 +108,11 @@ def _of_objects(
 
 
 def objects_of(document: Document, source: ValueSource) -> JsonLdObjects:
-    """Return the objects that a page states in one way or the other."""
     return document.microdata if source is ValueSource.MICRODATA else document.json_ld
 
 
 def _holders(objects: JsonLdObjects, field: Field, spot: Spot) -> Iterator[tuple[Any, str]]:
-    """List the objects that a path begins at: `Product:offers.price`, or the item, or all."""
+    """Yield objects where a path begins: a type (`Product:offers.price`), the item, or all."""
     kind, colon, path = field.where.partition(":")
     if colon and kind[:1].isupper():
         yield from ((one, path) for one in objects.of(kind))
@@ -149,7 +146,7 @@ def _of_extractor(field: Field, spot: Spot) -> Iterator[Scalar]:
                 yield one
             case Decimal():
                 yield str(one)
-            case date():  # and datetime, which is one
+            case date():  # includes datetime
                 yield one.isoformat()
             case _:
                 kind = type(one).__name__
@@ -157,8 +154,8 @@ def _of_extractor(field: Field, spot: Spot) -> Iterator[Scalar]:
 
 
 def _safely(one: object) -> str:
-    """Write a foreign value; its `repr` is foreign, too."""
+    """Return the `repr` of a user's value, which may raise."""
     try:
         return repr(one)
-    except Exception as error:  # noqa: BLE001 - code of the user's own raises what it likes
+    except Exception as error:  # noqa: BLE001 - a user's code can raise anything
         return type(error).__name__

@@ -1,10 +1,11 @@
-"""Data in attributes of pages: `meta`, OpenGraph, and microdata as objects like JSON-LD's.
+"""Read data in attributes: `meta`, OpenGraph, and microdata as objects like JSON-LD.
 
-- `meta` is looked up by name, property or itemprop, OpenGraph by property (`title` is `og:title`,
-  what has a colon is taken as it is); in any case, the first that says something.
-- A microdata item is an object of its types; a property is the text of its element, or what the
-  HTML Standard takes instead: `content`, `href`, `src`, `datetime`, `value`. `itemref` is not
-  followed.
+- `meta` is looked up by name, property or itemprop. OpenGraph is looked up by property (`title`
+  means `og:title`, a name with a colon is used unchanged). Case does not matter. The first
+  non-empty one counts.
+- A microdata item is an object of its types. A property is the text of its element, or the
+  attribute that the HTML Standard prefers: `content`, `href`, `src`, `datetime`, `value`. `itemref`
+  is not followed.
 
 Source: https://html.spec.whatwg.org/multipage/microdata.html#values, https://ogp.me/.
 """
@@ -20,9 +21,9 @@ from orbweaver.extraction.work import OBJECT_UNITS, Work
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-# Names of one property; more are passed over.
+# Maximum number of names of one property. More are ignored.
 NAMES_MAX = 100
-# The attribute that holds the value of a property, by element.
+# The attribute with a property's value, by element.
 _VALUED = {
     "meta": "content",
     **dict.fromkeys(("a", "area", "link"), "href"),
@@ -34,7 +35,7 @@ _VALUED = {
 
 
 def metas(tree: LexborHTMLParser) -> dict[str, list[str]]:
-    """List what `meta` elements say, by name in lower case."""
+    """Return the contents of `meta` elements, by name in lower case."""
     found: dict[str, list[str]] = {}
     for node in tree.css("meta[content]"):
         attributes = node.attributes
@@ -52,16 +53,16 @@ _NAME_LISTS = ("property", "itemprop")
 
 
 def property_of(name: str) -> str:
-    """Name the property that an OpenGraph name means."""
+    """Return the property that an OpenGraph name refers to."""
     return name.lower() if ":" in name else f"og:{name.lower()}"
 
 
 def microdata(
     tree: LexborHTMLParser, text: Callable[[LexborNode], str], work: Work | None = None
 ) -> JsonLdObjects:
-    """Read the microdata items of a page; what is looked at is paid for by `work`."""
+    """Read the microdata items of a page. Visited elements spend from `work`."""
     found = JsonLdObjects(work=work or Work())
-    # Of each node that was passed the item that it is in, if any.
+    # The enclosing item of each visited node, or None.
     scopes: dict[int, dict[str, Any] | None] = {}
     nodes = tree.css("[itemscope], [itemprop]")
     if len(nodes) > NODES_MAX:
@@ -73,7 +74,7 @@ def microdata(
     overnamed = 0
     for node in nodes[:NODES_MAX]:
         found.work.spend(OBJECT_UNITS, "microdata")
-        if node.mem_id in seen:  # lexbor lists what matches both twice
+        if node.mem_id in seen:  # lexbor returns an element twice if it matches both
             continue
         seen.add(node.mem_id)
         attributes = node.attributes
@@ -104,7 +105,7 @@ def microdata(
 
 
 def _scope_of(node: LexborNode, scopes: dict[int, dict[str, Any] | None]) -> dict[str, Any] | None:
-    """Return the item that a node is in; each node on the way is looked at once."""
+    """Return the item that contains a node. Each ancestor is visited once."""
     passed: list[int] = []
     scope = None
     above = node.parent
@@ -122,7 +123,7 @@ def _scope_of(node: LexborNode, scopes: dict[int, dict[str, Any] | None]) -> dic
 def _value(
     node: LexborNode, attributes: dict[str, str | None], text: Callable[[LexborNode], str]
 ) -> str:
-    # Shops put content on any element, and mean it.
+    # Shops put `content` on any element.
     if attributes.get("content"):
         return attributes["content"] or ""
     name = _VALUED.get(node.tag or "")

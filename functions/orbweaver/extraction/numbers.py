@@ -1,17 +1,17 @@
-"""Numbers and prices as people write them.
+"""Parse numbers and prices as people write them.
 
 Rules
-- A text holds exactly one number: of "was 50, now 40" none is guessed. Words and units around it
-  do not matter ("12 pieces"). A minus stands right before it, or before its currency.
-- Spaces and apostrophes between digits group thousands. Where points and commas come both, the
-  last kind is the decimal one. One kind, several times, groups thousands.
-- One point or comma alone is decimal, unless exactly three digits follow and one to three stand
-  before it (not just 0). Then, in a price, it groups: `1,299` and `1.299` are 1299, as prices have
-  no three decimals. Currencies with a thousand parts do have them: there it is decimal. In a number
-  a comma groups and a point is decimal; in an integer both group. The key `decimal` says which of
-  the two is decimal; then the other one groups, and nothing is left to these rules.
-- A word that multiplies what stands before it (万, lakh, million) makes the number uncertain.
-- Groups are of three digits; in front of such a last one also of two (`1,23,456`).
+- A text must contain exactly one number. "was 50, now 40" is ambiguous. Words and units around it
+  are ignored ("12 pieces"). A minus must be directly before it or before its currency.
+- Spaces and apostrophes between digits group thousands. If a number has both points and commas, the
+  last mark is the decimal one. The same mark several times groups thousands.
+- A single point or comma is decimal, unless exactly three digits follow and one to three digits,
+  not just 0, precede it. Then, in a price, it groups: `1,299` and `1.299` are 1299, because prices
+  do not have three decimals. Currencies with 1,000 subunits do, so for them it is decimal. In a
+  number a comma groups and a point is decimal. In an integer both group. The key `decimal` names
+  the decimal mark. Then the other one groups, and these rules do not apply.
+- A word that multiplies the number before it (万, lakh, million) makes the number invalid.
+- Groups have three digits. Groups before the last one may have two (`1,23,456`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import unicodedata
 from decimal import ROUND_HALF_EVEN, Decimal
 
 DIGITS_MAX = 60
-# What a DECIMAL column holds.
+# Limits of a DECIMAL column.
 WHOLE_DIGITS_MAX, PLACES_MAX = 14, 4
 
 _SPACES = dict.fromkeys(map(ord, "\t\n\r\f\v\N{NO-BREAK SPACE}\u2007\u2008\u2009\u200a\u202f"), " ")
@@ -38,7 +38,7 @@ _MAGNITUDE = re.compile(
     | тыс | млн | млрд | ribu | juta | jt | triệu | nghìn | ngàn )\b )""",
     re.VERBOSE | re.IGNORECASE,
 )
-# Behind a price a single letter is no unit.
+# After a price a single letter is not a unit.
 _PRICE_MAGNITUDE = re.compile(r" ?(?:[mbkM]|mil|mill|rb|cr|tỷ|хил)(?!\w)", re.IGNORECASE)
 _GROUPED = re.compile(r"\d{1,3}(?:[.,]\d{3})+|\d{1,2}(?:[.,]\d{2})+[.,]\d{3}")
 _MINUS = re.compile(
@@ -47,11 +47,11 @@ _MINUS = re.compile(
 
 
 class NotNumberError(ValueError):
-    """There is no number, or not one alone; the text says which."""
+    """A text contains no number or several. The message contains the reason."""
 
 
 def plain(text: str) -> str:
-    """Write digits of any script as 0 to 9, and spaces and apostrophes in one way."""
+    """Convert digits of any script to 0 to 9, and unify spaces and apostrophes."""
     text = text.translate(_PLAIN)
     if text.isascii():
         return text
@@ -59,7 +59,7 @@ def plain(text: str) -> str:
 
 
 def the_number(text: str) -> re.Match[str]:
-    """Find the one number in a text that was made plain; raises NotNumberError."""
+    """Find the only number in a text that `plain` has normalized. Raises NotNumberError."""
     numbers = [*_NUMBER.finditer(text)]
     if not numbers:
         raise NotNumberError("no digit in it")
@@ -80,12 +80,12 @@ def check_price(text: str, end: int) -> None:
 
 
 def is_negative(text: str, start: int) -> bool:
-    """Whether a minus stands before the number that starts there."""
+    """Whether a minus precedes the number that starts at this position."""
     return _MINUS.search(text[max(0, start - 6) : start]) is not None
 
 
 def value_of(digits: str, *, decimal: str | None, points: str) -> Decimal:
-    """Read digits with separators; `points` are those that are decimal where it is in doubt."""
+    """Parse digits with separators. `points` are the decimal marks for ambiguous cases."""
     digits = digits.replace(" ", "").replace("'", "")
     marks = [char for char in digits if char in ".,"]
     if not marks:
@@ -112,7 +112,7 @@ def value_of(digits: str, *, decimal: str | None, points: str) -> Decimal:
 
 
 def number_in(text: str, *, decimal: str | None, points: str = ".") -> Decimal:
-    """Read the one number of a text; raises NotNumberError."""
+    """Parse the only number of a text. Raises NotNumberError."""
     text = plain(text)
     found = the_number(text)
     value = value_of(found[0], decimal=decimal, points=points)
@@ -120,7 +120,7 @@ def number_in(text: str, *, decimal: str | None, points: str = ".") -> Decimal:
 
 
 def digits_of(value: Decimal) -> str:
-    """Write a decimal as a column of such holds it; raises NotNumberError where it cannot."""
+    """Format a value for a DECIMAL column. Raises NotNumberError if it does not fit."""
     exponent = value.as_tuple().exponent
     if not isinstance(exponent, int):
         raise NotNumberError("no finite number")

@@ -1,6 +1,6 @@
-"""Regular expressions within what was located: RE2, whose time grows with the text alone.
+"""Match regular expressions within a text by RE2, in time linear in the text.
 
-Unlike patterns of URLs (`model/url_patterns.py`) they are about text of any alphabet, and capture.
+Unlike URL patterns (`model/url_patterns.py`) these accept text of any alphabet and capture groups.
 
 Source: https://github.com/google/re2/wiki/Syntax.
 """
@@ -17,7 +17,7 @@ MEMORY_BYTES = 256 * 1024
 
 
 def problem_of(pattern: str) -> str | None:
-    """Say what does not fit in one, or None."""
+    """Return the reason why a pattern is invalid, or None."""
     shown = ascii(pattern[:100])
     if not 1 <= len(pattern) <= CHARS_MAX:
         return f"{shown} has {len(pattern):,} characters: give 1 to {CHARS_MAX}"
@@ -31,7 +31,7 @@ def problem_of(pattern: str) -> str | None:
 
 
 def found_in(pattern: str, text: str) -> str | None:
-    """Return its group where it has one, else all of what it matches; None for no match."""
+    """Return the pattern's group, or the whole match if it has no group. None without a match."""
     compiled = _compiled(pattern)
     # RE2 reads UTF-8, which has no lone surrogates.
     sound = text.encode("utf-8", "replace").decode()

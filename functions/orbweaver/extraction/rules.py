@@ -1,14 +1,14 @@
-"""Extraction rules: items, their fields, and the problems of a definition of them.
+"""Validate extraction rules: items, their fields, and the problems of their definition.
 
 Rules
-- A rule has a pattern of URLs (`model/url_patterns.py`) and finds one item a page; or one for each
-  node of `each`, for each JSON-LD or microdata object of a type, or for whatever a function of the
-  user's own yields. All rules whose pattern is found apply; their names are names of tables.
-- A field has a place (a selector, path or name), what is taken there, and a type
-  (`extraction/convert.py`). Of several places the first counts that something is left of,
-  after `regex`; with `list` all do.
-- What needs a tree is checked by lexbor itself when a crawl is defined: a wrong selector is never
-  an error of a page.
+- A rule has a URL pattern (`model/url_patterns.py`) and finds one item per page, or one for each
+  node of `each`, for each JSON-LD or microdata object of a type, or for each dict that a user's
+  function yields. All rules with a matching pattern apply. Their names are table names.
+- A field has a place (a selector, path or name), the part to take there, and a type
+  (`extraction/convert.py`). The first place with a value left after `regex` counts. With `list` all
+  places count.
+- lexbor checks selectors when a crawl is defined, so an invalid selector never becomes an error of
+  a page.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from orbweaver.model.url_patterns import problem_of_match, problems_together
 RULES_MAX = 20
 FIELDS_MAX = 50
 VALUES_MAX = 100
-# Of all rules together: the definition of a crawl is one item of at most 400 KB.
+# Limits for all rules together. The definition of a crawl is one item of at most 400 KB.
 FIELDS_TOGETHER_MAX = 400
 CHARS_MAX = 40_000
 PATH_CHARS_MAX = 200
@@ -47,15 +47,15 @@ PATH_CHARS_MAX = 200
 RULE_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 FIELD_NAME = re.compile(r"[a-z_][a-z0-9_]{0,59}")
 FUNCTION_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,79}")
-# Columns that every table of items has, and those that its partitions are.
+# Columns that every table of items has, including the partition column.
 TAKEN = frozenset({column.name for column in ORIGIN} | {"dt"})
 
 
-# --- what does not fit --------------------------------------------------------------------------
+# --- validation ---------------------------------------------------------------------------------
 
 
 def problems_of(rules: tuple[ItemRule, ...]) -> Iterator[tuple[str, str]]:
-    """Find all that does not fit in the item rules of a crawl: path of the key, and words."""
+    """Yield all problems of a crawl's item rules, as path of the key and message."""
     if len(rules) > RULES_MAX:
         yield "items", f"{len(rules):,} rules are too many: give at most {RULES_MAX}"
         return
@@ -146,7 +146,7 @@ def _problems_of_field(one: Field, rule: ItemRule) -> Iterator[tuple[str, str]]:
     yield from _problems_of_type(one)
 
 
-# Keys that only some types have.
+# Keys that apply only to some types.
 _ONLY = (
     ("format", (ValueKind.DATE, ValueKind.DATETIME), "dates"),
     ("currency", (ValueKind.PRICE,), "prices"),
