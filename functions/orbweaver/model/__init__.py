@@ -1,42 +1,42 @@
-"""Values that every room speaks: URLs, outcomes, crawls, page records, settings, ports.
+"""Define the values that all rooms share: URLs, outcomes, crawls, page records, settings, ports.
 
-Decides what a value means and how it is stored; touches nothing but its arguments. Only `settings`
+This room defines the meaning and stored form of values. It has no side effects. Only `settings`
 reads the environment.
 
     url                 canonical URLs
     registrable_domain  the site that a host belongs to
-    target              a claimed URL on its way
-    outcome             how a URL ended, and why
-    crawl_settings      what may be asked of a run: every setting, once
-    crawl               a run: what was asked for, and where it stands
-    crawl_codec         a crawl as stored
+    target              a claimed URL as a row of a pack
+    outcome             outcomes of a URL, with reasons
+    crawl_settings      all settings of a crawl
+    crawl               one run: definition, state and counters
+    crawl_codec         the stored form of a crawl
     url_patterns        regular expressions for URLs
-    url_rules           what holds for some URLs only
-    render_rules        whose scripts are run, by URL, and why
-    crawl_rules         the same, of a crawl's own
+    url_rules           settings for some URLs of a crawl
+    render_rules        rendering modes by URL, with reasons
+    crawl_rules         depth and delay of a URL by a crawl's rules
     url_kind            the shape that URLs of a kind share
-    url_limits          how far URLs may go
-    limits              bytes and dollars of a crawl
-    item_rules          what is taken from pages
-    item                what was found there
-    columns             tables of exports, and their columns
-    http_exchange       a request and its answer
-    http_headers        values of an answer's headers
-    user_agent          the identity that a host sees
-    address_policy      which addresses may be dialled
-    redacted_names      origins that a person named
-    page_record         the durable result of one URL
-    cuts                what of a page is cut, with counts
-    backoff             whether and when a request is tried again
-    metrics             what an invocation counts
-    events              what is told of a crawl that ended
-    amounts             bytes and dollars in words
-    durations           spans of time in words
-    compression         of what is stored
-    version             of what is stored
-    settings            limits and names, read once
-    slices              long work, in slices
-    turns               turns of other tasks between them
-    errors              what a port raises
+    url_limits          limits of a URL's path and query
+    limits              byte and dollar limits of a crawl
+    item_rules          extraction rules
+    item                extracted items
+    columns             tables of exports and their columns
+    http_exchange       HTTP requests and responses
+    http_headers        header values of responses
+    user_agent          user agent and headers of a request
+    address_policy      addresses that a crawl may connect to
+    redacted_names      non-public origins that a user named
+    page_record         the stored result of one URL
+    cuts                truncated and omitted parts of a page, with counts
+    backoff             retries and their delays
+    metrics             metrics of an invocation
+    events              events about crawls that ended
+    amounts             bytes and dollars as text
+    durations           durations as text
+    compression         compression of stored data
+    version             versions of stored data
+    settings            settings from the environment
+    slices              long work, split into slices
+    turns               other tasks run between slices
+    errors              errors that ports raise
     ports               files, the web, time, secrets, metrics
 """

@@ -1,23 +1,22 @@
-"""Addresses and ports that may be dialled: global unicast on a web port, or what was named.
+"""Decide which addresses and ports a crawl may connect to: public web servers, or allowed ones.
 
-The verdict is on the address a socket would dial, never on a name. Rules:
+The decision is about the address that a socket connects to, never about a name. Rules:
 
-- Doubt refuses: what is not an address is not dialled.
-- An IPv6 address that carries an IPv4 one by which it is reached (mapped, NAT64's well-known
-  prefix) is judged by the one inside. Tunnels (6to4, Teredo) and NAT64 prefixes of local use are
-  refused whatever is inside: nothing public is served there.
-- IPv4: all but the blocks of IANA's special-purpose registry that are not globally reachable,
-  multicast and the reserved end. IPv6: 2000::/3 alone, less such blocks in it.
-- The ports are those of the web, so that a public name cannot lead to a mail server or a database.
-- A stack on one machine crawls servers of that machine, by its allow-list. An address of the list
-  is dialled on the ports that the request's crawl was begun with (`model/redacted_names.py`) and
-  no other; an entry with ports (`127.0.0.1:8000`, `10.0.0.0/8:80-90`, `[::1]:8000`) opens those
-  for all.
-- The stack's own ports (the emulator behind it) are closed at every address that is not public.
+- Anything that is not an address is refused.
+- An IPv6 address that reaches an IPv4 address (mapped, NAT64's well-known prefix) is judged by the
+  IPv4 address. Tunnels (6to4, Teredo) and NAT64 prefixes for local use are always refused, because
+  no public server uses them.
+- IPv4: all addresses except multicast, the reserved range, and the blocks of IANA's special-purpose
+  registry that are not globally reachable. IPv6: only 2000::/3, without such blocks.
+- Only web ports are allowed, so that a public name cannot lead to a mail server or a database.
+- A stack on one machine can crawl servers of that machine by its allow-list. An address of the list
+  is allowed only on the ports with which the crawl was started (`model/redacted_names.py`). An
+  entry with ports (`127.0.0.1:8000`, `10.0.0.0/8:80-90`, `[::1]:8000`) allows those for all crawls.
+- The stack's own ports (the emulator behind it) are closed at all addresses that are not public.
 
-Sources: IANA's IPv4 and IPv6 Special-Purpose Address Registries (`ipaddress.is_global` follows
-them too, but differs between Python's patch releases); RFC 4291, 6052 and 8215; the port list is
-the one of the Advocate library.
+Sources: IANA's IPv4 and IPv6 Special-Purpose Address Registries (`ipaddress.is_global` follows them
+too, but differs between Python's patch releases); RFC 4291, 6052 and 8215; the port list of the
+Advocate library.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ from typing import TypeAlias
 
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
-# Addresses with ports that are named; an IPv4 address is never written as a mapped one here.
+# Addresses with ports that a user named. A mapped IPv4 address is stored as IPv4.
 Named: TypeAlias = AbstractSet[tuple[Address, int]]
 
 NONE_NAMED: Named = frozenset()
 PORT_MAX = 65_535
 
 PORTS = frozenset({80, 443, 8000, 8080, 8443})
-# The allow-list of crawlers on one machine: its own servers, where a seed names them.
+# Allow-list of crawlers on one machine: its own servers, if a seed names them.
 THIS_MACHINE = "127.0.0.0/8,::1/128"
 
 _SPECIAL_V4 = {
@@ -92,13 +91,13 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowed:
-    """What may be dialled besides the public web, by the word of a stack's operator."""
+    """Connections that a stack's operator allows in addition to the public web."""
 
-    # Where a crawl's seeds name the very address and port.
+    # Allowed if a crawl's seeds name the same address and port.
     networks: tuple[Network, ...] = ()
-    # For every request: a network, and its first and last port.
+    # Allowed for all requests: network, first port, last port.
     always: tuple[tuple[Network, int, int], ...] = ()
-    # Ports that the stack itself listens on.
+    # Ports on which the stack itself listens.
     closed: frozenset[int] = frozenset()
 
 
@@ -111,10 +110,10 @@ _WITH_PORTS = re.compile(r"(?:\[([^\]]*)\]|([^:\[\]]*)):(\d{1,5})(?:-(\d{1,5}))?
 def verdict(
     address: str, port: int, allowed: Allowed = PUBLIC_ONLY, named: Named | None = NONE_NAMED
 ) -> str | None:
-    """Say why this address and port must not be dialled; None if they may be.
+    """Return the reason why a connection is refused, or None if it is allowed.
 
-    `named` are those that the request's crawl was begun with; None stands for all there are, where
-    the request is not known yet.
+    `named` are the addresses and ports with which the crawl was started. None allows all of them,
+    if the request is not known yet.
     """
     try:
         parsed = ip_address(address)
@@ -140,19 +139,18 @@ def verdict(
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is global unicast."""
     return _special(_unmapped(address)) is None
 
 
 def at(address: Address) -> str:
-    """Write an address as URLs do."""
+    """Format an address as URLs do."""
     return f"[{address}]" if isinstance(address, IPv6Address) else str(address)
 
 
 def parse_allowed(text: str, closed: frozenset[int] = frozenset()) -> Allowed:
-    """Read a comma-separated list of addresses and networks, with ports or without.
+    """Parse a comma-separated list of addresses and networks with optional ports.
 
-    ValueError names what is neither. `closed` are ports of the stack itself.
+    Raises ValueError with the invalid entry. `closed` are ports of the stack itself.
     """
     networks: list[Network] = []
     always: list[tuple[Network, int, int]] = []
@@ -181,7 +179,7 @@ def _network(text: str, entry: str) -> Network:
 
 
 def _opened(forms: tuple[Address, Address], port: int, allowed: Allowed) -> bool:
-    """Whether an entry with ports opens this one."""
+    """Whether an entry with ports allows this port."""
     return any(
         form in network
         for network, first, last in allowed.always
@@ -197,7 +195,7 @@ def _unmapped(address: Address) -> Address:
 
 
 def _special(address: Address) -> str | None:
-    """Say what an address is if it is not global unicast."""
+    """Return the kind of an address that is not global unicast, or None."""
     if isinstance(address, IPv4Address):
         return next((what for block, what in _SPECIAL_V4.items() if address in block), None)
     if address in _NAT64:

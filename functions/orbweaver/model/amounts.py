@@ -1,6 +1,6 @@
-"""Amounts as people write them: bytes with `B KB MB GB TB` behind them, dollars as numbers.
+"""Parse and format amounts: bytes with a unit (`B KB MB GB TB`), and dollars.
 
-Units of bytes count in thousands, as sellers of storage do; `KiB MiB GiB TiB` in 1,024s.
+Decimal units are powers of 1,000, `KiB MiB GiB TiB` are powers of 1,024.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ NANO = 10**9
 
 
 class AmountError(ValueError):
-    """What was written is no such amount; the text says what would be one."""
+    """A text is no valid amount. The message contains an example."""
 
 
 def size_bytes(text: str) -> int:
-    """Read a size as bytes."""
+    """Parse a size in bytes."""
     match = SIZE.fullmatch(text.strip().lower())
     if match is None:
         raise AmountError(f"{text[:100]!r} is not a size: give 500MB, 10GB or a number of bytes")
@@ -29,7 +29,7 @@ def size_bytes(text: str) -> int:
 
 
 def size_text(size: int) -> str:
-    """Write a size so that it is read as it was, in the largest unit that fits."""
+    """Format a size in the largest unit that is exact."""
     for unit, factor in UNITS.items():
         if size >= factor and size % factor == 0:
             return f"{size // factor}{unit}"
@@ -37,7 +37,7 @@ def size_text(size: int) -> str:
 
 
 def nanodollars(text: str) -> int:
-    """Read dollars as 1e-9 of them."""
+    """Parse dollars as nanodollars (1e-9 dollars)."""
     match = DOLLARS.fullmatch(text.strip())
     if match is None:
         raise AmountError(f"{text[:100]!r} is not an amount of dollars: give one like 5 or 0.25")
@@ -45,11 +45,10 @@ def nanodollars(text: str) -> int:
 
 
 def in_dollars(amount: float) -> float:
-    """Turn nanodollars into dollars."""
     return amount / NANO
 
 
 def dollars_text(amount: int) -> str:
-    """Write nanodollars as dollars, without a sign."""
+    """Format nanodollars as dollars, without a sign."""
     whole, rest = divmod(amount, NANO)
     return f"{whole}.{rest:09}".rstrip("0").rstrip(".")

@@ -1,9 +1,9 @@
-"""Retries of a failed request, and their times: exponential backoff with full jitter.
+"""Decide whether and when a failed request is retried: exponential backoff with jitter.
 
-Transient endings (time-outs, refused and dropped connections, 5xx, 429) are tried up to
-`ATTEMPTS_MAX` times in all. Those that hardly ever pass are tried twice, permanent ones (404, a
-certificate, a forbidden address) once. `outcome.Reason` says which is which. Source of the jitter:
-AWS Architecture Blog, "Exponential Backoff And Jitter" (2015).
+Transient failures (time-outs, refused and dropped connections, 5xx, 429) get up to `ATTEMPTS_MAX`
+attempts. Failures that rarely recover get two, permanent ones (404, a certificate, a forbidden
+address) one. `outcome.Reason` has the number for each reason. Source of the jitter: AWS
+Architecture Blog, "Exponential Backoff And Jitter" (2015).
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ if TYPE_CHECKING:
     from random import Random
 
 ATTEMPTS_MAX = 4
-# 5-10, 10-20 and 20-40 s: a server that restarts is back by the last attempt.
+# Delays of 5-10, 10-20 and 20-40 s: a restarting server is back by the last attempt.
 BASE_S = 10.0
 CAP_S = 600.0
 TOO_MANY_REQUESTS = 429
 SERVER_ERROR_MIN = 500
 NOT_IMPLEMENTED = 501
 HTTP_VERSION = 505
-# Of what hardly ever passes.
+# For failures that rarely recover.
 ATTEMPTS_FEW = 2
 
 
 def transient_status(status: int) -> bool:
-    """Whether a status may be different the next time."""
+    """Whether a retry may get another status."""
     if status in (408, 425, TOO_MANY_REQUESTS):
         return True
     return status >= SERVER_ERROR_MIN and status not in (NOT_IMPLEMENTED, HTTP_VERSION)
 
 
 def backoff_s(attempt: int, random: Random, base_s: float = BASE_S) -> float:
-    """Seconds before attempt `attempt` + 1: between half and all of `base_s` x 2^(attempt - 1)."""
+    """Return the delay after `attempt`: between half and all of `base_s` x 2^(attempt - 1)."""
     ceiling: float = min(CAP_S, base_s * 2 ** (attempt - 1))
     return ceiling * (0.5 + random.random() / 2)

@@ -1,16 +1,16 @@
-"""The tables of an export: their names, and their columns with types.
+"""Define the tables of an export: names, columns and types.
 
 A row is a mapping of column names to values:
 
     STRING   str                          BOOLEAN  bool
     INTEGER  int, 64 bits                 DATE     str, YYYY-MM-DD
     NUMBER   float, finite                MOMENT   int, ms since the epoch
-    DECIMAL  str, its digits ("12.30"), at most 14 before the point and 4 behind it
+    DECIMAL  str, its digits ("12.30"), at most 14 before the point and 4 after it
 
-or None, or of a column of `many` a list of such values; what else stands in a row is passed over,
-and what a cell makes of another value is said in exporting/cells.py. Names and types are public: a
-column that changes its meaning or goes away raises `SCHEMA`, a new last one does not. No two names
-of a table differ by case alone: most that read tables fold it.
+or None, or a list of such values if the column is `many`. Other keys of a row are ignored.
+exporting/cells.py converts other values. Names and types are public: a column that changes its
+meaning or is removed raises `SCHEMA`, a new last column does not. Column names of a table differ by
+more than case, because most readers ignore case.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SCHEMA = 2
 
 
 class Type(StrEnum):
-    """What the values of a column are."""
+    """Type of a column's values."""
 
     STRING = "string"
     INTEGER = "integer"
@@ -39,7 +39,7 @@ class Type(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column: its name, what its values are, whether each is a list of them, what it means."""
+    """A column. `many`: each value is a list. `text`: description."""
 
     name: str
     type: Type = Type.STRING
@@ -49,21 +49,18 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table: its name, which is also its folder, and its columns in order.
-
-    Raises ValueError where two columns have one name.
-    """
+    """A table. Its name is also its folder. Raises ValueError if two columns have the same name."""
 
     name: str
     columns: tuple[Column, ...]
 
     def __post_init__(self) -> None:
-        """Look for columns that readers could not tell apart."""
+        """Raise ValueError for columns that differ only by case."""
         if len({column.name.lower() for column in self.columns}) < len(self.columns):
             raise ValueError(f"columns of {self.name} share a name")
 
 
-# Which item of which page: what the columns of every table of items begin with.
+# Columns that every table of items begins with: the item's crawl, page and position.
 ORIGIN = (
     Column(name="crawl"),
     Column(name="url"),
@@ -73,7 +70,7 @@ ORIGIN = (
 
 
 def _page_columns() -> Iterator[Column]:
-    """Read columns off the fields of a page record: `_at` ends the name of a moment."""
+    """Derive columns from the fields of a page record. The suffix `_at` means a time."""
     hints = get_type_hints(PageRecord, include_extras=True)
     for name in COLUMNS:
         hint, text = get_args(hints[name])
@@ -83,7 +80,7 @@ def _page_columns() -> Iterator[Column]:
 
 _TYPES = {int: Type.INTEGER, float: Type.NUMBER, bool: Type.BOOLEAN}
 PAGES = Table(name="pages", columns=tuple(_page_columns()))
-# The main text of pages, where a crawl asks for it.
+# The main text of pages, if a crawl extracts it.
 TEXTS = Table(
     name="texts",
     columns=(
@@ -91,7 +88,7 @@ TEXTS = Table(
         *(Column(name=name) for name in ("title", "description", "language", "text", "markdown")),
     ),
 )
-# What is not what a rule asks for: `item` is what was found, as JSON.
+# Items that do not fit their rule. `item` is the extracted data as JSON.
 INVALID_ITEMS = Table(
     name="invalid_items",
     columns=(
@@ -101,7 +98,7 @@ INVALID_ITEMS = Table(
         Column(name="item"),
     ),
 )
-# How the pages of a crawl differ from those of its run before: `change` is created, updated,
+# Differences between the pages of a crawl and its previous run. `change` is created, updated,
 # unchanged or deleted.
 CHANGES = Table(
     name="changes",
@@ -121,13 +118,13 @@ ITEMS = "items/"
 
 
 def items_folder(name: str) -> str:
-    """Name the folder of the tables of items that the crawls of a name find."""
+    """Return the folder for the item tables of all crawls with this name."""
     return f"{ITEMS}{name}/"
 
 
 def item_table(name: str, rule: str, columns: Iterable[Column]) -> Table:
-    """Name the table of the items that a rule of the crawls of a name finds.
+    """Return the table for the items of one rule of a crawl.
 
-    Raises ValueError for a column by a name of `ORIGIN`, which each such table begins with.
+    Raises ValueError for a column whose name is in `ORIGIN`.
     """
     return Table(name=f"{items_folder(name)}{rule}", columns=(*ORIGIN, *columns))

@@ -1,11 +1,11 @@
-"""Compression of what is stored by the KB: small, in linear time.
+"""Compress stored data: small results in linear time.
 
-zlib's best level looks at up to 4,096 earlier places for each byte: 12 s for 5 MB of random `a` and
-`b`, which a page can write into its links. So texts of up to `SMALL_BYTES_MAX` are written by zlib
-at its usual level, larger ones by zstd, whose window holds them whole. Measured on journals of two
-manuals: as many write units as by zlib's best level in 60 % of its time; 0.1 s for those 5 MB.
+zlib's best level searches up to 4,096 earlier positions for each byte: 12 s for 5 MB of random `a`
+and `b`, which a page can produce in its links. So texts of up to `SMALL_BYTES_MAX` use zlib at its
+default level. Larger ones use zstd, whose window covers them. Measured on journals of two manuals:
+as many write units as zlib's best level in 60 % of its time, and 0.1 s for those 5 MB.
 
-What is stored says by its first byte how it is written, so what earlier versions wrote is read.
+The first byte identifies the format, so data of earlier versions stays readable.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _ZSTD = b"\x28\xb5\x2f\xfd"  # RFC 8878, 3.1.1
 
 
 class CompressionError(ValueError):
-    """Bytes that are not whole, or nothing that is read here."""
+    """Data is truncated, corrupt or in an unknown format."""
 
 
 def known(blob: bytes) -> bool:
-    """Whether bytes begin as one of the compressions that are read here."""
+    """Whether the data begins as a supported format."""
     return blob.startswith((_ZLIB, _ZSTD))
 
 
 def compress(plain: bytes) -> bytes:
-    """Compress a text; what is appended to it later is left alone by `decompress`."""
+    """Compress data. Bytes appended to the result are ignored by `decompress`."""
     if len(plain) <= SMALL_BYTES_MAX:
         return zlib.compress(plain, ZLIB_LEVEL)
     packed: bytes = zstd_module().compress(plain, ZSTD_LEVEL)
@@ -39,7 +39,7 @@ def compress(plain: bytes) -> bytes:
 
 
 def decompress(blob: bytes) -> tuple[bytes, bytes]:
-    """Return a text, and the bytes that stand behind it; raises CompressionError."""
+    """Return the data and the bytes after it. Raises CompressionError."""
     decoder: Any = zlib.decompressobj()
     errors: tuple[type[Exception], ...] = (zlib.error,)
     if blob.startswith(_ZSTD):
@@ -55,7 +55,7 @@ def decompress(blob: bytes) -> tuple[bytes, bytes]:
 
 @cache
 def zstd_module() -> Any:
-    """Import zstd when it is needed first; Python has it from 3.14 on."""
+    """Import zstd on first use. Python includes it from 3.14 on."""
     try:
         from compression import zstd  # type: ignore[import-not-found, unused-ignore]
     except ImportError:

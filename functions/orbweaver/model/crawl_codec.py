@@ -1,7 +1,7 @@
-"""A crawl as plain fields, and back: the one codec of its stored form.
+"""Convert a crawl to its stored fields and back.
 
-Fields that are not known here are passed over, and fields that are missing take their defaults, so
-a stored crawl outlives a deploy in either direction. One of a newer version is not read at all.
+Unknown fields are ignored, and missing fields get their defaults, so a stored crawl survives a
+deployment in either direction. A crawl of a newer version is not read.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from orbweaver.model.url_rules import UrlRule
 from orbweaver.model.version import FIELD, FIRST, check
 
 T = TypeVar("T")
-# 2: it is to stop when nothing new comes, and ends so.
+# 2: has `stop_when_nothing_new`, and the stop reason for it.
 VERSION = 2
 COLUMNS = tuple(field.name for field in fields(Crawl))
-# What is of a run and not of its work.
+# Fields that belong to the run, not to the requested work.
 OF_THE_RUN = frozenset(
     {"id", "started_at_ms", "state", "stop", "finished_at_ms", "announced"}
     | {"work", "edits", "quotas", "hosts_counted", "pages_before", "paused_at_ms", "paused_ms"}
@@ -32,24 +32,24 @@ OF_THE_RUN = frozenset(
 
 
 def to_fields(crawl: Crawl) -> dict[str, Any]:
-    """Render a crawl as plain fields of the lowest version, without those that are None."""
+    """Return a crawl as plain fields of the lowest version, without None."""
     known = {key: value for key, value in asdict(crawl).items() if value is not None}
     return {FIELD: version_of(crawl), **known}
 
 
 def version_of(crawl: Crawl) -> int:
-    """Return the lowest version that reads a crawl."""
+    """Return the lowest version that can read a crawl."""
     return VERSION if crawl.stop_when_nothing_new else FIRST
 
 
 def from_fields(raw: dict[str, Any]) -> Crawl:
-    """Read plain fields back; raises NewerVersion for those of a newer version."""
+    """Read plain fields. Raises NewerVersion for fields of a newer version."""
     check(raw, f"the crawl {raw.get('id')!r}", VERSION)
     return _read(Crawl, raw)
 
 
 def _read(kind: type[T], raw: Mapping[str, Any]) -> T:
-    """Read a dataclass; a field is read by its name, or by its default."""
+    """Build a dataclass from its fields. Missing fields get their defaults."""
     return kind(
         **{
             field.name: _value(field, raw[field.name])
@@ -76,7 +76,7 @@ def _rules(raw: Sequence[dict[str, Any]]) -> tuple[Any, ...]:
 
 
 def _items(raw: Sequence[dict[str, Any]]) -> tuple[Any, ...]:
-    # Imported here: for crawls that have items.
+    # Imported here, because only crawls with items need it.
     from orbweaver.model.item_rules import ItemRule
 
     return tuple(_read(ItemRule, one) for one in raw)
@@ -102,15 +102,19 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def changes(crawl: Crawl, was: Crawl) -> dict[str, Any]:
-    """Return the plain fields in which a crawl differs from what it was; None for what is gone."""
+    """Return the plain fields that differ between two states of a crawl.
+
+    None is a removed value.
+    """
     new, old = asdict(crawl), asdict(was)
     return {name: new[name] for name in COLUMNS if new[name] != old[name]}
 
 
 def digest_of(crawl: Crawl) -> str:
-    """Digest what a crawl asks for: all but what is of the run, so that it can be told again.
+    """Return a digest of a crawl's definition without the fields of the run.
 
-    Fields that have their defaults do not count: one more, and it is still the same work.
+    Fields with default values do not count, so a new field does not change the digests of stored
+    crawls.
     """
     asked = {
         field.name: value

@@ -1,4 +1,4 @@
-"""A crawl's rules for a claimed URL: its greatest depth, and its host's delay."""
+"""Apply a crawl's URL rules to a claimed URL: depth limit and host delay."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from orbweaver.model.url_rules import NOTHING, UrlRule, said_of
 
 
 def said_of_target(crawl: Crawl, target: Target) -> UrlRule:
-    """Put together what a crawl's rules say of a claimed URL; nothing of sitemaps."""
+    """Return the combined rules for a claimed URL. Sitemaps have none."""
     return NOTHING if target.kind is TargetKind.SITEMAP else said_of(crawl.rules, target.url)
 
 
 def depth_limit(crawl: Crawl, said: UrlRule) -> int:
-    """How deep a URL may lie of which rules say this."""
+    """Return the depth limit for a URL with these rules."""
     return crawl.depth_max if said.depth_max is None else said.depth_max
 
 
 def depth_limits(crawl: Crawl) -> tuple[int, int]:
-    """Bound how deep a URL may lie, whichever it is: at least, at most."""
+    """Return the lowest and the highest depth limit of any URL."""
     if not crawl.rules:
         return crawl.depth_max, crawl.depth_max
     return _extremes(crawl.depth_max, tuple(rule.depth_max for rule in crawl.rules))
 
 
 def delay_ms(crawl: Crawl, target: Target) -> int:
-    """How long a crawl waits between two requests to a host, the first of them this one."""
+    """Return the delay between two requests to a host, from this one on."""
     said = said_of_target(crawl, target)
     return crawl.delay_ms if said.delay_ms is None else said.delay_ms
 
 
 def by_delay(crawl: Crawl, targets: Sequence[Target]) -> list[tuple[int, list[Target]]]:
-    """Group a host's targets by their delay, the shortest first, so that none waits for longer."""
+    """Group a host's targets by delay, shortest first, so that none waits longer than its delay."""
     if not crawl.rules:
         return [(crawl.delay_ms, list(targets))]
     groups: dict[int, list[Target]] = {}

@@ -1,9 +1,9 @@
-"""The settings of a crawl: each with its default, its key and option, and what fits it.
+"""Declare the settings of a crawl: default, key, option, bounds and help of each.
 
-A field that a person may give is that of a `Setting`. What follows from it: the key of crawl.toml,
-the schema of the API, the check of bounds, what may be edited (`control/`), the option, the file
-that `orbweaver init` writes (`cli/`), and what is stored (`model/crawl_codec.py`). A worker finds
-it in the crawl. What only the start of a crawl needs is in `control/crawl_spec.py`, made alike.
+Each field that a user can set has a `Setting`. It determines the key of crawl.toml, the API schema,
+the validation, whether it is editable (`control/`), the option, the starter file of `orbweaver
+init` (`cli/`), and the stored form (`model/crawl_codec.py`). Workers read settings from the crawl.
+Settings needed only at the start of a crawl are declared in `control/crawl_spec.py`.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from orbweaver.model.item_rules import ItemRule
     from orbweaver.model.url_rules import UrlRule
 
-# What a setting takes; how that is written depends on where.
+# Type of a setting's value. The notation depends on the place.
 _Plain: TypeAlias = Literal["text", "texts", "number", "switch", "word", "headers", "pii_kinds"]
 _Amount: TypeAlias = Literal["milliseconds", "seconds", "bytes", "nanodollars"]
 _Rules: TypeAlias = Literal["url_rules", "item_rules", "render_rules"]
 ValueKind: TypeAlias = _Plain | _Amount | _Rules | Literal["host_headers"]
-# The longest that a run may last.
+# Maximum duration of a run.
 WEEK_S = 7 * 86_400
-# Of a crawl with more pages than that, the order hardly matters for what it finds.
+# In a larger crawl the order of requests hardly affects the result.
 ORDERED_PAGES_MAX = 100_000
 PRIORITIES = MappingProxyType({"normal": False, "high": True})
 
 
 class Scope(StrEnum):
-    """Which links belong: on their page's host or domain, below a seed's path, or any."""
+    """Links that belong to a crawl: on their page's host or domain, below a seed's path, or any."""
 
     HOST = "host"
     DOMAIN = "domain"
@@ -43,7 +43,7 @@ class Scope(StrEnum):
 
 
 class Bodies(StrEnum):
-    """The pages whose bodies are stored: none, those of HTML, or all."""
+    """Pages whose bodies are stored: none, HTML, or all."""
 
     OFF = "off"
     HTML = "html"
@@ -51,7 +51,7 @@ class Bodies(StrEnum):
 
 
 class RenderMode(StrEnum):
-    """The pages whose scripts are run: none, those that are empty without them, or all."""
+    """Pages whose scripts are run: none, pages that are empty without them, or all."""
 
     NEVER = "never"
     AUTO = "auto"
@@ -60,27 +60,27 @@ class RenderMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderRule:
-    """Which mode holds for URLs in which `match` is found (`model/render_rules.py`)."""
+    """Rendering mode for URLs that contain `match` (`model/render_rules.py`)."""
 
     match: str
-    # None where a definition that does not fit says none.
+    # None if an invalid definition omits it.
     mode: RenderMode | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a person may set, and how; `name` is that of the field.
+    """A setting that a user can give. `name` is the name of its field.
 
-    `about` is its comment in a definition, with an `example` where the default says too little.
-    `option` is written as a help has it, `--delay TIME  per host (1s)`. A switch without a value
-    turns the default around.
+    `about` is the comment in a definition, with an `example` if the default explains too little.
+    `option` has the form of a help line, `--delay TIME  per host (1s)`. A switch without a value
+    inverts the default.
     """
 
     default: Any
     key: str
-    # What is not said follows from the default.
+    # Unset attributes follow from the default.
     kind: ValueKind = "text"
-    # What is said for which value.
+    # Value for each word that a user can give.
     words: Mapping[str, Any] = field(default_factory=dict)
     bounds: tuple[int, int] | None = None
     # Whether it may change while the crawl runs, and whether its value is never shown.
@@ -92,39 +92,39 @@ class Setting:
     example: str = ""
 
     def said(self, about: str = "", option: str = "", example: str = "") -> Any:
-        """Declare it as a field of a dataclass, with its texts."""
+        """Declare it as a dataclass field with these texts."""
         whole = replace(self, about=about, option=option, example=example)
         return field(default=self.default, repr=not self.secret, metadata={"setting": whole})
 
     @property
     def flag(self) -> str:
-        """The name of its option, `--max-pages`; empty where it has none."""
+        """Name of its option, `--max-pages`. Empty if it has none."""
         return self.option.partition("  ")[0].partition(" ")[0]
 
     @property
     def metavar(self) -> str:
-        """The name of its option's value; empty where it takes none, or one of `words`."""
+        """Placeholder of its option's value. Empty for switches and settings with `words`."""
         return self.option.partition("  ")[0].partition(" ")[2]
 
     @property
     def help(self) -> str:
-        """The text of its option."""
+        """Help text of its option."""
         return self.option.partition("  ")[2]
 
     @property
     def argument(self) -> str:
-        """The name of its option in Python, `max_pages`."""
+        """Name of its option in Python, `max_pages`."""
         return self.flag.lstrip("-").replace("-", "_")
 
 
 def settings_of(kind: type) -> tuple[Setting, ...]:
-    """List what a person may set of a dataclass, in its order."""
+    """Return the settings of a dataclass in field order."""
     declared = ((one.name, one.metadata["setting"]) for one in fields(kind) if one.metadata)
     return tuple(replace(said, name=name, **_usual(said)) for name, said in declared)
 
 
 def _usual(said: Setting) -> dict[str, Any]:
-    """Tell kind and words of a setting that does not say them, by its default."""
+    """Derive kind and words of a setting from its default, if it does not declare them."""
     default = said.default
     if isinstance(default, StrEnum):
         return {"kind": "word", "words": {str(word): word for word in type(default)}}
@@ -134,7 +134,7 @@ def _usual(said: Setting) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlSettings:
-    """What is asked of a crawl, as all rooms see it; None leaves the choice to its start."""
+    """Settings of a crawl for all rooms. None means that the start of the crawl decides."""
 
     name: str | None = Setting(None, "name").said(
         "Runs of one name share what they have seen; default: the host of the first seed.",
@@ -158,7 +158,7 @@ class CrawlSettings:
         "--scope  links that belong: those on their page's host (default), on any host of its"
         " domain, below a seed's folder, or any",
     )
-    # Regular expressions: what links must match one of, and what none may match.
+    # Regular expressions that links must match, or must not match.
     include: tuple[str, ...] = Setting((), "scope.include", editable=True).said(
         "Of these only what one of some regular expressions is found in; and never what one"
         " of others is.",
@@ -183,7 +183,7 @@ class CrawlSettings:
         "--max-pages N  never more URLs than this",
         example="1000",
     )
-    # Its order is that of frontier/kind_scores.py.
+    # frontier/kind_scores.py orders the links.
     stop_when_nothing_new: bool = Setting(
         False, "limits.stop_when_nothing_new", editable=True
     ).said(
@@ -209,7 +209,7 @@ class CrawlSettings:
         "--max-bytes SIZE  never receive more than this",
         example='"10GB"',
     )
-    # What one visit may cost at most is a tenth of a cent.
+    # One visit of a host costs at most a tenth of a cent.
     nanodollars_max: int | None = Setting(
         None, "limits.dollars", "nanodollars", bounds=(NANO // 100, 1_000_000 * NANO), editable=True
     ).said(
@@ -250,12 +250,12 @@ class CrawlSettings:
         "--header 'NAME: VALUE'  sent along; what may be a secret to the seeds' own origins only",
         example='{ "Accept-Language" = "de" }',
     )
-    # fetching/cookies.py.
+    # fetching/cookies.py
     cookies: bool = Setting(False, "identity.cookies").said(
         "Whether cookies that a site sets are sent back to it, within the crawl.",
         "--cookies  send cookies that a site sets back to it, within the crawl",
     )
-    # By origin: for these alone, and before those above.
+    # By origin. Sent only there, with priority over `headers`.
     host_headers: HostHeaders = Setting((), "identity.hosts", "host_headers", secret=True).said(
         "Headers for one host alone: for example an API key. A host is its https origin, if"
         " no seed says\notherwise.",
@@ -305,7 +305,7 @@ class CrawlSettings:
         "Whether a picture of each page whose scripts are run is stored beside its body.",
         "--screenshot  store a picture of pages whose scripts are run, beside their bodies",
     )
-    # Of pages by their URL, before the mode.
+    # By page URL, with priority over the mode.
     render_rules: tuple[RenderRule, ...] = Setting(
         (), "render.rules", "render_rules", editable=True
     ).said()
@@ -313,6 +313,6 @@ class CrawlSettings:
         "Who is told when a run has ended; needs a stack with a webhook_secret.",
         example='"https://example.com/hooks/crawled"',
     )
-    # What holds for some of its URLs only, and what is taken from its pages.
+    # Settings for some URLs of the crawl, and extraction rules.
     rules: tuple[UrlRule, ...] = Setting((), "rules", "url_rules", editable=True).said()
     items: tuple[ItemRule, ...] = Setting((), "items", "item_rules", editable=True).said()

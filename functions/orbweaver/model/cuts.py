@@ -1,9 +1,9 @@
-"""Cuts: named parts withheld of a page, with counts, in its record and the counters.
+"""Define the truncated and omitted parts of a page, with counts in its record and in counters.
 
-A record's column `cut` names each part with its count (`text=30122 links=20`). The counters have,
-for each part, of how many pages it is not whole (`incomplete.text`), and `incomplete.pages` counts
-the pages. Parts in `OMITTED` are left out of texts on purpose: such a page is whole. The unit of
-each count is in `PARTS`. All bounds: docs/limits.md.
+The column `cut` of a record contains parts with counts (`text=30122 links=20`). For each part the
+counters contain the number of incomplete pages (`incomplete.text`). `incomplete.pages` counts all
+of them. Parts in `OMITTED` are left out of texts on purpose and do not make a page incomplete.
+`PARTS` has the unit of each count. All limits: docs/limits.md.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
 
-# Parts with their counts, as plain values: a reader's child sends them.
+# Parts with counts, as plain values that a reader process can send.
 Cuts: TypeAlias = tuple[tuple[str, int], ...]
 
 COUNTER, PAGES = "incomplete", "pages"
-# The unit and meaning of each part's count.
+# Unit and meaning of each part's count.
 PARTS: Mapping[str, str] = MappingProxyType(
     {
         "body": "the body is not whole: it is longer than body_bytes_max, the connection ended, or"
@@ -58,12 +58,12 @@ PARTS: Mapping[str, str] = MappingProxyType(
     }
 )
 
-# Parts of a page that are not its own text; counts leave out spaces.
+# Parts around the main text. Their counts do not include spaces.
 OMITTED = frozenset(name for name in PARTS if name.startswith("omitted_"))
 
 
 def counted(parts: Mapping[str, int]) -> Cuts:
-    """Keep the parts of which something is cut."""
+    """Return the parts with a count above 0."""
     return tuple((name, number) for name, number in parts.items() if number > 0)
 
 
@@ -77,17 +77,17 @@ def joined(*all_cuts: Cuts) -> Cuts:
 
 
 def beyond(text: str | None, chars_max: int) -> int:
-    """Count the characters of a text that a bound cuts off."""
+    """Return the number of characters beyond a limit."""
     return max(0, len(text or "") - chars_max)
 
 
 def written(cuts: Cuts) -> str | None:
-    """Write cuts as a record has them; None for none."""
+    """Format cuts for a record, or None if there are none."""
     return " ".join(f"{name}={number}" for name, number in cuts) or None
 
 
 def parts_of(column: str | None) -> Iterator[tuple[str, int]]:
-    """Read what a record says; what another version has written otherwise is passed over."""
+    """Parse the column of a record. Words that another version wrote differently are ignored."""
     for word in (column or "").split():
         name, equals, number = word.partition("=")
         if equals and number.isascii() and number.isdigit():
@@ -95,13 +95,13 @@ def parts_of(column: str | None) -> Iterator[tuple[str, int]]:
 
 
 def counters(column: str | None) -> Iterable[str]:
-    """Name the counters of a page of which this is cut."""
+    """Return the counters of a page with these cuts."""
     names = [name for name, _ in parts_of(column) if name not in OMITTED]
     return [f"{COUNTER}.{name}" for name in (*names, PAGES)] if names else []
 
 
 def told(column: str | None) -> str:
-    """Say what is cut of a page, in words."""
+    """Describe the cuts of a page for people."""
     return "; ".join(
         f"{name} {number:,}: {PARTS.get(name, '')}" for name, number in parts_of(column)
     )

@@ -1,4 +1,4 @@
-"""Durations as people write them: a number with `ms s m h d` behind it, or plain seconds."""
+"""Parse and format durations: a number with `ms s m h d`, or plain seconds."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ UNITS_MS = {"ms": 1, "s": 1_000, "": 1_000, "m": 60_000, "h": 3_600_000, "d": 86
 
 
 class DurationError(ValueError):
-    """What was written is no duration; the text says what would be one."""
+    """A text is no valid duration. The message contains examples."""
 
 
 def duration_ms(text: str) -> int:
-    """Read a duration as milliseconds."""
+    """Parse a duration in milliseconds."""
     match = DURATION.fullmatch(text.strip().lower())
     if match is None:
         raise DurationError(
@@ -24,7 +24,7 @@ def duration_ms(text: str) -> int:
 
 
 def duration_text(span_ms: int) -> str:
-    """Write a duration as it is read, in the largest unit that it is a whole number of."""
+    """Format a duration in the largest unit that is exact."""
     names = sorted(filter(None, UNITS_MS), key=lambda name: -UNITS_MS[name])
     for name in names if span_ms else ():
         if span_ms % UNITS_MS[name] == 0:
@@ -33,5 +33,5 @@ def duration_text(span_ms: int) -> str:
 
 
 def duration_s(text: str) -> int:
-    """Read a duration as whole seconds, rounded up: a window of 1 ms is not one of 0."""
+    """Parse a duration in whole seconds, rounded up, so that 1 ms is not 0."""
     return -(-duration_ms(text) // 1_000)

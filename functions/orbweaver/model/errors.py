@@ -1,4 +1,4 @@
-"""Errors of ports: how one says that it could not do what was asked."""
+"""Define the errors that ports raise."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from orbweaver.model.version import NewerVersion
 
 NOTHING: Mapping[str, int] = MappingProxyType({})
 _PACKAGE = "/orbweaver/"
-# The type that pyo3 raises when a library in Rust panics; it derives from BaseException.
+# Type that pyo3 raises when a Rust library panics. It derives from BaseException.
 _PANIC = "PanicException"
 
 
 class PortError(Exception):
-    """A port could not do what was asked."""
+    """A port failed."""
 
 
 class Transient(PortError):
-    """It may work later: throttled, timed out, conflicting."""
+    """A retry may succeed: throttled, timed out, conflicting."""
 
 
 class Permanent(PortError):
-    """It will not work: denied, missing, invalid."""
+    """A retry will fail: denied, missing, invalid."""
 
 
 def is_port_error(error: BaseException) -> bool:
-    """Return whether only ports failed; an ExceptionGroup counts if all of its errors do."""
+    """Return whether only ports failed. All errors of an ExceptionGroup must be port errors."""
     if isinstance(error, BaseExceptionGroup):
         return error.split(PortError)[1] is None
     return isinstance(error, PortError)
 
 
 def is_fault(error: BaseException) -> bool:
-    """Return whether an exception is a fault of processing: no port failed, and nothing ends."""
+    """Return whether an exception is a processing error: not of a port, not an exit."""
     if type(error).__name__ == _PANIC:
         return True
     return isinstance(error, Exception) and not is_port_error(error)
 
 
 def type_and_place(error: BaseException) -> str:
-    """Name the type of an exception and the last line of this package that it passed."""
-    known = getattr(error, "type_and_place", None)  # of an exception in another process
+    """Return the type of an exception and the last line of this package in its traceback."""
+    known = getattr(error, "type_and_place", None)  # set for an exception of another process
     if known is not None:
         return str(known)
     kind = type(error).__name__
@@ -55,16 +55,16 @@ def type_and_place(error: BaseException) -> str:
 
 
 class StoreError(PortError):
-    """It is the file of a store that cannot be used; the text names it and says what to do."""
+    """The file of a store is unusable. The message names the file and the fix."""
 
 
 class StoredNewer(PortError):
-    """It was stored by a newer version, which alone can read it; it is left as it is."""
+    """A newer version stored the data. It stays unchanged until that version reads it."""
 
 
 @contextmanager
 def readable() -> Iterator[None]:
-    """Read what is stored; raises StoredNewer for what a newer version has stored."""
+    """Convert NewerVersion to StoredNewer."""
     try:
         yield
     except NewerVersion as error:
@@ -72,24 +72,24 @@ def readable() -> Iterator[None]:
 
 
 class TooLarge(Permanent):
-    """It is larger than the caller can take."""
+    """Data exceeds the caller's limit."""
 
 
 def check_size(what: str, size: int, bytes_max: int | None) -> None:
-    """Raise TooLarge for what is larger than it may be."""
+    """Raise TooLarge if a size exceeds its limit."""
     if bytes_max is not None and size > bytes_max:
         raise TooLarge(f"{what} has {size:,} bytes, and at most {bytes_max:,} are read")
 
 
 def check_cut(what: str, part: bytes, length: int) -> bytes:
-    """Pass a part of a file through if it is as long as was asked; else raise Permanent."""
+    """Return a part of a file if it has the requested length. Raises Permanent otherwise."""
     if len(part) != length:
         raise Permanent(f"{what} has no such {length:,} bytes, but {len(part):,} of them")
     return part
 
 
 class ControlError(Exception):
-    """What was asked cannot be done; the text says why, and what can."""
+    """A request cannot be fulfilled. The message contains the reason and an alternative."""
 
 
 class UnknownCrawl(ControlError):
@@ -97,4 +97,4 @@ class UnknownCrawl(ControlError):
 
 
 class Conflict(ControlError):
-    """The crawl is not in a state for that, or its id belongs to another crawl."""
+    """The crawl's state does not allow the request, or its id belongs to another crawl."""

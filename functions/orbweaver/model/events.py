@@ -1,7 +1,7 @@
-"""Events: what is told of a crawl that has ended, and under which names.
+"""Define the events about crawls that ended.
 
-`id` tells a repeat from another event: a crawl's own. That of an export follows from its manifest
-(exporting/manifest.py).
+`id` identifies repeated deliveries of an event. It is the crawl's id. For an export it follows from
+the manifest (exporting/manifest.py).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ EXPORTED = "ExportCompleted"
 
 
 def completed_detail(crawl: Crawl, total: Counts) -> dict[str, Any]:
-    """Say how a crawl ended."""
+    """Return the event detail of a finished crawl."""
     return {
         "id": crawl.id,
         "crawl": crawl.id,
         "name": crawl.name,
         "stop": crawl.stop,
-        # Whether there is a receiver, so that no other crawl need be looked at.
+        # Whether the crawl has a webhook, so that receivers need not read other crawls.
         "webhook": crawl.webhook is not None,
         "counts": dict(sorted(total.items())),
         "started_at_ms": crawl.started_at_ms,

@@ -1,4 +1,4 @@
-"""One request to the web and its result, as values."""
+"""Define one HTTP request and its result as values."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from typing import Protocol, TypeAlias
 from orbweaver.model.outcome import Reason
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
-# By origin, or by host as a definition names it.
+# By origin, or by host as in a definition.
 HostHeaders: TypeAlias = tuple[tuple[str, Headers], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """The validators of what we have: `If-None-Match` and `If-Modified-Since`, as they came."""
+    """Validators of the stored version: `If-None-Match` and `If-Modified-Since`, as received."""
 
     etag: str | None
     last_modified: str | None
 
 
 class BodyRoom(Protocol):
-    """The bytes of a limit that one body may use; the body's reader asks for more."""
+    """Part of a byte limit that one body may use. The body's reader can request more."""
 
     @property
     def bytes_max(self) -> int:
         """The size of body that fits now, in decoded bytes."""
 
     async def grow(self, size: int) -> None:
-        """Reserve room for a body of this size; less if the limit is used up."""
+        """Reserve room for a body of this size, or less if the limit is exhausted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One GET, or a POST of `body`. `direct` passes proxies by, where there are any.
+    """One GET, or a POST of `body`. `direct` bypasses proxies.
 
-    `accept` lists the media types whose bodies are read; others end after headers. `named` are the
-    origins that a person named: of what is not public, they alone are dialled
-    (`model/redacted_names.py`). A crawl with a limit of bytes gives the body a `room`.
+    `accept` lists the media types whose bodies are read. Other responses end after the headers.
+    `named` are the non-public origins that a user named, the only non-public ones that may be
+    connected to (`model/redacted_names.py`). `room` is set in a crawl with a byte limit.
     """
 
     url: str
@@ -52,21 +52,20 @@ class Request:
     body: bytes | None = None
     named: frozenset[str] = frozenset()
     room: BodyRoom | None = field(default=None, repr=False, compare=False)
-    # Called once the answer is here, while the fetcher makes sure that it is the request's own.
+    # Called when the response has arrived, while the fetcher verifies that it belongs to the
+    # request.
     answered: Callable[[], None] | None = field(default=None, repr=False, compare=False)
-    paced: bool = True  # whether slots pace the host, which leaves time to make sure of answers
+    paced: bool = True  # whether slots pace the host, which leaves time to verify responses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """An answer: header names in lower case, values as they came (`model/http_headers.py`).
+    """A response. Header names are in lower case, values as received (`model/http_headers.py`).
 
-    `body` is decoded, and None if it was not read.
-    `truncated` says that the body was cut at `body_bytes_max` decoded bytes; `received`, how many
-    bytes of it came over the wire, whether they were wanted or not (`adapters/web/wire.py`);
-    `headers_cut`, how many lines of its head are not among the headers.
-    `asked` are the headers that it was asked for with, as they may be stored
-    (`model/user_agent.py`).
+    `body` is decoded, and None if it was not read. `truncated`: the body was cut at
+    `body_bytes_max` decoded bytes. `received`: bytes of the body on the wire, including unwanted
+    ones (`adapters/web/wire.py`). `headers_cut`: number of header lines that were dropped. `asked`:
+    headers of the request in a form that may be stored (`model/user_agent.py`).
     """
 
     status: int
@@ -75,25 +74,25 @@ class Response:
     truncated: bool = False
     latency_ms: int = 0
     received: int = 0
-    # The bytes of the values that are not UTF-8, by name.
+    # Bytes of the values that are not UTF-8, by name.
     octets: Mapping[str, bytes] = field(default_factory=dict)
-    # Its lines of Set-Cookie, which may be secrets.
+    # Set-Cookie lines, which may be secrets.
     cookies: tuple[bytes, ...] = field(default=(), repr=False)
     asked: Headers = ()
     headers_cut: int = 0
-    # Whether the body is what its scripts made of the page, and whether they were stopped.
+    # Whether the body is the rendered page, and whether its scripts were stopped.
     rendered: bool = False
     render_cut: bool = False
-    # A picture of it, as WebP.
+    # Screenshot as WebP.
     screenshot: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """No answer worth having: why, and a short text for people.
+    """A request without a usable response: the reason, and a short text for people.
 
-    With `later_s` the host was not asked, or not heard out, for reasons of ours: it may be asked so
-    many seconds later, and that was no attempt.
+    With `later_s` the crawler itself postponed or aborted the request. It may be repeated after
+    that many seconds, and no attempt is counted.
     """
 
     reason: Reason
@@ -104,6 +103,6 @@ class Failure:
 
 
 def received_of(answer: Response | Failure) -> int:
-    """How many bytes of a body there were: as they came in, or decoded, whichever are more."""
+    """Return the size of a body: bytes on the wire or decoded bytes, whichever is larger."""
     body = answer.body if isinstance(answer, Response) else None
     return max(answer.received, len(body or b""))

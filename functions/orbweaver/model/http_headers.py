@@ -1,11 +1,11 @@
-"""Header values of answers: as they came, as one line to show, and as a reference to follow.
+"""Decode header values of responses: as received, as one printable line, and as a redirect target.
 
 Rules
-- A value is the text that its bytes are in UTF-8, or else in ISO 8859-1 (RFC 9110 section 5.5),
-  with every character that the server sent: an invisible one may be part of a URL.
-- What is shown or recorded is one printable line.
-- Bytes of a `Location` that are no UTF-8 are percent-encoded one by one, as browsers do (the
-  web-platform tests' "redirect-location-escape"): in another charset they name another URL.
+- A value is decoded as UTF-8, otherwise as ISO 8859-1 (RFC 9110 section 5.5), with all characters,
+  because an invisible one may be part of a URL.
+- Shown or recorded values are one printable line.
+- Bytes of a `Location` that are not UTF-8 are percent-encoded individually, as in browsers (the
+  web-platform tests' "redirect-location-escape"). In another charset they would mean another URL.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _STRAY = re.compile("[\udc80-\udcff]")
 
 
 def text_of(value: bytes) -> str:
-    """Decode a value; every byte counts."""
+    """Decode a value without losing bytes."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -26,14 +26,14 @@ def text_of(value: bytes) -> str:
 
 
 def one_line(text: str) -> str:
-    """Replace what is not printable, line ends and terminal controls among it, by spaces."""
+    """Replace unprintable characters, including line ends and terminal controls, by spaces."""
     if not text.isprintable():
         text = "".join(char if char.isprintable() else " " for char in text)
     return text.strip()
 
 
 def location_of(response: Response) -> str | None:
-    """Return where an answer leads, as a reference; None if it names nothing."""
+    """Return the redirect target of a response as a reference, or None."""
     raw = response.octets.get("location")
     if raw is None:
         return response.headers.get("location") or None

@@ -1,4 +1,4 @@
-"""Item rules: the pages they are about, where fields stand, and the columns these become."""
+"""Define extraction rules: matching pages, fields, and the columns they produce."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ VALUE_CHARS_MAX = 20_000
 
 
 class ValueSource(StrEnum):
-    """Where something stands."""
+    """Source of an item or value on a page."""
 
     CSS = "css"
     JSONLD = "jsonld"
@@ -25,7 +25,7 @@ class ValueSource(StrEnum):
 
 
 class ValueTake(StrEnum):
-    """What is taken of a node that has no `attribute` to be taken."""
+    """Part of a node that is taken, unless `attribute` is set."""
 
     TEXT = "text"
     RAW = "raw"
@@ -34,7 +34,7 @@ class ValueTake(StrEnum):
 
 
 class ValueKind(StrEnum):
-    """What a field's values are."""
+    """Type of a field's values."""
 
     STRING = "string"
     INTEGER = "integer"
@@ -58,17 +58,20 @@ COLUMN_TYPES = {
 }
 
 
-# Sources of which a rule finds an item for each object of a type.
+# Sources with one item per object of a type.
 OBJECTS = frozenset({ValueSource.JSONLD, ValueSource.MICRODATA})
 
 
-# Those of which it may find several.
+# Sources that can yield several items per page.
 MANY = OBJECTS | {ValueSource.CUSTOM}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One field of an item; `where` is a selector, path or name, empty for the item's own node."""
+    """One field of an item.
+
+    `where` is a selector, path or name. Empty means the item's own node.
+    """
 
     name: str
     source: ValueSource = ValueSource.CSS
@@ -80,7 +83,7 @@ class Field:
     required: bool = False
     default: Value = None
     regex: str | None = None
-    # What some texts mean, before they are read as the type.
+    # Meanings of some texts, applied before the conversion to the type.
     values: tuple[tuple[str, Scalar], ...] = ()
     format: str | None = None
     currency: str | None = None
@@ -89,16 +92,16 @@ class Field:
 
     @property
     def place(self) -> str:
-        """Say where it is looked for."""
+        """Place of the field, for messages."""
         return f"{self.source} {self.where!a}" if self.where else "the item itself"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemRule:
-    """What is taken from the pages in whose URL `match` is found.
+    """Extraction rule for pages whose URL contains `match`.
 
-    `source` with `of` is where items are found other than by selectors; `extractor` names a
-    function. Fewer items than `least` are a problem of the page.
+    `source` and `of` locate items without selectors. `extractor` names a function. Fewer items than
+    `least` are a problem of the page.
     """
 
     name: str
@@ -112,7 +115,7 @@ class ItemRule:
 
 
 def columns_of(rule: ItemRule) -> tuple[Column, ...]:
-    """List the columns of a rule's table, but for those that say where items are from."""
+    """Return the columns of a rule's table, without those in `ORIGIN`."""
     found: list[Column] = []
     for one in rule.fields:
         found.append(Column(name=one.name, type=COLUMN_TYPES[one.type], many=one.many))
@@ -122,5 +125,5 @@ def columns_of(rule: ItemRule) -> tuple[Column, ...]:
 
 
 def currency_name(name: str) -> str:
-    """Name the field that holds the currency of a price."""
+    """Return the name of the column with a price's currency."""
     return f"{name}_currency"

@@ -1,4 +1,4 @@
-"""Limits of a crawl beside its pages, and what the commit of a pack settles of them."""
+"""Define a crawl's byte and dollar limits, and their settlement by the commit of a pack."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class LimitPart(StrEnum):
-    """What is reserved by the request or the pack; hosts' pages are counted one by one."""
+    """A limit that is reserved per request or pack. Pages of hosts are counted individually."""
 
     BYTES = "bytes"
     NANODOLLARS = "nanodollars"
@@ -15,7 +15,7 @@ class LimitPart(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """What the commit of a pack settles: what its journal's delivery had reserved, and spent."""
+    """Amounts that a journal's delivery reserved and spent, for the commit of its pack."""
 
     part: LimitPart
     reserved: int

@@ -1,12 +1,12 @@
-"""Metrics of an invocation: the one list of them, for code, alarms and dashboards.
+"""Define the metrics of an invocation. Code, alarms and dashboards use this list.
 
 Rules
-- A metric that is not listed here cannot be counted: every one costs $0.30 a month, for the hours
-  in which it is sent. There is one set of dimensions, the stack and the service, so that stacks of
-  one region stay apart and none is billed twice. So their number has a bound, whatever is crawled:
-  no metric bears the name of a host, a crawl or a URL.
-- Why URLs failed has too many answers to pay for each. They stand beside the metrics of the same
-  log line as fields, where queries of the log find them at no price (`field_of`).
+- Only listed metrics can be counted, because each costs $0.30 a month, prorated by the hours in
+  which it is sent. There is one set of dimensions, the stack and the service, so that stacks of one
+  region stay separate and none is billed twice. The number of metrics is bounded for every crawl:
+  no metric contains the name of a host, a crawl or a URL.
+- Failure reasons are too many to pay for each. They are fields in the log line of the metrics,
+  which log queries read at no price (`field_of`).
 - The unit of a metric is the last word of its name.
 
 Source: aws.amazon.com/cloudwatch/pricing, as of November 2026.
@@ -23,13 +23,13 @@ from orbweaver.model.page_record import NEEDS_RENDERING
 
 NAMESPACE = "Orbweaver"
 DIMENSIONS = STACK, SERVICE = "stack", "service"
-# Of a metric of which each value counts. A line of Embedded Metric Format takes 100; Powertools
-# begins another line there, and percentiles of several invocations need no more.
+# Maximum number of values of an observed metric. A line of Embedded Metric Format takes 100, and
+# Powertools begins another line there. Percentiles over several invocations need no more.
 VALUES_MAX = 64
 
 
 class Service(StrEnum):
-    """The functions that count."""
+    """Functions that send metrics."""
 
     WORKER = "worker"
     EXPORTER = "exporter"
@@ -39,9 +39,9 @@ class Service(StrEnum):
 
 
 class Metric(StrEnum):
-    """What is counted."""
+    """Metrics, by their CloudWatch names."""
 
-    # what packs came to: URLs that ended, and how
+    # results of packs: ended URLs by outcome
     URLS_ENDED = "UrlsEnded"
     FETCHED = "fetched"
     UNCHANGED = "unchanged"
@@ -58,18 +58,18 @@ class Metric(StrEnum):
     RENDER_STARTS_FAILED = "RenderStartsFailed"
     ITEMS_VALID = "ItemsValid"
     ITEMS_INVALID = "ItemsInvalid"
-    # each answer of the web
+    # per response
     FETCH_MS = "FetchMs"
     # messages
     MESSAGES_FAILED = "MessagesFailed"
     MESSAGES_BURIED = "MessagesBuried"
     MESSAGES_NEWER = "MessagesNewer"
     PACKS_PUT_OFF = "PacksPutOff"
-    # files of claims that a role may not read or write
+    # claim files that a role may not read or write
     CLAIMS_REFUSED = "ClaimsRefused"
-    # runs that ended, beside the runs before them
+    # ended runs, compared with the runs before them
     YIELD_DROP_PERCENT = "YieldDropPercent"
-    # what an invocation cost
+    # cost of an invocation
     COST_DOLLARS = "CostDollars"
     EXPORTS_SEALED = "ExportsSealed"
     SCHEDULES_STARTED = "SchedulesStarted"
@@ -84,20 +84,20 @@ class Metric(StrEnum):
     DELIVERIES_REFUSED = "DeliveriesRefused"
 
 
-# Which of a pack's counts are metrics under their own names.
+# Counts of a pack that are metrics with the same name.
 _COUNTED = tuple(Metric(key) for key in (*Outcome, "bytes", "retries", "deferrals", "seeds"))
 _ROBOTS = tuple(
     f"{Outcome.SKIPPED}.{reason}" for reason in (Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE)
 )
-# Pages that stayed as they were fetched, as no browser started.
+# Pages that stayed as fetched because no browser started.
 _STARTS = "render.failed.start"
 _UNREADABLE = f"{Outcome.FAILED}.{Reason.UNREADABLE}"
-# Why URLs fail, by the counts of it; a journal of another version may know other reasons.
+# Counts of failure reasons. A journal of another version may contain other reasons.
 _FAILURES = {f"{Outcome.FAILED}.{reason}": reason for reason in FAILURES}
 
 
 def counted(counts: Counts) -> Iterator[tuple[Metric, int]]:
-    """List the metrics of what a pack came to, those that are not zero."""
+    """Yield the non-zero metrics of a pack's counts."""
     for metric in _COUNTED:
         if number := counts.get(metric, 0):
             yield metric, number
@@ -115,12 +115,12 @@ def counted(counts: Counts) -> Iterator[tuple[Metric, int]]:
 
 
 def failures(counts: Counts) -> Iterator[tuple[Reason, int]]:
-    """List why URLs of a pack failed, and how many."""
+    """Yield the failure reasons of a pack's URLs, with their numbers."""
     for key, number in counts.items():
         if (reason := _FAILURES.get(key)) is not None:
             yield reason, number
 
 
 def field_of(reason: Reason) -> str:
-    """Name the field of a log line that counts URLs which failed for a reason."""
+    """Return the log field that counts failures with this reason."""
     return f"{Outcome.FAILED}_{reason}"

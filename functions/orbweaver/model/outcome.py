@@ -1,9 +1,9 @@
-"""Outcomes of a URL: five, each with a reason that is an enum shared by code and docs.
+"""Define the five outcomes of a URL, and the reasons for them.
 
-`fetched unchanged redirected skipped failed` partition the claimed URLs of a finished crawl:
-their counts add up to `claimed`. A link that was never claimed is *refused*, with a `Refusal`.
-What a reason means and what follows from it are attributes of its member; the order of members
-means nothing. The guide has the same words.
+`fetched unchanged redirected skipped failed` partition the claimed URLs of a finished crawl: their
+counts add up to `claimed`. A link that was never claimed is *refused*, with a `Refusal`. The
+attributes of a reason define its meaning and consequences. The order of members has no meaning. The
+guide uses the same words.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ E = TypeVar("E", "Reason", "Refusal")
 
 
 class Outcome(StrEnum):
-    """How a claimed URL ended."""
+    """Result of a claimed URL."""
 
     FETCHED = "fetched"
     UNCHANGED = "unchanged"
@@ -28,26 +28,26 @@ class Outcome(StrEnum):
     FAILED = "failed"
 
 
-# The outcomes of URLs whose server gave a usable answer.
+# Outcomes with a usable response.
 SUCCESSES = (Outcome.FETCHED, Outcome.UNCHANGED, Outcome.REDIRECTED)
 
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What is known of a reason: the outcome it is listed under, and what follows from it."""
+    """Attributes of a reason: the outcome it is listed under, its meaning and consequences."""
 
     outcome: Outcome
     name: str
     means: str
-    # How often a URL is asked for, in all, that keeps failing for it.
+    # Maximum number of attempts for a URL that keeps failing for this reason.
     attempts: int = 1
-    # The same while its robots.txt cannot be had for that.
+    # The same, for a robots.txt that fails for this reason.
     robots_attempts: int = ATTEMPTS_MAX
-    # It says that the host is in trouble, and not only a URL of it.
+    # Whether the host is in trouble, not only one of its URLs.
     silence: bool = False
-    # The URL was not asked for, and a later run may do so.
+    # Whether the URL was not requested, so that a later run may request it.
     resumable: bool = False
-    # Words for a line, of what keeps a robots.txt from being had.
+    # Short form, for a robots.txt that cannot be fetched.
     short: str = ""
 
 
@@ -57,20 +57,20 @@ _redirected = partial(_Facts, Outcome.REDIRECTED)
 _skipped = partial(_Facts, Outcome.SKIPPED)
 _failed = partial(_Facts, Outcome.FAILED)
 _unasked = partial(_skipped, resumable=True)
-# Stays as it is until a person changes something.
+# Permanent until a person changes something.
 _lasting = partial(_failed, robots_attempts=1)
-# Hardly ever passes: an unknown name may be a zone that is just being moved, a handshake
-# cut short a balancer at work.
+# Rarely recovers: an unknown name may belong to a zone that is being moved, an aborted handshake to
+# a busy load balancer.
 _twice = partial(_failed, attempts=ATTEMPTS_FEW, robots_attempts=ATTEMPTS_FEW)
 _passing = partial(_failed, attempts=ATTEMPTS_MAX)
 _silent = partial(_passing, silence=True)
 
 
 class Reason(StrEnum):
-    """Why a claimed URL ended the way it did.
+    """Reason for the outcome of a claimed URL.
 
-    `noindex` is listed under `fetched`, and `skipped` where a crawl wants that; `costly` under
-    `failed`, and `fetched` where only items or texts could not be had.
+    `noindex` is listed under `fetched`, and is `skipped` if a crawl is set to skip such pages.
+    `costly` is listed under `failed`, and is `fetched` if only items or texts are missing.
     """
 
     outcome: Outcome
@@ -82,7 +82,7 @@ class Reason(StrEnum):
     resumable: bool
 
     def __new__(cls, facts: Any) -> Self:
-        """Take the name for the value; for type checkers too it is what members are found by."""
+        """Create a member whose value is its name. Type checkers need the value, too."""
         member = str.__new__(cls, facts.name)
         member._value_, member.outcome = facts.name, facts.outcome
         member.means, member.short = facts.means, facts.short
@@ -209,7 +209,7 @@ class Reason(StrEnum):
 
 
 class Refusal(StrEnum):
-    """Why a reference was never claimed: counted at the page that held it, not recorded.
+    """Reason why a reference was never claimed. Counted at its page, not recorded.
 
     `short` is for a line, `means` for a table.
     """
@@ -218,7 +218,6 @@ class Refusal(StrEnum):
     means: str
 
     def __new__(cls, name: str, short: str, means: str) -> Self:
-        """Take the name for the value."""
         member = str.__new__(cls, name)
         member._value_, member.short, member.means = name, short, means
         return member
@@ -255,7 +254,7 @@ class Refusal(StrEnum):
     )
     REDIRECTS = "redirects", "behind too many redirects", "it stands behind ten redirects"
     CLOSED = "closed", "after the end", "the crawl was over when it was seeded"
-    # what traps look like: frontier/crawler_traps.py
+    # crawler traps: frontier/crawler_traps.py
     PATH_DEPTH = (
         "path_depth",
         "path too long",
@@ -294,25 +293,25 @@ class Refusal(StrEnum):
     )
 
 
-# Counted beside reasons (`robots_unreachable.answered`): a robots.txt that was answered, but not
-# with rules, nor with their absence.
+# Counted in addition to reasons (`robots_unreachable.answered`): a response to robots.txt that
+# contains no rules and does not mean their absence.
 ANSWERED = "answered"
-# Why a URL fails.
+# Reasons for failed URLs.
 FAILURES = tuple(reason for reason in Reason if reason.outcome is Outcome.FAILED)
 
 
 def known(kind: type[E], word: str | None) -> E | None:
-    """Find a reason or a refusal by its name; None for one of another release."""
+    """Return a reason or refusal by name. None if it belongs to another release."""
     return next((member for member in kind if member == word), None)
 
 
 def short_of(kind: type[E], word: str) -> str:
-    """Write a reason or a refusal in a line: in its words, or by its name."""
+    """Return the short form of a reason or refusal, or its name."""
     found = known(kind, word)
     return word if found is None else found.short or word
 
 
 def robots_attempts_max(reason: str | None) -> int:
-    """How often a URL waits for a robots.txt that cannot be had for this reason, in all."""
+    """Return the maximum number of attempts for a robots.txt that fails for this reason."""
     found = known(Reason, reason)
     return ATTEMPTS_MAX if found is None else found.robots_attempts

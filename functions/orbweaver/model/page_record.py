@@ -1,9 +1,9 @@
-"""The page record: the durable result of one URL, and a row of every export.
+"""Define the page record: the stored result of one URL, and a row of each export.
 
-Its fields are the columns of exports, each with what it means: names and types are public. Where
-body and text of a page lie is said by `body_key` (a file of WARC records, each a gzip member) and
-offset and length of each in it; either may be absent.
-`extracted` is no column: items are rows of tables of their own (model/columns.py).
+Its fields are the columns of exports, with descriptions. Names and types are public. `body_key` is
+the file of WARC records (each a gzip member) with a page's body and text. Each has an offset and a
+length in it, or is absent. `extracted` is not a column: items are rows of separate tables
+(model/columns.py).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from orbweaver.model.version import check, one_of
 if TYPE_CHECKING:
     from orbweaver.model.target import Prior
 
-# The first version is not written, because there are many records. The second has `unreadable`.
+# Version 1 is not written, because there are many records. Version 2 has `unreadable`.
 VERSION, WHAT = 2, "a page record"
-# The counter of pages of which this column is true.
+# Counter of pages with this column set.
 NEEDS_RENDERING = "needs_rendering"
 RENDERED = "rendered"
 DAY_MS = 86_400_000
@@ -35,7 +35,7 @@ DESCRIPTION_CHARS_MAX = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageRecord:
-    """How one URL of one crawl ended; times in ms since the epoch, sizes in bytes."""
+    """Result of one URL of one crawl. Times in ms since the epoch, sizes in bytes."""
 
     crawl: Annotated[str, "id of the run"]
     url: Annotated[
@@ -103,7 +103,7 @@ COLUMNS = tuple(one.name for one in fields(PageRecord) if one.metadata.get("colu
 
 
 def with_items(record: PageRecord, items: tuple[Item, ...] | None) -> PageRecord:
-    """Note what rules found on a page; None where none is about it."""
+    """Add extracted items. None means that no rule matches the page."""
     if items is None:
         return record
     invalid = sum(not item.valid for item in items)
@@ -111,7 +111,7 @@ def with_items(record: PageRecord, items: tuple[Item, ...] | None) -> PageRecord
 
 
 def day_of(at_ms: int) -> str:
-    """Name the UTC day of a moment, `YYYY-MM-DD`."""
+    """Return the UTC day of a time, `YYYY-MM-DD`."""
     return _day(at_ms // DAY_MS)
 
 
@@ -121,19 +121,19 @@ def _day(number: int) -> str:
 
 
 def shard_of(digest: str, shards: int) -> int:
-    """Spread ids over `shards` partitions, whatever made them."""
+    """Map an id of any form to one of `shards` partitions."""
     return zlib.crc32(digest.encode()) % shards
 
 
 def page_key(record: PageRecord, shards: int) -> tuple[str, str]:
-    """Partition and sort key of a record: `YYYY-MM-DD#shard` and `crawl#hash`."""
+    """Return partition and sort key of a record: `YYYY-MM-DD#shard` and `crawl#hash`."""
     digest = url_hash(record.url)
     day = day_of(record.fetched_at)
     return f"{day}#{shard_of(digest, shards)}", f"{record.crawl}#{digest}"
 
 
 def prior_keys(prior: Prior, url: str, shards: int) -> tuple[tuple[str, str], ...]:
-    """Keys under which the record of an earlier claim may lie: that day's, and the next day's."""
+    """Return the possible keys of an earlier claim's record: on its day and the next day."""
     digest = url_hash(url)
     shard = shard_of(digest, shards)
     return tuple(
@@ -143,9 +143,9 @@ def prior_keys(prior: Prior, url: str, shards: int) -> tuple[tuple[str, str], ..
 
 
 def to_fields(record: PageRecord, *, packed: bool = False) -> dict[str, Any]:
-    """Render a record as plain fields, without those that are empty.
+    """Return a record as plain fields without empty ones.
 
-    Items are a text of JSON; `packed`: its compressed bytes, where those are fewer.
+    Items are JSON text. With `packed` they are compressed if that is smaller.
     """
     known = {name: getattr(record, name) for name in COLUMNS}
     if record.extracted:
@@ -159,9 +159,9 @@ def to_fields(record: PageRecord, *, packed: bool = False) -> dict[str, Any]:
 
 
 def from_fields(raw: dict[str, Any]) -> PageRecord:
-    """Read plain fields back; fields of other versions are passed over.
+    """Read plain fields. Unknown fields are ignored.
 
-    Raises NewerVersion for what is newer, or has an outcome or reason that is not known here.
+    Raises NewerVersion for a newer version, or for an unknown outcome or reason.
     """
     check(raw, WHAT, VERSION)
     known = {key: value for key, value in raw.items() if key in COLUMNS}

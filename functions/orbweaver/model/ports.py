@@ -1,4 +1,4 @@
-"""Ports of the outside world: files, the web, time, metrics."""
+"""Define ports of the outside world: files, the web, time, metrics."""
 
 from __future__ import annotations
 
@@ -18,88 +18,91 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Print:
-    """What a file is, without its contents: two of the same size and SHA-256 are the same."""
+    """Identity of a file's contents. Files with the same size and SHA-256 are equal."""
 
     bytes: int
     sha256: str
 
 
 class Files(Protocol):
-    """Where bodies and exports are written: a bucket, or a folder."""
+    """Storage of bodies and exports: a bucket or a folder."""
 
     async def put(self, key: str, body: bytes) -> None:
-        """Write a file whole; readers see all of it or nothing."""
+        """Write a file atomically."""
 
     async def put_file(self, key: str, path: Path, sha256: str) -> None:
-        """Write a local file whole, of which this is the SHA-256, without holding it in memory."""
+        """Write a local file with this SHA-256 atomically, without holding it in memory."""
 
     async def print_of(self, key: str) -> Print | None:
-        """Say what a file is, None if there is none; contents are read only where need be."""
+        """Return a file's size and hash, or None. Reads its contents only if necessary."""
 
     async def get(self, key: str, bytes_max: int | None = None) -> bytes | None:
-        """Read a file, None if there is none; raises TooLarge for one of more than `bytes_max`."""
+        """Read a file. None if there is none. Raises TooLarge above `bytes_max`."""
 
     async def cut(self, key: str, offset: int, length: int) -> bytes | None:
-        """Read a part of a file, None if there is none; raises Permanent if it is no part of it."""
+        """Read a part of a file.
+
+        None if there is no file. Raises Permanent for a range outside of it.
+        """
 
     async def link(self, key: str, seconds: int) -> str:
-        """Return an address by which its holder may read one file, for so long at most."""
+        """Return a URL that allows its holder to read one file for this time."""
 
     async def list(self, prefix: str) -> tuple[str, ...]:
-        """Names of the files below a prefix, sorted."""
+        """Return the sorted names of the files below a prefix."""
 
     async def folders(self, prefix: str) -> tuple[str, ...]:
-        """Names of the folders right below a prefix, each ending in a slash, sorted.
+        """Return the sorted names of the folders directly below a prefix, each with a final slash.
 
-        The prefix is empty or ends in a slash; of folders without any file nothing is said.
+        The prefix is empty or ends in a slash. Folders without files are not included.
         """
 
     async def delete(self, keys: Sequence[str]) -> None:
-        """Remove files; those that are absent are passed over."""
+        """Delete files. Missing files are ignored."""
 
 
 class Events(Protocol):
     """The event bus, as workers need it."""
 
     async def completed(self, crawl: Crawl, total: Counts) -> None:
-        """Announce that a crawl is finished; the event's id is the crawl's."""
+        """Announce that a crawl is finished. The event's id is the crawl's id."""
 
 
 class Secrets(Protocol):
-    """Where secrets are kept."""
+    """Storage of secrets."""
 
     async def read(self, name: str) -> str:
-        """Read the current text of a secret, by its name or ARN; Permanent if there is none."""
+        """Read the current text of a secret by name or ARN. Raises Permanent if there is none."""
 
 
 class Fetcher(Protocol):
-    """The web. Never raises for what a server, a network or a page does."""
+    """HTTP client. Never raises because of a server, a network or a page."""
 
     async def fetch(self, request: Request) -> Response | Failure:
-        """Ask once; redirects are not followed."""
+        """Send one request. Redirects are not followed."""
 
 
 class Clock(Protocol):
-    """Time: wall-clock ms for everything that is compared or stored."""
+    """Time. Stored and compared times are wall-clock ms."""
 
     def now_ms(self) -> int:
-        """Milliseconds since the epoch."""
+        """Return milliseconds since the epoch."""
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
 
 
 class Metrics(Protocol):
-    """Counters of an invocation; which there are: `model/metrics.py`."""
+    """Counters of an invocation. `model/metrics.py` lists the metrics."""
 
     def add(self, metric: Metric, value: float) -> None:
         """Add to a counter."""
 
     def observe(self, metric: Metric, value: float) -> None:
-        """Note one value of many, each of which counts: of them there are percentiles."""
+        """Record one value of a metric with percentiles."""
 
     def fail(self, reason: Reason, number: int) -> None:
-        """Note why URLs failed."""
+        """Count failed URLs by reason."""
 
     def flush(self) -> None:
-        """Write the counters out; called once at the end of an invocation."""
+        """Write the counters. Called once at the end of an invocation."""

@@ -1,17 +1,16 @@
-"""Non-public servers that may be dialled all the same: those that a crawl is begun with.
+"""Decide which non-public servers a crawl may connect to: those with which it was started.
 
-A crawl of a site on this machine reaches that site, and nothing else of the machine. Rules:
+A crawl of a site on this machine reaches that site, and no other server of the machine. Rules:
 
-- An address and a port are named by a seed, or by a sitemap that a person gave: as an address in
-  any form (`127.1`, `[::1]`), as `localhost` or a name below it, or as a name in this
-  machine's own file of names. Never by a name of DNS: its servers may answer otherwise
-  the next time (rebinding).
-- What counts is the address that is dialled and its port, not how a URL writes them: a server that
-  a seed names as `127.0.0.1:8000` is the same one under `localhost:8000`.
-- Of a run that asks again for what failed, the seeds are what pages led to; what the first run was
-  begun with counts (`anchors`).
-- A seed that is sent to a crawl that runs (POST /seeds, the queue) names its own server for what is
-  found from it (`Target.local`), and for nothing else of the crawl.
+- A seed, or a sitemap given by a user, names an address and a port: as an address in any form
+  (`127.1`, `[::1]`), as `localhost` or a name below it, or as a name in this machine's hosts file.
+  DNS names do not count, because DNS may return another address the next time (rebinding).
+- The address and port of the connection count, not their form in a URL. A server that a seed names
+  as `127.0.0.1:8000` is the same one under `localhost:8000`.
+- The seeds of a retry are targets of links. For a retry, the seeds of the first run count
+  (`anchors`).
+- A seed sent to a running crawl (POST /seeds, the queue) names its server only for links found from
+  it (`Target.local`).
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ from orbweaver.model.target import Target
 from orbweaver.model.url import host_of, hostname_of
 
 LOCALHOST = "localhost"
-# RFC 6761 section 6.3: what the name and all below it stand for.
+# RFC 6761 section 6.3: addresses of `localhost` and all names below it.
 LOOPBACK: tuple[Address, ...] = (IPv4Address("127.0.0.1"), IPv6Address("::1"))
 HTTP_PORT, HTTPS_PORT = 80, 443
 NO_ORIGINS: frozenset[str] = frozenset()
 
 
 def origins_of(crawl: Crawl) -> frozenset[str]:
-    """Return the origins that a crawl is begun with."""
+    """Return the origins with which a crawl was started."""
     if crawl.retry_of is not None:
         return _origins(crawl.anchors, ())
     return _origins(crawl.seeds, crawl.sitemap_urls)
@@ -45,20 +44,23 @@ def _origins(seeds: tuple[str, ...], sitemaps: tuple[str, ...]) -> frozenset[str
 
 
 def named_for(named: frozenset[str], *targets: Target) -> frozenset[str]:
-    """Return the origins that are named for some targets of a crawl, which names some itself."""
+    """Return the crawl's named origins, including those that these targets name themselves."""
     own = {target.local for target in targets if target.local is not None}
     return named | own if own else named
 
 
 def local_of(url: str) -> str | None:
-    """Return the origin of a URL that leads inward by itself; None for one that DNS decides on."""
+    """Return the origin of a URL that is non-public without DNS, or None."""
     return host_of(url) if any(not is_public(one) for one in _own_addresses(url)) else None
 
 
 def named_by(
     origins: Iterable[str], book: Mapping[str, tuple[Address, ...]] | None = None
 ) -> Named:
-    """Return the addresses and ports of origins; `book` is this machine's file of names."""
+    """Return the non-public addresses and ports of origins.
+
+    `book` is the hosts file of this machine.
+    """
     return frozenset(
         (address, port_of(origin))
         for origin in origins
@@ -68,7 +70,7 @@ def named_by(
 
 
 def closed_by(urls: Iterable[str], allowed: Allowed) -> str | None:
-    """Say why a crawl must not be begun with these: one is a port of the stack itself."""
+    """Return why a crawl must not start with these URLs, or None: a port of the stack itself."""
     for url in urls:
         port = port_of(url)
         for address in _own_addresses(url) if port in allowed.closed else ():
@@ -79,14 +81,14 @@ def closed_by(urls: Iterable[str], allowed: Allowed) -> str | None:
 
 
 def port_of(url: str) -> int:
-    """Return the port that a canonical URL leads to."""
+    """Return the port of a canonical URL."""
     origin = host_of(url)
     given = origin[len(origin.partition("://")[0]) + 3 + len(hostname_of(origin)) + 1 :]
     return int(given) if given else HTTPS_PORT if origin.startswith("https:") else HTTP_PORT
 
 
 def parse_names(text: str) -> dict[str, tuple[Address, ...]]:
-    """Read a machine's file of names (hosts(5)); lines that are none are passed over."""
+    """Parse a hosts file (hosts(5)). Invalid lines are ignored."""
     book: dict[str, tuple[Address, ...]] = {}
     for line in text.splitlines():
         words = line.partition("#")[0].split()
@@ -101,7 +103,7 @@ def parse_names(text: str) -> dict[str, tuple[Address, ...]]:
 
 
 def _own_addresses(url: str) -> tuple[Address, ...]:
-    """Return the addresses of a URL's host that no DNS is asked for; none for other names."""
+    """Return the addresses of a URL's host that are known without DNS."""
     name = _name(url)
     if name == LOCALHOST or name.endswith(f".{LOCALHOST}"):
         return LOOPBACK

@@ -1,11 +1,11 @@
-"""Sites: the registrable domain that a host belongs to, by the public suffix list.
+"""Find the site of a host: its registrable domain by the public suffix list.
 
-The list (https://publicsuffix.org/list/, with its private section: `a.github.io` and
-`b.github.io` are two sites) comes bundled with the publicsuffixlist package; nothing is downloaded.
-It takes 0.1 s to read, which only crawls that ask for it pay, once a container.
+The list (https://publicsuffix.org/list/) comes with the publicsuffixlist package, so nothing is
+downloaded. It includes the private section: `a.github.io` and `b.github.io` are two sites. Loading
+takes 0.1 s per container, only for crawls that need it.
 
 A host that is an address, a public suffix itself (`com`, `github.io`) or a single label
-(`localhost`) is a site of its own.
+(`localhost`) is its own site.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=4_096)
 def site_of(hostname: str) -> str:
-    """Return the registrable domain of a canonical URL's host, or the host where there is none."""
+    """Return the registrable domain of a canonical URL's host, or the host if it has none."""
     name = hostname.removesuffix(".")
     # In canonical URLs a host whose last label is a number is an IPv4 address.
     if name.startswith("[") or name.rpartition(".")[2].isdigit():
@@ -30,7 +30,7 @@ def site_of(hostname: str) -> str:
 
 
 def is_suffix(hostname: str) -> bool:
-    """Whether a name is a public suffix, or a single label: no site of its own."""
+    """Whether a name is a public suffix or a single label, not a site."""
     name = hostname.removesuffix(".")
     if name.startswith("[") or name.rpartition(".")[2].isdigit():
         return False
@@ -38,7 +38,7 @@ def is_suffix(hostname: str) -> bool:
 
 
 def same_site(url: str, other: str) -> bool:
-    """Whether the hosts of two canonical URLs belong to one site, whatever scheme and port."""
+    """Whether two canonical URLs belong to the same site, for any scheme and port."""
     one, two = hostname_of(url), hostname_of(other)
     return one == two or site_of(one) == site_of(two)
 

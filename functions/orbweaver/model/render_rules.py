@@ -1,8 +1,8 @@
-"""Rules of rendering: of which pages a crawl has the scripts run, by their URLs; and why.
+"""Decide by URL which pages of a crawl are rendered, and name the reasons.
 
-The first rule decides whose pattern is found in the canonical URL (`model/url_patterns.py`); what
-none is found in goes by the crawl's own mode. Like the mode, rules may change while a crawl runs:
-they hold for what is fetched from then on.
+The first rule whose pattern matches the canonical URL decides (`model/url_patterns.py`). Without a
+match the crawl's mode applies. Rules may change while a crawl runs and apply to pages fetched after
+the change.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from orbweaver.model.url_patterns import places, problems_of_rules
 
 
 class RenderWhy(StrEnum):
-    """Why a page was rendered, or not, in a crawl that renders."""
+    """Reason why a page was rendered or not, in a crawl that renders."""
 
     ALWAYS = "always"
     NEVER = "never"
@@ -44,7 +44,7 @@ MEANS = {
     RenderWhy.FAILED: "its scripts could not be run: it stands as it was fetched",
 }
 
-# Those that are about the kind of a page.
+# Reasons about the kind of a page.
 OF_KIND = frozenset(
     {RenderWhy.FIRST, RenderWhy.KIND, RenderWhy.SAMPLED, RenderWhy.KIND_GAINS_NOTHING}
 )
@@ -52,7 +52,7 @@ _NAME_PLACE = 6
 
 
 def learned_kind(url: str) -> Shape:
-    """Return the kind of a page: the shape of its URL, with its name left open where it varies."""
+    """Return the kind of a page: the shape of its URL, with a variable name left open."""
     shape = shape_of(url)
     name, extension = shape[_NAME_PLACE], shape[_NAME_PLACE - 1]
     if not name or extension or NUMBER in name or name.endswith(ANY):
@@ -61,29 +61,27 @@ def learned_kind(url: str) -> Shape:
 
 
 def deciding(crawl: CrawlSettings, url: str) -> int | None:
-    """Say which rule decides on a URL, by its place; None: the crawl's own mode does."""
+    """Return the index of the rule that decides on a URL. None: the crawl's mode decides."""
     if not crawl.render_rules:
         return None
     return next(iter(places(tuple([rule.match for rule in crawl.render_rules]), url)), None)
 
 
 def mode_of(crawl: CrawlSettings, url: str) -> RenderMode:
-    """Say which mode of rendering holds for a URL."""
+    """Return the rendering mode of a URL."""
     place = deciding(crawl, url)
     return crawl.render if place is None else crawl.render_rules[place].mode or crawl.render
 
 
 def renders(crawl: CrawlSettings) -> bool:
-    """Whether a crawl has any pages rendered."""
+    """Whether a crawl may render any page."""
     modes = {crawl.render, *(rule.mode for rule in crawl.render_rules)}
     return bool(modes & {RenderMode.AUTO, RenderMode.ALWAYS})
 
 
 def places_of(crawl: Crawl) -> tuple[int, int]:
-    """Share what a crawl may ask a host at once between pages, and what these ask for.
-
-    A page keeps its place while its scripts run, so both have some of their own: one at least.
-    """
+    """Split a host's concurrency between pages and the requests of their scripts."""
+    # A page keeps its place while its scripts run, so both shares are at least one.
     if not renders(crawl):
         return crawl.concurrency, 0
     least = max(1, crawl.concurrency // 2)
@@ -91,15 +89,13 @@ def places_of(crawl: Crawl) -> tuple[int, int]:
 
 
 def slots_of(crawl: Crawl, urls: int) -> int:
-    """Say how many slots are reserved together for so many URLs of a host.
-
-    What a rendered page asks for has slots of its own: those that wait for it would lapse.
-    """
+    """Return the number of slots to reserve together for URLs of a host."""
+    # Requests of a rendered page have their own slots, during which reserved slots would expire.
     return 1 if renders(crawl) else urls
 
 
 def problems_of(rules: tuple[RenderRule, ...]) -> Iterator[tuple[str, str]]:
-    """Find all that does not fit in the rules of a crawl: path of the key, and words."""
+    """Yield all problems of a crawl's rules, as path of the key and message."""
     return problems_of_rules("render.rules", rules, _problems_of_rule)
 
 

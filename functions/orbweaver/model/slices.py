@@ -1,7 +1,7 @@
-"""Long work cut into slices, between which its caller may let others go on (`model/turns.py`).
+"""Split long work into slices, so that its caller can run other tasks between them.
 
-A page or a part of a sitemap can have thousands of links, and a function on AWS has a fifth of a
-core. Work on a few links is one slice.
+`model/turns.py` runs the tasks. A page or a part of a sitemap can have thousands of links, and a
+function on AWS has a fifth of a core. Work on a few links is one slice.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ T = TypeVar("T")
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
-# URLs of one slice: a step takes 10 to 40 us for most URLs.
+# URLs of one slice. A step takes 10 to 40 us for most URLs.
 SLICE_URLS = 250
-# Packs of one slice, which hold as many URLs.
+# Packs of one slice, with as many URLs.
 SLICE_PACKS = 10
 
 
 def sliced(items: Sequence[T], size: int = SLICE_URLS) -> Iterator[Sequence[T]]:
-    """Cut items into slices, in their order."""
+    """Split items into slices, in order."""
     for start in range(0, len(items), size):
         yield items[start : start + size]
 
 
 def unpaused(work: Callable[Given, Generator[None, None, Result]]) -> Callable[Given, Result]:
-    """Make a function that runs the slices of `work` to their end at once."""
+    """Return a function that runs all slices of `work` without pauses."""
 
     @wraps(work)
     def call(*args: Given.args, **options: Given.kwargs) -> Result:

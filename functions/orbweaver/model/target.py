@@ -1,7 +1,7 @@
-"""A claimed URL on its way, as a row of a pack, and what few have besides: the row's end.
+"""Define a claimed URL in transit, as a row of a pack with optional extras at the end.
 
-Rows of messages and journals end with an object of extras if there are any. Versions that know
-more of them write more; a reader passes over what it does not know.
+Rows of messages and journals end with an object of extras if there are any. Newer versions may
+write more extras. Readers ignore unknown ones.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class TargetKind(StrEnum):
-    """What a URL is asked for: as a page, or as a list of pages."""
+    """Use of a URL: a page, or a list of pages."""
 
     PAGE = "page"
     SITEMAP = "sitemap"
@@ -22,7 +22,7 @@ class TargetKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prior:
-    """An earlier claim of a URL, which leads to what it was then: the run, and when."""
+    """An earlier claim of a URL: its run and its time."""
 
     crawl: str
     at_ms: int
@@ -30,14 +30,13 @@ class Prior:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A claimed URL on its way: `attempt` counts from 1, `hops` counts redirects behind it.
+    """A claimed URL in transit. `attempt` counts from 1, `hops` counts preceding redirects.
 
-    A claim of an earlier run that is older than `modified_at_ms` does not hold against it. Of a
-    sitemap, `hops` counts indexes too, `site` is the host that named it as its own (None: a
-    person did; a page has it that such a sitemap lists on another host than its own), and `first`
-    says how many of its references have been dealt with. `express` and `window_s` are what rules
-    said of it when it was found: whether it goes past others, and for how long earlier claims of
-    it hold (None: as long as any of the crawl's).
+    A claim of an earlier run that is older than `modified_at_ms` does not count. For a sitemap,
+    `hops` includes indexes, and `first` is the number of processed references. `site` is the host
+    that named the sitemap as its own. It is None if a user named the sitemap. A page that a sitemap
+    lists on another host has `site`, too. `express` and `window_s` come from the rules at
+    discovery: priority, and how long earlier claims hold (None: the crawl's window).
     """
 
     url: str
@@ -46,10 +45,10 @@ class Target:
     hops: int = 0
     referrer: str | None = None
     prior: Prior | None = None
-    # The folder that this part of the crawl keeps to, where a seed led out of its own.
+    # Folder that limits this part of the crawl, if a seed redirected out of its own.
     root: str | None = None
-    # The origin that the seed behind it names, where it is not public and the crawl does not name
-    # it (model/redacted_names.py).
+    # Non-public origin that the original seed names, if the crawl does not name it
+    # (model/redacted_names.py).
     local: str | None = None
     modified_at_ms: int | None = None
     kind: TargetKind = TargetKind.PAGE
@@ -57,19 +56,19 @@ class Target:
     first: int = 0
     express: bool = False
     window_s: int | None = None
-    # It is one of the pages that its host may be asked for: that is counted once.
+    # Whether it already counts towards its host's page limit.
     counted: bool = False
-    # It was dropped on the seed queue, so no redirect of it widens the scope.
+    # Whether it was sent to the seed queue, so that its redirects do not widen the scope.
     bound: bool = False
-    # Its scripts may have to be run: it is for the workers that have a browser.
+    # Whether it may need rendering, so that a worker with a browser must take it.
     render: bool = False
-    # Why the previous attempt failed, for people; unset for a first attempt.
+    # Failure of the previous attempt, for people. Unset for a first attempt.
     failed: str | None = None
-    # How often it was requested again because it leads to itself and sets a cookie.
+    # Number of repeated requests because it redirects to itself and sets a cookie.
     reloads: int = 0
 
 
-# What few targets have, in the order of writing: name in a row, field, and what fits.
+# Optional attributes in the order of writing: name in a row, field, type.
 _EXTRAS = (
     ("root", "root", "a URL"),
     ("local", "local", "a URL"),
@@ -99,12 +98,12 @@ PACK_TARGETS_MAX = 25
 
 
 def next_attempt(target: Target, failed: str | None = None) -> Target:
-    """Return the same URL for one more attempt; `failed` is the reason."""
+    """Return the same URL for one more attempt. `failed` is the reason."""
     return replace(target, attempt=target.attempt + 1, failed=failed)
 
 
 def to_rows(targets: Sequence[Target]) -> tuple[list[list[Any]], list[str]]:
-    """Render the targets of a pack as rows, and the referrers whose places they name."""
+    """Return the targets of a pack as rows, and the list of referrers that the rows refer to."""
     referrers: dict[str, int] = {}
     rows = []
     for target in targets:
@@ -119,7 +118,7 @@ def to_rows(targets: Sequence[Target]) -> tuple[list[list[Any]], list[str]]:
 
 
 def from_rows(rows: Sequence[Any], referrers: Sequence[Any]) -> Iterator[Target]:
-    """Read the rows of a pack back; ValueError for one that is none."""
+    """Read the rows of a pack. Raises ValueError for an invalid one."""
     for row in rows:
         match row:
             case [str(url), int(depth), int(attempt), int(hops), int(place), *rest] if min(
@@ -144,7 +143,7 @@ def from_rows(rows: Sequence[Any], referrers: Sequence[Any]) -> Iterator[Target]
 
 
 def extras_of(target: Target) -> dict[str, Any]:
-    """Render what few targets have, for the end of a row; nothing for most."""
+    """Return the optional attributes of a target that differ from the defaults."""
     if _extras_in(target) == _NO_EXTRAS:
         return {}
     extras: dict[str, Any] = {}
@@ -158,7 +157,7 @@ def extras_of(target: Target) -> dict[str, Any]:
 
 
 def with_extras(target: Target, extras: dict[str, Any]) -> Target:
-    """Read extras back; those of a newer version are passed over, ValueError if one is broken."""
+    """Add extras to a target. Unknown ones are ignored. Raises ValueError for an invalid one."""
     match extras.get("prior"):
         case None:
             prior = None

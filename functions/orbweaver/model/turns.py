@@ -1,6 +1,6 @@
-"""Turns of other tasks between the slices of long work (`model/slices.py`).
+"""Run other tasks between the slices of long work (`model/slices.py`).
 
-Work of one slice takes no turn, so that small pages cost the event loop nothing.
+Work of a single slice does not yield, so that small pages cost the event loop nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 
 async def slices(items: Sequence[T], size: int = SLICE_URLS) -> AsyncIterator[Sequence[T]]:
-    """Yield items in slices; other tasks run between two of them."""
+    """Yield items in slices. Other tasks run between two slices."""
     for number, part in enumerate(sliced(items, size)):
         if number:
             await asyncio.sleep(0)
@@ -30,7 +30,7 @@ async def turn_after(items: Sized) -> None:
 
 
 async def in_turns(work: Generator[None, None, Result]) -> Result:
-    """Run work to its end; other tasks run wherever it pauses."""
+    """Run work to its end. Other tasks run where it pauses."""
     while True:
         try:
             next(work)

@@ -1,22 +1,21 @@
-"""Canonical URLs: the one place where a reference becomes a URL.
+"""Canonicalize URLs. All references become URLs in this module.
 
-Parsing and joining follow the WHATWG URL Standard (https://url.spec.whatwg.org), by ada-url.
-Beyond it the canonical form
+Parsing and joining follow the WHATWG URL Standard (https://url.spec.whatwg.org), by ada-url. In
+addition the canonical form
 
 - is http or https, pure ASCII, and at most 2,083 characters long with a host of at most 253;
 - has no fragment, no user name and no password;
-- has no tracking parameters: whole parameters whose names are on a list, which a crawl may change.
-  What is left of the query keeps its bytes and its order, and a query that held nothing else goes
-  with its `?`. Parameters of the path (`/a;jsessionid=1`) with such names go as well.
+- has no tracking parameters: whole parameters with a name on a list, which a crawl may change. The
+  rest of the query keeps its bytes and order. An empty query is removed with its `?`. Path
+  parameters (`/a;jsessionid=1`) with such names are removed as well.
 
-Session ids are on the list where their names mean nothing else (`PHPSESSID`, not `sid`). Those of
-ASP.NET (`/(S(…))/`) stay: servers that use them answer any URL without one by a redirect. What is
-stored and fetched is the canonical URL, with what secrets its query may hold; what is logged or
-said about a reference goes through `redacted` first.
+Session ids are on the list if their names are unambiguous (`PHPSESSID`, not `sid`). Those of
+ASP.NET (`/(S(…))/`) stay, because their servers redirect any URL without one. The canonical URL is
+stored and fetched with any secrets in its query. Logs and messages use `redacted` references.
 
-`join_url` is ada-url's fastest public call: 2.7 us a link, against 4.5 for `URL(..).href`. Most
-links need no parser: those in a plain form are canonical once put after their base's
-origin or folder, at a quarter of the cost; and the plainest of those need no checks either.
+`join_url` is ada-url's fastest public call: 2.7 us per link, against 4.5 for `URL(..).href`. Most
+links need no parser. A link in plain form is canonical when appended to its base's origin or
+folder, at a quarter of the cost. The plainest form needs no checks.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ from hashlib import blake2b
 
 from ada_url import join_url
 
-# What browsers and sitemaps have agreed on; and a DynamoDB key, an SQS message hold many such.
+# Limit of browsers and sitemaps. A DynamoDB key and an SQS message hold many such URLs.
 URL_CHARS_MAX = 2_083
 HOST_CHARS_MAX = 253
-# A reference may be far longer than its URL (dots, spaces, tracking); this bounds the work on it,
-# and on a base. Length is looked at before anything else: all other work is linear in it.
+# A reference may be far longer than its URL (dots, spaces, tracking). This limits the work on it
+# and on a base. The length is checked first, because all other work is linear in it.
 REFERENCE_CHARS_MAX = 65_536
 
-# In lower case; `*` at the end stands for any rest of the name.
+# In lower case. `*` at the end matches any rest of the name.
 _TRACKING = """
     utm_* gclid gclsrc dclid gbraid wbraid gad_source gad_campaignid srsltid _ga _gl
     fbclid igsh igshid msclkid yclid ysclid _openstat twclid ttclid li_fat_id epik
@@ -44,12 +43,12 @@ _TRACKING = """
 """
 TRACKING_PARAMETERS = frozenset(_TRACKING.split())
 
-# What the standard strips from both ends of a reference: C0 controls and the space.
+# Characters that the standard strips from both ends of a reference: C0 controls and the space.
 SPACES = "".join(map(chr, range(0x21)))
 
 _SCHEMES = ("http://", "https://")
-# Forms that parsing would not change: no escapes, no dot segments (looked for separately), a
-# host that is no number and has no Punycode (likewise).
+# Forms that parsing would not change: no escapes, no dot segments (checked separately), a host that
+# is not a number and has no Punycode (likewise).
 _PATH_CHARS = r"-A-Za-z0-9_.~!$&()*+,;=@/"
 _QUERY = rf"(?:\?[{_PATH_CHARS}:?%]*)?"
 _PLAIN_PATH = re.compile(rf"(?:/(?!/)[{_PATH_CHARS}:]*|[A-Za-z0-9_][{_PATH_CHARS}]*){_QUERY}")
@@ -57,13 +56,13 @@ _BYTE = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _HOST = rf"(?:(?:[a-z0-9-]+\.)*[a-z][a-z0-9-]*|{_BYTE}(?:\.{_BYTE}){{3}})"
 _PORT = r"(?::(?!(?:80|443)/)(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}))?"
 _PLAIN_URL = re.compile(rf"https?://{_HOST}{_PORT}/[{_PATH_CHARS}:]*{_QUERY}")
-# The plainest: no query, no parameters, nothing that could be a user's name.
+# The plainest form: no query, no parameters, no possible user name.
 _PLAINEST_PATH = re.compile(r"/?[A-Za-z0-9_][-A-Za-z0-9_.~!$&()*+,=/]*")
 _UPWARDS = re.compile(r"(?:\.\./)*+")
 _PATH_PARAMETER = re.compile(r";([^;/=]*)=[^;/]*")
 _EMAIL_OR_USER = re.compile(r"^(https?:[/\\]*)?.*@", re.DOTALL | re.IGNORECASE)
 _QUERY_OR_FRAGMENT = re.compile(r"([?#]).*", re.DOTALL)
-# References have no base to be relative to when joined with this one.
+# Joined with this base, a reference has no base.
 _NO_BASE = "about:blank"
 _NO_PARAMETERS: frozenset[str] = frozenset()
 
@@ -74,7 +73,10 @@ def canonicalize(
     *,
     tracking: frozenset[str] = TRACKING_PARAMETERS,
 ) -> str:
-    """Return the canonical URL that a reference means, seen from `base`; ValueError if none."""
+    """Return the canonical URL of a reference relative to `base`.
+
+    Raises ValueError if it has none.
+    """
     plainest = _plainest(reference, base) if base else None
     return _parsed(reference, base, tracking) if plainest is None else plainest
 
@@ -85,7 +87,7 @@ def resolved(
     *,
     tracking: frozenset[str] = TRACKING_PARAMETERS,
 ) -> str | None:
-    """Return the canonical URL that a reference means, seen from `base`; None if none."""
+    """Return the canonical URL of a reference relative to `base`, or None."""
     try:
         return canonicalize(reference, base, tracking=tracking)
     except ValueError:
@@ -119,10 +121,8 @@ def _parsed(reference: str, base: str | None, tracking: frozenset[str]) -> str:
 
 
 def is_canonical(url: str) -> bool:
-    """Whether a text is a canonical URL, whatever parameters its crawl takes out; never raises.
-
-    Most have a plain form, which one look at their characters says: 0.5 us.
-    """
+    """Whether a text is a canonical URL, for any list of tracking parameters. Never raises."""
+    # Most URLs have a plain form, which one regular expression recognizes in 0.5 us.
     short = len(url) <= HOST_CHARS_MAX and "/." not in url and "xn--" not in url
     if short and _PLAIN_URL.fullmatch(url):
         return True
@@ -130,7 +130,7 @@ def is_canonical(url: str) -> bool:
 
 
 def is_base(url: str) -> bool:
-    """Whether references can be seen from a URL: it is http or https, in any form."""
+    """Whether a URL can be a base of references: http or https, in any form."""
     try:
         return bool(_parts(url)[0])
     except ValueError:
@@ -144,13 +144,13 @@ def _check_host(origin: str) -> None:
 
 @lru_cache(maxsize=1024)
 def host_of(url: str) -> str:
-    """Return the politeness unit of a canonical URL: its origin, `https://example.com:8443`."""
+    """Return a canonical URL's origin (`https://example.com:8443`), the unit of politeness."""
     path_at = url.find("/", 8)
     return url if path_at < 0 else url[:path_at]
 
 
 def hostname_of(url: str) -> str:
-    """Return a canonical URL's host without its port; an IPv6 address keeps its brackets."""
+    """Return a canonical URL's host without its port. An IPv6 address keeps its brackets."""
     return _hostname(host_of(url))
 
 
@@ -161,22 +161,20 @@ def _hostname(origin: str) -> str:
 
 
 def redacted(reference: str, chars_max: int = 200) -> str:
-    """Write a reference so that it may be logged: no user, password, email or query value.
-
-    Whatever stands before the last `@` goes, since nothing says where a password ends that is
-    not written as it should be; of query and fragment only the sign stays.
-    """
+    """Shorten a reference for logs: no user, password, email or query value."""
+    # Everything before the last `@` is removed, because the end of a malformed password is unknown.
+    # Of query and fragment only the sign stays.
     shown = _EMAIL_OR_USER.sub(r"\1…@", reference) if "@" in reference else reference
     return _QUERY_OR_FRAGMENT.sub(r"\1…", shown)[:chars_max]
 
 
 def url_hash(url: str) -> str:
-    """Return 128 bits that stand for a URL in keys, as 32 hexadecimal digits."""
+    """Return a 128-bit hash of a URL for keys, as 32 hexadecimal digits."""
     return blake2b(url.encode(), digest_size=16).hexdigest()
 
 
 def _plainest(text: str, base: str) -> str | None:
-    """Return the URL of a path that needs neither parser nor checks; None of any other."""
+    """Return the URL of a path that needs no parser and no checks, or None."""
     start, folder = _parts(base)
     if len(text) > URL_CHARS_MAX or not folder:
         return None
@@ -190,7 +188,7 @@ def _plainest(text: str, base: str) -> str | None:
 
 
 def _upwards(text: str, folder: str, origin: str) -> tuple[str, str]:
-    """Return what follows all `../` of a reference, and the folder that they lead to."""
+    """Return the rest of a reference after all `../`, and the folder they lead to."""
     found = _UPWARDS.match(text)
     end = found.end() if found else 0
     above = folder.rsplit("/", end // 3 + 1)[0]
@@ -198,11 +196,11 @@ def _upwards(text: str, folder: str, origin: str) -> tuple[str, str]:
 
 
 def _plain(text: str, base: str | None) -> str | None:
-    """Return the URL of a reference in a plain form, before checks; None of any other."""
+    """Return the URL of a reference in plain form, before checks, or None."""
     if "/." in text:
         return None
     if base:
-        origin, folder = _parts(base)  # with a base that is none, nothing is a URL
+        origin, folder = _parts(base)  # raises for an invalid base
         if _PLAIN_PATH.fullmatch(text):
             return (origin if text[0] == "/" else folder) + text
     return text if _PLAIN_URL.fullmatch(text) and "xn--" not in text else None
@@ -229,7 +227,7 @@ def _split_base(base: str) -> tuple[str, str]:
     return origin, f"{origin}/{path[: path.rfind('/') + 1]}"
 
 
-# Of bases that are no longer than a URL: what a cache holds is bounded, too.
+# Only bases up to the length of a URL, so that the cache's memory is limited.
 _known_parts = lru_cache(maxsize=256)(_split_base)
 
 
@@ -237,7 +235,7 @@ def _join(text: str, base: str) -> str:
     try:
         return join_url(base, text)
     except ValueError:
-        # Half a surrogate pair has no bytes; the web reads it as U+FFFD.
+        # A lone surrogate has no bytes. Browsers read it as U+FFFD.
         scalar = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         if scalar == text:
             problem = "not an absolute URL" if base == _NO_BASE else "not a valid URL"
@@ -246,7 +244,7 @@ def _join(text: str, base: str) -> str:
 
 
 def is_tracking(name: str, tracking: frozenset[str] = TRACKING_PARAMETERS) -> bool:
-    """Whether a parameter of this name is taken out."""
+    """Whether a parameter with this name is removed."""
     names, prefixes = _split(tracking)
     return name.lower() in names or name.lower().startswith(prefixes)
 
@@ -276,7 +274,7 @@ def _without_path_parameters(url: str, path_at: int, tracking: frozenset[str]) -
     left = _PATH_PARAMETER.sub(lambda it: "" if is_tracking(it[1], tracking) else it[0], path)
     if left == path:
         return url
-    # `/a/..;jsessionid=1` leaves what is to be resolved anew.
+    # `/a/..;jsessionid=1` leaves a dot segment that must be resolved.
     return _join(f"{url[:path_at]}{left}{mark}{query}", _NO_BASE)
 
 

@@ -1,26 +1,26 @@
-"""The kind of a URL: a shape that it shares with others of its program, like `/wiki/*?action=edit`.
+"""Find the kind of a URL: a shape that it shares with similar URLs, like `/wiki/*?action=edit`.
 
-The shape of a URL is a tuple of tokens, in this order; a pure function of the URL:
+The shape of a URL is a tuple of tokens in this order, a pure function of the URL:
 
-- the origin; the first three folders of the path, and whether there are more (`**`)
-- the extension of the name (`.html`), and the name without it; below more folders names are left
-  open, and extensions before parameters
-- the names of the first `PARAMETERS_MAX` parameters as they stand (`?title=&action=`), then the
-  value of each
+- the origin, the first three folders of the path, and whether there are more (`**`)
+- the extension of the name (`.html`), and the name without it. Below more folders names are left
+  open, and so are extensions before a query
+- the literal names of the first `PARAMETERS_MAX` parameters (`?title=&action=`), then the value of
+  each
 
-Tokens are what a program has few of. A *word* stands for itself: up to `WORD_CHARS_MAX` letters, in
-one piece or in two (`blob_plain`, `index.php`). Numbers are `0`, alone or in a word (`page-0`).
-A namespace keeps its name (`Special:*`). All else is `*`: ids, long words, words in more pieces,
-single letters as values, escapes. A query with the name of a parameter that is longer than
-`NAME_CHARS_MAX`, or has characters that are unusual there, is `?*` as a whole.
+Tokens have few values per program. A *word* is literal: up to `WORD_CHARS_MAX` letters, in one
+piece or in two (`blob_plain`, `index.php`). Numbers are `0`, alone or in a word (`page-0`). A
+namespace keeps its name (`Special:*`). Everything else is `*`: ids, long words, words in more
+pieces, single letters as values, escapes. A query with a parameter name that is longer than
+`NAME_CHARS_MAX` or has unusual characters is `?*` as a whole.
 
-Of a crawl's kinds there are few (`Kinds`). Where more than `SIBLINGS_MAX` words are met in one
-place (`/wiki/Apple`, `/wiki/Pear` …), all of them are `*` there. Kinds do not depend on the order
-in which URLs are met. Where they would be more than `KINDS_MAX`, words that are rare in their place
-are `*` as well (`folded`), and then the rarest kinds are counted together.
+A crawl has few kinds (`Kinds`). If one place has more than `SIBLINGS_MAX` words (`/wiki/Apple`,
+`/wiki/Pear` …), all of them become `*` there. Kinds do not depend on the order of URLs. If there
+are more than `KINDS_MAX` kinds, words that are rare in their place become `*` as well (`folded`),
+and then the rarest kinds are counted together.
 
-`pattern_of` writes a shape as a regular expression for `--exclude`: it is found in the URLs of the
-shapes that this one `covers`, and in no others.
+`pattern_of` returns a shape as a regular expression for `--exclude`. It matches the URLs of all
+shapes that this one `covers`, and no others.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ KINDS_MAX = 500
 IDS_WITHIN = 8
 FOLDED_SHARE = 0.01
 _VALUE_TEXT = re.compile("=[^&;]+")
-# Places of tokens in a shape; from `_VALUES` on there is one for each parameter that is named.
+# Positions of tokens in a shape. From `_VALUES` on there is one for each named parameter.
 _ORIGIN, _FOLDERS, _DEEPER, _EXTENSION, _NAME, _QUERY, _VALUES = 0, (1, 2, 3), 4, 5, 6, 7, 8
 
 ANY, NUMBER, DEEPER, ANY_QUERY, MORE = "*", "0", "**", "?**", "…"
-# Behind a token that varies: its value was met before.
+# Suffix of a variable token: its value occurred before.
 AGAIN = "+"
 _NO_WORDS = frozenset({"", ANY, NUMBER, DEEPER, ANY_QUERY, ANY + AGAIN, NUMBER + AGAIN})
 _RUN = "(?:[A-Za-z]++[0-9]*+|[0-9]++)"
 _WORD = re.compile(rf"[-_.~]?{_RUN}(?:[-_.~]{_RUN})?")
 _NAMESPACE = re.compile(rf"([A-Za-z][A-Za-z_]{{0,{WORD_CHARS_MAX - 1}}})(?::|%3A)")
 _EXTENDED = re.compile(r"([^?]+)(\.[A-Za-z][A-Za-z0-9]{0,4})", re.DOTALL)
-# But for those of an escape.
+# Digits that are not part of an escape.
 _DIGITS = re.compile("(?<!%)[0-9]+")
 _A_DIGIT = re.compile("(?<!%)(?<!%[0-9A-Fa-f])[0-9]")
 _PARAMETER_NAME = re.compile(r"(?:[A-Za-z0-9_.~-]|%5[BD]|[\[\]])*")
@@ -60,7 +60,7 @@ _SPECIAL = re.compile(r"([\\^$.|?*+()\[\]{}])")
 
 
 def shape_of(url: str) -> Shape:
-    """Return the shape of a URL; whatever the text is, it has one."""
+    """Return the shape of a URL. Every text has one."""
     stem, question, query = url.partition("?")
     before, _, name = stem.rpartition("/")
     if "://" in before:
@@ -82,7 +82,7 @@ def shape_of(url: str) -> Shape:
 
 @lru_cache(maxsize=1_024)
 def _places_of(folder: str) -> Shape:
-    """Return the places of a folder's URL, which many URLs share."""
+    """Return the first tokens for a folder URL, which many URLs share."""
     scheme, separator, rest = folder.partition("://")
     origin, *folders = rest.split("/")
     return _places(f"{scheme}{separator}{origin}", folders)
@@ -95,16 +95,16 @@ def _places(origin: str, folders: Sequence[str]) -> Shape:
 
 
 def anywhere(shape: Shape, kept: int = 0) -> Shape:
-    """Leave open in which folder it is below the first ones, and its name if it has one."""
+    """Leave open the folder below the first `kept` ones, and the name if it has one."""
     first = [shape[at] for at in _FOLDERS[:kept] if shape[at]]
     folders = (*first, DEEPER, *[""] * (len(_FOLDERS) - len(first)))
     return (shape[_ORIGIN], *folders, "", shape[_NAME] and ANY, *shape[_QUERY:])
 
 
 def in_two_folders(shape: Shape) -> Shape:
-    """Leave open what lies below the second folder, and names but for namespaces.
+    """Leave open the folders below the second, and names except namespaces.
 
-    And values that begin with a capital, as titles do; what a program does begins with none.
+    Also leaves open values that begin with a capital, because titles do and program actions do not.
     """
     deeper = DEEPER if shape[_FOLDERS[-1]] or shape[_DEEPER] else ""
     name = shape[_NAME]
@@ -118,10 +118,10 @@ def in_two_folders(shape: Shape) -> Shape:
 
 
 def behind_id(url: str) -> str | None:
-    """Return the address of a URL with the first folder left open that is an id.
+    """Return a URL without query, with its first id folder left open, or None.
 
-    It is a number, or holds a digit and is no word, like a revision; None without one among the
-    first `IDS_WITHIN` folders.
+    An id is a number, or a text with a digit that is not a word, like a revision. Only the first
+    `IDS_WITHIN` folders are searched.
     """
     folder, _, name = url.partition("?")[0].rpartition("/")
     opened, behind = _id_opened(folder)
@@ -130,7 +130,7 @@ def behind_id(url: str) -> str | None:
 
 @lru_cache(maxsize=1_024)
 def _id_opened(folder: str) -> tuple[str, bool]:
-    """Leave the first id of a folder's URL open, if it has one; whether a folder is behind it."""
+    """Leave the first id of a folder URL open. Returns also whether a folder follows it."""
     parts = folder.split("/")
     for at in range(3, min(len(parts), 3 + IDS_WITHIN)):
         token = _token(parts[at])
@@ -141,7 +141,7 @@ def _id_opened(folder: str) -> tuple[str, bool]:
 
 
 def values_of(url: str, shape: Shape) -> list[tuple[int, str]]:
-    """List the values of a URL's parameters, each with its place in the URL's shape."""
+    """Return the values of a URL's parameters, each with its position in the URL's shape."""
     if len(shape) <= _VALUES:
         return []
     query = url.partition("?")[2]
@@ -151,14 +151,14 @@ def values_of(url: str, shape: Shape) -> list[tuple[int, str]]:
 
 
 def varies(token: str) -> bool:
-    """Whether a token stands for things that vary."""
+    """Whether a token is variable."""
     return token in (ANY, NUMBER) or token.endswith(":*")
 
 
 def folded(weights: Mapping[Shape, int], least: float) -> dict[Shape, Shape]:
-    """Say of shapes what they are where words that weigh less than so much in a place are open.
+    """Map shapes to more general ones, with words below this weight left open.
 
-    One that is the only such word in its place stands, unless there is a `*` anyway.
+    A word stays if it is the only such word in its place and the place has no `*`.
     """
     places = {shape: shape for shape in weights}
     for at in range(max(map(len, weights), default=0)):
@@ -177,7 +177,7 @@ def folded(weights: Mapping[Shape, int], least: float) -> dict[Shape, Shape]:
 
 
 def kind_text(shape: Shape) -> str:
-    """Write a shape as a person reads it: a URL with what varies left open."""
+    """Format a shape as a URL for people, with `*` for variable parts."""
     folders = "".join(f"{one}/" for one in (*(shape[at] for at in _FOLDERS), shape[_DEEPER]) if one)
     text = f"{shape[_ORIGIN]}/{folders}{shape[_NAME]}{shape[_EXTENSION]}"
     if shape[_QUERY] in ("", ANY_QUERY):
@@ -187,12 +187,12 @@ def kind_text(shape: Shape) -> str:
 
 
 def example_of(url: str) -> str:
-    """Write a URL so that it may be shown: without the values of its parameters."""
+    """Return a URL without the values of its parameters, so that it may be shown."""
     return _VALUE_TEXT.sub("=…", url)
 
 
 def pattern_of(shape: Shape) -> str:
-    """Write a shape as a regular expression that is found in its URLs, whole."""
+    """Return a shape as a regular expression that matches its whole URLs."""
     origin = "https?://[^/?]*" if shape[_ORIGIN] == ANY else _quoted(shape[_ORIGIN])
     folders = [
         "(?:[^/?]*/)*" if shape[at] == DEEPER else f"{_pattern(shape[at], '[^/?]')}/"
@@ -207,14 +207,14 @@ def pattern_of(shape: Shape) -> str:
             return f"{path}$"
         case _ if shape[_QUERY] == ANY_QUERY:
             return rf"{path}\?"
-    # A value may hold the other separator, but for the only one.
+    # A value may contain the other separator, unless there is only one parameter.
     char = "[^&]" if "&" in shape[_QUERY] else "[^&;]"
     query = _written(shape, _numbered, lambda value: _pattern(value, char))
     return rf"{path}\?{query}" + "$" * (not shape[_QUERY].endswith(MORE))
 
 
 def covers(general: Shape, other: Shape) -> bool:
-    """Whether the pattern of one shape is found in all URLs of another."""
+    """Whether the pattern of one shape matches all URLs of another."""
     for at in (_ORIGIN, *_FOLDERS, _DEEPER):
         if general[at] == DEEPER and at != _DEEPER:
             break
@@ -249,7 +249,7 @@ def _token(text: str) -> str:
 
 
 def _parameters(query: str) -> tuple[str, ...]:
-    """Return the token of a query, then that of each value."""
+    """Return the token of a query, then the token of each value."""
     names, values = [], []
     separator = ";" if ";" in query and "&" not in query else "&"
     parameters = query.split(separator, PARAMETERS_MAX)
@@ -266,7 +266,7 @@ def _parameters(query: str) -> tuple[str, ...]:
 
 
 def _written(shape: Shape, name_of: Callable[[str], str], value_of: Callable[[str], str]) -> str:
-    """Write the parameters of a shape, each by its name and its value."""
+    """Join the parameters of a shape, each by its name and value."""
     separator = ";" if ";" in shape[_QUERY] else "&"
     names = shape[_QUERY].removeprefix("?").split(separator)
     values = zip(names, shape[_VALUES:], strict=False)
@@ -294,27 +294,29 @@ def _quoted(text: str) -> str:
 
 
 class Mergeable(Protocol):
-    """What is known of a kind."""
+    """Data about a kind."""
 
     def merge(self, other: Self) -> None:
-        """Take in what is known of another kind, which this one takes the place of."""
+        """Add the data of another kind, which this one replaces."""
 
     @property
     def weight(self) -> int:
-        """How much the kind matters: where there are too many, the heaviest are kept."""
+        """Importance of the kind. The heaviest kinds are kept if there are too many."""
 
 
 K = TypeVar("K", bound=Mergeable)
 
 
 class Kinds(Generic[K]):
-    """What is known of each kind of a crawl; `rest` is that of all kinds that were too many.
+    """Data about each kind of a crawl. `rest` is the data of all dropped kinds.
 
-    Where there are too many, light ones are folded first; one that is met again begins anew.
+    If there are too many, light kinds are folded first. A dropped kind that occurs again starts
+    anew.
 
-    Queries that are too many in a place are open like other words, but for those that `stands` says
-    of, which is told what is known of all kinds with that query by then. A site's scripts have one
-    place, `/*.php?…`: without that, what brings something would count with what brings nothing.
+    Queries that are too many in one place are left open like other words, except queries for which
+    `stands` returns True. It gets the merged data of all kinds with that query. All scripts of a
+    site share one place, `/*.php?…`. Without the exception, productive and unproductive scripts
+    would count as one.
     """
 
     def __init__(
@@ -324,60 +326,63 @@ class Kinds(Generic[K]):
         stands: Callable[[K], bool] | None = None,
     ) -> None:
         self.rest = new()
-        # Counts how often kinds were put together: what was found before may be another one's.
+        # Number of merges. A kind found before a merge may be outdated.
         self.changes = 0
         self._new = new
         self._kinds_max = kinds_max
         self._stands = stands
         self._known: dict[Shape, K] = {}
-        # The words met behind each beginning of a shape; those that stand where they were too many.
+        # Words found after each prefix of a shape, and words kept literal in places with too many.
         self._words: dict[Shape, set[str]] = {}
         self._standing: dict[Shape, set[str]] = {}
 
     def of(self, url: str) -> K:
-        """Find what is known of the kind of a URL, to add to it."""
+        """Return the data of a URL's kind, to add to it."""
         return self.at(shape_of(url))
 
     def at(self, shape: Shape) -> K:
-        """Find what is known of a kind by its shape, to add to it."""
+        """Return the data of a shape's kind, to add to it."""
         return self.named(shape)[1]
 
     def all(self) -> dict[Shape, K]:
-        """Return the kinds, at most `kinds_max`: the heaviest first, then by their text."""
+        """Return at most `kinds_max` kinds: the heaviest first, then by text."""
         self._drop(self._kinds_max)
         return dict(sorted(self._known.items(), key=_order))
 
     @property
     def known(self) -> Mapping[Shape, K]:
-        """The kinds as they stand now, in no order that matters."""
+        """The current kinds, in no particular order."""
         return self._known
 
     def named(self, shape: Shape) -> tuple[Shape, K]:
-        """Find what is known of a kind, and the shape that it is counted under."""
+        """Return the data of a kind, and the shape under which it is counted."""
         narrowed = self.narrowed(shape)
         found = self._known.get(narrowed)
         if found is None:
-            # Room for half as many again, so that they are sorted seldom.
+            # Room for half as many again, so that sorting is rare.
             self._drop(self._kinds_max * 3 // 2)
             found = self._known[narrowed] = self._new()
         return narrowed, found
 
     def let_stand(self, shape: Shape) -> None:
-        """Tell a shape's query apart from now on, where queries are too many in its place."""
+        """Keep a shape's query literal from now on, in a place with too many queries."""
         standing = self._standing.get(shape[:_QUERY])
         if standing is not None and shape[_QUERY] not in standing:
             standing.add(shape[_QUERY])
             self.changes += 1
 
     def narrowed(self, shape: Shape) -> Shape:
-        """Say under which shape one is counted."""
+        """Return the shape under which a shape is counted."""
         found = self._narrowed(shape)
         while found is None:
             found = self._narrowed(shape)
         return found
 
     def _narrowed(self, shape: Shape) -> Shape | None:
-        """Replace words that are too many in their place; None where that has just begun."""
+        """Replace words in places with too many.
+
+        Returns None if a place has just exceeded the limit.
+        """
         at = 0
         while at < len(shape):
             if shape[at] not in _NO_WORDS:
@@ -396,7 +401,7 @@ class Kinds(Generic[K]):
         return shape
 
     def _to_stand(self, start: Shape) -> set[str]:
-        """List the words behind a beginning that are to stand though there are too many."""
+        """Return the words after a prefix that stay literal though there are too many."""
         at = len(start)
         if at != _QUERY or self._stands is None:
             return set()
@@ -407,7 +412,7 @@ class Kinds(Generic[K]):
         return {word for word, known in together.items() if self._stands(known)}
 
     def _open(self, start: Shape, standing: set[str]) -> None:
-        """Have all words behind a beginning count as one, but for those that stand."""
+        """Merge all words after a prefix, except those that stay literal."""
         self.changes += 1
         at = len(start)
 
@@ -427,7 +432,7 @@ class Kinds(Generic[K]):
             self.at(_opened(shape, at)).merge(found)
 
     def _drop(self, most: int) -> None:
-        """Fold kinds where there are too many; if that is not enough, drop the lightest."""
+        """Fold kinds if there are too many, then drop the lightest."""
         if len(self._known) <= most:
             return
         self.changes += 1
@@ -452,7 +457,7 @@ def _order(one: tuple[Shape, Mergeable]) -> tuple[int, str]:
 
 
 def _opened(shape: Shape, at: int) -> Shape:
-    """Leave open what stands in a place of a shape, and what has no meaning without it."""
+    """Leave one position of a shape open, and positions that depend on it."""
     if at == _QUERY:
         return (*shape[:at], ANY_QUERY)
     if at == _EXTENSION:

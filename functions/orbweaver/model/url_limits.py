@@ -1,4 +1,4 @@
-"""Limits of URLs, beyond which they are taken for those of a trap."""
+"""Define limits beyond which a URL looks like a crawler trap."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How far URLs may go; the settings of the same names."""
+    """Limits of URLs. The settings have the same names."""
 
     path_segments_max: int = 20
     repeats_max: int = 2

@@ -1,16 +1,16 @@
-"""URL patterns as regular expressions: what a crawl keeps to, and what it leaves out.
+"""Match URL patterns: regular expressions that include or exclude links.
 
 Rules
-- A pattern is looked for anywhere in the canonical URL, which is ASCII: `^` and `$` tie it down.
-- `exclude` wins. Where there is any `include`, a link must match one of them.
-- A seed was asked for by name: no `include` can keep it out, and an `exclude` does. So it is with
-  where a seed leads. Sitemaps are no pages: neither is asked about them, but about what they list.
-- The engine is RE2, whose time grows with the length of URL and patterns alone: no pattern can
-  hang a worker. It has no lookaround and no references back. All patterns of a kind are one
-  automaton of bounded memory; what does not fit in it is refused before the crawl starts.
-  Measured with the worst found (100 patterns, a URL of 2,000 characters): 24 ms; usual ones: 10 us.
-- Where it matters which of them is found (`model/url_rules.py`), each is an automaton of its own,
-  too.
+- A pattern is searched anywhere in the canonical URL, which is ASCII. `^` and `$` anchor it.
+- `exclude` has priority. If there is any `include`, a link must match one of them.
+- A user named each seed, so `include` does not apply to seeds, but `exclude` does. The same holds
+  for redirects of seeds. Patterns do not apply to sitemaps, only to their entries.
+- The engine is RE2, whose time is linear in URL and patterns, so no pattern can hang a worker. It
+  has no lookaround and no backreferences. All patterns of a kind are one automaton with a memory
+  limit. Patterns that exceed it are refused before the crawl starts. Measured: 24 ms for the worst
+  case found (100 patterns, a URL of 2,000 characters), usually 10 us.
+- If the matching pattern itself matters (`model/url_rules.py`), each pattern also has its own
+  automaton.
 
 Source: https://github.com/google/re2/wiki/Syntax.
 """
@@ -23,51 +23,51 @@ from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
 PATTERNS_MAX = 100
-# Rules of a kind, each with a pattern that says which URLs it is about.
+# Maximum number of rules of a kind, each with a pattern.
 RULES_MAX = 50
 PATTERN_CHARS_MAX = 1_000
-# Of one kind; the definition of a crawl is one item of at most 400 KB.
+# Limit for one kind. The definition of a crawl is one item of at most 400 KB.
 PATTERNS_CHARS_MAX = 25_000
 MEMORY_BYTES = 2 * 1024 * 1024
-# Of each where up to 50 are kept apart, of a handful of crawls at a time.
+# Limit per separate automaton: up to 50 each, for a few crawls at a time.
 APART_MEMORY_BYTES = 256 * 1024
 
 
-# What makes a pattern more than a text, and what ties one to a place in the URL.
+# Characters that make a pattern more than a literal text, and those that anchor it.
 _OPERATORS = re.compile(r"[\\^$.|?*+()\[\]{}]")
 _ANCHORS = re.compile(r"[\\^$]")
-# The text that a match begins with, up to the first operator of a pattern without alternatives.
+# Literal prefix of a match, up to the first operator of a pattern without alternatives.
 _BEGINS = re.compile(r"\^((?:[^\\^$.|?*+()\[\]{}]|\\[/:.-])*)([?*{]?)[^|]*")
 _SCHEMES = ("http://", "https://")
 
 
 class MatchingRule(Protocol):
-    """A rule about the URLs that its pattern is found in."""
+    """A rule about URLs that match its pattern."""
 
     @property
     def match(self) -> str:
-        """The pattern."""
+        pass
 
 
 R = TypeVar("R", bound=MatchingRule)
 
 
 class PatternError(ValueError):
-    """A pattern does not fit; the text says which, why, and what would."""
+    """A pattern is invalid. The message contains the pattern, the reason and the fix."""
 
 
 def matches(patterns: tuple[str, ...], url: str) -> bool:
-    """Whether any of some patterns is found in a canonical URL."""
+    """Whether any of the patterns matches a canonical URL."""
     return _compiled(patterns).search(url.encode()) is not None
 
 
 def first_match(patterns: tuple[str, ...], url: str) -> str | None:
-    """Return the first pattern that is found in a canonical URL: the one to name."""
+    """Return the first pattern that matches a canonical URL, or None."""
     return next((pattern for pattern in patterns if matches((pattern,), url)), None)
 
 
 def places(patterns: tuple[str, ...], url: str) -> tuple[int, ...]:
-    """Say which of some patterns are found in a canonical URL: their places, in order."""
+    """Return the indexes of the patterns that match a canonical URL, in order."""
     if not matches(patterns, url):
         return ()
     text = url.encode()
@@ -77,7 +77,7 @@ def places(patterns: tuple[str, ...], url: str) -> tuple[int, ...]:
 
 
 def problems_of(patterns: tuple[str, ...]) -> list[PatternError]:
-    """Find all that does not fit in the patterns of one kind."""
+    """Return all problems of the patterns of one kind."""
     if len(patterns) > PATTERNS_MAX:
         return [PatternError(f"{len(patterns):,} patterns are too many: at most {PATTERNS_MAX}")]
     problems = [error for pattern in patterns if (error := problem_of(pattern)) is not None]
@@ -85,7 +85,7 @@ def problems_of(patterns: tuple[str, ...]) -> list[PatternError]:
 
 
 def problems_together(patterns: tuple[str, ...]) -> list[PatternError]:
-    """Find what does not fit in patterns that are in order one by one."""
+    """Return the problems of a set of individually valid patterns."""
     if not patterns:
         return []
     chars = sum(map(len, patterns))
@@ -101,10 +101,10 @@ def problems_together(patterns: tuple[str, ...]) -> list[PatternError]:
 
 
 def problems_between(include: tuple[str, ...], exclude: tuple[str, ...]) -> Iterator[str]:
-    """Find what is to be kept to and is always left out, so that no link could match it.
+    """Yield the includes that never match because an exclude removes all their URLs.
 
-    A pattern without any operator is found where its very text stands: what `exclude` finds in
-    that text it finds in every such URL. Of other patterns only the same one is known to cancel.
+    An include without operators is a literal text. If an exclude matches that text, it matches all
+    URLs that contain it. For other includes only an identical exclude is detected.
     """
     loose = tuple(pattern for pattern in exclude if not _ANCHORS.search(pattern))
     for pattern in include:
@@ -120,7 +120,7 @@ def problems_between(include: tuple[str, ...], exclude: tuple[str, ...]) -> Iter
 
 
 def problem_of(pattern: str, *, apart: bool = False) -> PatternError | None:
-    """Say what does not fit in one pattern; `apart`: it is to be an automaton of its own."""
+    """Return the problem of one pattern, or None. `apart`: it needs its own automaton."""
     shown = ascii(pattern[:100])
     if not pattern:
         return PatternError("'' would match every URL: leave it out")
@@ -141,18 +141,18 @@ def problem_of(pattern: str, *, apart: bool = False) -> PatternError | None:
 
 
 def _can_begin(pattern: str) -> bool:
-    """Return False if a pattern is bound to a beginning that no URL has."""
+    """Return False if a pattern is anchored to a beginning that no URL has."""
     found = _BEGINS.fullmatch(pattern)
     if found is None:
         return True
     text = found[1].replace("\\", "")
     if found[2]:
-        text = text[:-1]  # the operator repeats the last character, or leaves it out
+        text = text[:-1]  # the operator repeats or omits the last character
     return any(scheme.startswith(text) or text.startswith(scheme) for scheme in _SCHEMES)
 
 
 def problem_of_match(pattern: str) -> str | None:
-    """Say what does not fit in a pattern by which a rule says what it is about."""
+    """Return the problem of a rule's pattern, or None."""
     if not pattern:
         return "'' is found in every URL: give what some have, or \".\" for all"
     error = problem_of(pattern, apart=True)
@@ -162,9 +162,9 @@ def problem_of_match(pattern: str) -> str | None:
 def problems_of_rules(
     key: str, rules: Sequence[R], of_rule: Callable[[str, R], Iterator[tuple[str, str]]]
 ) -> Iterator[tuple[str, str]]:
-    """Find all that does not fit in rules that go by patterns: path of the key, and words.
+    """Yield all problems of rules with patterns, as path of the key and message.
 
-    `of_rule` finds what else does not fit in one, by its path.
+    `of_rule` yields the other problems of one rule.
     """
     if len(rules) > RULES_MAX:
         yield key, f"{len(rules):,} rules are too many: at most {RULES_MAX}"
@@ -192,8 +192,8 @@ def _apart(patterns: tuple[str, ...]) -> tuple[Any, ...]:
 
 
 def _compile(patterns: tuple[str, ...], memory_bytes: int) -> Any:
-    """Compile patterns into one automaton; raises PatternError with the engine's words."""
-    # Alone first: a pattern that closes a group it did not open must not borrow this one.
+    """Compile patterns into one automaton. Raises PatternError with RE2's message."""
+    # Each one separately first, because a pattern must not close the surrounding group.
     for pattern in patterns:
         automaton(pattern.encode(), memory_bytes, of_urls=True)
     whole = "|".join(f"(?:{pattern})" for pattern in patterns)
@@ -201,7 +201,7 @@ def _compile(patterns: tuple[str, ...], memory_bytes: int) -> Any:
 
 
 def automaton(pattern: str | bytes, memory_bytes: int, *, of_urls: bool = False) -> Any:
-    """Compile what RE2 takes, about URLs or about text; raises PatternError in its words."""
+    """Compile a pattern for RE2, for URLs or text. Raises PatternError with RE2's message."""
     import re2
 
     options = re2.Options()

@@ -1,25 +1,25 @@
-"""Rules: what holds for some URLs of a crawl and not for the others.
+"""Apply URL rules: settings for some URLs of a crawl.
 
 Rules
-- A rule has a pattern, which is looked for in the canonical URL as others are
-  (`model/url_patterns.py`), and says one thing or more. Of each thing the *first* rule decides
-  whose pattern is found and that says something of it; what no rule says is as the crawl has it.
-- `depth`: the URL is claimed up to that depth, whatever the crawl's own limit is; beyond it, it is
-  refused as too deep, also as the target of a redirect. Seeds are at depth 0.
-- `priority`: what is `high` goes by the express queue, in packs of its own, until it has ended.
-  `normal` takes URLs out of what a later rule says; it cannot slow down a crawl of high priority.
-- `delay`: the spacing of the slots that are reserved for these URLs; like the crawl's own it is
-  the least, and 0 waits for no slot. A host's URLs with the shortest delay are asked for first.
-- `window`: for how long an earlier claim of the URL holds. As with the crawl's own, a run asks for
-  no URL twice, whatever the window.
-- `follow`: whether the links of the page are taken; where it leads (redirects) is no link.
-- `record`: whether the outcome is recorded; it is counted all the same.
-- Sitemaps are no pages: no rule is asked about them, but about what they list.
+- A rule has a pattern, which is searched in the canonical URL (`model/url_patterns.py`), and one
+  setting or more. For each setting the *first* rule decides that matches and has the setting.
+  Without such a rule the crawl's setting applies.
+- `depth`: the URL is claimed up to that depth, regardless of the crawl's limit. Below it, it is
+  refused as too deep, even as a redirect target. Seeds have depth 0.
+- `priority`: `high` URLs use the express queue, in separate packs, until they end. `normal` exempts
+  URLs from a later rule. It cannot lower the priority of a high-priority crawl.
+- `delay`: the spacing of the slots for these URLs. Like the crawl's delay it is a minimum, and 0
+  waits for no slot. A host's URLs with the shortest delay are requested first.
+- `window`: the time for which an earlier claim of the URL holds. As with the crawl's window, a run
+  requests no URL twice.
+- `follow`: whether the links of the page are followed. A redirect is not a link.
+- `record`: whether the outcome is recorded. It is counted in any case.
+- Rules do not apply to sitemaps, only to their entries.
 
 Rules may change while a crawl runs, and every delivery of a pack must have the same result. So they
-are asked before a pack's journal is written, and never again for what is in it. What is claimed
-carries its priority and window along (`model/target.py`), and what is not recorded stands in the
-journal as such.
+are applied before a pack's journal is written, and not again for its contents. Claimed URLs carry
+their priority and window (`model/target.py`), and the journal contains which outcomes are not
+recorded.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from orbweaver.model.url_patterns import places, problems_of_rules
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UrlRule:
-    """What holds for the URLs in which `match` is found; None: the rule says nothing of that."""
+    """Settings for URLs that match `match`. None: the rule does not set this."""
 
     match: str
     depth_max: int | None = None
@@ -46,7 +46,7 @@ class UrlRule:
 
 
 THINGS = tuple(field.name for field in fields(UrlRule) if field.name != "match")
-# Part, key, least, most, and how the numbers are written: as for the crawl's own.
+# Field, key, minimum, maximum and number format, as for the crawl's own settings.
 BOUNDS: tuple[tuple[str, str, int, int, Callable[[int], str]], ...] = (
     ("depth_max", "depth", 0, 1_000, "{:,}".format),
     ("delay_ms", "delay", 0, 86_400_000, duration_text),
@@ -55,11 +55,11 @@ BOUNDS: tuple[tuple[str, str, int, int, Callable[[int], str]], ...] = (
 NOTHING = UrlRule(match="")
 
 
-# --- what they say ------------------------------------------------------------------------------
+# --- application --------------------------------------------------------------------------------
 
 
 def deciding(rules: tuple[UrlRule, ...], url: str) -> Mapping[str, int]:
-    """Say which rule decides on what for a URL: part of a rule to its place."""
+    """Return which rule decides on each setting of a URL, as rule index by field."""
     found = places(_patterns(rules), url) if rules else ()
     decided: dict[str, int] = {}
     for place in found:
@@ -70,7 +70,7 @@ def deciding(rules: tuple[UrlRule, ...], url: str) -> Mapping[str, int]:
 
 
 def said_of(rules: tuple[UrlRule, ...], url: str) -> UrlRule:
-    """Put together what rules say of a URL."""
+    """Return the combined settings of the rules for a URL."""
     if not rules:
         return NOTHING
     decided = deciding(rules, url)
@@ -81,7 +81,7 @@ def said_of(rules: tuple[UrlRule, ...], url: str) -> UrlRule:
 
 
 def by_window(targets: Sequence[Target]) -> list[tuple[int | None, list[Target]]]:
-    """Group targets by the window that they carry, None being the crawl's own."""
+    """Group targets by their window. None is the crawl's window."""
     groups: dict[int | None, list[Target]] = {}
     for target in targets:
         groups.setdefault(target.window_s, []).append(target)
@@ -92,11 +92,11 @@ def _patterns(rules: tuple[UrlRule, ...]) -> tuple[str, ...]:
     return tuple([rule.match for rule in rules])
 
 
-# --- what does not fit --------------------------------------------------------------------------
+# --- validation ---------------------------------------------------------------------------------
 
 
 def problems_of(rules: tuple[UrlRule, ...]) -> Iterator[tuple[str, str]]:
-    """Find all that does not fit in the rules of a crawl: path of the key, and words."""
+    """Yield all problems of a crawl's rules, as path of the key and message."""
     return problems_of_rules("rules", rules, _problems_of_rule)
 
 

@@ -1,17 +1,17 @@
-"""The identity of a request: its user agent and its extra headers.
+"""Build the identity of a request: its user agent and extra headers.
 
 Rules
-- A host sees one identity: of several user agents each host name has its own, for the whole crawl.
-- robots.txt is decided for the product token that is sent; of `Mozilla/5.0 (compatible; name/1.0)`
-  that is `name`, which is what sites call such a crawler.
-- Extra headers may add to a request, never change what it is: names that frame it, route it, or
-  that the crawler answers for itself are refused, and so is whatever could begin another header.
-- A header may hold a secret unless it is known not to (`OPEN_HEADERS`): it goes to the origins of
-  the crawl's own seeds only. A redirect or link to another origin drops it, and so does one from
-  https to http: where a host name has an https seed, its http origin gets none.
-- Headers of one host go to one origin alone, whatever leads there, and come before the others: a
-  host without a scheme is its https origin, or its http one where a seed has that and no https.
-- Errors name headers and never show what they hold.
+- A host sees one identity. With several user agents each host name gets one, for the whole crawl.
+- robots.txt is matched with the product token of the user agent. For `Mozilla/5.0 (compatible;
+  name/1.0)` that is `name`, which is what sites call such a crawler.
+- Extra headers may add to a request, but not change its meaning. Headers that frame or route it, or
+  that the crawler sets, are refused, and so are values that could begin another header.
+- A header may be a secret unless it is in `OPEN_HEADERS`. A secret goes only to the origins of the
+  crawl's seeds. A redirect or link to another origin drops it, also from https to http: if a host
+  name has an https seed, its http origin gets no secret.
+- Headers of one host go to one origin only, and have priority over the others. A host without a
+  scheme is its https origin, or its http origin if only that has a seed.
+- Errors name headers and never show their values.
 
 Sources: RFC 9110 section 5 (names and values) and 7.6.1 (hop by hop), RFC 9309 section 2.2.1.
 """
@@ -35,18 +35,18 @@ HEADERS_CHARS_MAX = 8_192
 HOSTS_MAX = 50
 HOST_HEADERS_CHARS_MAX = 65_536
 
-# What cannot be a secret, so that every host may see it; in lower case.
+# Headers that cannot be secrets, so that all hosts may see them. In lower case.
 OPEN_HEADERS = frozenset(
     {"accept-language", "cache-control", "dnt", "from", "pragma", "priority", "referer"}
     | {"save-data", "sec-gpc", "upgrade-insecure-requests"}
 )
-# Those and what the crawler says itself: an archive of requests has them as they were sent.
+# These and the headers that the crawler sets are archived with their values.
 _TOLD = OPEN_HEADERS | {"host", "user-agent", "accept", "accept-encoding"}
 _TOLD |= {"if-none-match", "if-modified-since"}
 REDACTED = "redacted"
 _FRAMING = "it frames or routes the message: leave it out"
 _OURS = "the crawler sets it itself: leave it out"
-# Names that are refused, with the fix; `-` at the end stands for any rest of the name.
+# Refused names with the fix. `-` at the end matches any rest of the name.
 _REFUSED = {
     **dict.fromkeys(("connection", "keep-alive", "te", "trailer", "upgrade", "via"), _FRAMING),
     **dict.fromkeys(("transfer-encoding", "host", "expect", "http2-settings"), _FRAMING),
@@ -64,12 +64,15 @@ _COMPATIBLE = re.compile(r"Mozilla/[0-9.]+ \(compatible; *([^/;)\s]+)")
 
 
 class IdentityError(ValueError):
-    """A user agent or header does not fit; the text says why and what would, without its value."""
+    """A user agent or header is invalid.
+
+    The message contains the reason and the fix, not the value.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """What one host sees of us; `token` is what its robots.txt may call us."""
+    """User agent and headers for one host. `token` is its product token in robots.txt."""
 
     agent: str
     token: str
@@ -77,7 +80,7 @@ class Identity:
 
 
 def identity_of(crawl: Crawl, host: str, default_agent: str) -> Identity:
-    """Say as whom a crawl asks a host (an origin, as of `host_of`)."""
+    """Return the identity of a crawl for a host (an origin, as of `host_of`)."""
     agent = crawl.user_agent or default_agent
     if crawl.user_agents:
         name = hostname_of(host)
@@ -90,13 +93,13 @@ def identity_of(crawl: Crawl, host: str, default_agent: str) -> Identity:
 
 
 def joined(headers: Headers, own: Headers) -> Headers:
-    """Put a host's own headers in the place of others of these names."""
+    """Replace headers by a host's own headers of the same name."""
     names = {_plain(name) for name, _ in own}
     return (*(pair for pair in headers if _plain(pair[0]) not in names), *own)
 
 
 def origins_of(hosts: HostHeaders, seeds: tuple[str, ...]) -> HostHeaders:
-    """Name hosts by their origins; raises IdentityError for what is no host, or named twice."""
+    """Convert hosts to origins. Raises IdentityError for an invalid or duplicate host."""
     found: dict[str, Headers] = {}
     for text, headers in hosts:
         origin = origin_of(text, seeds)
@@ -107,7 +110,7 @@ def origins_of(hosts: HostHeaders, seeds: tuple[str, ...]) -> HostHeaders:
 
 
 def origin_of(text: str, seeds: tuple[str, ...]) -> str:
-    """Return the origin that a host of a definition is; raises IdentityError."""
+    """Return the origin of a host in a definition. Raises IdentityError."""
     url = resolved(text if "://" in text else f"https://{text}/") or ""
     origin = host_of(url)
     if not url or url != f"{origin}/" or "@" in text:
@@ -127,13 +130,13 @@ def _identity(agent: str, headers: Headers) -> Identity:
 
 @lru_cache(maxsize=256)
 def token_of(agent: str) -> str:
-    """Return the product token by which a robots.txt names a user agent."""
+    """Return the product token by which robots.txt refers to a user agent."""
     compatible = _COMPATIBLE.match(agent)
     return compatible[1] if compatible else agent
 
 
 def check_agents(agents: tuple[str, ...]) -> None:
-    """Refuse user agents that are none; raises IdentityError."""
+    """Raise IdentityError for invalid user agents."""
     if len(agents) > AGENTS_MAX:
         raise IdentityError(f"{len(agents)} user agents are too many: give up to {AGENTS_MAX}")
     for agent in agents:
@@ -146,7 +149,7 @@ def check_agents(agents: tuple[str, ...]) -> None:
 
 
 def problems_of_headers(headers: Headers) -> Iterator[str]:
-    """Find all headers that would change what a request is, and say what to do about each."""
+    """Yield the problems of all invalid headers, with fixes."""
     if len(headers) > HEADERS_MAX:
         yield f"{len(headers)} headers are too many: give up to {HEADERS_MAX}"
         return
@@ -159,7 +162,7 @@ def problems_of_headers(headers: Headers) -> Iterator[str]:
         # Some servers read an underscore as a hyphen.
         plain = _plain(name)
         if not _NAME.fullmatch(name):
-            # What is no name may be a value that was typed in its place.
+            # An invalid name may be a secret value that was typed in its place, so it is not shown.
             yield "a header's name is letters, digits and hyphens: give Name: value"
         elif (fix := _refusal(plain)) is not None:
             yield f"the header {name} cannot be given: {fix}"
@@ -174,7 +177,7 @@ def problems_of_headers(headers: Headers) -> Iterator[str]:
 
 
 def check_host_headers(hosts: HostHeaders) -> None:
-    """Refuse hosts and headers that do not fit; raises IdentityError."""
+    """Raise IdentityError for invalid hosts and headers."""
     if len(hosts) > HOSTS_MAX:
         raise IdentityError(f"{len(hosts)} hosts are too many: give up to {HOSTS_MAX}")
     size = sum(len(name) + len(value) for _, own in hosts for name, value in own)
@@ -192,7 +195,10 @@ def _plain(name: str) -> str:
 
 
 def stored_headers(headers: Iterable[tuple[str, str]]) -> Headers:
-    """Write the headers of a request as they may be stored: what may be a secret is not shown."""
+    """Return the headers of a request in a form that may be stored.
+
+    Possible secrets are redacted.
+    """
     return tuple(
         (name, value if name.lower() in _TOLD else REDACTED)
         for name, value in headers

@@ -1,12 +1,12 @@
-"""Versions of what is stored or queued: read first, and understood up to a bound.
+"""Check the versions of stored and queued data before reading them.
 
 Rules
-- A layout has a number, `v`; what has none is of version 1. Nothing else is interpreted before it.
-- Fields may be added without a new number: they are passed over by code that does not know them.
-  What code that does not know it would misread, a value of an enumeration too, needs a new one.
-- A writer states the lowest version that can read what it writes, so that a rollback leaves as
-  little as possible to wait.
-- What is newer than the reader is no fault: it waits as it is for a deployment that can read it
+- A layout has a version number, `v`. Without it the version is 1. It is checked first.
+- Fields may be added without a new number, because older code ignores unknown fields. Data that
+  older code would misread, including a new value of an enumeration, needs a new number.
+- A writer states the lowest version that can read its data, so that a rollback leaves as little
+  data waiting as possible.
+- Newer data is not an error. It waits unchanged for a deployment that can read it
   (docs/upgrade.md).
 """
 
@@ -19,30 +19,30 @@ from typing import TypeVar
 E = TypeVar("E", bound=StrEnum)
 FIELD = "v"
 FIRST = 1
-# How every text about something newer begins, and what is to be done about it.
+# Beginning of each message about newer data, and the remedy.
 NEWER = "stored by a newer version"
 REMEDY = "deploy that version or newer"
 
 
 class NewerVersion(Exception):
-    """Something was written by a newer version; `version` is None where even that is unreadable."""
+    """Data has a newer version. `version` is None if even that is unreadable."""
 
     def __init__(self, what: str, version: int | None, known: int) -> None:
-        """Take a noun with its article, its version, and the newest one that is read here."""
+        """Take a noun with its article, its version, and the newest readable version."""
         number = "unknown" if version is None else str(version)
         super().__init__(f"{NEWER}: {what} of version {number}, and up to {known} is read here")
         self.version = version
 
 
 def check(fields: Mapping[str, object], what: str, known: int) -> None:
-    """Raise NewerVersion for fields of a version above `known`."""
+    """Raise NewerVersion if the version of the fields is above `known`."""
     version = fields.get(FIELD, FIRST)
     if isinstance(version, int) and version > known:
         raise NewerVersion(what, version, known)
 
 
 def one_of(kind: type[E], value: str, what: str, known: int) -> E:
-    """Read a value of an enumeration; NewerVersion for one that is not known here."""
+    """Parse a value of an enumeration. Raises NewerVersion for an unknown one."""
     try:
         return kind(value)
     except ValueError as error:
