@@ -1,10 +1,10 @@
-"""Judgement of answers, and what a request carries: conditions, proxies, cookies.
+"""Judge responses, and decide what a request carries: conditions, proxies, cookies.
 
-Decides by values alone; requests are sent by `adapters.web`.
+Decisions depend only on values. `adapters.web` sends the requests.
 
-    response_verdict  read, lead elsewhere, retry, or end
-    block_page        pages that keep crawlers out
-    conditional_get   asking only for what changed
-    proxy_pool        which proxy asks
-    cookies           which are taken, which are sent
+    response_verdict  decides whether a response is read, followed, retried or final
+    block_page        detects pages that block crawlers
+    conditional_get   requests pages only if they changed
+    proxy_pool        selects a proxy
+    cookies           accepts and sends cookies
 """

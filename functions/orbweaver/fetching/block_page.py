@@ -1,11 +1,11 @@
-"""Pages that keep crawlers out: challenges, captchas and notices of being blocked.
+"""Detect pages that block crawlers: challenges, captchas and block notices.
 
-`RULES` is a table of what such pages are known by: a header that says so, or marks in the page, all
-of which must be there. Two things keep articles *about* captchas and forms *with* one from being
-taken for them: marks are those of the machinery, not of the subject; and a page that came with
-status 200 is only looked at where it leads nowhere (`LINKS_MAX`), which pages hardly ever do.
+`RULES` identifies such pages by a header value, or by a set of strings in the page that must all be
+present. Two precautions exclude articles *about* captchas and forms *with* one. The strings belong
+to the blocking software, not to the subject. And a page with status 200 is only tested if it has at
+most `LINKS_MAX` links, which articles rarely do.
 
-Marks are looked for in the first `LOOK_BYTES`, in lower case.
+Strings are searched in the first `LOOK_BYTES`, in lower case.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from dataclasses import dataclass
 
 LOOK_BYTES = 65_536
 LINKS_MAX = 5
-# With these, what a server says may be a page that keeps us out.
+# Statuses of responses that may be a block page.
 STATUSES = frozenset({401, 403, 405, 429, 503})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockPageRule:
-    """One kind of page: a header with one of these values, or all of these marks in the page.
+    """One kind of block page: a header with one of these values, or all of these strings.
 
-    `plain` marks may also be in pages that are not blocked: they count with an error status only.
+    `plain` marks also occur in pages that are not blocked. They count only with an error status.
     """
 
     name: str
@@ -68,8 +68,8 @@ RULES = (
     BlockPageRule(name="recaptcha", marks=(b'class="g-recaptcha"',), plain=True),
     BlockPageRule(name="turnstile", marks=(b"challenges.cloudflare.com/turnstile",), plain=True),
 )
-# What is not plain has a mark with one of these in it, or one that begins a title. Looking for them
-# first takes a third of the time.
+# Each rule that is not plain has a mark that contains one of these, or one that begins a title.
+# Testing them first takes a third of the time.
 _HINTS = (b"captcha", b"incap", b"_cf_chl_opt", b"gokuprops", b"kpsdk.", b"url was rejected")
 _TITLE = b"<title>"
 _TITLES = tuple(mark for rule in RULES for mark in rule.marks if mark.startswith(_TITLE))
@@ -79,7 +79,7 @@ _HEADERS = frozenset(rule.header for rule in RULES if rule.header is not None)
 def rule_of(
     status: int, headers: Mapping[str, str], body: bytes | None, *, links: int = 0
 ) -> BlockPageRule | None:
-    """Find the rule that an answer fits, None if it keeps no crawler out."""
+    """Return the rule that a response matches. None if it blocks no crawler."""
     looks = b""
     if body and (status in STATUSES or links <= LINKS_MAX):
         looks = body[:LOOK_BYTES].lower()

@@ -1,11 +1,10 @@
-"""Asking again for what was fetched before, without getting it again (RFC 9110, section 13).
+"""Request an earlier page only if it changed (RFC 9110, section 13).
 
-A page is asked for on condition that it changed, if its earlier record has a validator and its
-links are not needed: it had none, or lies as deep as the crawl goes. Of an unchanged page nothing
-but the status line comes, and a crawl that cannot see its links would end early, and silently. What
-is redacted is always got again: what an earlier run has kept of it may not be. So is what has items
-of other columns than today's rules, what lacks the text that is to be stored now, and what a retry
-was begun at.
+The request is conditional if the earlier record has a validator and the page's links are not
+needed: it had none, or is at the crawl's depth limit. An unchanged page returns no body, so a crawl
+that needs its links would end early and silently. The request is unconditional if the crawl
+redacts, because an earlier run may have stored unredacted data. The same holds for items with other
+columns than the current rules, for a missing text that the crawl stores, and for retries.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from orbweaver.model.target import Target
 
 
 def condition_of(crawl: Crawl, target: Target, before: PageRecord | None) -> Condition | None:
-    """Say on what condition a URL is asked for; None for none."""
+    """Return the condition of a request, or None."""
     if before is None or before.reason not in (Reason.OK, Reason.NOT_MODIFIED) or crawl.redacted:
         return None
     if before.links != 0 and target.depth < crawl.depth_max:
         return None
-    # What its scripts ask for may have changed where a page has not.
+    # Resources that its scripts load may have changed even if the page has not.
     if before.rendered or mode_of(crawl, target.url) is RenderMode.ALWAYS:
         return None
     if crawl.retry_of is not None or (crawl.texts and before.text_offset is None):
@@ -41,14 +40,14 @@ def condition_of(crawl: Crawl, target: Target, before: PageRecord | None) -> Con
 def _have_columns(crawl: Crawl, target: Target, before: PageRecord) -> bool:
     if not crawl.items:
         return not before.extracted
-    # Imported here: for crawls that have items.
+    # Imported here, because only crawls with items need it.
     from orbweaver.extraction.extract import are_of
 
     return are_of(crawl.items, target.url, before.extracted)
 
 
 def still(record: PageRecord, before: PageRecord) -> PageRecord:
-    """Fill the record of an unchanged page in from the one before; `bytes` counts what came: 0."""
+    """Complete the record of an unchanged page from the earlier one. `bytes` is 0."""
     if record.outcome is not Outcome.UNCHANGED:
         return record
     return replace(
@@ -82,5 +81,5 @@ def still(record: PageRecord, before: PageRecord) -> PageRecord:
 
 
 def _whole(validator: str | None) -> str | None:
-    """A validator, unless its record may have cut it."""
+    """Return a validator, unless its record may have truncated it."""
     return validator if validator and len(validator) < HEADER_CHARS_MAX else None

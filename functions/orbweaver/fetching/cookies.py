@@ -1,17 +1,17 @@
-"""Cookies of a crawl, site by site: which are taken, which go with a request (RFC 6265bis).
+"""Store the cookies of a crawl by site: which are accepted, and which are sent (RFC 6265bis).
 
 Rules
-- A cookie is for the host that set it, unless it names a domain that the host belongs to; a public
-  suffix is none, except for a host that is one itself. A site is what a jar is kept for: no cookie
-  can be for two sites.
-- `Secure` ones are set and sent over https alone, and http cannot put others in their place;
-  `__Secure-` and `__Host-` are what they say. Paths match whole segments.
-- `Max-Age` comes before `Expires`; neither lasts beyond 400 days. `SameSite` and `HttpOnly` say
-  nothing to a crawler, which runs no scripts and sends no request on a site's behalf.
-- A jar is bounded in number and size; what does not fit, or is refused, is counted.
-- Values are secrets: they are shown nowhere.
+- A cookie is valid for the host that set it, or for a domain that it names and the host belongs to.
+  A public suffix is not allowed, except for a host that is one itself. Each site has one jar,
+  because no cookie is valid for two sites.
+- `Secure` cookies are set and sent only over https, and http cannot replace them. The rules of
+  `__Secure-` and `__Host-` are enforced. Paths match whole segments.
+- `Max-Age` has priority over `Expires`. Both are limited to 400 days. `SameSite` and `HttpOnly` do
+  not matter to a crawler, which runs no scripts and sends no cross-site requests.
+- A jar is limited in number and size. Refused and evicted cookies are counted.
+- Values are secrets and are never shown.
 
-Sources: draft-ietf-httpbis-rfc6265bis, sections 5.5 to 5.8; dates as by RFC 6265, 5.1.1.
+Sources: draft-ietf-httpbis-rfc6265bis, sections 5.5 to 5.8; dates as in RFC 6265, 5.1.1.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from orbweaver.model.url import canonicalize, hostname_of
 
 COOKIES_MAX = 50
 JAR_CHARS_MAX = 32_768
-LINES_MAX = 50  # of an answer
+LINES_MAX = 50  # per response
 COOKIE_BYTES_MAX, ATTRIBUTE_BYTES_MAX = 4_096, 1_024
 LIFE_MS_MAX = 400 * 86_400_000
-# A cookie that is set again with a later end is stored again once that has moved by so much of it.
+# A cookie with only a later expiry is stored again once the expiry has moved by this fraction of
+# the remaining time (one tenth).
 LIFE_SHARE = 10
 
 _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f]")
@@ -42,7 +43,7 @@ _SECURE_PREFIX, _HOST_PREFIX = "__secure-", "__host-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cookie:
-    """A cookie that was taken; with `host_only` its domain is one host's name."""
+    """An accepted cookie. With `host_only` its domain is the name of one host."""
 
     name: str
     value: str = field(repr=False)
@@ -54,25 +55,27 @@ class Cookie:
 
     @property
     def key(self) -> tuple[str, str, bool, str]:
-        """What it is known by: another one of this key takes its place."""
+        """Identity of the cookie. A new one with the same key replaces it."""
         return self.name, self.domain, self.host_only, self.path
 
     def expired(self, now_ms: int) -> bool:
-        """Whether its time is over."""
         return self.expires_at_ms is not None and self.expires_at_ms <= now_ms
 
 
-# In the order in which they were set first.
+# In the order in which they were first set.
 Jar: TypeAlias = tuple[Cookie, ...]
 
 
 def jar_of(url: str) -> str:
-    """Name the site whose jar has the cookies of a URL."""
+    """Return the site whose jar holds the cookies of a URL."""
     return site_of(hostname_of(url))
 
 
 def taken(jar: Jar, lines: Iterable[bytes], url: str, now_ms: int) -> tuple[Jar, int]:
-    """Take the values of Set-Cookie of an answer; the jar after it, and how many were refused."""
+    """Apply Set-Cookie values of a response.
+
+    Returns the new jar and the number of refused cookies.
+    """
     kept = {one.key: one for one in jar if not one.expired(now_ms)}
     refused = 0
     for place, line in enumerate(lines):
@@ -91,7 +94,7 @@ def taken(jar: Jar, lines: Iterable[bytes], url: str, now_ms: int) -> tuple[Jar,
 
 
 def header_of(jar: Jar, url: str, now_ms: int) -> str | None:
-    """Write the Cookie header of a request; None if no cookie is for it."""
+    """Return the Cookie header of a request, or None if no cookie matches."""
     host, path, secure = hostname_of(url), _path_of(url), url.startswith("https:")
     found = [
         one
@@ -106,14 +109,14 @@ def header_of(jar: Jar, url: str, now_ms: int) -> str | None:
 
 
 def beside(given: str, header: str) -> str:
-    """Join a Cookie header that a person gave and one of a jar; what is given comes first."""
+    """Join a user's Cookie header and a jar's. The user's cookies come first and win."""
     names = {pair.partition("=")[0].strip() for pair in given.split(";")}
     pairs = [pair for pair in header.split("; ") if pair.partition("=")[0] not in names]
     return "; ".join([given, *pairs])
 
 
 def differs(jar: Jar, before: Jar, now_ms: int) -> bool:
-    """Whether a jar is worth storing anew: an end that has moved by little is not."""
+    """Whether a jar must be stored again. A small change of an expiry does not count."""
     if [_lasting(one) for one in jar] != [_lasting(one) for one in before]:
         return True
     return any(
@@ -125,7 +128,6 @@ def differs(jar: Jar, before: Jar, now_ms: int) -> bool:
 
 
 def to_text(jar: Jar) -> str:
-    """Write a jar down."""
     rows = [
         [one.name, one.value, one.domain, one.host_only, one.path, one.secure, one.expires_at_ms]
         for one in jar
@@ -134,7 +136,6 @@ def to_text(jar: Jar) -> str:
 
 
 def from_text(text: str) -> Jar:
-    """Read a jar back."""
     return tuple(
         Cookie(
             name=name,
@@ -149,11 +150,11 @@ def from_text(text: str) -> Jar:
     )
 
 
-# --- one line -----------------------------------------------------------------------------------
+# --- parsing ------------------------------------------------------------------------------------
 
 
 def parsed(line: bytes, url: str, now_ms: int) -> Cookie | None:
-    """Read a value of Set-Cookie as set by the answer to a URL; None if it is refused."""
+    """Parse a Set-Cookie value of the response from a URL. Returns None if it is refused."""
     try:
         text = line.decode()
     except UnicodeDecodeError:
@@ -185,7 +186,7 @@ def parsed(line: bytes, url: str, now_ms: int) -> Cookie | None:
 
 
 def _attributes(text: str) -> Mapping[str, str]:
-    """Read attributes, the last of a name; values that are too long are passed over."""
+    """Parse attributes. The last of equal names counts, overlong values are ignored."""
     found: dict[str, str] = {}
     for part in text.split(";"):
         name, _, value = part.partition("=")
@@ -195,7 +196,7 @@ def _attributes(text: str) -> Mapping[str, str]:
 
 
 def _domain_of(named: str, host: str) -> str | None:
-    """Return the domain that a cookie is for; empty: its host alone. None: it is refused."""
+    """Return the domain of a cookie. Empty: only its host. None: the cookie is refused."""
     named = named.removeprefix(".")
     if not named:
         return ""
@@ -209,7 +210,7 @@ def _domain_of(named: str, host: str) -> str | None:
 
 
 def _is_as_named(cookie: Cookie, path: str) -> bool:
-    """Whether a cookie keeps what its name promises."""
+    """Whether a cookie satisfies the prefix of its name."""
     name = (cookie.name or cookie.value).lower()
     if not cookie.name and name.startswith((_SECURE_PREFIX, _HOST_PREFIX)):
         return False
@@ -223,7 +224,7 @@ def _may_be_set(cookie: Cookie, url: str) -> bool:
 
 
 def _overlays(cookie: Cookie, jar: Iterable[Cookie], url: str) -> bool:
-    """Whether a cookie set over http would stand before one that is for https."""
+    """Whether a cookie set over http would shadow a secure one."""
     return not url.startswith("https:") and any(
         one.secure
         and one.name == cookie.name
@@ -238,7 +239,7 @@ def _belongs(host: str, domain: str) -> bool:
 
 
 def _shares(host: str, domain: str) -> bool:
-    """Whether a host belongs to a domain of its own site: below it there may be suffixes."""
+    """Whether a host belongs to a domain of the same site. A public suffix may be between them."""
     return _belongs(host, domain) and site_of(host) == site_of(domain)
 
 
@@ -268,7 +269,7 @@ def _chars(cookie: Cookie) -> int:
     return sum(map(len, (cookie.name, cookie.value, cookie.domain, cookie.path)))
 
 
-# --- when it ends -------------------------------------------------------------------------------
+# --- expiry -------------------------------------------------------------------------------------
 
 _DELIMITER = re.compile("[\x09\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]+")
 _TIME = re.compile(r"([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?![0-9])")
@@ -278,7 +279,7 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 
 
 def _end_of(attributes: Mapping[str, str], now_ms: int) -> int | None:
-    """Return when a cookie ends; None: with the crawl."""
+    """Return when a cookie expires. None: with the crawl."""
     seconds = attributes.get("max-age", "")
     if _SECONDS.fullmatch(seconds):
         left_s = int(seconds)
@@ -288,7 +289,7 @@ def _end_of(attributes: Mapping[str, str], now_ms: int) -> int | None:
 
 
 def moment_of(text: str) -> int | None:
-    """Read a date as cookies have them, in ms since the epoch; None if it is none."""
+    """Parse a cookie date, in ms since the epoch. Returns None if it is invalid."""
     time = day = month = year = None
     for token in _DELIMITER.split(text):
         if time is None and (found := _TIME.match(token)):
@@ -301,8 +302,8 @@ def moment_of(text: str) -> int | None:
             year = int(found[1])
     if time is None or day is None or month is None or year is None:
         return None
-    year += 1900 if 70 <= year <= 99 else 2000 if year <= 69 else 0  # noqa: PLR2004 - as RFC 6265
-    if year < 1601:  # noqa: PLR2004 - likewise
+    year += 1900 if 70 <= year <= 99 else 2000 if year <= 69 else 0  # noqa: PLR2004 - by RFC 6265
+    if year < 1601:  # noqa: PLR2004 - by RFC 6265
         return None
     try:
         hour, minute, second = time

@@ -1,18 +1,16 @@
-"""The proxy pool: which proxy asks for a host, and which are left alone for now.
+"""Select the proxy for a host, and avoid failing proxies for a time.
 
 Rules
-- A host keeps its proxy while that one is healthy (rendezvous hashing over host names), so that a
-  host sees one address of ours; when a proxy comes or goes, only its own hosts move.
-- A proxy that is *broken* (it cannot be connected to, or refuses our credentials) is put into
-  quarantine at once: 10 s, doubled with every further time up to 10 minutes, forgiven by one
-  answer. What was asked for before the quarantine began is part of the same trouble and doubles
-  nothing.
-- A host that a proxy did *not reach* (502, a refused CONNECT, silence) may be down itself: that
-  host is asked for through another proxy for a minute. Three hosts in a row make it the proxy's
-  trouble.
-- None usable: the moment at which the first is, which is the one left alone for the longest.
+- A host keeps its proxy while that proxy is healthy (rendezvous hashing over host names), so that a
+  host sees one of our addresses. If a proxy is added or removed, only its own hosts move.
+- A *broken* proxy (connection failed, or credentials refused) is quarantined immediately: 10 s,
+  doubled each time up to 10 minutes, reset by one response. Failures of requests that began before
+  the quarantine do not double it.
+- A host that a proxy did *not reach* (502, a refused CONNECT, a time-out) may be down itself. It
+  uses another proxy for a minute. After three such hosts in a row the proxy counts as broken.
+- If no proxy is usable, the result is the time at which the first quarantine ends.
 
-Each container learns this for itself: proxies differ in what they let whom do.
+Each container learns the health itself, because proxies treat clients differently.
 
 Source: Thaler and Ravishankar, "Using name-based mappings to increase hit rates" (1998).
 """
@@ -40,7 +38,7 @@ _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 
 
 class PoolError(ValueError):
-    """A text is not a list of proxies; says which entry and why, and never what stands there."""
+    """A text is not a list of proxies. The message contains entry and reason, never the content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,13 +51,13 @@ class Proxy:
 
     @property
     def name(self) -> str:
-        """What logs call it: host and port."""
+        """Its name in logs: host and port."""
         return self.url.partition("://")[2]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyHealth:
-    """What went wrong with a proxy; `unreached` are the hosts of an unbroken row."""
+    """Failures of a proxy. `unreached` are the hosts of the current series."""
 
     strikes: int = 0
     until_ms: int = 0
@@ -67,13 +65,13 @@ class ProxyHealth:
     avoided: Mapping[str, int] = field(default_factory=dict)
 
     def usable(self, now_ms: int) -> bool:
-        """Whether it is not in quarantine; one that seems endless was set by a clock that erred."""
+        """Whether it is not in quarantine. An overlong quarantine comes from a wrong clock."""
         return not 0 < self.until_ms - now_ms <= QUARANTINE_MAX_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """Every proxy is in quarantine, until then."""
+    """Every proxy is in quarantine until this time."""
 
     until_ms: int
 
@@ -83,28 +81,27 @@ _WELL = ProxyHealth()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """Proxies, and the health of those that are not simply well."""
+    """Proxies, and the health of those with failures."""
 
     proxies: tuple[Proxy, ...]
     health: Mapping[Proxy, ProxyHealth] = field(default_factory=dict)
 
     def pick(self, host: str, now_ms: int) -> Proxy | Wait:
-        """Choose the proxy that asks for a host name."""
+        """Return the proxy for a host name."""
         usable = [proxy for proxy in self.proxies if self.of(proxy).usable(now_ms)]
         if not usable:
             return Wait(until_ms=min(self.of(proxy).until_ms for proxy in self.proxies))
-        # Where all of them are avoided, the one that failed the longest ago.
+        # If all of them are avoided for this host, the one that failed the longest time ago.
         return min(
             usable,
             key=lambda proxy: (self._avoided_ms(proxy, host, now_ms), _rank(proxy, host)),
         )
 
     def of(self, proxy: Proxy) -> ProxyHealth:
-        """Look up a proxy's health."""
         return self.health.get(proxy, _WELL)
 
     def worked(self, proxy: Proxy, host: str, began_ms: int) -> Pool:
-        """Note that a proxy brought an answer to a request that began then."""
+        """Record a response by a proxy to a request that began at `began_ms`."""
         health = self.of(proxy)
         if health is _WELL or began_ms < health.until_ms:
             return self
@@ -112,7 +109,7 @@ class Pool:
         return self._with(proxy, ProxyHealth(avoided=avoided) if avoided else _WELL)
 
     def broken(self, proxy: Proxy, began_ms: int, now_ms: int) -> Pool:
-        """Note that a proxy is of no use for anything, as a request found that began then."""
+        """Record that a proxy is unusable, found by a request that began at `began_ms`."""
         health = self.of(proxy)
         if proxy not in self.proxies or began_ms < health.until_ms:
             return self
@@ -128,7 +125,7 @@ class Pool:
         )
 
     def unreached(self, proxy: Proxy, host: str, began_ms: int, now_ms: int) -> Pool:
-        """Note that a host could not be reached through a proxy: one of the two is in trouble."""
+        """Record that a proxy did not reach a host. Either may be at fault."""
         health = self.of(proxy)
         if proxy not in self.proxies or began_ms < health.until_ms:
             return self
@@ -141,7 +138,7 @@ class Pool:
         return noted.broken(proxy, began_ms, now_ms) if len(hosts) >= UNREACHED_HOSTS_MAX else noted
 
     def replaced(self, proxies: tuple[Proxy, ...]) -> Pool:
-        """Take another list of proxies; those that stay keep their health."""
+        """Replace the list of proxies. Remaining proxies keep their health."""
         health = {proxy: self.health[proxy] for proxy in proxies if proxy in self.health}
         return Pool(proxies=proxies, health=health)
 
@@ -155,7 +152,7 @@ class Pool:
 
 
 def parse_pool(text: str) -> tuple[Proxy, ...]:
-    """Read a JSON list of `http://user:password@host:port`; raises PoolError."""
+    """Parse a JSON list of `http://user:password@host:port`. Raises PoolError."""
     listed = _json(text)
     if not isinstance(listed, list) or not 1 <= len(listed) <= PROXIES_MAX:
         raise PoolError(f"it is not a JSON list of 1 to {PROXIES_MAX:,} proxy URLs")
@@ -163,7 +160,7 @@ def parse_pool(text: str) -> tuple[Proxy, ...]:
 
 
 def _json(text: str) -> object:
-    # Outside of the handler: an error that came of another one carries what it was about.
+    # Outside of the handler, because a chained exception would carry the secret text.
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -203,5 +200,5 @@ def _unescaped(text: str) -> bytes:
 
 
 def _rank(proxy: Proxy, host: str) -> bytes:
-    # Without the password: when it is rotated, hosts keep their proxies.
+    # Without the password, so that hosts keep their proxies when it is rotated.
     return blake2b(f"{proxy.url} {proxy.user} {host}".encode(), digest_size=8).digest()

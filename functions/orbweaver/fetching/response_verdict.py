@@ -1,7 +1,7 @@
-"""The verdict on an answer: the page is read, leads elsewhere, is retried, or has ended.
+"""Decide on a response: the page is read, redirects, is retried, or the URL ends.
 
-Sources: RFC 9110 (status codes, Retry-After), RFC 9309 for nothing here. Pages that keep
-crawlers out: `fetching/block_page.py`.
+Source: RFC 9110 (status codes, Retry-After). `fetching/block_page.py` detects pages that block
+crawlers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SUCCESS_MIN, REDIRECT_MIN = 200, 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """A page to parse."""
+    """The page must be parsed."""
 
     body: bytes
     reason: Reason
@@ -39,14 +39,17 @@ class Read:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lead:
-    """A redirect, `location` as the server wrote it."""
+    """A redirect. `location` is the header's value."""
 
     location: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """Worth asking again; `block` slows the whole host down, by `retry_after_s` if it said so."""
+    """A retry is worthwhile.
+
+    `block`: delay the whole host, by `retry_after_s` if the server sent it.
+    """
 
     reason: Reason
     error: str
@@ -56,7 +59,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """An outcome."""
+    """The URL ends with this outcome."""
 
     outcome: Outcome
     reason: Reason
@@ -75,9 +78,10 @@ def judge(
     any_type: bool = False,
     others_kept: bool = False,
 ) -> Verdict:
-    """Decide on an answer to attempt number `attempt`, asked for on condition or not.
+    """Decide on the response to attempt number `attempt`.
 
-    Only pages are read, or bodies of `any_type`; `others_kept`: what is no page is fetched as well.
+    `conditional`: the request had a condition. `any_type`: read bodies of any type, not only pages.
+    `others_kept`: other types count as fetched.
     """
     if conditional and isinstance(answer, Response) and answer.status == NOT_MODIFIED:
         return End(outcome=Outcome.UNCHANGED, reason=Reason.NOT_MODIFIED)
@@ -92,14 +96,14 @@ def judge(
 
 
 def exhausted(retry: Retry, attempt: int) -> End | None:
-    """The end of a URL that has had all its attempts, though its host is to be left alone."""
+    """Return the end of a URL without attempts left. Its host may still be delayed."""
     if attempt < retry.reason.attempts:
         return None
     return End(outcome=Outcome.FAILED, reason=retry.reason, error=retry.error)
 
 
 def retry_after_s(value: str | None, now_ms: int) -> float | None:
-    """Read a Retry-After header, seconds or a date; None if there is none that makes sense."""
+    """Parse a Retry-After header (seconds or date) as seconds. Returns None if it is invalid."""
     if value is None:
         return None
     text = value.strip()
@@ -115,7 +119,10 @@ def retry_after_s(value: str | None, now_ms: int) -> float | None:
 
 
 def unless_kept_out(read: Read, answer: Response | Failure, links: int) -> Read | End:
-    """What was to be read, unless it is a page that keeps crawlers out; it has so many links."""
+    """Return a page to be read, or its end if it blocks crawlers.
+
+    `links` is the page's number of links.
+    """
     if not isinstance(answer, Response):
         return read
     rule = rule_of(answer.status, answer.headers, read.body, links=links)
@@ -123,12 +130,12 @@ def unless_kept_out(read: Read, answer: Response | Failure, links: int) -> Read 
 
 
 def bare(answer: Response | Failure) -> Response | Failure:
-    """An answer without its body."""
+    """Return a response without its body."""
     return replace(answer, body=None) if isinstance(answer, Response) else answer
 
 
 def bare_of_cookies(answer: Response, *, stored: bool) -> Response:
-    """An answer without what it sets: nothing that is sent back is stored, or read by others."""
+    """Return a response without its cookies, so that no cookie is stored or read by others."""
     if not answer.cookies and "set-cookie" not in answer.headers:
         return answer
     if stored:
@@ -192,17 +199,16 @@ def _judge_success(answer: Response, *, any_type: bool, others_kept: bool) -> Ve
 
 
 def failure_of(answer: Response | Failure) -> str:
-    """Name the failure of an attempt in a few words."""
+    """Describe the failure of an attempt in a few words."""
     return f"HTTP {answer.status}" if isinstance(answer, Response) else str(answer.reason)
 
 
 def sets_cookies(answer: Response | Failure) -> bool:
-    """Return True if an answer sets cookies."""
     return isinstance(answer, Response) and bool(answer.cookies)
 
 
 def why_to_itself(answer: Response | Failure, *, cookies: bool) -> str:
-    """Say why a redirect to its own URL is not followed; `cookies`: the crawl sends cookies."""
+    """Return why a redirect to its own URL is not followed. `cookies`: the crawl sends cookies."""
     if not sets_cookies(answer):
         return "it leads to itself"
     if cookies:
