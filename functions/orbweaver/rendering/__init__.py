@@ -1,19 +1,19 @@
-"""Rendering: pages whose scripts are run, by a browser without a network (docs/rendering.md).
+"""Render pages: run their scripts in a browser without a network (docs/rendering.md).
 
-The browser has no way out. Each of its requests is paused, and answered by our own fetcher or
-refused; what is not paused fails. So the address guard, robots.txt, slots, identity and byte counts
-hold for everything that makes a page.
+The browser has no network access. Each of its requests is paused, and answered by our own fetcher
+or refused. A request that is not paused fails. So the address guard, robots.txt, slots, identity
+and byte counts apply to all resources of a page.
 
-    task              a page to be rendered and its result, as values; the port behind a browser
-    request_rules     which requests are asked for, answered empty, or refused
-    asset_cache       scripts and styles that pages share
-    page_scripts      scripts that are run in pages
-    launch            which browser, and the flags of the fence
-    packed_browser    one that a function's code brings along, unpacked
-    process           its processes: started, watched, killed, reaped
-    protocol          commands and events over its pipe
-    browser           targets attached to and fenced, pages by their contexts
-    paused_requests   the requests of one page, answered
-    page_rendering    one page: opened, waited for, read, closed
-    renderer          many pages; browsers replaced before they are worn
+    task              rendering tasks and results, and the port that answers requests
+    request_rules     decides which requests are loaded, answered empty or refused
+    asset_cache       caches scripts and styles that pages share
+    page_scripts      scripts that run in pages
+    launch            finds the browser and disables its network by flags
+    packed_browser    unpacks the browser in a function's code
+    process           starts, watches, kills and reaps browser processes
+    protocol          sends commands and receives events over the browser's pipe
+    browser           attaches to targets, pauses their requests, assigns them to pages
+    paused_requests   answers the requests of one page
+    page_rendering    opens, waits for, reads and closes one page
+    renderer          renders many pages and replaces worn browsers
 """

@@ -1,7 +1,8 @@
-"""Assets that pages share: scripts and styles by their URL, as the protocol carries them.
+"""Cache assets that pages share: scripts and styles by URL, in the protocol's form.
 
-A template's files are asked for once and not once a page. Bodies are kept in Base64, in which they
-go to the browser: making it costs 3 ms a megabyte. The oldest go first where there are too many.
+A template's files are requested once, not once per page. Bodies are kept in Base64, the form that
+the browser receives, because encoding costs 3 ms a megabyte. The least recently used are evicted
+first.
 """
 
 from __future__ import annotations
@@ -12,17 +13,17 @@ from dataclasses import dataclass, field
 from orbweaver.model.http_exchange import Headers
 
 BYTES_MAX = 64 * 1024 * 1024
-# A file of a site that is changed is asked for anew after this.
+# After this time a file is requested again, because the site may have changed it.
 AGE_MS_MAX = 10 * 60 * 1000
 _ENTRY_BYTES = 1_000
-# A file that takes more than one part of so many is not kept.
+# A file larger than this fraction of the cache (one fourth) is not kept.
 _SHARE = 4
 _OK = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asset:
-    """A file; `body` is in Base64, `bytes` what it was."""
+    """A file. `body` is in Base64, `bytes` is its decoded size."""
 
     status: int
     headers: Headers
@@ -32,7 +33,7 @@ class Asset:
 
 
 class AssetCache:
-    """Assets, up to so many bytes."""
+    """Assets with a limit on their total size."""
 
     def __init__(self, bytes_max: int = BYTES_MAX) -> None:
         self._bytes_max = bytes_max
@@ -40,7 +41,7 @@ class AssetCache:
         self.bytes = 0
 
     def find(self, url: str, origin: str, now_ms: int) -> Asset | None:
-        """Return a file that was asked for from an origin, unless it is too old."""
+        """Return a cached file that a page of this origin requested, unless it is too old."""
         asset = self._assets.get((url, origin))
         if asset is None or now_ms - asset.at_ms > AGE_MS_MAX:
             return None
@@ -48,7 +49,7 @@ class AssetCache:
         return asset
 
     def keep(self, url: str, origin: str, asset: Asset) -> None:
-        """Keep a file, unless its server forbids it or it takes too much of the room."""
+        """Cache a file, unless its server forbids that or it is too large."""
         size = _size_of(asset)
         if asset.status != _OK or _SHARE * size > self._bytes_max or _is_private(asset):
             return

@@ -1,8 +1,8 @@
-"""One browser: its fence, its pages by their contexts, and the watch over its memory.
+"""Run one browser: pause all requests, assign targets to pages, watch the memory.
 
-Every target of a browser is attached to before it runs anything: pages, frames, workers, and what
-they open. Requests are paused in each of them, and in the browser's own session, which has those
-of what could not be attached to: they belong to no page, and are refused.
+The connection attaches to each target of a browser before the target runs: pages, frames, workers,
+and their popups. Requests are paused in each target, and in the browser's own session. That session
+gets the requests of targets that could not be attached. They belong to no page and are refused.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from orbweaver.rendering.protocol import BrowserGone, CommandFailed, Connection
 from orbweaver.rendering.task import START_S, RenderLimits
 
 _WATCH_S = 0.5
-# Where it has grown by this much since the last look, the next one is soon.
+# If memory has grown by this much since the last check, the next check follows soon.
 _GROWN_BYTES, _WATCH_SOON_S = 64 * 1024 * 1024, 0.1
 _CLOSE_S = 5.0
-# A browser that holds this much more than it may is ended whole.
+# A browser that exceeds its memory limit by this factor is killed as a whole.
 BEYOND = 1.5
 _ALL = [{"urlPattern": "*"}]
 
 
 class BrowserPage(Protocol):
-    """A page of a browser: what it is told of its context."""
+    """A page of a browser. It receives the events of its context."""
 
     def attached(self, session: str, target: dict[str, Any]) -> None:
-        """Prepare a target of the page, which waits until it is let run."""
+        """Prepare a target of the page. The target is paused until all commands are sent."""
 
     def heard(self, session: str, method: str, event: dict[str, Any]) -> None:
-        """Take an event of one of its targets."""
+        """Handle an event of one of its targets."""
 
     def browser_gone(self) -> None:
-        """Learn that the browser is gone."""
+        """Handle the end of the browser."""
 
 
 class Browser:
-    """A browser that is running; `worn`: it is to have no further pages."""
+    """A running browser. `worn`: it gets no further pages."""
 
     def __init__(self, process: BrowserProcess, memory_bytes_max: int) -> None:
         self._process = process
@@ -68,7 +68,7 @@ class Browser:
         parent: str | None = None,
         fence: Mapping[str, tuple[str, ...]] = FENCE,
     ) -> Browser:
-        """Start a browser; raises OSError, BrowserGone, CommandFailed, TimeoutError."""
+        """Start a browser. Raises OSError, BrowserGone, CommandFailed, TimeoutError."""
         process = BrowserProcess.start(program, limits.process_bytes_max, parent, fence)
         browser = cls(process, limits.memory_bytes_max)
         try:
@@ -81,13 +81,12 @@ class Browser:
 
     @property
     def folder(self) -> Path:
-        """Where it keeps what it writes."""
+        """Profile folder of the browser."""
         return self._process.folder
 
     @property
     def connection(self) -> Connection:
-        """The connection to the browser."""
-        assert self._connection is not None  # noqa: S101 - made as it starts
+        assert self._connection is not None  # noqa: S101 - set at the start
         return self._connection
 
     async def _begin(self) -> None:
@@ -101,11 +100,11 @@ class Browser:
         self._watching = asyncio.create_task(self._watch())
 
     async def open(self, page: BrowserPage) -> str:
-        """Open a page in a context of its own, which is told of its targets; the context's id."""
+        """Open a page in its own context, whose events it receives. Returns the context's id."""
         try:
             made = await self.connection.call("Target.createBrowserContext", disposeOnDetach=True)
         except BaseException:
-            self.worn = True  # it may have a context that cannot be named
+            self.worn = True  # it may have a context whose id is unknown
             raise
         context = str(made["browserContextId"])
         self._pages[context] = page
@@ -124,16 +123,16 @@ class Browser:
         return context
 
     def is_whole(self) -> bool:
-        """Whether the processes that pages share are those that it began with.
+        """Whether the processes that pages share still run since the start.
 
-        It starts others for those that ended, and pages lack what they asked for meanwhile.
+        The browser replaces ended ones, but requests of pages in the meantime are lost.
         """
         whole = all(map(is_there, self._shared))
         self.worn = self.worn or not whole
         return whole
 
     async def close(self, context: str) -> None:
-        """Close a page with all that it opened and stored."""
+        """Close a page with all its targets and storage."""
         page = self._pages.pop(context, None)
         self._sessions = {key: one for key, one in self._sessions.items() if one is not page}
         try:
@@ -143,7 +142,7 @@ class Browser:
             self.worn = True
 
     def fence(self, session: str) -> None:
-        """Pause the requests of a target, and have what it opens attached to as well."""
+        """Pause the requests of a target, and attach to the targets it opens."""
         self.connection.post("Fetch.enable", session, patterns=_ALL)
         self.connection.post(
             "Target.setAutoAttach",
@@ -154,11 +153,11 @@ class Browser:
         )
 
     def memory(self) -> list[ProcessMemory]:
-        """Say what each of its processes holds."""
+        """Return the memory of each of its processes."""
         return self._process.memory()
 
     async def end(self) -> None:
-        """End the browser, whatever it is doing."""
+        """Kill the browser."""
         self.worn = True
         if self._watching is not None:
             self._watching.cancel()
@@ -200,7 +199,7 @@ class Browser:
             page.browser_gone()
 
     async def _watch(self) -> None:
-        """Look at its memory, and end the process of the page that takes the most of it."""
+        """Check the memory. Above the limit, kill the page process with the most memory."""
         held = before = 0
         while True:
             grows = before and held - before >= _GROWN_BYTES

@@ -1,15 +1,15 @@
-"""The browser to start: which one is installed, and the flags that leave it without a network.
+"""Find the installed browser, and define the flags that disable its network.
 
-The fence, each part of which a test takes away:
+The fence has these parts. A test removes each of them:
 
-- proxy     all traffic goes to a port where nothing listens, loopback's too (`<-loopback>`)
+- proxy     all traffic goes to a port without a listener, including loopback (`<-loopback>`)
 - resolver  no name and no address resolves
-- WebRTC    no UDP but by that proxy
-- features  service workers are not preloaded, nothing is prefetched, predicted, updated or reported
+- WebRTC    UDP only by that proxy
+- features  no preloading of service workers, no prefetch, prediction, updates or reports
 
-Web security and site policies stay on. The heap limit ends a page that allocates without end
-before it takes the machine's memory. The sandbox is off: neither a function nor a container has
-what it needs. Without a network, a home or credentials there is little to reach from outside of it.
+Web security and site policies stay on. The heap limit ends a page that allocates endlessly before
+it exhausts the machine's memory. The sandbox is off, because functions and containers lack its
+requirements. Without a network, a home or credentials an escape gains little.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-# The headless shell starts in half the time, and has less to switch off.
+# The headless shell starts in half the time and has fewer features to disable.
 BROWSERS = (
     *("chromium-headless-shell", "chrome-headless-shell", "headless_shell"),
     *("chromium", "chromium-browser", "google-chrome"),
@@ -86,7 +86,7 @@ _OTHER = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrowserProgram:
-    """A browser's program; `flags` and `environment` are what it needs besides what all get."""
+    """A browser's program. `flags` and `environment` are additional."""
 
     path: str
     flags: tuple[str, ...] = ()
@@ -94,14 +94,14 @@ class BrowserProgram:
 
 
 def find_browser() -> str | None:
-    """Find the program of a browser that can render pages, by the usual names."""
+    """Return the path of an installed browser that can render pages, by the usual names."""
     return next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
 def arguments_of(
     program: str, profile: str, fence: Mapping[str, tuple[str, ...]] = FENCE
 ) -> list[str]:
-    """Make the command line of a browser that keeps what it writes in a folder of its own."""
+    """Return the command line of a browser with its own profile folder."""
     words = [program, *(["--headless=new"] if "headless" not in program else ["--headless"])]
     words += [f"--user-data-dir={profile}", *_OTHER]
     return [*words, *(flag for flags in fence.values() for flag in flags), "about:blank"]
@@ -110,7 +110,7 @@ def arguments_of(
 def environment_of(
     profile: str, needed: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, str]:
-    """Make the whole environment of a browser: nothing of this process's own is in it."""
+    """Return the complete environment of a browser. It inherits no variable of this process."""
     return {
         **needed,
         "PATH": "/usr/local/bin:/usr/bin:/bin",

@@ -1,13 +1,13 @@
-"""A browser that lies packed beside the code of a function, unpacked when it is first needed.
+"""Unpack a browser that is packed in a function's code, on first use.
 
-A function's code has no room for it as it is (209 MB of 250), its temporary folder has.
+A function's code has no room for the unpacked browser (209 MB of 250), its temporary folder has.
 
-- `browser.json` says what it is and how large each of its files, `browser.tar.zst` holds them.
-- It is unpacked into a folder of the temporary one, whose name follows from what it is. That folder
-  appears whole, by a rename. One that has lost something since is made anew.
-- One process at a time unpacks. What it finds unfinished is of one that was ended, and goes.
-- It brings libraries and fonts of its own. They are named in the browser's environment alone. Its
-  fonts have to be found: without any it hangs at the first page with certain text, and dies.
+- `browser.json` describes it with the size of each file, `browser.tar.zst` contains the files.
+- It is unpacked into a temporary folder whose name is a hash of the manifest. The folder appears
+  atomically by a rename. If files are missing later, it is unpacked again.
+- Only one process at a time unpacks. It removes the unfinished folder of a killed process.
+- It has its own libraries and fonts, named only in the browser's environment. The fonts are
+  required: without fonts the browser hangs at the first page with certain text, and dies.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ ARCHIVE, MANIFEST = "browser.tar.zst", "browser.json"
 PROGRAM, LIBRARIES, FONTS = "headless_shell", "lib", "fonts"
 FOLDER_PREFIX = "orbweaver-unpacked-"
 _FONTS_FILE = "fonts.conf"
-# It has no library to draw 3D by. It would look for one, fail, and start the process that draws
-# once more: on one slow CPU that is while the first pages are rendered, which then count as lost.
+# It has no library for 3D. It would search for one, fail, and restart the GPU process. On a slow
+# CPU that happens during the first pages, which then count as lost.
 _FLAGS = ("--disable-software-rasterizer", "--use-gl=disabled")
 _PIECE_BYTES = 1024 * 1024
 _FONTS = """\
@@ -45,18 +45,18 @@ _FONTS = """\
 
 
 class BrowserUnusable(OSError):
-    """A packed browser is not what its manifest says; the text names the file."""
+    """A packed browser does not match its manifest. The message names the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedBrowser:
-    """The folder with a packed browser; `parent` is where it is unpacked, below."""
+    """The folder with a packed browser. `parent` is the folder in which it is unpacked."""
 
     folder: Path
     parent: Path | None = None
 
     def unpacked(self) -> BrowserProgram:
-        """Unpack it, unless that was done before; raises OSError."""
+        """Unpack it if necessary. Raises OSError."""
         manifest = (self.folder / MANIFEST).read_bytes()
         sizes: dict[str, int] = json.loads(manifest)["files"]
         parent = self.parent or Path(tempfile.gettempdir())
@@ -99,7 +99,7 @@ class PackedBrowser:
             raise BrowserUnusable(f"{archive} lacks files that {MANIFEST} names")
 
     def _named(self, name: str, sizes: Mapping[str, int]) -> str:
-        """Return a name that the manifest has, and no other."""
+        """Return a file name if it is in the manifest. Raises BrowserUnusable otherwise."""
         if name not in sizes:
             raise BrowserUnusable(f"{self.folder / ARCHIVE} holds {name!r}: {MANIFEST} has not")
         return name
@@ -116,7 +116,7 @@ class PackedBrowser:
 
 
 def find_program(browser: str) -> str | Callable[[], BrowserProgram]:
-    """Find what `Settings.browser` names, for a renderer; raises SettingsError."""
+    """Resolve `Settings.browser` for a renderer. Raises SettingsError."""
     if browser != INSTALLED:
         folder = Path(browser)
         return PackedBrowser(folder=folder).unpacked if folder.is_dir() else browser
@@ -127,7 +127,7 @@ def find_program(browser: str) -> str | Callable[[], BrowserProgram]:
 
 
 def _is_whole(folder: Path, sizes: Mapping[str, int]) -> bool:
-    """Whether all of its files are there, as large as they are to be."""
+    """Whether all files exist with the right sizes."""
     try:
         return all((folder / name).stat().st_size == size for name, size in sizes.items())
     except OSError:
@@ -136,7 +136,7 @@ def _is_whole(folder: Path, sizes: Mapping[str, int]) -> bool:
 
 @contextmanager
 def _alone(lock: Path) -> Iterator[None]:
-    """Wait for other processes that unpack; one that ends gives way, however it ends."""
+    """Wait for other unpacking processes. A process that ends in any way releases the lock."""
     place = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(place, fcntl.LOCK_EX)

@@ -1,13 +1,13 @@
-"""One page in a browser: opened, waited for, read, closed.
+"""Render one page in a browser: open it, wait for it, read it, close it.
 
-A page is ready when it has loaded, none of its requests is open and its document has been quiet
-for a moment. Then it is granted time of its own, in which timers run at once instead of being
-waited for, until a grant changes nothing. While a request of its is open, that time stands.
+A page is ready when it has loaded, none of its requests is open and its document has been unchanged
+for a moment. Then it gets grants of virtual time, in which timers fire immediately, until a grant
+changes nothing. Virtual time stops while one of its requests is open.
 
-- A page counts as loaded, too, when its scripts go elsewhere: its document will say no more.
-- A page without a load event, which does nothing any more, does not wait for the hard limit.
-- Its window is as high as a long page, so that what is loaded once it is seen, is.
-- Past the hard limit its scripts are stopped, and it is read as it stands.
+- A page also counts as loaded when its scripts navigate away, because its document will not change.
+- An idle page without a load event does not wait for the hard limit.
+- The window is as high as a long page, so that content loaded on scroll is loaded.
+- After the hard limit its scripts are stopped, and the page is read in its current state.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _WAITED_S = 0.25
 
 
 class PageCrashed(Exception):
-    """The process of the page is gone."""
+    """The page's process ended."""
 
 
 async def render_page(
@@ -52,7 +52,7 @@ async def render_page(
     assets: SharedAssets,
     limits: RenderLimits,
 ) -> RenderResult:
-    """Render a page; whatever goes wrong in a browser is a value. Raises what the loader raises."""
+    """Render a page. Browser errors are returned as values. Raises exceptions of the loader."""
     page = OpenPage(browser, task, loader, assets, limits)
     try:
         return await page.render()
@@ -67,7 +67,7 @@ async def render_page(
 
 
 class OpenPage:
-    """A page of a browser, from its opening to its end."""
+    """A page of a browser, from opening to closing."""
 
     def __init__(
         self,
@@ -114,10 +114,10 @@ class OpenPage:
             await self.requests.close()
             await self._browser.close(context)
 
-    # --- what the browser tells ---------------------------------------------------------------
+    # --- events of the browser ----------------------------------------------------------------
 
     def attached(self, session: str, target: dict[str, Any]) -> None:
-        """Prepare a target; posted before it is let run."""
+        """Prepare a target by commands that are sent before it runs."""
         post = self._connection.post
         if target["type"] == "page" and self._session is not None:
             self._popups[session] = target["targetId"]
@@ -139,12 +139,12 @@ class OpenPage:
         post("Emulation.setTimezoneOverride", session, timezoneId="UTC")
 
     def heard(self, session: str, method: str, event: dict[str, Any]) -> None:
-        """Take an event of the page, of a frame or worker of its, or of a window that it opened."""
+        """Handle an event of the page, its frames and workers, or a window that it opened."""
         match method:
             case "Fetch.requestPaused":
                 self._paused(session, event)
             case "Page.javascriptDialogOpening":
-                # A page that asks whether it may be left, may be.
+                # Always allow leaving a page that asks for confirmation.
                 accept = event["type"] == "beforeunload"
                 self._connection.post("Page.handleJavaScriptDialog", session, accept=accept)
             case "Page.frameNavigated" if session == self._session:
@@ -165,7 +165,7 @@ class OpenPage:
         return bool(frame["id"] == self._frame and frame["url"] != _BLANK)
 
     def browser_gone(self) -> None:
-        """End what waits."""
+        """Stop waiting."""
         self._gone = True
         self._break_off()
 
@@ -175,9 +175,9 @@ class OpenPage:
             self._break_off()
 
     def _break_off(self) -> None:
-        """End whatever is waited for now."""
+        """End the current wait."""
         if self._deadline is not None:
-            # It may just be over.
+            # The timeout may just have ended.
             with contextlib.suppress(RuntimeError):
                 self._deadline.reschedule(0)
 
@@ -195,7 +195,7 @@ class OpenPage:
     # --- waiting ------------------------------------------------------------------------------
 
     async def _wait(self) -> RenderCut | None:
-        """Wait until the page is ready, or what it may take is over; what cut it short."""
+        """Wait until the page is ready or a limit is reached. Returns the limit, or None."""
         cut: RenderCut | None = None
         try:
             async with asyncio.timeout(self._limits.total_s) as self._deadline:
@@ -214,7 +214,7 @@ class OpenPage:
         return cut
 
     async def _extend(self, deadline: asyncio.Timeout) -> None:
-        """Let the time of the page stand while its requests wait for their hosts."""
+        """Extend the deadline while all open requests wait for their hosts."""
         left_s = self._limits.waiting_s
         while left_s > 0:
             await asyncio.sleep(_WAITED_S)
@@ -224,7 +224,7 @@ class OpenPage:
                 left_s -= _WAITED_S
 
     async def _navigate(self) -> None:
-        """Go to the page once its process has taken every command that prepares the target.
+        """Navigate to the page after its process has accepted all preparing commands.
 
         The process answers commands in order, so the last answer confirms all of them. A document
         that arrives earlier may load unobserved: its load event and its start script are lost.
@@ -240,7 +240,7 @@ class OpenPage:
         self._connection.post("Page.navigate", self._session, url=self._task.url)
 
     async def _load(self) -> None:
-        """Wait until the page has loaded, or has been idle at two looks in a row.
+        """Wait until the page has loaded, or was idle at two checks in a row.
 
         A page that stops itself, or never closes a document that it writes, has no load event.
         """
@@ -280,7 +280,7 @@ class OpenPage:
             await self._quiet()
 
     async def _until(self, ready: Callable[[], bool]) -> None:
-        """Wait for something, or until the page is past what it may."""
+        """Wait for a condition, or until the page exceeds a limit."""
         while not ready() and self._beyond() is None:
             self._changed.clear()
             await self._changed.wait()
@@ -301,7 +301,7 @@ class OpenPage:
         return RenderCut.REQUESTS if self.requests.paused > self._limits.paused_max else None
 
     async def _quiet(self) -> None:
-        """Wait until the document has not changed for a moment; no longer than so long."""
+        """Wait until the document has not changed for a moment, for at most `quiet_s_max`."""
         now = asyncio.get_running_loop().time
         ends = now() + self._limits.quiet_s_max
         before, since = await self._activity(), now()
@@ -312,7 +312,7 @@ class OpenPage:
                 before, since = activity, now()
 
     async def _activity(self) -> tuple[int, int]:
-        """Count what has changed and what was asked for so far."""
+        """Return the numbers of changes and of requests so far."""
         return int(await self._evaluate(CHANGES)), self.requests.paused
 
     # --- reading ------------------------------------------------------------------------------
@@ -339,7 +339,7 @@ class OpenPage:
         script = html_of_page(self._limits.html_chars_max)
         try:
             said = await self._evaluate(script)
-        except CommandFailed:  # the scripts of the page are stopped, and this one with them
+        except CommandFailed:  # stopping the page's scripts also stopped this one
             said = await self._evaluate(script)
         if said["cut"]:
             cut = cut or RenderCut.HTML
@@ -355,7 +355,7 @@ class OpenPage:
         )
 
     async def _screenshot(self) -> bytes | None:
-        """Take a picture of the upper part; none where the page does not draw in time."""
+        """Take a screenshot of the upper part. Returns None if the page does not draw in time."""
         clip = {"x": 0, "y": 0, "width": WIDTH, "height": SCREENSHOT_HEIGHT, "scale": 1}
         with contextlib.suppress(TimeoutError, CommandFailed):
             async with asyncio.timeout(self._limits.reading_s / 2):

@@ -1,16 +1,17 @@
-"""Scripts that are run in pages: a clock and chance of their own, and what is read off them.
+"""Define the scripts that run in pages: a deterministic clock and random numbers, and readers.
 
-The first runs in every document before its own scripts. Two renderings of one input are equal:
+The first runs in each document before its own scripts. Two renderings of the same input are equal:
 
-- The clock begins at the time of the task. It goes on by what timers were set to when they run,
-  and a little at each look, so that a loop which waits for it ends.
-- Random numbers come from one seed. What a page lacks is not defined: `crypto.randomUUID` is
-  absent on `http:`.
-- A document edits its history 100 times; then nothing happens, as in Chromium after 200 times in
-  10 s. Chromium tells its main process of each further time, and ends in an endless loop of that.
-- Frames of animations are timers of 16 ms: there is nothing to draw for while time stands.
+- The clock starts at the time of the task. It advances to the due time of each timer that fires,
+  and a little at each read, so that a loop waiting for it ends.
+- Random numbers come from one seed. Missing functions stay undefined: `crypto.randomUUID` does not
+  exist on `http:`.
+- A document can edit its history 100 times. More calls have no effect, as in Chromium after 200
+  calls in 10 s. Chromium reports each further call to its main process, and ends in an endless loop
+  of that.
+- Animation frames are timers of 16 ms, because nothing is drawn while time is stopped.
 
-The others run in a world of their own, in which the page can change nothing.
+The other scripts run in an isolated world, in which the page can change nothing.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ _DETERMINISM = """(() => {
   }
 })();"""
 
-# Returns how often the document has changed since it was first asked.
+# Returns the number of document changes since the first call.
 CHANGES = """(() => {
   if (globalThis.changes === undefined) {
     globalThis.changes = 0;
@@ -94,8 +95,8 @@ CHANGES = """(() => {
   return globalThis.changes;
 })()"""
 
-# Open shadow roots and documents of frames are put into the page: parsers pass templates over, and
-# know nothing of frames. What is put there is made in a document without scripts.
+# Copies open shadow roots and documents of frames into the page, because parsers skip templates and
+# do not read frames. The copies are made in an inert document without scripts.
 _HTML = """(() => {
   const inert = document.implementation.createHTMLDocument('');
   const framed = (one) => {
@@ -140,11 +141,11 @@ _HTML = """(() => {
 
 
 def determinism(now_ms: int) -> str:
-    """Make the script that fixes a page's clock and chance."""
+    """Return the script that fixes a page's clock and random numbers."""
     script = _DETERMINISM.replace("BASE", json.dumps(now_ms))
     return script.replace("HISTORY_EDITS_MAX", json.dumps(HISTORY_EDITS_MAX))
 
 
 def html_of_page(chars_max: int) -> str:
-    """Make the script that returns the HTML of a page, and whether it was cut."""
+    """Return the script that returns a page's HTML and whether it was truncated."""
     return _HTML.replace("LIMIT", json.dumps(chars_max))

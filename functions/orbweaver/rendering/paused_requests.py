@@ -1,8 +1,8 @@
-"""The paused requests of one page: each is answered by a task of its own, by our fetcher.
+"""Answer the paused requests of one page, each in its own task.
 
-A request is judged by `request_rules`, and answered from the cache, by the loader, empty, or by
-refusing it. What is not answered stays paused and goes with the page: there is no other way out.
-The caps of a page are counted here, and so is what became of each request.
+`request_rules` decides on a request: answer from the cache, by the loader, empty, or refuse it. An
+unanswered request stays paused until the page is closed, because there is no other network. The
+limits of a page and the results of its requests are counted here.
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ from orbweaver.rendering.task import (
 )
 
 _STAYS = 204
-# What of a browser's headers says what is wanted, and by which page: the rest is the loader's.
+# Request headers that the loader needs from the browser. The loader sets the others.
 _SENT = frozenset({"accept", "authorization", "cookie", "origin", "referer", "service-worker"})
 _SENT |= {"x-api-key", "x-requested-with"}
 _PREFLIGHT = "access-control-request-"
 
 
 class SharedAssets:
-    """The cache that pages share, and who is asking for what is not in it yet."""
+    """The cache that pages share, and locks for files that are being requested."""
 
     def __init__(self) -> None:
         self.cache = AssetCache()
         self._asking: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     def lock(self, url: str, origin: str) -> asyncio.Lock:
-        """Return what is held while a file is asked for: other pages wait for its answer."""
+        """Return the lock for requesting a file. Other pages wait for its response."""
         return self._asking.setdefault((url, origin), asyncio.Lock())
 
 
 class PausedRequests:
-    """Answers the requests of one page; `changed` is called at each that is done."""
+    """Answers the requests of one page. `changed` is called after each request."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class PausedRequests:
         self._changed = changed
         self._tasks: set[asyncio.Task[None]] = set()
         self._document_given = False
-        self._taken = 0  # by requests under way, of those that may be asked
+        self._taken = 0  # requests in progress that count towards the limit
         self._closed = False
         self.trouble: BaseException | None = None
         self.paused = 0
@@ -92,16 +92,16 @@ class PausedRequests:
 
     @property
     def open(self) -> int:
-        """How many requests are paused now."""
+        """Number of currently paused requests."""
         return len(self._tasks)
 
     @property
     def only_waits(self) -> bool:
-        """Whether nothing is asked for, but some requests wait until their hosts may be asked."""
+        """Whether all open requests wait until their hosts may be contacted."""
         return 0 < self._taken == self._loader.waiting
 
     def counts(self) -> RenderCounts:
-        """Count what became of the requests so far."""
+        """Return the results of requests so far."""
         return RenderCounts(
             asked=self.asked,
             cached=self.cached,
@@ -111,7 +111,7 @@ class PausedRequests:
         )
 
     def take(self, session: str, event: dict[str, Any], *, main: bool, popup: bool) -> None:
-        """Begin to answer a request; `main`: it is for a document of the page's main frame."""
+        """Start answering a request. `main`: it is for a document of the page's main frame."""
         if self._closed:
             return
         self.paused += 1
@@ -123,7 +123,7 @@ class PausedRequests:
         answering.add_done_callback(self._done)
 
     async def close(self) -> None:
-        """Leave what is open unanswered, and what the page asks for until it is gone."""
+        """Leave open and later requests unanswered until the page is gone."""
         self._closed = True
         for one in self._tasks:
             one.cancel()
@@ -139,7 +139,7 @@ class PausedRequests:
         self, session: str, event: dict[str, Any], origin: RequestOrigin, *, given: bool
     ) -> None:
         number = event["requestId"]
-        # A page that is gone has no requests to be answered.
+        # The requests of a closed page need no answer.
         with contextlib.suppress(CommandFailed, BrowserGone):
             if given:
                 await self._give(session, number, self._task.document)
@@ -192,7 +192,7 @@ class PausedRequests:
     async def _load(
         self, session: str, number: str, request: ResourceRequest
     ) -> ResourceAnswer | None:
-        """Have a request answered by the loader; its answer, if there was one."""
+        """Answer a request by the loader. Returns the answer, or None if it was refused."""
         if self.asked + self._taken >= self._limits.requests_max:
             await self._refuse(session, number, RequestRefusal.REQUESTS)
             return None

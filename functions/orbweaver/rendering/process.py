@@ -1,16 +1,16 @@
-"""A browser's processes: started as a group, watched for their memory, killed and reaped whole.
+"""Manage a browser's processes: start them as a group, watch their memory, kill and reap all.
 
-- Descriptors 3 and 4 of the browser are one end of a socket pair; the other end is ours. A browser
-  whose other end is closed ends by itself, so none outlives this process.
-- It is started by `posix_spawn`, which runs nothing of Python in the child, as the leader of a
-  session of its own. What it writes goes to a profile folder that is removed with it.
-- What one of its processes may write to is bounded by the kernel (`RLIMIT_DATA`), however fast a
-  page takes it: beyond that the page gets no more, or fails. The bound is there from the start, by
-  a shell that becomes the browser: engines lay out their memory by it.
-- This process becomes the reaper of what the browser's processes leave behind, where the kernel
-  can: PID 1 of a container may not be one. A crash handler leaves the group, but names the folder.
-- Memory is the proportional set size of the group: resident sizes would count shared pages of
-  every process. Where the kernel does not say it (outside of Linux), it is 0.
+- Descriptors 3 and 4 of the browser are one end of a socket pair. A browser ends when the other end
+  is closed, so none outlives this process.
+- It is started by `posix_spawn`, which runs no Python code in the child, as the leader of a new
+  session. Its files are in a profile folder that is removed with it.
+- The kernel limits the writable memory of each process (`RLIMIT_DATA`), even for fast allocations.
+  Beyond the limit a page's allocations fail. A shell sets the limit before it executes the browser,
+  because engines plan their memory at the start.
+- On Linux this process becomes the reaper of orphaned browser processes, because PID 1 of a
+  container may not be one. A crash handler leaves the group, but its command names the folder.
+- Memory is the proportional set size of the group, because resident sizes count shared pages for
+  each process. It is 0 outside of Linux.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from pathlib import Path
 from orbweaver.rendering.launch import FENCE, BrowserProgram, arguments_of, environment_of
 
 FOLDER_PREFIX = "orbweaver-browser-"
-# The lowest descriptor that is free in both processes while 3 and 4 are made.
+# The lowest free descriptor in both processes while 3 and 4 are created.
 _DESCRIPTOR_MIN = 10
 _SET_CHILD_SUBREAPER = 36
 _PROCESSES = Path("/proc")
-# What the commands say of processes that all pages share, of which a browser starts others unasked.
+# Command lines of processes that all pages share. A browser restarts them by itself.
 _SHARED = (b"network.mojom.NetworkService", b"--type=gpu-process")
 _SHELL, _BECOME = "/bin/sh", 'exec "$0" "$@"'
 _REAP_S = 5.0
 _LOOK_S = 0.005
-# Groups and processes of each browser that was ended, negative and positive, as for `waitpid`.
+# Groups and processes of each ended browser, negative and positive, as for `waitpid`.
 _unreaped: list[list[int]] = []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessMemory:
-    """What one process of a browser holds; `renders`: it is one of those that run pages."""
+    """Memory of one process. `renders`: it runs pages."""
 
     pid: int
     pss_bytes: int
@@ -70,7 +70,7 @@ class BrowserProcess:
         parent: str | None = None,
         fence: Mapping[str, tuple[str, ...]] = FENCE,
     ) -> BrowserProcess:
-        """Start a browser in a fresh folder below `parent`; raises OSError where it cannot be."""
+        """Start a browser in a new folder below `parent`. Raises OSError."""
         if not os.access(program.path, os.X_OK):
             raise PermissionError(f"{program.path} is no program that may be run")
         _become_reaper()
@@ -106,7 +106,7 @@ class BrowserProcess:
         return cls(pid, Path(folder), ours)
 
     def memory(self) -> list[ProcessMemory]:
-        """Say what each of its processes holds; those that end meanwhile are left out."""
+        """Return the memory of each process. Processes that end meanwhile are omitted."""
         found = []
         for pid, command in self._members():
             with contextlib.suppress(OSError, StopIteration, IndexError, ValueError):
@@ -118,7 +118,7 @@ class BrowserProcess:
         return found
 
     def shared(self) -> frozenset[int]:
-        """Name the processes that its pages share."""
+        """Return the processes that its pages share."""
         return frozenset(pid for pid, command in self._members() if _is_shared(command))
 
     def kill(self) -> None:
@@ -129,7 +129,7 @@ class BrowserProcess:
     async def end(self) -> None:
         """Kill its processes, reap them, and remove its folder.
 
-        Those that take long to die are reaped as the next one ends, or by `reap_all`.
+        Processes that die slowly are reaped with the next browser, or by `reap_all`.
         """
         self.connection.close()
         outside = [pid for pid, _ in self._members()]
@@ -140,32 +140,32 @@ class BrowserProcess:
             _unreaped.append([-self.pid, *outside])
             await reap_all(_REAP_S)
         finally:
-            # Only now: processes that are alive would write into it again.
+            # After the kill, because running processes would write into it again.
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _members(self) -> Iterator[tuple[int, bytes]]:
-        """List the processes of the group, and those that name its folder, with their commands."""
+        """Yield the processes of the group and those that name its folder, with their commands."""
         name = os.fsencode(self.folder)
         for process in _processes():
             with contextlib.suppress(OSError, IndexError, ValueError):
                 command = (process / "cmdline").read_bytes()
-                # The name before it may hold spaces: state, parent and group follow it.
+                # The name before it may contain spaces. State, parent and group follow it.
                 stat = (process / "stat").read_bytes().rpartition(b")")[2].split()
                 if int(stat[2]) == self.pid or name in command:
                     yield int(process.name), command
 
 
 async def reap_all(within_s: float) -> None:
-    """Reap the processes of browsers that were ended, as far as they die in that time."""
+    """Reap the processes of ended browsers for at most this time."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(within_s):
-            while any(map(_has_left, _unreaped)):  # noqa: ASYNC110 - not all are children of ours
+            while any(map(_has_left, _unreaped)):  # noqa: ASYNC110 - not all are our children
                 await asyncio.sleep(_LOOK_S)
     _unreaped[:] = filter(None, _unreaped)
 
 
 def is_there(pid: int) -> bool:
-    """Whether a process that pages share is still there."""
+    """Whether a process that pages share still runs."""
     with contextlib.suppress(OSError):
         return _is_shared((_PROCESSES / str(pid) / "cmdline").read_bytes())
     return False
@@ -176,7 +176,7 @@ def _is_shared(command: bytes) -> bool:
 
 
 def _processes() -> list[Path]:
-    """List the processes of this machine; none where the kernel does not say."""
+    """Return the processes of this machine, or an empty list without /proc."""
     with contextlib.suppress(OSError):
         names = os.listdir(_PROCESSES)  # noqa: PTH208 - leaves no iterator open in a thread
         return [_PROCESSES / name for name in names if name.isdigit()]
@@ -184,13 +184,13 @@ def _processes() -> list[Path]:
 
 
 def kill(pid: int) -> None:
-    """Kill one process, if it is still there."""
+    """Kill one process if it exists."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, signal.SIGKILL)
 
 
 def remove_left_folders(parent: str | None = None) -> None:
-    """Remove the folders of processes that are gone: killed ones leave theirs."""
+    """Remove the folders that killed processes left."""
     for folder in Path(parent or tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}*-*"):
         owner = folder.name.removeprefix(FOLDER_PREFIX).partition("-")[0]
         if owner.isdigit() and not _exists(int(owner)):
@@ -203,15 +203,15 @@ def _become_reaper() -> None:
 
 
 def _has_left(browser: list[int]) -> bool:
-    """Reap what has ended of a browser; whether there is more of it."""
-    # Its group first: the others become children of this process as that ends.
+    """Reap ended processes of a browser. Returns whether others remain."""
+    # The group first, because the others become children of this process when it ends.
     while browser and not _reap(browser[0]):
         del browser[0]
     return bool(browser)
 
 
 def _reap(which: int) -> bool:
-    """Reap what has ended of a process or, if negative, of a group; whether some has not."""
+    """Reap a process or, if negative, a group. Returns whether some have not ended."""
     try:
         while os.waitpid(which, os.WNOHANG)[0]:
             pass
@@ -221,7 +221,7 @@ def _reap(which: int) -> bool:
 
 
 def _exists(pid: int) -> bool:
-    """Whether there is a process or, if negative, any of a group."""
+    """Whether a process or, if negative, a group exists."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,8 +1,7 @@
-"""The DevTools protocol over a browser's pipe: JSON messages, each ended by a zero byte.
+"""Speak the DevTools protocol over a browser's pipe: JSON messages, each ended by a zero byte.
 
-A message of more than `MESSAGE_BYTES_MAX`, one that is no JSON object, and the end of the stream
-end the connection: whatever waits is told, and the browser is of no further use. Nothing waits
-without a limit of its caller's.
+A message above `MESSAGE_BYTES_MAX`, a message that is not a JSON object, and the end of the stream
+end the connection. All waiting calls fail, and the browser is unusable. Callers set time limits.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import socket
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-# The HTML of a page, written as JSON.
+# The HTML of a page as JSON.
 MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 
 # Session (None: the browser's own), method, parameters.
@@ -27,11 +26,11 @@ class BrowserGone(Exception):
 
 
 class CommandFailed(Exception):
-    """The browser refused a command: mostly one for what is no longer there."""
+    """The browser refused a command, usually for a target that no longer exists."""
 
 
 class Connection:
-    """Commands to a browser, their results, and its events."""
+    """Sends commands to a browser, and receives results and events."""
 
     def __init__(
         self,
@@ -53,14 +52,14 @@ class Connection:
     async def over(
         cls, ours: socket.socket, on_event: EventHandler, on_end: Callable[[], None]
     ) -> Connection:
-        """Speak over a socket, which is the connection's from now on."""
+        """Create a connection over a socket, which it then owns."""
         reader, writer = await asyncio.open_connection(sock=ours, limit=MESSAGE_BYTES_MAX)
         return cls(reader, writer, on_event, on_end)
 
     async def call(
         self, method: str, session: str | None = None, **parameters: Any
     ) -> dict[str, Any]:
-        """Have a command done; its result. Raises CommandFailed, BrowserGone."""
+        """Send a command and return its result. Raises CommandFailed, BrowserGone."""
         if self.gone:
             raise BrowserGone
         number = self._send(method, session, parameters)
@@ -74,12 +73,11 @@ class Connection:
             self._waiting.pop(number, None)
 
     def post(self, method: str, session: str | None = None, **parameters: Any) -> None:
-        """Send a command whose result is of no interest."""
+        """Send a command and ignore its result."""
         if not self.gone:
             self._send(method, session, parameters)
 
     async def close(self) -> None:
-        """End the connection."""
         self._reading.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._reading

@@ -1,8 +1,8 @@
-"""Pages rendered, so many at once; browsers that are replaced before they are worn.
+"""Render pages concurrently, and replace browsers before they are worn.
 
-A browser has a number of pages, then the next page gets a new one. So it does where a browser holds
-too much memory, does not answer, or has broken the protocol. The old one ends with its last page.
-A page whose browser was gone is rendered once more: it may have been another page's doing.
+After a number of pages a new browser takes over. The same happens if a browser exceeds its memory,
+does not answer, or violates the protocol. The old one ends with its last page. A page whose browser
+ended is rendered once more, because another page may have caused it.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from orbweaver.rendering.task import (
 )
 
 _STARTS_MAX = 3
-# For what was killed to die, on a machine that has much else to do.
+# Time for killed processes to die on a busy machine.
 _CLOSE_S = 60.0
 
 
 class Renderer:
-    """Renders pages with a browser that is started when it is first needed.
+    """Renders pages with a browser that is started on first use.
 
-    `program` is its path, or what finds it: called in a thread, for each browser that is started.
+    `program` is its path, or a function that finds it. The function runs in a thread at each start.
     """
 
     def __init__(
@@ -82,16 +82,16 @@ class Renderer:
 
     @property
     def browser(self) -> Browser | None:
-        """The browser that the next page gets, if it can have another one."""
+        """The browser of the next page, unless it must be replaced."""
         return self._browser
 
     @property
     def folder(self) -> Path | None:
-        """Where that browser keeps what it writes."""
+        """Profile folder of that browser."""
         return None if self._browser is None else self._browser.folder
 
     async def render(self, task: RenderTask, loader: ResourceLoader) -> RenderResult:
-        """Render a page; raises what the loader raises."""
+        """Render a page. Raises exceptions of the loader."""
         waiting = asyncio.timeout(task.wait_s)
         try:
             async with waiting:
@@ -103,7 +103,7 @@ class Renderer:
         try:
             result = await self._render(task, loader, self._limits)
             gone = isinstance(result, NotRendered) and result.reason is RenderFailure.BROWSER_GONE
-            # Both attempts share the time of the page, because the page may have ended the browser.
+            # Both attempts share the page's time, because the page may have ended the browser.
             left_s = self._limits.total_s - (now() - began_s)
             if gone and left_s > 0 and not _is_over(waiting):
                 result = await self._render(task, loader, replace(self._limits, total_s=left_s))
@@ -136,7 +136,7 @@ class Renderer:
                 await self._end(browser)
 
     async def _take(self) -> Browser | None:
-        """Return a browser for one more page; None where none will start."""
+        """Return a browser for one more page, or None if no browser starts."""
         async with self._starting:
             browser = self._browser
             if browser is None or browser.worn or browser.pages_taken >= self._limits.pages_max:

@@ -1,16 +1,16 @@
-"""Which requests of a page are asked for, answered empty, or refused.
+"""Decide which requests of a page are loaded, answered empty, or refused.
 
-By the first rule that fits:
+The first matching rule applies:
 
-1. Schemes but http and https are refused, and whatever new windows and service workers ask for.
-2. A page stays where it is: other documents for its main frame are noted, not asked for.
-3. Beacons, reports and prefetches are answered empty, and so are images, fonts and media, unless
-   the rules of a crawl have them loaded.
-4. A crawler presses no buttons: methods but GET and HEAD are refused. A question of the browser's
-   own whether it may ask another origin (a preflight) is answered here, if what it asks for would
-   be asked.
-5. Of the page's own site documents, scripts, styles and XHR are asked for; of other sites scripts
-   and styles, and the rest where the rules name the site. Trackers are refused.
+1. Schemes other than http and https are refused, and so are requests of new windows and service
+   workers.
+2. A page stays in place: navigations of its main frame are recorded, not loaded.
+3. Beacons, reports and prefetches are answered empty. So are images, fonts and media, unless the
+   rules of a crawl load them.
+4. Methods other than GET and HEAD are refused, because a crawler must not change data. A CORS
+   preflight is answered here, if its request would be loaded.
+5. From the page's own site, documents, scripts, styles and XHR are loaded. From other sites,
+   scripts and styles are loaded, and the rest if the rules name the site. Trackers are refused.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NOTHING |= {"eventsource", "fedcm", "texttrack"}
 _LOADABLE = frozenset({"image", "font", "media"})
 _ANYWHERE = frozenset({"script", "stylesheet"})
 CACHED = _ANYWHERE
-# Sites of advertisements and measurements, which add nothing to a page's text.
+# Advertising and analytics sites, which add nothing to a page's text.
 TRACKERS = frozenset(
     (
         *("2mdn.net", "adnxs.com", "adsrvr.org", "amazon-adsystem.com", "amplitude.com"),
@@ -46,14 +46,14 @@ TRACKERS = frozenset(
         *("sentry-cdn.com", "sentry.io", "taboola.com", "yandex-team.ru", "zemanta.com"),
     )
 )
-# The smallest transparent image: scripts that wait for images go on.
+# The smallest transparent image, so that scripts waiting for images continue.
 _PIXEL = bytes.fromhex(
     "47494638396101000100800000000000ffffff21f90401000000002c000000000100010000020144003b"
 )
 
 
 class Handling(StrEnum):
-    """What is done with a request, beside refusing it."""
+    """Treatment of a request that is not refused."""
 
     ASK = "ask"
     EMPTY = "empty"
@@ -66,16 +66,16 @@ Ruling: TypeAlias = Handling | RequestRefusal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestOrigin:
-    """Where in a page a request comes from."""
+    """Origin of a request within a page."""
 
     page_url: str
-    # For the document of the main frame: another one than the page itself.
+    # For a document of the main frame other than the page itself.
     leaves: bool = False
     popup: bool = False
 
 
 def rule(request: ResourceRequest, origin: RequestOrigin, rules: RenderRules) -> Ruling:  # noqa: PLR0911 - a rule each
-    """Say what is to be done with a request of a page."""
+    """Return the treatment of a page's request."""
     kind, url = kind_of(request), request.url
     if not url.startswith(("http://", "https://")):
         return RequestRefusal.SCHEME
@@ -88,7 +88,7 @@ def rule(request: ResourceRequest, origin: RequestOrigin, rules: RenderRules) ->
         return Handling.STAY
     if kind in _NOTHING or (kind in _LOADABLE and kind not in rules.load):
         return Handling.EMPTY
-    # No script can set this header.
+    # Scripts cannot set this header.
     wanted = dict(request.headers).get("Access-Control-Request-Method")
     if request.method == "OPTIONS" and wanted is not None:
         ruling = rule(ResourceRequest(url=url, kind="xhr", method=wanted), origin, rules)
@@ -99,7 +99,7 @@ def rule(request: ResourceRequest, origin: RequestOrigin, rules: RenderRules) ->
 
 
 def kind_of(request: ResourceRequest) -> str:
-    """Return the kind of a request: of icons and streams of events what they accept tells it."""
+    """Return the kind of a request. For icons and event streams the Accept header decides."""
     accepted = dict(request.headers).get("Accept", "")
     if accepted == "text/event-stream":
         return "eventsource"
@@ -119,15 +119,15 @@ def _by_site(kind: str, url: str, page_url: str, rules: RenderRules) -> Ruling:
 
 
 def empty_answer(kind: str) -> tuple[int, Headers, bytes]:
-    """Return what a request that is not asked for is answered with: status, headers, body."""
+    """Return status, headers and body for a request that is answered empty."""
     if kind == "image":
         return 200, (("Content-Type", "image/gif"), ("Access-Control-Allow-Origin", "*")), _PIXEL
-    # A stream of events that ends with this status is not asked for again.
+    # This status ends an event stream, so that the browser does not reconnect.
     return 204, (("Access-Control-Allow-Origin", "*"),), b""
 
 
 def preflight_answer(request: ResourceRequest) -> Headers:
-    """Return the headers that let a page ask another origin what it wants to."""
+    """Return the headers that allow a page's cross-origin request."""
     wanted = dict(request.headers)
     return (
         ("Access-Control-Allow-Origin", wanted.get("Origin", "*")),
@@ -137,7 +137,7 @@ def preflight_answer(request: ResourceRequest) -> Headers:
     )
 
 
-# Of an answer, what a browser must not act upon, or what is no longer true of a decoded body.
+# Response headers that a browser must not act on, or that do not apply to a decoded body.
 _DROPPED = frozenset(
     {"alt-svc", "clear-site-data", "connection", "content-disposition", "content-encoding"}
     | {"content-length", "link", "nel", "refresh", "report-to", "reporting-endpoints"}
@@ -146,7 +146,7 @@ _DROPPED = frozenset(
 
 
 def passed_on(headers: Headers) -> list[dict[str, str]]:
-    """Write an answer's headers in the protocol's form, without those that would mislead."""
+    """Convert a response's headers to the protocol's form, without `_DROPPED` ones."""
     return [
         {"name": name, "value": value.encode("utf-8", "replace").decode("utf-8")}
         for name, value in headers

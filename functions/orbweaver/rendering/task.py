@@ -1,7 +1,7 @@
-"""A page to be rendered and its result, as values; and the port that answers its requests.
+"""Define rendering tasks and results as values, and the port that answers requests.
 
-The document is the answer that was fetched before: a browser never asks for it. Failures are
-values, too: `NotRendered` says why a page is left as it was fetched.
+The document was fetched before, so the browser never requests it. Failures are values, too:
+`NotRendered` contains the reason why a page stays as fetched.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Protocol, TypeAlias
 
 from orbweaver.model.http_exchange import Headers
 
-# Until a browser that is started answers, at most.
+# Maximum time until a started browser responds.
 START_S = 20.0
 
 
 class RequestRefusal(StrEnum):
-    """Why a request of a page is not answered."""
+    """Reason why a request of a page is not answered."""
 
     SCHEME = "scheme"
     METHOD = "method"
@@ -31,7 +31,7 @@ class RequestRefusal(StrEnum):
 
 
 class RenderCut(StrEnum):
-    """What broke a rendering off: the page is as it stood then."""
+    """Limit that stopped a rendering. The page is read in its state at that time."""
 
     TIME = "time"
     REQUESTS = "requests"
@@ -41,7 +41,7 @@ class RenderCut(StrEnum):
 
 
 class RenderFailure(StrEnum):
-    """Why a page could not be rendered."""
+    """Reason why a page could not be rendered."""
 
     BUSY = "busy"
     START = "start"
@@ -52,46 +52,46 @@ class RenderFailure(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderLimits:
-    """What rendering a page may take; bytes are those of answers' bodies, decoded."""
+    """Limits for rendering a page. Bytes are decoded body bytes of responses."""
 
     total_s: float = 20.0
-    # For requests that wait for their hosts, beside that.
+    # Additional time for requests that wait for their hosts.
     waiting_s: float = 60.0
-    # For reading the page once the time is over.
+    # Time to read the page after the deadline.
     reading_s: float = 4.0
     requests_max: int = 80
-    # Paused ones, whatever their answer: a page that asks without end is cut.
+    # All paused requests, however answered. A page that requests endlessly is stopped.
     paused_max: int = 1_000
     bytes_max: int = 12 * 1024 * 1024
     html_chars_max: int = 8_000_000
     navigations_max: int = 3
     popups_max: int = 20
-    # Between two looks at a page that has not loaded: if both find it idle, it never will.
+    # Interval of checks of a page that has not loaded. If two find it idle, it will never load.
     idle_s: float = 1.0
     quiet_s: float = 0.15
     quiet_s_max: float = 2.0
     grants_max: int = 3
     grant_ms: int = 3_000
-    # Of all processes of a browser together, looked at twice a second: what pages take in between
-    # comes on top.
+    # All processes of a browser together, checked twice a second. Allocations between checks are
+    # not limited by this.
     memory_bytes_max: int = 700_000_000
-    # Of one process, by the kernel, between two looks too; that of an empty page has 150 MB.
+    # One process, enforced by the kernel. An empty page's process has 150 MB.
     process_bytes_max: int = 450_000_000
     pages_max: int = 100
     tabs: int = 4
 
     @property
     def page_s_max(self) -> float:
-        """How long a page may take in all: a browser is started, and it opened, shown and read."""
+        """Maximum total time of a page: browser start, opening, rendering, waiting, reading."""
         return START_S + self.total_s + self.total_s + self.waiting_s + self.reading_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderRules:
-    """What of a page's requests is asked for, beside its own site's text and scripts.
+    """Requests of a page that are loaded in addition to its own site's text and scripts.
 
-    `load` names kinds that are answered empty otherwise (`image`, `font`, `media`); `third_party`
-    the sites whose documents and XHR are asked for, beside scripts and styles of any.
+    `load` names kinds that are otherwise answered empty (`image`, `font`, `media`). `third_party`
+    names sites whose documents and XHR are loaded, in addition to scripts and styles of all sites.
     """
 
     load: frozenset[str] = frozenset()
@@ -100,7 +100,7 @@ class RenderRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceRequest:
-    """A request of a page: `kind` in the browser's words, in lower case."""
+    """A request of a page. `kind` is the browser's resource type in lower case."""
 
     url: str
     kind: str
@@ -110,7 +110,7 @@ class ResourceRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceAnswer:
-    """An answer to a request of a page; the body is decoded."""
+    """A response to a page's request, with a decoded body."""
 
     status: int
     headers: Headers = field(default=(), repr=False)
@@ -119,42 +119,42 @@ class ResourceAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceRefused:
-    """No answer: a short reason, by which it is counted."""
+    """A refused request, with a short reason for the counters."""
 
     reason: str
 
 
 class ResourceLoader(Protocol):
-    """What answers the requests of a page: the only way that a browser has to the web.
+    """Answers the requests of a page. It is the browser's only access to the web.
 
-    `waiting` says how many of them it has not asked for yet, as their host is to be left alone. As
-    long as a page waits for nothing else, its time stands.
+    `waiting` is the number of requests that are delayed because their host must not be contacted
+    yet. The page's deadline is extended while it waits for nothing else.
     """
 
     waiting: int
 
     async def load(self, request: ResourceRequest) -> ResourceAnswer | ResourceRefused:
-        """Ask once, redirects are not followed; never raises for what a server does."""
+        """Send one request without following redirects. Never raises because of a server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderTask:
-    """A page to be rendered: its URL, the answer to it, and the time that it sees."""
+    """A page to render: its URL, its response, and its clock."""
 
     url: str
     document: ResourceAnswer
     rules: RenderRules = field(default_factory=RenderRules)
-    # What its scripts read of the clock, when it begins.
+    # Time that its scripts read from the clock at the start.
     now_ms: int = 1_767_225_600_000
     user_agent: str | None = None
     screenshot: bool = False
-    # How long it may wait until it is begun with, or begun with once more; None: however long.
+    # Maximum wait before the page is started or restarted. None: no limit.
     wait_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderCounts:
-    """The requests of a page but for its document, by what they were answered with."""
+    """Requests of a page without its document, by result."""
 
     asked: int = 0
     cached: int = 0
@@ -167,13 +167,14 @@ class RenderCounts:
 class Rendered:
     """A page as its scripts left it.
 
-    `navigations` are the URLs that its scripts would have gone to, `popups` those of new windows.
+    `navigations` are the URLs that its scripts tried to navigate to, `popups` the URLs of new
+    windows.
     """
 
     html: bytes = field(repr=False)
     counts: RenderCounts
     navigations: tuple[str, ...] = ()
-    # Whether the page left before it had loaded.
+    # Whether the page navigated away before it had loaded.
     redirected: bool = False
     popups: tuple[str, ...] = ()
     cut: RenderCut | None = None
@@ -182,7 +183,7 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotRendered:
-    """A page that could not be rendered: why, and a short text for people."""
+    """A page that could not be rendered: the reason, and a short text for people."""
 
     reason: RenderFailure
     detail: str = ""
@@ -193,7 +194,7 @@ RenderResult: TypeAlias = Rendered | NotRendered
 
 
 class PageRenderer(Protocol):
-    """What renders pages."""
+    """Renders pages."""
 
     async def render(self, task: RenderTask, loader: ResourceLoader) -> RenderResult:
-        """Render a page; raises what the loader raises."""
+        """Render a page. Raises exceptions of the loader."""
