@@ -1,21 +1,21 @@
-"""AWS services but for the tables.
+"""Adapters for AWS services, except DynamoDB.
 
-clients           clients, and AWS's errors as ours
-sqs               the queues of packs
-sqs_dead_letters  the dead-letter queue
-sqs_orders        the export queue
-sqs_deliveries    the delivery queue
-queue_depths      how many messages are on them
+clients           clients; AWS errors mapped to port errors
+sqs               pack queues
+sqs_dead_letters  dead-letter queue
+sqs_orders        export queue
+sqs_deliveries    delivery queue
+queue_depths      approximate queue lengths
 s3                files in a bucket
-s3_copy           exports in another bucket
-event_bus         completed crawls and exports
+s3_copy           copies of exports in another bucket
+event_bus         events for completed crawls and exports
 scheduler         EventBridge Scheduler
 secrets           Secrets Manager
-glue              the catalogue
+glue              Glue catalogue
 emf               metrics as log lines
-usage_meter       what is used, at the client's edge
-usage_dynamodb    of DynamoDB
-usage_requests    of the others
-permissions       what IAM asks of a request
-recorder          permissions that were needed, for tests
+usage_meter       AWS units used, counted at the clients
+usage_dynamodb    billed units of DynamoDB requests
+usage_requests    billed units of SQS, S3 and EventBridge requests
+permissions       IAM permissions that a request needs
+recorder          log of needed permissions, for tests
 """

@@ -1,21 +1,18 @@
-"""AWS clients of a container, and the one table that turns AWS's errors into ours.
+"""AWS clients of a container, and the mapping of AWS errors to port errors.
 
-Rules
-- One session and one client a service for the life of a container: signing keys, connections and
-  parsed service models are made once (a client costs about 20 ms to make).
-- A session of aiobotocore's own: what aioboto3 and boto3 put around it is unused here, and
-  took 50 ms to import.
-- Time limits are short and tries few, so that an unknown outcome shows up early, while there is
-  still time to do something about it: every effect is idempotent.
-- Errors are told apart by their code, their type or the status of the answer, never by text. What
-  is in no table is `Permanent`: repeating what is not understood hides it.
-- Where AWS takes a batch in part, only the rest is sent again, after a pause of random length
-  (AWS Architecture Blog, "Exponential Backoff And Jitter", 2015), a bounded number of times.
+- A container makes one session, and one client per service: a client takes about 20 ms to make.
+- The session is aiobotocore's own. aioboto3 and boto3 add nothing used here and took 50 ms to
+  import.
+- Timeouts are short and attempts are few, so an unknown outcome shows up while there is time left
+  to react. Every effect is idempotent.
+- Errors are classified by code, type or HTTP status, never by text. An unlisted error is
+  `Permanent`, because a retry would hide it.
+- If AWS accepts only part of a batch, the rest is sent again after a random pause, up to
+  `BATCH_TRIES` times (AWS Architecture Blog, "Exponential Backoff And Jitter", 2015).
 
-The region is that of `AWS_REGION`, `AWS_DEFAULT_REGION` or the profile, in this order; by itself
-botocore does not read the first. The endpoint of an emulator comes from `AWS_ENDPOINT_URL`, which
-botocore reads by itself.
-Socket options (`tcp_keepalive`) are not set: aiobotocore 2.25 ignores them.
+The region comes from `AWS_REGION`, `AWS_DEFAULT_REGION` or the profile, in this order. botocore
+alone ignores the first. botocore reads `AWS_ENDPOINT_URL`, the endpoint of an emulator, itself.
+Socket options (`tcp_keepalive`) are not set because aiobotocore 2.25 ignores them.
 """
 
 from __future__ import annotations
@@ -47,13 +44,13 @@ T = TypeVar("T")
 
 CONNECT_S = 2
 READ_S = 5
-# A whole file travels in one S3 request, in either direction.
+# One S3 request transfers a whole file, in either direction.
 READ_FILE_S = 30
 CALL_TRIES = 3
 CONNECTIONS_MAX = 64
 ONE_GO_BYTES_MAX = 256 * 1024
 
-# Key in a profile, variables, no default, no conversion: as botocore writes its own.
+# Format of botocore: key in a profile, variables, no default, no conversion.
 REGION = ("region", ["AWS_REGION", "AWS_DEFAULT_REGION"], None, None)
 
 BATCH_TRIES = 8
@@ -66,10 +63,10 @@ TOO_MANY_REQUESTS = 429
 TRANSIENT_CODES = frozenset(
     {
         "BandwidthLimitExceeded",
-        "ConcurrentModificationException",  # Glue: another writer was at the same table
+        "ConcurrentModificationException",  # Glue: another writer changed the same table
         "ConditionalRequestConflict",
         "EC2ThrottledException",
-        "ExpiredToken",  # another container, or this one in a moment, has fresh credentials
+        "ExpiredToken",  # fresh credentials may be available in a moment
         "ExpiredTokenException",
         "InternalError",
         "InternalException",
@@ -87,7 +84,7 @@ TRANSIENT_CODES = frozenset(
         "RequestLimitExceeded",
         "RequestThrottled",
         "RequestThrottledException",
-        "RequestTimeTooSkewed",  # botocore corrects its clock by the answer
+        "RequestTimeTooSkewed",  # botocore corrects its clock from the response
         "RequestTimeout",
         "RequestTimeoutException",
         "ServiceUnavailable",
@@ -115,15 +112,15 @@ TRANSIENT_TYPES: tuple[type[Exception], ...] = (
 
 
 class _HttpSession(AIOHTTPSession):
-    """aiobotocore's connections, all clients' with the same certificate authorities."""
+    """HTTP connections of aiobotocore, with one set of certificate authorities for all clients."""
 
-    # Private to aiobotocore 2.25, and so in none of its stubs.
+    # Private attributes of aiobotocore 2.25, missing from its stubs.
     _connector_args: dict[str, Any]
     _max_pool_connections: int
     _verify: bool | str | None
 
     async def send(self, request: Any) -> Any:
-        # aiohttp sends bytes in one go, and warns that a large body holds the event loop up.
+        # aiohttp sends bytes in one write, and warns that a large body blocks the event loop.
         if isinstance(request.body, bytes) and len(request.body) > ONE_GO_BYTES_MAX:
             request.body = BytesIO(request.body)
         return await super().send(request)
@@ -140,10 +137,10 @@ class _HttpSession(AIOHTTPSession):
 
 
 def config(read_s: int = READ_S, *, validates: bool = False) -> AioConfig:
-    """Make a client's settings.
+    """Return a client's configuration. `read_s` is the read timeout in seconds.
 
-    Parameters are not validated on every call: it costs about a tenth of a call's CPU, and what
-    they are is up to this code alone. Tests have them validated.
+    `validates` checks parameters before each call. Only tests set it: it takes about a tenth of a
+    call's CPU time.
     """
     return AioConfig(
         http_session_cls=_HttpSession,
@@ -156,22 +153,18 @@ def config(read_s: int = READ_S, *, validates: bool = False) -> AioConfig:
 
 
 class Watcher(Protocol):
-    """What follows the requests of clients."""
+    """Observer of all requests that clients send."""
 
-    def watch(self, client: Any) -> None:
-        """Follow a client's requests from now on."""
+    def watch(self, client: Any) -> None: ...
 
 
 class Aws:
-    """The clients of one container, opened at first use; `async with` closes them."""
+    """The AWS clients of one container, opened at first use and closed by `async with`."""
 
     def __init__(
         self, session: AioSession | None = None, *watchers: Watcher, validates: bool = False
     ) -> None:
-        """Take a session, or make one from the environment; and what follows its clients.
-
-        `validates`: parameters are validated before they are sent.
-        """
+        """Without a session, one is made from the environment. `watchers` observe every client."""
         self._session = session or AioSession(session_vars={"region": REGION})
         self._validates = validates
         self._stack = AsyncExitStack()
@@ -180,15 +173,15 @@ class Aws:
         self._opening = asyncio.Lock()
 
     async def client(self, service: str) -> Any:
-        """Hand out the client of a service, the same one every time."""
+        """Return the one client of a service."""
         if service not in self._clients:
             async with self._opening:
-                if service not in self._clients:  # nor meanwhile
+                if service not in self._clients:  # another task may have opened it
                     self._clients[service] = await self._open(service)
         return self._clients[service]
 
     async def open(self, *services: str) -> None:
-        """Open clients ahead of their first calls, and read whom they may believe."""
+        """Open clients before their first calls, and load the certificate authorities."""
         tls.context()
         for service in services:
             await self.client(service)
@@ -196,7 +189,7 @@ class Aws:
     async def _open(self, service: str) -> Any:
         read_s = READ_FILE_S if service == "s3" else READ_S
         settings = config(read_s, validates=self._validates)
-        if service == "s3":  # else links are signed in a way that encrypted buckets refuse
+        if service == "s3":  # presigned URLs with the default signature fail on encrypted buckets
             settings = settings.merge(AioConfig(signature_version="s3v4"))
         opening = self._session.create_client(service, config=settings)  # type: ignore[call-overload]
         client = await self._stack.enter_async_context(opening)
@@ -205,11 +198,10 @@ class Aws:
         return client
 
     def later(self, service: str) -> Any:
-        """Hand out what does for a client, and opens it at the first call."""
+        """Return a stand-in for a client that opens the client at the first call."""
         return _LaterClient(self, service)
 
     async def close(self) -> None:
-        """Close all clients and their connections."""
         self._clients.clear()
         await self._stack.aclose()
 
@@ -226,7 +218,7 @@ class Aws:
 
 
 class _LaterClient:
-    """A client's operations, of a client that may not be open yet."""
+    """A client's operations. The client opens at the first call."""
 
     def __init__(self, clients: Aws, service: str) -> None:
         self._clients = clients
@@ -242,7 +234,7 @@ class _LaterClient:
 
 
 def error_of(code: str, status: int, message: str) -> PortError:
-    """Say what an error code and the status it came with mean for the caller."""
+    """Classify an error by its code and HTTP status."""
     if code in TRANSIENT_CODES or status >= SERVER_ERROR_MIN or status == TOO_MANY_REQUESTS:
         return Transient(message)
     return Permanent(message)
@@ -250,7 +242,7 @@ def error_of(code: str, status: int, message: str) -> PortError:
 
 @contextmanager
 def translated(operation: str) -> Iterator[None]:
-    """Turn whatever botocore and aiohttp raise within into `Transient` or `Permanent`."""
+    """Raise `Transient` or `Permanent` for errors of botocore and aiohttp."""
     try:
         yield
     except boto.ClientError as error:
@@ -264,27 +256,26 @@ def translated(operation: str) -> Iterator[None]:
 
 
 def code_of(error: boto.ClientError) -> str:
-    """Name the error code of an answer."""
     return str(error.response.get("Error", {}).get("Code", "unknown"))
 
 
 async def call(client: Any, operation: str, **parameters: Any) -> dict[str, Any]:
-    """Call a client's method; its answer, or one of our errors."""
+    """Call a method of a client and return the response. Raises port errors."""
     with translated(operation):
         answer: dict[str, Any] = await getattr(client, operation)(**parameters)
     return answer
 
 
 async def pause(clock: Clock, random: Random, attempt: int) -> None:
-    """Wait before try `attempt` + 1, counted from 1: full jitter below a doubling ceiling."""
+    """Sleep before attempt `attempt` + 1, with full jitter. Attempts count from 1."""
     ceiling_s = min(BACKOFF_CAP_S, BACKOFF_BASE_S * 2 ** (attempt - 1))
     await clock.sleep(ceiling_s * random.random())
 
 
 async def all_of(calls: Iterable[Awaitable[T]], limit: int) -> list[T]:
-    """Await all, `limit` at a time; raises the first error only after every one has ended.
+    """Await all calls, `limit` at a time. The first error is raised after all have ended.
 
-    So a redelivery finds as much done as could be done.
+    A redelivery then finds as much done as possible.
     """
     gate = asyncio.Semaphore(limit)
 

@@ -1,10 +1,10 @@
-"""Counters of an invocation as one line of Embedded Metric Format on standard output.
+"""Metrics of an invocation, written to standard output as one line of Embedded Metric Format.
 
-CloudWatch makes metrics of such a line, at the price of the log line: PutMetricData would cost a
-call. Which metrics there are, their dimensions and why: `model/metrics.py`. Of a metric of which
-each value counts a line holds `VALUES_MAX`; of more, every second one is kept, then every fourth,
-and so on, so that what is kept is spread evenly over the invocation. Where no metrics are to be
-billed, the line goes without what makes CloudWatch make some, and says the same to a query.
+CloudWatch reads metrics from the line for the price of a log line; PutMetricData would add a call.
+`model/metrics.py` lists the metrics and their dimensions. For observed values, a line holds up to
+`VALUES_MAX`. Beyond that, every second value is kept, then every fourth, and so on, so the sample
+covers the whole invocation evenly. If metrics are not billed, the line has the same fields without
+`_aws`: CloudWatch creates no metrics, and log queries still work.
 
 Source: CloudWatch user guide, "Embedded metric format specification".
 """
@@ -30,7 +30,7 @@ UNITS = (
 
 
 class EmfMetrics:
-    """Counters of an invocation, and what it has cost, as far as a meter knows."""
+    """Metrics of an invocation, with its cost if a meter is given."""
 
     def __init__(
         self, *, stack: str, service: Service, meter: UsageMeter | None = None, billed: bool = True
@@ -53,7 +53,7 @@ class EmfMetrics:
         self._failures[reason] += number
 
     def flush(self) -> None:
-        """Write the counters out and start anew; called once at the end of an invocation."""
+        """Write the metrics and reset them. Called once at the end of an invocation."""
         if self._meter is not None and (spent := self._meter.dollars()):
             self.add(Metric.COST_DOLLARS, spent)
         if not (self._totals or self._samples):
@@ -81,14 +81,13 @@ class EmfMetrics:
 
 
 class _Sample:
-    """As many values as a line may hold, of however many there were."""
+    """A sample of up to `VALUES_MAX` values, spread evenly over all values seen."""
 
     def __init__(self) -> None:
         self.values: list[float] = []
         self._step, self._seen = 1, 0
 
     def see(self, value: float) -> None:
-        """Take one more."""
         if self._seen % self._step == 0:
             if len(self.values) == VALUES_MAX:
                 del self.values[1::2]
@@ -99,5 +98,5 @@ class _Sample:
 
 
 def unit_of(metric: Metric) -> MetricUnit:
-    """Tell a metric's unit by how its name ends."""
+    """Return the unit that the end of the metric's name implies."""
     return next((unit for ending, unit in UNITS if metric.endswith(ending)), MetricUnit.Count)

@@ -1,11 +1,12 @@
 """The event bus: `CrawlCompleted` and `ExportCompleted`.
 
-The bus gives every event an id of its own, so what tells a repeat is `id` in the detail: a crawl's
-own, and of an export the beginning of its manifest's SHA-256, with the day and the crawl before it.
+The bus assigns each event a new id, so consumers detect repeats by `id` in the detail. For a crawl
+it is the crawl's id; for an export, the day, the crawl and the first characters of the manifest's
+SHA-256.
 
-The bus is shared by all stacks of an account and region: `stack` in the detail says whose it is.
+All stacks of an account and region share the bus; `stack` in the detail names the sender.
 
-PutEvents answers 200 even for an event it did not take; `FailedEntryCount` says so.
+PutEvents answers 200 even for rejected events; `FailedEntryCount` counts them.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class BusEvents:
-    """The event bus."""
+    """Publishes events to a bus."""
 
     def __init__(self, client: Any, *, bus: str, stack: str, bucket: str) -> None:
-        """Take the client, the bus, the stack, and the bucket that exports lie in."""
+        """`bucket` is the bucket that holds the exports."""
         self._client = client
         self._stack = stack
         self._bus = bus
@@ -35,7 +36,7 @@ class BusEvents:
         await self._put(COMPLETED, completed_detail(crawl, total))
 
     async def exported(self, manifest: Manifest, key: str) -> None:
-        from orbweaver.exporting.manifest import exported_detail  # workers tell of no exports
+        from orbweaver.exporting.manifest import exported_detail  # workers publish no exports
 
         await self._put(EXPORTED, exported_detail(manifest, key, self._bucket))
 

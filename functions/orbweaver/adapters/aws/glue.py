@@ -1,9 +1,8 @@
-"""The catalogue of tables in AWS Glue, which Athena reads.
+"""The AWS Glue catalogue of tables, which Athena reads.
 
-Rules
-- A table is made, or brought up to date, or left alone: to register the same one again writes
-  nothing. Of two that make or change one at once both succeed, and one of them stands.
-- A name that another one of our tables bears is left to it (exporting/glue_schema.py).
+- A table is created, updated or left unchanged; registering an unchanged table writes nothing.
+- If two writers create or change a table at once, both succeed and one version remains.
+- A name that belongs to another Orbweaver table is not overwritten (exporting/glue_schema.py).
 
 Source: docs.aws.amazon.com/glue/latest/webapi/API_UpdateTable.html.
 """
@@ -23,10 +22,10 @@ ABSENT, TAKEN = "EntityNotFoundException", "AlreadyExistsException"
 
 
 class GlueCatalogue:
-    """The tables of a database; `root` is where exports are: `s3://…/`."""
+    """The tables of a database. `root` is the exports' location: `s3://…/`."""
 
     def __init__(self, aws: Aws, *, database: str, root: str) -> None:
-        """Take the clients of a container; the one for Glue is opened by the first use."""
+        """The Glue client opens at first use."""
         self._clients = aws
         self._database = database
         self._root = root
@@ -36,7 +35,7 @@ class GlueCatalogue:
             standing = await self._get(name)
             wanted = glue_table(name, table, self._root)
             if standing is None and await self._try("create_table", TAKEN, wanted) is None:
-                standing = await self._get(name)  # another writer was faster
+                standing = await self._get(name)  # another writer created it first
             if standing is None:
                 return
             if standing.get("Parameters", {}).get(OWNER) == table.name:
@@ -70,7 +69,7 @@ class GlueCatalogue:
         return await self._call(operation, excused, TableInput=table)
 
     async def _call(self, operation: str, excused: str, **parameters: Any) -> dict[str, Any] | None:
-        """Call, and return None where it ends in the one error that is expected."""
+        """Call an operation. Return None if it fails with the `excused` error."""
         client = await self._clients.client("glue")
         with clients.translated(operation):
             try:

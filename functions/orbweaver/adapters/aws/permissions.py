@@ -1,13 +1,13 @@
-"""IAM permissions of AWS requests: which actions on which resources a sender needs.
+"""IAM permissions of AWS requests: the actions and resources that a sender needs.
 
-Rules
-- A batch is authorised by what is in it: SendMessageBatch is `sqs:SendMessage`, DeleteObjects is
-  `s3:DeleteObject` of each file. So is a transaction, and a PartiQL statement by its verb.
-- HeadObject is `s3:GetObject`; a copy reads its source too; a write with a file's ACL needs
-  `s3:PutObjectAcl`. That a file is not there is said only to a sender who may list the bucket.
-- Glue asks for the catalogue and the database beside a table.
-- A resource is written as the last part of its ARN. Of a file the first folder stands for all of
-  its key: roles name no deeper ones.
+- A batch needs the permissions of its entries: SendMessageBatch needs `sqs:SendMessage`,
+  DeleteObjects needs `s3:DeleteObject` for each file. The same holds for transactions. A PartiQL
+  statement needs the permission of its verb.
+- HeadObject needs `s3:GetObject`. A copy also reads its source. A write that sets an ACL needs
+  `s3:PutObjectAcl`. S3 reports a missing file as missing only to senders that may list the bucket.
+- Glue checks the catalogue and the database as well as the table.
+- A resource is the last part of its ARN. A file is represented by its top folder, because roles
+  name no deeper ones.
 
 Source: docs.aws.amazon.com/service-authorization/latest/reference/.
 """
@@ -27,19 +27,19 @@ TRANSACTED = {
     "ConditionCheck": "ConditionCheckItem",
     "Get": "GetItem",
 }
-# Secrets Manager puts a hyphen and six characters behind a secret's name.
+# Secrets Manager appends a hyphen and six characters to a secret's name.
 SUFFIX = "-??????"
 
 
 class Permission(NamedTuple):
-    """One action on one resource: `dynamodb:GetItem` on `table/crawls`."""
+    """One action on one resource, for example `dynamodb:GetItem` on `table/crawls`."""
 
     action: str
     resource: str
 
 
 def needed(service: str, operation: str, params: Mapping[str, Any]) -> Iterator[Permission]:
-    """Name the permissions without which a request is denied; one may come more than once."""
+    """Yield the permissions that a request needs, perhaps with duplicates."""
     match service:
         case "dynamodb":
             yield from _of_tables(operation, params)
@@ -61,7 +61,7 @@ def needed(service: str, operation: str, params: Mapping[str, Any]) -> Iterator[
 
 
 def absent(service: str, params: Mapping[str, Any]) -> Iterator[Permission]:
-    """Name what it takes to be told that something is not there, rather than denied."""
+    """Yield the permission that makes AWS answer 404 instead of 403 for a missing resource."""
     if service == "s3":
         yield Permission("s3:ListBucket", str(params["Bucket"]))
 

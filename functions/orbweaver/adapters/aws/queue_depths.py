@@ -1,4 +1,4 @@
-"""How many messages are on the queues of a stack, as SQS counts them: about.
+"""Approximate numbers of messages on a stack's queues, as SQS counts them.
 
 Source: docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_GetQueueAttributes.html.
 """
@@ -20,16 +20,15 @@ COUNTS = (
 
 
 class QueueDepths:
-    """The queues that workers take from, and the one of dead letters."""
+    """The workers' queues and the dead-letter queue."""
 
     def __init__(self, client: Any, *, lanes: Sequence[str], dead_letters: str) -> None:
-        """Take the client and URLs; a queue that is named twice is counted once."""
+        """`lanes` and `dead_letters` are queue URLs. A repeated URL counts once."""
         self._client = client
         self._lanes = tuple(dict.fromkeys(lanes))
         self._dead_letters = dead_letters
 
     async def read(self) -> Depths:
-        """Count the messages."""
         urls = (*self._lanes, self._dead_letters)
         *lanes, dead = await clients.all_of(map(self._counts, urls), len(urls))
         return depths_of(lanes, dead)
@@ -43,7 +42,7 @@ class QueueDepths:
 
 
 def depths_of(lanes: Sequence[Mapping[str, str]], dead: Mapping[str, str]) -> Depths:
-    """Add up what SQS says of the queues that workers take from, beside the one of dead letters."""
+    """Sum the counts of the workers' queues. `dead` are the counts of the dead-letter queue."""
     counts = [tuple(int(found.get(name, 0)) for name in COUNTS) for found in lanes]
     waiting, in_work, delayed, _ = (sum(numbers) for numbers in zip(*counts, strict=True))
     return Depths(

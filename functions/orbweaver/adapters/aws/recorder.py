@@ -1,10 +1,9 @@
-"""A record of AWS permissions that a process needed, made at its clients for tests.
+"""A log of the AWS permissions that a process needs, written by its clients during tests.
 
-Rules
-- A line of JSON for each permission that is new to the process: the function, the action, the
-  resource. Appended in one write, so that many processes may share a file.
-- What a request needs is written before it is sent: that it is denied changes nothing.
-- Nothing is written but names of tables, queues, buckets and the like: no keys, no URLs.
+- Each new permission is one JSON line with function, action and resource, appended in one write, so
+  several processes can share a file.
+- A permission is written before the request is sent, so denied requests are included.
+- Lines name tables, queues, buckets and similar resources, never keys or URLs.
 """
 
 from __future__ import annotations
@@ -22,16 +21,15 @@ ASKED = "orbweaver.recorded"
 
 
 class Recorder:
-    """Writes the permissions that clients need to a file."""
+    """Appends the permissions that clients need to a file."""
 
     def __init__(self, path: str, function: str) -> None:
-        """Append to `path`, in the name of `function`."""
         self._path = path
         self._function = function
         self._written: set[Permission] = set()
 
     def watch(self, client: Any) -> None:
-        """Write down what a client asks for from now on."""
+        """Record the requests of a client from now on."""
         service = client.meta.service_model.service_id.hyphenize()
         events = client.meta.events
         events.register_last(f"provide-client-params.{service}", self._asked)

@@ -1,4 +1,4 @@
-"""Files in a bucket. A put is whole or not there: that is what S3 promises."""
+"""Files in an S3 bucket. A put is atomic: S3 shows the whole new file or none of it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ABSENT = frozenset({"NoSuchKey", "404"})
 
 
 class BucketFiles:
-    """Where exports are written: a bucket."""
+    """A bucket that holds exports."""
 
     def __init__(self, client: Any, *, bucket: str) -> None:
         self._client = client
@@ -30,14 +30,14 @@ class BucketFiles:
         await clients.call(self._client, "put_object", Bucket=self._bucket, Key=key, Body=body)
 
     async def put_file(self, key: str, path: Path, sha256: str) -> None:
-        with path.open("rb") as body:  # read as it is sent, a block at a time
+        with path.open("rb") as body:  # the file is streamed in blocks
             await clients.call(
                 self._client,
                 "put_object",
                 Bucket=self._bucket,
                 Key=key,
                 Body=body,
-                # S3 refuses what has another one, and tells it to a reader.
+                # S3 rejects a body with another checksum, and returns the checksum to readers.
                 ChecksumSHA256=b64encode(bytes.fromhex(sha256)).decode(),
             )
 
@@ -52,7 +52,7 @@ class BucketFiles:
         return await self._read(key)
 
     async def _read(self, key: str) -> Print | None:
-        """Read a file that was put by other means, a block at a time."""
+        """Hash a file that was stored without a checksum, block by block."""
         digest, size = hashlib.sha256(), 0
         with clients.translated("get_object"):
             answer = await self._answer("get_object", key)
@@ -65,7 +65,10 @@ class BucketFiles:
         return Print(bytes=size, sha256=digest.hexdigest())
 
     async def link(self, key: str, seconds: int) -> str:
-        """See the port: signed with this container's credentials, and no good after them."""
+        """See the port.
+
+        The link is signed with this container's credentials and expires with them.
+        """
         given = {"Bucket": self._bucket, "Key": key}
         signed = self._client.generate_presigned_url("get_object", given, ExpiresIn=seconds)
         return str(await signed)
@@ -74,7 +77,7 @@ class BucketFiles:
         return await self._get(key, bytes_max)
 
     async def cut(self, key: str, offset: int, length: int) -> bytes | None:
-        # Bounds of a range are inclusive, and one that begins behind the end is an error.
+        # A range's bounds are inclusive, and a range that starts after the file's end is an error.
         part = await self._get(key, None, Range=f"bytes={offset}-{offset + length - 1}")
         return None if part is None else check_cut(key, part, length)
 
@@ -89,7 +92,7 @@ class BucketFiles:
         return body
 
     async def _answer(self, operation: str, key: str, **more: str) -> dict[str, Any] | None:
-        """Ask for a file; None where there is none."""
+        """Request a file. Return None if it does not exist."""
         try:
             call = getattr(self._client, operation)
             answer: dict[str, Any] = await call(Bucket=self._bucket, Key=key, **more)
@@ -106,7 +109,7 @@ class BucketFiles:
         return await self._listed("CommonPrefixes", "Prefix", Prefix=prefix, Delimiter="/")
 
     async def _listed(self, entries: str, name: str, **parameters: str) -> tuple[str, ...]:
-        """List a name of all entries of a kind, sorted."""
+        """List one field of all entries of a kind, sorted."""
         found: list[str] = []
         parameters["Bucket"] = self._bucket
         while True:

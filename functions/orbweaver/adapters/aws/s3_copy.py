@@ -1,12 +1,11 @@
-"""Exports in another bucket, of any region or account: S3 copies, all within S3.
+"""Copies of exports in another bucket, in any region or account, made by S3 itself.
 
-Rules
-- An object is there whole or not at all, so that nothing has to be resumed.
-- S3 makes a SHA-256 of what it writes, which must be the manifest's: a copy of a file that is being
-  made anew is removed, and tried again later.
-- The owner of the other bucket gets full control, in any account. A bucket that knows no
-  ACLs takes this one all the same.
-- One copy takes 5 GB; files of an export are smaller by far.
+- An object is stored whole or not at all, so no copy needs to be resumed.
+- S3 computes a SHA-256 of the copy, which must equal the manifest's. A file that is being rewritten
+  differs; its copy is removed and tried again later.
+- The owner of the target bucket gets full control, in any account. A bucket with ACLs disabled
+  accepts this ACL too.
+- One copy can take 5 GB; export files are far smaller.
 
 Source: Amazon S3 API reference, CopyObject; user guide, "Controlling ownership of objects".
 """
@@ -31,10 +30,10 @@ OWNED = {"ACL": "bucket-owner-full-control"}
 
 
 class BucketCourier:
-    """Another bucket."""
+    """Copies files from one bucket to another."""
 
     def __init__(self, client: Any, *, source: str, target: str, prefix: str, clock: Clock) -> None:
-        """Bring what lies below `prefix` in one bucket to below the same in another."""
+        """Keys keep their names: files below `prefix` in `source` go below `prefix` in `target`."""
         self._client = client
         self._source = source
         self._target = target
@@ -72,12 +71,12 @@ class BucketCourier:
         await self._there.delete([self._prefix + one.path for one in remains])
 
     async def _copied(self, key: str) -> str | None:
-        """Copy a file; the SHA-256 of the copy."""
+        """Copy a file and return the SHA-256 of the copy."""
         answer = await self._copy(key)
         known = answer.get("CopyObjectResult", {}).get("ChecksumSHA256")
         if known is not None:
             return b64decode(known).hex()
-        print_ = await self._there.print_of(key)  # of an S3 that does not say
+        print_ = await self._there.print_of(key)  # this S3 returns no checksum
         return None if print_ is None else print_.sha256
 
     async def _copy(self, key: str) -> dict[str, Any]:

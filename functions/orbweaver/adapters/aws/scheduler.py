@@ -1,10 +1,9 @@
-"""Schedules in EventBridge Scheduler: those of one group, which invoke the same function.
+"""Schedules of one EventBridge Scheduler group, which all invoke the same function.
 
-Rules
-- Only a group's list has names and no more, so each schedule is read for itself.
-- To update is to replace the whole; one that is not there is created. Two who put a schedule at the
-  same time both succeed, and one of them stands.
-- What cannot be delivered is tried again for an hour, then it goes to a queue.
+- A group's list contains only names, so each schedule is read separately.
+- An update replaces the whole schedule; a missing one is created. If two writers put a schedule at
+  once, both succeed and one version remains.
+- A failed invocation is retried for an hour, then sent to a dead-letter queue.
 
 Source: docs.aws.amazon.com/scheduler/latest/APIReference/API_UpdateSchedule.html.
 """
@@ -31,7 +30,7 @@ PAUSED = "DISABLED"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleTarget:
-    """The group of the schedules, and ARNs: the function, the role, the queue of what failed."""
+    """The schedule group, and ARNs of the function, the role and the dead-letter queue."""
 
     group: str
     function: str
@@ -43,7 +42,7 @@ class GroupSchedules:
     """The schedules of a group."""
 
     def __init__(self, aws: Aws, *, target: ScheduleTarget) -> None:
-        """Take the clients of a container; the one for schedules is opened by the first use."""
+        """The client opens at first use."""
         self._clients = aws
         self._target = target
 
@@ -76,7 +75,7 @@ class GroupSchedules:
     async def _read(self, name: str) -> Scheduled | None:
         place = {"Name": name, "GroupName": self._target.group}
         answer = await self._try("get_schedule", ABSENT, **place)
-        if answer is None:  # removed meanwhile
+        if answer is None:  # removed since it was listed
             return None
         first = answer.get("StartDate")
         return Scheduled(
@@ -114,7 +113,7 @@ class GroupSchedules:
         }
 
     async def _try(self, operation: str, excused: str, **parameters: Any) -> dict[str, Any] | None:
-        """Call, and return None where it ends in the one error that is expected."""
+        """Call an operation. Return None if it fails with the `excused` error."""
         client = await self._client()
         with clients.translated(operation):
             try:

@@ -1,7 +1,6 @@
 """Secrets in AWS Secrets Manager.
 
-What a secret holds is handed to the caller and stands in no error: those name the operation and
-AWS's own code.
+Errors never contain a secret; they contain the operation and AWS's error code.
 """
 
 from __future__ import annotations
@@ -12,14 +11,17 @@ from orbweaver.model.errors import Permanent
 
 
 class ManagedSecrets:
-    """Where secrets are kept."""
+    """Reads secrets."""
 
     def __init__(self, aws: Aws) -> None:
-        """Take the clients of a container; the one for secrets is opened by the first reading."""
+        """The client opens at first use."""
         self._clients = aws
 
     async def read(self, name: str) -> str:
-        """Read the current text of a secret, by its name or ARN; Permanent if there is none."""
+        """Return the current text of a secret, by name or ARN.
+
+        Raises `Permanent` if it is missing.
+        """
         client = await self._clients.client("secretsmanager")
         answer = await clients.call(client, "get_secret_value", SecretId=name)
         text = answer.get("SecretString")

@@ -1,13 +1,13 @@
-"""The queue of packs, its express and its render lane, and the dead-letter queue, as SQS queues.
+"""The pack queue, its express and render lanes, and the dead-letter queue, on SQS.
 
-Rules
-- A batch holds at most 10 messages and 1 MiB, counted in encoded bytes.
-- SendMessageBatch answers 200 when it took only some: those that failed are sent again, a bounded
-  number of times. One that is the sender's fault fails the send, after the others are through.
-- `MessageGroupId` on a standard queue makes it fair: one big crawl does not starve the others. It
-  is the crawl's id, or a hash of one that SQS would not take.
-- A buried message keeps its body untouched, which may be any that SQS once accepted. Its source
-  stands beside its reason; one without either is read as seeds (sqs_dead_letters).
+- A batch holds at most 10 messages and 1 MiB of encoded bytes.
+- SendMessageBatch answers 200 even if it accepted only some messages. The others are sent again, up
+  to `BATCH_TRIES` times. A message that fails by the sender's fault raises after all others are
+  sent.
+- `MessageGroupId` makes a standard queue fair, so one large crawl does not delay the others. It is
+  the crawl's id, or a hash of an id that SQS rejects.
+- A message sent to the dead-letter queue keeps its body. Its attributes hold the reason and the
+  source. Without a source it is read as seeds (sqs_dead_letters).
 
 Source: Amazon SQS API reference, SendMessageBatch; developer guide, "Amazon SQS fair queues".
 """
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     from orbweaver.model.ports import Clock
 
 BATCH_ENTRIES_MAX = 10
-# SQS takes 1 MiB; the rest is room for what it counts beside the bodies.
+# SQS allows 1 MiB; the rest is room for what SQS counts in addition to bodies.
 BATCH_BYTES_MAX = 900 * 1024
 MESSAGE_BYTES_MAX = 1024 * 1024
 BATCHES_AT_ONCE = 8
 DELAY_S_MAX = 900
-# What the attribute of a message that waits may add to it.
+# Upper bound of the bytes that the attribute of a held message adds.
 SINCE_BYTES = 64
 REASON_CHARS_MAX = 256
-# A message that was deleted or became visible again meanwhile.
+# Codes for a message that was deleted, or became visible again, in the meantime.
 NOT_IN_FLIGHT = frozenset(
     {
         "AWS.SimpleQueueService.MessageNotInflight",
@@ -53,18 +53,18 @@ NOT_IN_FLIGHT = frozenset(
     }
 )
 
-# What SQS allows in a MessageGroupId: letters, digits and punctuation of ASCII.
+# Valid MessageGroupId: letters, digits and punctuation of ASCII.
 GROUP_ID = re.compile(r"[!-~]{1,128}")
-# Characters outside XML 1.0, which SQS refuses in bodies and attributes. Those that are within take
-# ten times as long to compile.
+# Characters that XML 1.0 forbids; SQS rejects them in bodies and attributes. A class of the allowed
+# characters takes ten times as long to compile.
 NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:
-    """A message on its way into a batch; its group is that of a crawl.
+    """A message to send, with its fairness group.
 
-    `since_ms` is since when one waits for a newer version.
+    `since_ms` is the time since which a message waits for a newer version.
     """
 
     body: str
@@ -74,12 +74,12 @@ class Mail:
 
     @property
     def bytes(self) -> int:
-        """How large its body is; what the stack writes itself is ASCII."""
+        """Size of the encoded body. Bodies that the stack writes are ASCII."""
         return len(self.body) if self.body.isascii() else len(self.body.encode())
 
 
 class SqsQueue:
-    """The queue of packs, its lanes and the dead-letter queue; `render_url` may be empty."""
+    """The pack queue, its lanes and the dead-letter queue. `render_url` may be empty."""
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class SqsQueue:
 async def send_all(
     client: Any, url: str, mails: Iterable[Mail], *, clock: Clock, random: Random
 ) -> None:
-    """Send messages in batches, some at once; returns once every one of them is accepted."""
+    """Send messages in batches, several at once. Returns when SQS has accepted all."""
     batches = (_send_batch(client, url, batch, clock, random) for batch in _batches(mails))
     await clients.all_of(batches, BATCHES_AT_ONCE)
 
@@ -180,11 +180,11 @@ async def send_all(
 async def bury(
     client: Any, url: str, body: str, reason: str, source: MessageSource | None = None
 ) -> None:
-    """Send a message as it is to where dead letters lie, with its reason and source."""
+    """Send a message unchanged to the dead-letter queue, with reason and source as attributes."""
     told = {"reason": NOT_XML.sub("\ufffd", reason)[:REASON_CHARS_MAX] or "unknown"}
     if source is not None:
         told["source"] = source.value
-    # Attributes count; a body that leaves no room for all of them goes without any.
+    # Attributes count towards the size limit; a body that leaves too little room goes without.
     spare_bytes = MESSAGE_BYTES_MAX - len(body.encode())
     if spare_bytes < sum(len(f"{name}String{text}".encode()) for name, text in told.items()):
         told = {}
@@ -195,7 +195,7 @@ async def bury(
 
 
 def group_of(crawl: str) -> str:
-    """Name the fairness group of a crawl."""
+    """Return the fairness group of a crawl."""
     if GROUP_ID.fullmatch(crawl):
         return crawl
     return blake2b(crawl.encode(errors="surrogatepass"), digest_size=16).hexdigest()
@@ -233,7 +233,7 @@ def _entry(key: str, mail: Mail) -> dict[str, Any]:
         "DelaySeconds": mail.delay_s,
         "MessageGroupId": mail.group,
     }
-    # A body that leaves no room for it goes without: such a one waits as long as it has to.
+    # Without room for the attribute, the message waits without a time limit.
     if mail.since_ms is not None and mail.bytes <= MESSAGE_BYTES_MAX - SINCE_BYTES:
         since = {"DataType": "Number", "StringValue": str(mail.since_ms)}
         entry["MessageAttributes"] = {SINCE: since}
@@ -241,7 +241,7 @@ def _entry(key: str, mail: Mail) -> dict[str, Any]:
 
 
 def _batches(mails: Iterable[Mail]) -> Iterator[list[Mail]]:
-    """Cut messages into batches that SQS takes."""
+    """Split messages into batches that SQS accepts."""
     batch: list[Mail] = []
     batch_bytes = 0
     for mail in mails:

@@ -1,15 +1,15 @@
-"""The dead-letter queue on SQS, for an operator's commands; any other queue likewise.
+"""The dead-letter queue on SQS, for an operator's commands. Works for any other queue too.
 
-Rules
-- A receive asks for 10 messages at most and gets fewer, or none, though there are more: only
-  several empty ones in a row, of those that wait (and so ask every server), say that it is empty.
-- A look at a message is a receive: it is hidden for a while, and put back by a visibility timeout
-  of 0. The dead-letter queue has none of its own, so being looked at never moves a message on.
-- What is not hidden any more cannot be put back, and need not be.
-- Which queue a dead letter came from decides what it is read as. SQS says that of what it moved by
-  itself, in an attribute that no sender can set; whatever the sender of such a message wrote into
-  its own attributes is passed over. What the worker buried says it beside the reason. What says
-  nothing is read as seeds.
+- A receive asks for at most 10 messages and may return fewer, or none, though the queue has more.
+  Only several empty long polls in a row, which ask every server, mean that it is empty.
+- Looking at a message receives it: the message is hidden for a while, then put back by a visibility
+  timeout of 0. The dead-letter queue has no dead-letter queue itself, so looking never moves a
+  message.
+- A message that is visible again cannot be put back, and need not be.
+- A dead letter is parsed by the queue it came from. For a message that SQS moved, SQS names that
+  queue in an attribute that no sender can set. The sender's own attributes are ignored then. A
+  message that a worker sent has its source beside its reason. A message without either is read as
+  seeds.
 
 Source: Amazon SQS developer guide, "Short and long polling", "Visibility timeout"; API reference,
 ReceiveMessage, ChangeMessageVisibilityBatch, DeleteMessageBatch.
@@ -35,9 +35,9 @@ HIDDEN = ("ApproximateNumberOfMessagesDelayed", "ApproximateNumberOfMessagesNotV
 
 
 class SqsDeadLetters:
-    """The dead-letter queue, or a queue whose messages are all of one `source`.
+    """The dead-letter queue, or a queue whose messages all have one `source`.
 
-    What is sent back as it is goes to the queue of seeds, or to the one of packs.
+    `resend` sends bodies unchanged to the seed queue or to the pack queue.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class SqsDeadLetters:
     async def _batches(
         self, operation: str, letters: Sequence[DeadLetter], **parameters: Any
     ) -> int:
-        """Do something with dead letters, ten a call; how many it was not done with."""
+        """Apply an operation to dead letters, ten per call. Return how many failed."""
         calls = (
             clients.call(
                 self._client,
@@ -147,7 +147,7 @@ def _in_tens(letters: Sequence[DeadLetter]) -> Iterator[Sequence[DeadLetter]]:
 
 
 def _told(message: dict[str, Any]) -> dict[str, str]:
-    """Read what the worker told of a dead letter; SQS's own carry none."""
+    """Return the attributes that a worker set on a dead letter, or {} if SQS moved it."""
     if MOVED_FROM in message.get("Attributes", {}):
         return {}
     attributes = message.get("MessageAttributes", {})

@@ -1,7 +1,7 @@
 """The delivery queue and its dead-letter queue.
 
-A message that is to come later stays the one it is, so that SQS goes on counting how often it was
-taken: its visibility is set, for at most 12 hours from when it was taken.
+A postponed message stays the same message, so SQS keeps counting its receives. Postponing sets its
+visibility timeout, for at most 12 hours after its receive.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from orbweaver.adapters.aws.sqs import bury
 
 
 class SqsDeliveries:
-    """The queue of what is to be delivered."""
+    """The delivery queue."""
 
     def __init__(self, aws: Aws, *, queue_url: str, dead_letter_url: str) -> None:
-        """Take the clients of a container, and the two queues."""
         self._clients = aws
         self._queue_url = queue_url
         self._dead_letter_url = dead_letter_url

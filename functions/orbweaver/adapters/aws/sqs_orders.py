@@ -1,4 +1,4 @@
-"""The export queue: what exporters are to do, from one to the others."""
+"""The export queue: work that exporters pass to each other."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ class SqsOrders:
         self._queue_url = queue_url
 
     async def send(self, bodies: Sequence[tuple[str, str]]) -> None:
-        # A crawl with many units does not keep those of others waiting.
+        # Fairness groups keep a crawl with many units from delaying the others.
         mails = (Mail(body=body, group=group_of(group)) for body, group in bodies)
         await send_all(self._client, self._queue_url, mails, clock=self._clock, random=self._random)

@@ -1,19 +1,20 @@
-"""Billed units of a request to DynamoDB, from its parameters and its answer.
+"""Billed units of a DynamoDB request, from its parameters and its answer.
 
-- An answer says what was consumed if that was asked for. AWS's word is final. Emulators say it of
-  some operations by other rules, never more than is right, so of theirs the larger number counts.
-- There are rules of the operations that the stack asks for, and of no others.
-- By our own rules (budget/billing_units.py) the size of an item that was not sent and did not come
-  back is not known. So these are lower bounds: an update whose answer has no attributes; a put in
-  the place of a larger item; a delete; a condition that failed on an item that did not come back;
-  a query or a read of some attributes only. Of a query that filters, what it read is taken to be
-  like what it found.
-- A refused request is billed if a condition refused it. A transaction that was cancelled counts as
-  if it had gone through, an upper bound where it was in conflict with another one. So does a
-  request whose answer was lost. What was throttled costs nothing.
+- An answer contains the consumed capacity if the request asked for it. AWS's figure is final.
+  Emulators report some operations by other rules, never too high, so the larger of their figure and
+  ours counts.
+- Rules exist only for operations that the stack uses.
+- Our rules (budget/billing_units.py) cannot see the size of an item that was neither sent nor
+  returned. So these are lower bounds: an update that returns no attributes, a put over a larger
+  item, a delete, a failed condition on an item that is not returned, and a query or read of some
+  attributes. For a filtered query, the items it skipped are assumed to be as large as those it
+  returned.
+- A request that a condition refused is billed. A cancelled transaction counts as if it had
+  succeeded, which is an upper bound after a conflict. So does a request whose answer was lost. A
+  throttled request costs nothing.
 
-Source: Amazon DynamoDB developer guide, "Read and write operations", "Transactions: capacity";
-API reference, ConsumedCapacity.
+Source: Amazon DynamoDB developer guide, "Read and write operations", "Transactions: capacity"; API
+reference, ConsumedCapacity.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ Used: TypeAlias = "dict[tuple[str, Term], int]"
 """By table and term."""
 
 BILLED_ERRORS = frozenset({"ConditionalCheckFailedException", "TransactionCanceledException"})
-# Of single statements in a batch.
+# Result codes of single statements in a batch that are billed.
 BILLED_CODES = frozenset({"None", "ConditionalCheckFailed", "DuplicateItem"})
 NAMES = re.compile(r"'([^']*)'\s*:")
 TABLE = re.compile(r"INTO\s+\"?([\w.-]+)", re.IGNORECASE)
 
 
 def used(operation: str, asked: Fields, answer: Fields, *, final: bool) -> Used:
-    """Say what a request was billed; `final`: the answer's own word holds where it has one."""
+    """Return the billed units of a request. `final` means that a figure in the answer is exact."""
     rule = RULES.get(operation)
     error = answer.get("Error", {}).get("Code")
     if rule is None or (error is not None and error not in BILLED_ERRORS):
@@ -60,7 +61,7 @@ def used(operation: str, asked: Fields, answer: Fields, *, final: bool) -> Used:
 
 
 def _told(operation: str, answer: Fields) -> Used:
-    """Read what the answer says was consumed."""
+    """Return the consumed capacity that the answer reports."""
     capacities = answer.get("ConsumedCapacity") or ()
     if isinstance(capacities, dict):
         capacities = (capacities,)
@@ -78,7 +79,7 @@ def _told(operation: str, answer: Fields) -> Used:
 
 
 def table_name(name: str) -> str:
-    """Take the name out of a table's name or ARN."""
+    """Return the table's name from a name or an ARN."""
     return name.rpartition("table/")[2]
 
 
@@ -86,7 +87,7 @@ def table_name(name: str) -> str:
 
 
 def _size(fields: Fields, answer: Fields) -> int:
-    """Size of the item that a write is about, as large as it is known to be."""
+    """Return the known size of the item that a write changes."""
     sent = item_bytes(fields.get("Item") or fields.get("Key") or {})
     if "UpdateExpression" in fields:
         sent += _set_bytes(fields["UpdateExpression"], fields)
@@ -95,7 +96,7 @@ def _size(fields: Fields, answer: Fields) -> int:
 
 
 def _set_bytes(expression: str, fields: Fields) -> int:
-    """Size of the values and names that an update sets, with those of its condition left out."""
+    """Return the size of the values and names in an update expression, without its condition's."""
     names = fields.get("ExpressionAttributeNames") or {}
     values = fields.get("ExpressionAttributeValues") or {}
     size = values_bytes(value for name, value in values.items() if name in expression)
@@ -107,11 +108,11 @@ def _write(asked: Fields, answer: Fields) -> Used:
     return {(table_name(asked["TableName"]), Term.WRITE): units}
 
 
-# --- many ---------------------------------------------------------------------------------------
+# --- several items ------------------------------------------------------------------------------
 
 
 def _read(asked: Fields, answer: Fields) -> Used:
-    """Read an item, or all that a query or a scan finds."""
+    """Units of reading one item, or all items that a query or a scan returns."""
     size = sum(map(item_bytes, answer.get("Items") or [answer.get("Item") or {}]))
     found, seen = answer.get("Count") or 0, answer.get("ScannedCount") or 0
     if found:
@@ -160,7 +161,7 @@ def _transact_write(asked: Fields, answer: Fields) -> Used:
 
 
 def _insert(asked: Fields, answer: Fields) -> Used:
-    """Price a batch of PartiQL's INSERT: the names stand in the statement, the values beside it."""
+    """Units of a batch of PartiQL INSERTs: names are in the statement, values in the parameters."""
     units: Used = defaultdict(int)
     statements = asked["Statements"]
     results = answer.get("Responses") or [{}] * len(statements)
@@ -175,7 +176,7 @@ def _insert(asked: Fields, answer: Fields) -> Used:
 
 @lru_cache(maxsize=256)
 def _parsed(statement: str) -> tuple[str, int]:
-    """Read a statement's table, and the bytes of the names it writes."""
+    """Return a statement's table, and the bytes of the names it writes."""
     found = TABLE.search(statement)
     names_bytes = sum(map(text_bytes, NAMES.findall(statement)))
     return found[1] if found else "", names_bytes

@@ -1,16 +1,15 @@
-"""The usage meter: AWS units of a container, counted where its clients meet the network.
+"""The usage meter: AWS units of a container, counted at its clients.
 
-Rules
-- Every request counts for the crawl that the running task is at work for, `of`. What belongs to no
-  crawl (a batch's recall, a container's time) goes to the crawl that commits next.
-- `booking` takes what a crawl has used so far along with the commit of a pack. A commit that did
-  not come about puts it back. What is used afterwards, the commit itself for a start, goes along
-  with the next one of this container; what follows the last one of all is in no crawl's counters.
-- Time is that of handlers and, with its first invocation, of the container's beginning, by memory.
-- What the queue does for Lambda is estimated: messages are received and deleted ten at a time.
-- Of what is sent to the web, requests and acknowledgements count, beginnings of connections do not.
+- Each request counts for the crawl that the running task works for, set by `of`. Usage that belongs
+  to no crawl (a batch's recall, container time) is charged to the next crawl that commits.
+- `booking` includes a crawl's usage so far in the commit of a pack; a failed commit puts it back.
+  Later usage, which includes that commit itself, goes into the container's next commit. Usage after
+  the last commit appears in no crawl's counters.
+- Time is handler time, plus the container's start with its first invocation, multiplied by memory.
+- The SQS requests that Lambda makes are estimated: it receives and deletes ten messages at a time.
+- Bytes sent to websites include requests and acknowledgements, but not connection set-up.
 
-Requests that were tried again inside the client count once. Sources: see the modules beside this.
+A request that the client repeated internally counts once. The modules usage_* name the sources.
 """
 
 from __future__ import annotations
@@ -35,17 +34,17 @@ ASKED = "orbweaver.asked"
 ROBOTS = "#robots"
 BACKLOG = "backlog#"
 AWS_HOSTS = ".amazonaws.com"
-# Crawls that a container remembers the uses of; what is older belongs to none.
+# Crawls whose usage a container holds; usage of older ones belongs to no crawl.
 CRAWLS_MAX = 64
 BATCH_MESSAGES = 10
 SERVER_ERROR_MIN = 500
-# What CloudWatch adds to a line of a log; what Lambda writes itself: START, END and REPORT.
+# Bytes that CloudWatch adds per log line, and bytes of Lambda's own lines START, END and REPORT.
 LINE_BYTES, PLATFORM_BYTES = 26, 370
-# A request beside its URL and what a crawl adds to its headers; a packet that acknowledges two.
+# Bytes of a request without URL and crawl headers; one acknowledging packet covers two packets.
 HEAD_BYTES, ACK_BYTES, ACKED_BYTES = 180, 52, 2 * 1448
 
 READS, WRITES = "read", "write"
-# Which stage a request to a table belongs to: by the table, and what is done there.
+# Stage of a table request, by the table's role and the operation.
 STAGES: Mapping[tuple[str, str], Stage] = {
     ("urls", READS): Stage.LOOKUP,
     ("urls", WRITES): Stage.CLAIM,
@@ -60,7 +59,7 @@ STAGES: Mapping[tuple[str, str], Stage] = {
     ("crawls", "UpdateItem"): Stage.RESERVE,
     ("crawls", WRITES): Stage.CRAWL,
 }
-# Stages of requests to the table of packs, as far as they are not about backlogs.
+# Stages of requests to the packs table that may concern backlogs.
 OF_PACKS = frozenset({Stage.RECALL, Stage.JOURNAL, Stage.SENT})
 
 _crawl: ContextVar[str | None] = ContextVar("orbweaver.meter.crawl", default=None)
@@ -68,7 +67,7 @@ _stage: ContextVar[Stage | None] = ContextVar("orbweaver.meter.stage", default=N
 
 
 class UsageMeter:
-    """Counts units; one a container."""
+    """Counts the AWS units of one container."""
 
     def __init__(
         self,
@@ -79,7 +78,7 @@ class UsageMeter:
         files: Stage = Stage.BODIES,
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the tables' names with what they hold (`urls`, …), and what files are put for."""
+        """`tables` maps table names to roles (`urls`, …). `files` is the stage of S3 requests."""
         self._tables = dict(tables or {})
         self._memory_mb = memory_mb
         self._time_term = time_term
@@ -87,14 +86,14 @@ class UsageMeter:
         self._clock_s = clock_s
         self._pots: OrderedDict[str | None, Units] = OrderedDict({None: Units()})
         self._total = Units()
-        self._mark_s: float | None = None  # since when time has not been counted
+        self._mark_s: float | None = None  # start of the time not yet counted
         self._init_ms = 0
 
-    # --- for whom ---------------------------------------------------------------------------
+    # --- attribution ----------------------------------------------------------------------------
 
     @contextmanager
     def of(self, crawl: str | None, stage: Stage | None = None) -> Iterator[None]:
-        """Have what is used within be of a crawl, and of a stage where one is named."""
+        """Attribute usage in this context to a crawl, and to a stage if given."""
         before = _crawl.set(crawl)
         at = _stage.set(stage)
         try:
@@ -105,14 +104,14 @@ class UsageMeter:
 
     @contextmanager
     def at(self, stage: Stage, crawl: str | None = None) -> Iterator[None]:
-        """Have what is used within be of a stage, and of a crawl if one is named."""
+        """Attribute usage in this context to a stage, and to a crawl if given."""
         with self.of(_crawl.get() if crawl is None else crawl, stage):
             yield
 
-    # --- what is used -----------------------------------------------------------------------
+    # --- counting -------------------------------------------------------------------------------
 
     def use(self, term: Term, stage: Stage, number: int) -> None:
-        """Count units for whom the running task is at work."""
+        """Count units for the crawl of the running task."""
         if not number:
             return
         self._total.use(term, stage, number)
@@ -125,21 +124,21 @@ class UsageMeter:
         pot.use(term, stage, number)
 
     def _forget(self) -> None:
-        """Have what was used for the first crawl belong to none."""
+        """Move the oldest crawl's usage to the usage of no crawl."""
         oldest = next(crawl for crawl in self._pots if crawl is not None)
         self._pots[None].update(self._pots.pop(oldest))
 
     def logged(self, text: str) -> None:
-        """Count a line of the log."""
+        """Count a log line."""
         self.use(Term.LOG_BYTES, Stage.RUN, text_bytes(text) + LINE_BYTES)
 
     def begun(self, seconds: float) -> None:
-        """Have the container's beginning, so long, counted with the next invocation."""
+        """Add the container's start time to the next invocation."""
         self._init_ms = round(seconds * 1000)
 
     @contextmanager
     def invocation(self, bodies: Sequence[str] = ()) -> Iterator[None]:
-        """Count an invocation with messages of a queue, and its time."""
+        """Count an invocation, the queue messages it received, and its time."""
         self._total = Units()
         self._mark_s = self._clock_s()
         self._take(self._init_ms)
@@ -157,7 +156,7 @@ class UsageMeter:
             self._mark_s = None
 
     def _pass_time(self) -> None:
-        """Count the time since this was done last, as no crawl's."""
+        """Count the time since the last call, for no crawl."""
         if self._mark_s is None:
             return
         now_s = self._clock_s()
@@ -165,26 +164,26 @@ class UsageMeter:
         self._mark_s = now_s
 
     def _take(self, milliseconds: int) -> None:
-        """Count time as no crawl's, by the memory of the function."""
+        """Count time multiplied by the function's memory, for no crawl."""
         if mb_ms := milliseconds * self._memory_mb:
             self._total.use(self._time_term, Stage.RUN, mb_ms)
             self._pots[None].use(self._time_term, Stage.RUN, mb_ms)
 
-    # --- where it goes ----------------------------------------------------------------------
+    # --- results --------------------------------------------------------------------------------
 
     @property
     def total(self) -> Units:
-        """What this invocation has used so far."""
+        """Usage of this invocation so far."""
         self._pass_time()
         return Units(self._total)
 
     def dollars(self) -> float:
-        """What this invocation has cost so far."""
+        """Return the cost of this invocation so far."""
         return dollars(self.total.by_term)
 
     @contextmanager
     def booking(self, crawl: str) -> Iterator[Counts]:
-        """Hand out what a crawl is to book; it is put back if that raises."""
+        """Yield the counts that a crawl should book. An exception puts them back."""
         self._pass_time()
         nobodys, self._pots[None] = self._pots[None], Units()
         used = self._pots.pop(crawl, Units())
@@ -195,10 +194,10 @@ class UsageMeter:
             self._pots.setdefault(crawl, Units()).update(used)
             raise
 
-    # --- at the clients ---------------------------------------------------------------------
+    # --- hooks in clients -----------------------------------------------------------------------
 
     def watch(self, client: Any) -> None:
-        """Count what a client is asked from now on."""
+        """Count the requests of a client from now on."""
         service = client.meta.service_model.service_id.hyphenize()
         note = self._ask_dynamodb if service == "dynamodb" else self._ask
         events = client.meta.events
@@ -223,7 +222,7 @@ class UsageMeter:
             self._count(context, parsed, final=AWS_HOSTS in http_response.url)
 
     def _lost(self, context: dict[str, Any], **_: Any) -> None:
-        """Count a request without an answer as if it had been carried out."""
+        """Count a request without an answer as carried out."""
         self._count(context, {}, final=False)
 
     def _count(self, context: dict[str, Any], answer: dict[str, Any], *, final: bool) -> None:
@@ -256,13 +255,13 @@ class UsageMeter:
 
 
 def _is_robots(params: Mapping[str, Any]) -> bool:
-    """Whether a request is about a robots.txt alone, which lies beside its host."""
+    """Whether a request concerns only a robots.txt, which is stored next to its host's item."""
     key = (params.get("Key") or params.get("Item") or {}).get("host")
     return key is not None and str(key.get("S", "")).endswith(ROBOTS)
 
 
 def _is_backlog(params: Mapping[str, Any]) -> bool:
-    """Whether a request puts packs to where they wait for their host, or takes one from there."""
+    """Whether a request adds packs to a host's backlog or removes one."""
     statements = params.get("Statements")
     if statements:
         key = statements[0]["Parameters"][0]
@@ -278,7 +277,7 @@ def _placed(used: tuple[Term, int], stage: Stage) -> tuple[Term, Stage, int]:
 
 
 class MeteredFetcher:
-    """The web, with what is sent to it counted."""
+    """Fetcher that counts the bytes sent."""
 
     def __init__(self, fetcher: Fetcher, meter: UsageMeter) -> None:
         self._fetcher = fetcher
@@ -295,17 +294,15 @@ class MeteredFetcher:
 
 
 class MeteredStream:
-    """A stream of log lines, counted."""
+    """Log stream that counts its lines."""
 
     def __init__(self, stream: TextIO, meter: UsageMeter) -> None:
         self._stream = stream
         self._meter = meter
 
     def write(self, text: str) -> int:
-        """Write a line."""
         self._meter.logged(text)
         return self._stream.write(text)
 
     def flush(self) -> None:
-        """Write out what is buffered."""
         self._stream.flush()

@@ -1,9 +1,8 @@
-"""Billed units of requests to SQS, S3 and EventBridge: their number, and blocks of 64 KB.
+"""Billed units of requests to SQS, S3 and EventBridge: requests, and blocks of 64 KB.
 
-- A request to SQS is billed as one for every started 64 KB of all its messages together, whichever
-  way they travel.
-- S3 has two prices: PUT, COPY, POST and LIST, and GET with all others; deletions are free.
-- An event is billed as one for every started 64 KB of its detail and its names.
+- SQS bills one request for each started 64 KB of all its messages together, in either direction.
+- S3 has two prices: one for PUT, COPY, POST and LIST, one for GET and all others. Deletes are free.
+- EventBridge bills one event for each started 64 KB of its detail and names.
 
 Source: pricing pages of Amazon SQS, Amazon S3 and Amazon EventBridge.
 """
@@ -20,7 +19,6 @@ S3_PUTS = ("Put", "Copy", "Post", "List", "Create", "Upload", "Complete")
 
 
 def sqs(asked: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[Term, int]:
-    """Count a request to SQS."""
     messages: Iterable[Mapping[str, Any]] = (
         answer.get("Messages") or asked.get("Entries") or (asked,)
     )
@@ -35,14 +33,12 @@ def _message_bytes(message: Mapping[str, Any]) -> int:
 
 
 def s3(operation: str) -> tuple[Term, int]:
-    """Count a request to S3."""
     if operation in S3_FREE:
         return Term.S3_GET, 0
     return (Term.S3_PUT if operation.startswith(S3_PUTS) else Term.S3_GET), 1
 
 
 def events(asked: Mapping[str, Any]) -> tuple[Term, int]:
-    """Count events that are put on a bus."""
     entries = asked.get("Entries") or ()
     return Term.EVENTS, sum(chunks(_event_bytes(entry)) for entry in entries)
 
