@@ -1,17 +1,17 @@
-"""The tables.
+"""Adapters for the DynamoDB tables.
 
 table       codec, batches, transactions
 claims      the `urls` table
 packs       the `packs` table
-backlog     packs that wait for their hosts, in it too
-journal     a journal's items in it
-ledger      a ledger's bitmap
+backlog     packs that wait for their hosts, in `packs`
+journal     journal items in `packs`
+ledger      ledger items in `packs`
 pages       the `pages` table
 crawls      the `crawls` table
-counters    its counter shards
-budgets     what limits have been used
+counters    counter shards in `crawls`
+budgets     use of limits
 hosts       the `hosts` table
-host_items  its items
-erasure     every item of every table
-scan        read in segments
+host_items  item formats of `hosts`
+erasure     reads and deletes for erasure
+scan        segmented scans
 """

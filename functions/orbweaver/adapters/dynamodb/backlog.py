@@ -1,12 +1,12 @@
 """Packs that wait for their hosts, in the `packs` table.
 
-Items of the backlog of a host, `backlog#<crawl>#<hash of the host>`
-- `!`, before all places: which place is out, and by which name; `edits` counts its changes.
-- a place: the pack that waits there, as it was put; it is there until it is left. Where packs are
-  not out one at a time, `sent` says when it was sent last.
+Items of a host's backlog, `backlog#<crawl>#<hash of the host>`:
+- `!`, sorted before all places: the place in flight and its name. `edits` counts changes.
+- one item per place: the waiting pack, until it leaves the backlog. If several packs are in flight
+  at a time, `sent` is the time of the last send.
 
-`!` stays when the last place is left, and names no host. It is only ever written if it is as it was
-read, or where it is the place that is left.
+When the last place is left, `!` remains and names no host. A write to `!` requires that it is
+unchanged since the read, or that it names the place being left.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 BACKLOG = "backlog#"
 OUT = "!"
-# Longer than any crawl is kept that could be resumed.
+# Longer than the retention of any crawl that could be resumed.
 WAITING_KEPT_S = 365 * 86_400
-# Of places, with each look: one that is done with, one that is out, and the first that waits.
+# Places per read: one that is done, one in flight, and the first waiting one.
 PLACES_READ = 3
 
 
@@ -121,7 +121,7 @@ class DynamoBacklog:
         if by:
             values[":by"] = by
             named, unnamed = ", #by = :by", ""
-        with contextlib.suppress(ConditionFailed):  # it is not out
+        with contextlib.suppress(ConditionFailed):  # it is not in flight
             await self._dynamo.call(
                 "update_item",
                 TableName=self._packs,
@@ -167,7 +167,7 @@ class DynamoBacklog:
         return True
 
     def _line_put(self, beginning: Beginning) -> Item:
-        """Write what is out, if it is as it was read: a transaction's Put."""
+        """Return a transaction's Put of the place in flight, conditional on the item as read."""
         fields = {
             "k": backlog_key(beginning.crawl, beginning.host),
             "part": OUT,
@@ -187,17 +187,17 @@ class DynamoBacklog:
 
 
 def backlog_key(crawl: str, host: str) -> str:
-    """Spell under which key the backlog of a host lies."""
+    """Return the partition key of a host's backlog."""
     return f"{BACKLOG}{crawl}#{url_hash(host)}"
 
 
 def expires_s(clock: Clock) -> int:
-    """When what is written now may go."""
+    """Return the expiry of an item written now."""
     return clock.now_ms() // 1000 + WAITING_KEPT_S
 
 
 async def is_out(dynamo: Dynamo, packs_table: str, key: str, place: str) -> bool:
-    """Whether a place is out, or was when it was there."""
+    """Return whether a place is in flight, or was when it left."""
     answer = await dynamo.call(
         "get_item",
         TableName=packs_table,
@@ -212,7 +212,7 @@ def _by_part(items: Sequence[Item]) -> dict[str, dict[str, Any]]:
 
 
 def _filled(texts: Mapping[str, str]) -> dict[str, str]:
-    """Leave out what is empty, which old versions of DynamoDB refuse."""
+    """Drop empty texts, which old versions of DynamoDB reject."""
     return {name: text for name, text in texts.items() if text}
 
 

@@ -1,11 +1,11 @@
-"""Budget states of crawls in the `crawls` table; grants of packs in `packs`.
+"""Budget states of crawls in the `crawls` table, and grants of packs in `packs`.
 
-crawls  <crawl>#allowance#<part>   used, reserved, taken_at, expires_at (with the crawl's own)
-        <crawl>#host#<hash>        pages: how many URLs of a host were counted
-packs   <pack> / counted#<hash>    urls: which of a pack's they are, so that a pack counts them once
+crawls  <crawl>#allowance#<part>   used, reserved, taken_at, expires_at (that of the crawl)
+        <crawl>#host#<hash>        pages: number of counted URLs of a host
+packs   <pack> / counted#<hash>    urls: the pack's counted URLs, so that each counts once
 
-A reservation is one conditional update. That it may be made twice, where an answer was lost, takes
-from what is left and never adds to it; what a commit settles is in its transaction.
+A reservation is one conditional update. After a lost answer it may be made twice, which reduces the
+rest and never adds to it. A commit settles reservations in its transaction.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from orbweaver.model.url import url_hash
 if TYPE_CHECKING:
     from orbweaver.model.ports import Clock
 
-# How often a host's count may change while a pack counts.
+# Attempts to count when the host's count changes meanwhile.
 COUNT_TRIES = 10
 
 
 class DynamoBudgets:
-    """What is used of crawls' limits."""
+    """Used amounts of crawls' limits."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class DynamoBudgets:
             return
 
     async def settle(self, crawl: Crawl, settled: Sequence[Settlement]) -> None:
-        # A transaction, as its token keeps a client that tries again from doing it twice.
+        # A transaction's token keeps a retrying client from applying it twice.
         await self._dynamo.transact([settling(self._crawls, crawl, each) for each in settled])
 
     async def count(
@@ -118,7 +118,7 @@ class DynamoBudgets:
         return counted
 
     def _granting(self, grant: dict[str, Any], counted: list[str], new: list[str]) -> Item:
-        """Note URLs that a pack has counted, if no delivery noted others: a transaction's Put."""
+        """Return a transaction's Put of counted URLs, conditional on no other delivery's write."""
         expires_at = self._clock.now_ms() // 1000 + self._retention_s
         fields = {**grant, "urls": [*counted, *new], "expires_at": expires_at}
         put: Item = {
@@ -135,7 +135,7 @@ class DynamoBudgets:
 
 
 def settling(table: str, crawl: Crawl, settlement: Settlement) -> Item:
-    """Give back what was reserved and not spent: a transaction's Update."""
+    """Return a transaction's Update that releases the reserved amount that was not spent."""
     back = settlement.spent - settlement.reserved
     return {
         "Update": {
@@ -192,7 +192,7 @@ def _reservation(taking: Taking) -> dict[str, Any]:
 def _counting(
     table: str, crawl: Crawl, host: str, count: int, limit: int, expires_at: int | None
 ) -> Item:
-    """Count pages of a host within its limit: a transaction's Update."""
+    """Return a transaction's Update that counts pages of a host within its limit."""
     update = "ADD #pages :count"
     values = {":count": count, ":room": limit - count}
     if expires_at is not None:
@@ -203,7 +203,7 @@ def _counting(
             "TableName": table,
             "Key": to_item({"k": f"{crawl.id}#host#{url_hash(host)}"}),
             "UpdateExpression": update,
-            # Nothing is counted yet, or there is room; more than the limit is never asked for.
+            # First count, or enough room. A call never asks for more than the limit.
             "ConditionExpression": "attribute_not_exists(#pages) OR #pages <= :room",
             "ExpressionAttributeValues": to_item(values),
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",

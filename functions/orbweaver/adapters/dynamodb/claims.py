@@ -1,21 +1,20 @@
-"""Claims in the `urls` table: one item a URL and crawl name, written under a condition.
+"""Claims in the `urls` table: one item per URL and crawl name, written conditionally.
 
-Rules
-- A claim holds for others while it is neither expired nor stale as of *their* moment. TTL deletes
-  days late, so both are compared, in reads and in conditions alike.
-- A pack's own claim is won again by that pack, so a redelivery goes on where it stopped, and a
-  write whose outcome is unknown may be repeated.
-- A failed condition costs as much as a write, ten times a read: a claimer has looked up before
-  (`known`) what may be claimed, or has learned that next to nothing is (frontier/seen_urls.py).
-  That look may be a moment old. It can then call a URL held whose claim was given back or ran out
-  just now, which is a link found a moment too early; the other way round the condition decides.
-- What is not known to have been claimed is inserted in batches, and only what turns out to be there
-  is read. What has lapsed is put one by one, in the place of the very claim that was read.
-- A claim that takes the place of one that has lapsed keeps it (`was`), and releasing the claim
-  puts it there again: it may still hold for a run that began earlier.
-- An abandoned claim (`unasked`) holds within its run, so that nothing is counted twice there; for
-  other runs it is not there. So another run's claim keeps it, too, unless there is one to keep that
-  holds for every run.
+- A claim holds for a claimer if it is neither expired nor stale at the claimer's time. TTL deletes
+  days late, so reads and conditions compare both.
+- A pack can win its own claim again, so a redelivery continues, and a write with an unknown outcome
+  can be repeated.
+- A failed condition costs as much as a write, ten times a read. So a claimer first reads which URLs
+  can be claimed (`known`), or has learned that almost all can (frontier/seen_urls.py). This read
+  may be a moment old. It can report a URL as held whose claim was just released or has just
+  expired; the link was found a moment too early. In the opposite case the condition decides.
+- URLs without a known claim are inserted in batches, and only refused ones are read. A lapsed claim
+  is replaced one by one, under the condition that it is the claim that was read.
+- A claim that replaces a lapsed one keeps it (`was`); releasing the claim restores it, because it
+  may still hold for an earlier run.
+- An abandoned claim (`unasked`) holds within its run, so nothing counts twice there, and does not
+  exist for other runs. Another run's claim keeps it as well, unless it keeps a claim that holds for
+  all runs.
 
 Source: DynamoDB developer guide, "Working with expired items and time to live".
 """
@@ -35,16 +34,16 @@ from orbweaver.model.url import url_hash
 
 WRITES_AT_ONCE = 32
 
-# How often a claim may change between being read and being taken over.
+# Attempts to replace a claim that changes between read and write.
 TAKE_OVER_TRIES = 5
 ABSENT = "attribute_not_exists(#pack)"
 AS_READ = "#pack = :pack AND #at = :at"
-# What a claim keeps of the one in whose place it stands.
+# Fields that a claim keeps of the claim it replaced.
 KEPT = ("crawl", "pack", "depth", "at", "expires_at", "unasked")
 
 
 class DynamoFrontier:
-    """Claims."""
+    """Claims of URLs."""
 
     def __init__(self, dynamo: Dynamo, *, urls_table: str) -> None:
         self._dynamo = dynamo
@@ -69,18 +68,18 @@ class DynamoFrontier:
 
     async def claim(self, claimer: Claimer, targets: Sequence[Target]) -> frozenset[str]:
         wanted = {target.url: target for target in targets}
-        # What was claimed once is there, and would refuse an insertion at the price of a write.
+        # A URL with an earlier claim would refuse the insert, at the price of a write.
         fresh = [target for target in wanted.values() if target.prior is None]
         inserted = await self._dynamo.insert_many(
             self._table, [_item(claimer, target) for target in fresh]
         )
         new = {target.url for target, done in zip(fresh, inserted, strict=True) if done}
-        # An older read might not show what has just been in the way.
+        # An older read might miss the item that just refused the insert.
         refused = [target.url for target in fresh if target.url not in new]
         claims = await self._read(claimer.name, refused, consistent=True)
         claims |= await self._read(claimer.name, [*wanted.keys() - {one.url for one in fresh}])
         own = {url for url, claim in claims.items() if claim["pack"] == claimer.pack}
-        # What has lapsed, and what was claimed since it was read, is for the condition to decide.
+        # The condition decides on lapsed claims and on claims made since the read.
         open_ = [target for url, target in wanted.items() if url not in own | new]
         won = await all_of(
             (self._take_over(claimer, target, claims.get(target.url)) for target in open_),
@@ -115,7 +114,7 @@ class DynamoFrontier:
     async def _read(
         self, name: str, urls: Sequence[str], *, consistent: bool = False
     ) -> dict[str, dict[str, Any]]:
-        """Read claims: URL to fields."""
+        """Read claims as a mapping of URL to fields."""
         by_key = {_key(name, url): url for url in urls}
         items = await self._dynamo.get_many(
             self._table,
@@ -129,7 +128,7 @@ class DynamoFrontier:
     async def _take_over(
         self, claimer: Claimer, target: Target, standing: dict[str, Any] | None
     ) -> bool:
-        """Put a claim in the place of one that has lapsed, or of none; whether it is ours now."""
+        """Replace a lapsed or absent claim. Return whether the pack now holds the claim."""
         for _ in range(TAKE_OVER_TRIES):
             if standing is not None and standing["pack"] == claimer.pack:
                 return True
@@ -146,7 +145,7 @@ class DynamoFrontier:
         raise Transient(f"{target.url} is claimed again and again")
 
     async def _mark(self, crawl: Crawl, url: str, *, former: bool = False) -> None:
-        """Mark a run's claim as abandoned, or the one in whose place another run's stands."""
+        """Mark a run's claim as abandoned. With `former`, mark a claim that was replaced."""
         within = "#was." if former else ""
         try:
             await self._dynamo.call(
@@ -164,9 +163,10 @@ class DynamoFrontier:
                 await self._mark(crawl, url, former=True)
 
     async def _give_back(self, pack: str, claim: dict[str, Any]) -> None:
-        """Remove a pack's claim, whether it stands or is kept by the one in whose place it stood.
+        """Remove a pack's claim, whether it is current or kept by the claim that replaced it.
 
-        Either may have become the other since it was read. A later claim of the pack is left alone.
+        Either state may have become the other since the read. A later claim of the same pack is
+        kept.
         """
         at_ms = (claim if claim["pack"] == pack else claim.get("was", claim))["at"]
         for _ in range(TAKE_OVER_TRIES):
@@ -182,7 +182,7 @@ class DynamoFrontier:
         raise Transient(f"{claim['k']} is claimed again and again")
 
     async def _forget_former(self, claim: dict[str, Any]) -> None:
-        """Have a claim stand in the place of none; what gives it back leaves nothing."""
+        """Remove the claim that a claim replaced, so that releasing leaves none."""
         await self._dynamo.call(
             "update_item",
             TableName=self._table,
@@ -220,7 +220,7 @@ def _is_of(claim: Mapping[str, Any], pack: str, at_ms: int) -> bool:
 
 
 def _only_if(standing: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Say that a claim is still as it was read, or still absent."""
+    """Return the condition that a claim is unchanged since the read, or still absent."""
     if standing is None:
         return {"ConditionExpression": ABSENT}
     return {
@@ -249,7 +249,7 @@ def _key(name: str, url: str) -> str:
 
 
 def _holds(claim: Mapping[str, Any], claimer: Claimer, modified_at_ms: int | None) -> bool:
-    """Whether another's claim still holds: neither expired nor stale, deleted yet or not."""
+    """Whether another pack's claim is neither expired nor stale, even if TTL is late."""
     seen = _seen_by(claimer, claim)
     if seen is None:
         return False
@@ -259,7 +259,7 @@ def _holds(claim: Mapping[str, Any], claimer: Claimer, modified_at_ms: int | Non
 
 
 def _seen_by(claimer: Claimer, claim: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What a claimer sees of a claim: one that another run has abandoned is not there."""
+    """Return the claim that a claimer sees. Claims abandoned by other runs are skipped."""
     seen: Mapping[str, Any] | None = claim
     while seen is not None and seen.get("unasked") and seen.get("crawl") != claimer.crawl:
         seen = seen.get("was")
@@ -267,5 +267,5 @@ def _seen_by(claimer: Claimer, claim: Mapping[str, Any]) -> Mapping[str, Any] | 
 
 
 def _stale_before_ms(claimer: Claimer, modified_at_ms: int | None) -> int:
-    """Claims of a URL made before this moment do not hold, by the window or as it was changed."""
+    """Return the time before which claims are stale, from the window and the URL's last change."""
     return max(claimer.stale_before_ms, modified_at_ms or 0)

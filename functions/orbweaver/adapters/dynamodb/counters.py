@@ -1,11 +1,11 @@
-"""The stored form of a crawl's counters: one item a shard in the `crawls` table.
+"""Stored form of a crawl's counters: one item per shard in the `crawls` table.
 
 k            <crawl id>#count#<shard>
-n.<key>      one number a key of counts (`n.claimed`, `n.fetched.ok`), only ever added to
-u.<code>     the same of billed units, shortly: there are many, and a KB of them costs every commit
-commits      how many commits it took: its version
-closed       there once the crawl is sealed; no commit gets by
-expires_at   with the crawl's own
+n.<key>      one number per count (`n.claimed`, `n.fetched.ok`), which only grows
+u.<code>     the same for billed units; short, because there are many and each KB costs every commit
+commits      number of commits, which serves as the version
+closed       present once the crawl is sealed; refuses all commits
+expires_at   that of the crawl
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _KEYS = {code: key for key, code in CODES.items()}
 
 
 def shard_key(crawl_id: str, number: int) -> Item:
-    """Key of a counter shard."""
+    """Return the key of a counter shard."""
     return to_item({"k": f"{crawl_id}#count#{number}"})
 
 
 def shard(item: Item) -> CounterShard:
-    """Read a shard; an empty item is a shard without counts."""
+    """Decode a shard. An empty item is a shard without counts."""
     fields = from_item(item)
     keys = {_key_of(name): count for name, count in fields.items()}
     counts = {key: count for key, count in keys.items() if key is not None}
@@ -46,7 +46,7 @@ def _name_of(key: str) -> str:
 
 
 def _key_of(name: str) -> str | None:
-    """Read a key of counts; None for what is none, or one of another version."""
+    """Return the count key of an attribute, or None if it is no count of this version."""
     if name.startswith(UNITS_PREFIX):
         return _KEYS.get(name.removeprefix(UNITS_PREFIX))
     return name.removeprefix(COUNTS_PREFIX) if name.startswith(COUNTS_PREFIX) else None
@@ -61,9 +61,9 @@ def add_counts(
     *,
     unspent: int = 0,
 ) -> Item:
-    """Add to a shard that is open and whose quota is not exceeded by it: a transaction's Update.
+    """Return a transaction's Update that adds counts to an open shard within its quota.
 
-    `unspent` is how much of what was claimed is known to be given back: that is never less later.
+    `unspent` is the part of the claims that is known to be given back; it never decreases.
     """
     names: dict[str, str] = {}
     values: dict[str, Any] = {":one": 1}
@@ -78,7 +78,7 @@ def add_counts(
     if claimed:
         names["#claimed"] = CLAIMED
         values[":room"] = quota - claimed
-        # Absent means 0, which a claim larger than the whole quota must not slip by.
+        # An absent count is 0; a claim above the whole quota must not pass by that.
         absent = "attribute_not_exists(#claimed) OR " if claimed <= quota else ""
         condition += f" AND ({absent}#claimed <= :room)"
     expires_at = crawl.deletable_s(kept_s)
@@ -106,7 +106,7 @@ def close_shard(
     rest: Counts,
     kept_s: int = CRAWL_KEPT_S,
 ) -> Item:
-    """Close a shard if it still is as seen, with the last counts: a transaction's Update."""
+    """Return a transaction's Update that closes an unchanged shard and adds the last counts."""
     update = assign({"closed": True, "expires_at": crawl.deletable_s(kept_s)})
     update["ConditionExpression"] = "attribute_not_exists(#closed) AND "
     if seen.commits:

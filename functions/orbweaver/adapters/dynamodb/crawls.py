@@ -1,11 +1,11 @@
-"""Crawls in the `crawls` table: one item a crawl, beside its counter shards.
+"""Crawls in the `crawls` table: one item per crawl, next to its counter shards.
 
-A write whose answer was lost is repeated by the client, and the repetition's condition meets the
-first one's effect. Each write therefore leaves a nonce: a writer that meets its own has succeeded.
-In a transaction the client's request token does the same.
+If the answer to a write is lost, the client repeats it, and the condition fails because of the
+first write. So each write leaves a nonce: a writer that finds its own nonce has succeeded. In a
+transaction the client's request token has the same effect.
 
-Sealing is one transaction over the crawl and all shards (so at most 99 of them): each shard closes
-if it has taken no commit since it was read, so the counters that balanced are those that stand.
+Sealing is one transaction over the crawl and all shards, so at most 99 shards. A shard closes only
+if it has taken no commit since it was read, so the balanced counters are the final ones.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ if TYPE_CHECKING:
     from orbweaver.model.ports import Clock
 
 
-# Beside a crawl lies an item of examples, `<id>#samples`: a list of URLs a reason.
+# Item of example URLs, `<id>#samples`: a list of URLs per reason.
 SAMPLE_PREFIX = "s."
-# And one of counts of kinds, `<id>#kinds`: a number a key.
+# Item of kind counts, `<id>#kinds`: a number per key.
 KIND_PREFIX = "c."
-# An expression may have 4 KB.
+# DynamoDB limits an expression to 4 KB.
 COUNTS_AT_ONCE = 100
 
 
 class DynamoCrawls:
     """Definitions, states and counters of crawls."""
 
-    # A definition is one item of at most 400 KB; the rest of it is small.
+    # A definition is one item of at most 400 KB. Fields other than the seeds are small.
     seeds_bytes_max = 256 * 1024
 
     def __init__(
@@ -85,7 +85,7 @@ class DynamoCrawls:
             "get_item", TableName=self._table, Key=to_item({"k": crawl_id}), ConsistentRead=True
         )
         fields = from_item(answer.get("Item", {}))
-        # What else lies in the table has no state.
+        # Other items of the table have no state.
         if "state" not in fields or not self._kept(fields):
             return None
         with readable():
@@ -98,7 +98,7 @@ class DynamoCrawls:
         return (await self._scan())[1]
 
     async def _scan(self) -> tuple[tuple[Crawl, ...], tuple[Unreadable, ...]]:
-        """Read all crawls that are kept, and name those that cannot be read, newest first."""
+        """Return the kept crawls and the unreadable ones, newest first."""
         pages = self._dynamo.pages(
             "scan",
             TableName=self._table,
@@ -167,7 +167,7 @@ class DynamoCrawls:
         return await self._written("update_item", nonce, condition, Key=key, **update)
 
     async def _written(self, operation: str, nonce: str, condition: str, **parameters: Any) -> bool:
-        """Write under a condition; the repetition of a write that has succeeded has, too."""
+        """Write under a condition. A repetition of a successful write succeeds too."""
         try:
             await self._dynamo.call(
                 operation,
@@ -250,12 +250,12 @@ class DynamoCrawls:
         )
 
     def _kept(self, fields: Mapping[str, Any]) -> bool:
-        """Whether a crawl's retention is not over, though TTL may not have deleted it yet."""
+        """Whether a crawl's retention has not ended. TTL may delete it later."""
         expires_at: int | None = fields.get("expires_at")
         return expires_at is None or expires_at > self._clock.now_ms() // 1000
 
     def _shown(self, fields: Mapping[str, Any]) -> bool:
-        """Whether a crawl is listed: of one that was forgotten only its end is left."""
+        """Whether a crawl is listed. A forgotten crawl keeps only its end."""
         return self._kept(fields) and not fields.get("forgotten")
 
     def _nonce(self) -> str:
@@ -276,7 +276,7 @@ def _kind_counts(item: Item) -> Counts:
 
 
 def _unreadable(fields: Mapping[str, Any], said: str) -> Unreadable:
-    """Name a crawl by what every version has."""
+    """Describe a crawl by the fields that every version has."""
     name, started_at_ms = fields.get("name", fields["k"]), fields.get("started_at_ms", 0)
     return Unreadable(id=fields["k"], name=name, started_at_ms=started_at_ms, said=said)
 

@@ -1,14 +1,13 @@
-"""Every item of every table, for erasure.
+"""Reads and deletes over all items of all tables, for erasure.
 
-Rules
-- What is removed or stripped is still as it was read, or it stays: it is another one by then.
-- A journal of several items whose head names another one belongs to no pack; it may be removed an
-  hour after it was written, when its writer is gone.
-- What a newer version has stored may hold some of it: there the search ends with StoredNewer.
-- Of a crawl its item stays, without what was asked for, until no copy of a message of its can be
-  left; it says that the crawl is finished, so that the copy ends there.
+- An item is removed or stripped only if it is unchanged since the read.
+- Chunks of a journal whose head names another journal belong to no pack. They can be removed an
+  hour after they were written, when their writer is gone.
+- An item of a newer version may contain erased data, so the search ends with StoredNewer.
+- A crawl's item stays, without its seeds and samples, until no copy of its messages can be left. It
+  marks the crawl as finished, so late copies end there.
 
-What lies where is said in dynamodb_*.py.
+The sibling modules describe the items.
 """
 
 from __future__ import annotations
@@ -39,14 +38,14 @@ WRITES_AT_ONCE = 16
 STRAY_AFTER_S = 3_600
 PARKED = "parked#"
 SAMPLE_PREFIX = "s."
-# After so long a host that asked for patience is asked as if it never had
+# After this time, a host that asked to slow down is requested as usual again
 # (politeness/host_schedule.py).
 QUIET_MS = 30 * 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableNames:
-    """The names of all tables."""
+    """Names of all tables."""
 
     urls: str
     pages: str
@@ -164,7 +163,7 @@ class DynamoTraces:
         parts = [fields["part"] for fields in await self._journal_items(trace.pack)]
         if trace.stray:
             parts = [part for part in parts if part.startswith(f"{JOURNAL}.{trace.key}.")]
-        # The head last, which is what leads back here after a crash.
+        # The head last: after a crash, it leads to the remaining chunks.
         parts.sort(key=lambda part: part == JOURNAL)
         for some in (parts[:-1], parts[-1:]):
             keys = (to_item({"k": trace.pack, "part": part}) for part in some)
@@ -211,7 +210,7 @@ class DynamoTraces:
         return True
 
     async def put_samples(self, crawl_id: str, samples: dict[str, Sequence[str]]) -> None:
-        # By places: reasons are names that an expression would not take.
+        # Attributes are numbered because expressions do not accept reasons as names.
         places = range(len(samples))
         await self._dynamo.call(
             "update_item",
@@ -270,7 +269,7 @@ class DynamoTraces:
     async def remove_host(self, host: str, now_ms: int) -> bool:
         table = self._tables.hosts
         await self._dynamo.delete_many(table, [to_item({"host": robots_key(host)})])
-        # Absent is what a past slot is, so no host is asked sooner for it.
+        # An absent slot equals a past slot, so the host gets no earlier request.
         past = ("tat", "line", "blocked_until", "struck_at", "failed_at")
         limits = {f":{name}": now_ms for name in ("tat", "line", "blocked_until")}
         limits |= {f":{name}": now_ms - QUIET_MS for name in ("struck_at", "failed_at")}

@@ -1,4 +1,4 @@
-"""Items of the `hosts` table: how a host and its robots.txt are written, and read back."""
+"""Encoding of items in the `hosts` table: hosts, robots.txt, cookies."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ COOKIES = "cookies#"
 
 
 def robots_key(host: str) -> str:
-    """Name the item that holds a host's robots.txt."""
+    """Return the key of a host's robots.txt item."""
     return f"{host}#robots"
 
 
 def cookies_key(crawl_id: str, site: str) -> str:
-    """Name the item that holds the cookies of a site in a crawl; no host's name begins so."""
+    """Return the key of a site's cookies in a crawl. No host name begins with this prefix."""
     return f"{COOKIES}{crawl_id}#{site}"
 
 
 def cookies_of_key(key: str) -> tuple[str, str] | None:
-    """Return crawl and site of such an item; None of any other."""
+    """Return crawl and site of a cookies key, or None for other keys."""
     if not key.startswith(COOKIES):
         return None
     crawl_id, _, site = key.removeprefix(COOKIES).partition("#")
@@ -33,7 +33,7 @@ def cookies_of_key(key: str) -> tuple[str, str] | None:
 
 
 def later(found: Host, known: Host) -> Host:
-    """Of two sights of a host, keep what only ever grows: an eventual read may be the older."""
+    """Merge two reads of a host. An eventually consistent read may be the older one."""
     latest = known if known.blocked_until_ms > found.blocked_until_ms else found
     robots = max(
         (entry for entry in (known.robots, found.robots) if entry),
@@ -52,7 +52,6 @@ def later(found: Host, known: Host) -> Host:
 
 
 def host_of_item(name: str, fields: Mapping[str, Any]) -> Host:
-    """Read a host."""
     return Host(
         name=name,
         tat_ms=fields.get("tat", 0),
@@ -66,7 +65,6 @@ def host_of_item(name: str, fields: Mapping[str, Any]) -> Host:
 
 
 def robots_of_item(fields: Mapping[str, Any] | None) -> RobotsEntry | None:
-    """Read a robots.txt."""
     if fields is None:
         return None
     return RobotsEntry(
@@ -79,7 +77,10 @@ def robots_of_item(fields: Mapping[str, Any] | None) -> RobotsEntry | None:
 
 
 def compress(body: bytes) -> bytes:
-    """Compress a robots.txt; noise that does not fit an item is cut at a line, as RFC 9309 cuts."""
+    """Compress a robots.txt.
+
+    A body too large for an item is cut at a line end, as RFC 9309 allows.
+    """
     body = body[:ROBOTS_BYTES_MAX]
     while len(blob := zlib.compress(body)) > BLOB_BYTES_MAX:
         body = body[: len(body) // 2].rpartition(b"\n")[0]
@@ -87,7 +88,7 @@ def compress(body: bytes) -> bytes:
 
 
 def if_as_seen(table: str, state: Host, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters of an update that fails if a host's health is not what we think it is."""
+    """Return parameters of an update that fails if the host's health has changed."""
     update = assign(fields)
     values, conditions = {}, []
     for name, seen in (("failures", state.failures), ("blocked_until", state.blocked_until_ms)):

@@ -1,21 +1,21 @@
-"""Politeness units in the `hosts` table: slots by conditional update, blocks, robots.txt.
+"""Hosts in the `hosts` table: slots by conditional update, blocks, robots.txt.
 
 Items
-- `<host>`: `tat`, `line`, `blocked_until`, `strikes`, `struck_at`, `failures`, `failed_at`. Small,
-  so that a reservation costs one write unit.
-- `<host>#robots`: what was fetched as robots.txt, compressed. It would multiply the price of every
-  reservation if it lay in the first item.
-- `cookies#<crawl>#<site>`: the cookies of a site in a crawl that keeps them.
+- `<host>`: `tat`, `line`, `blocked_until`, `strikes`, `struck_at`, `failures`, `failed_at`. It is
+  small, so a reservation costs one write unit.
+- `<host>#robots`: the fetched robots.txt, compressed. In the first item it would multiply the price
+  of every reservation.
+- `cookies#<crawl>#<site>`: a site's cookies in a crawl that keeps cookies.
 
-Reserving has two forms, as update expressions know no maximum (GCRA, see
+A reservation has two forms, because update expressions have no maximum (GCRA, see
 politeness/host_schedule.py):
 
     tat is ahead    SET tat = tat + n x spacing   IF now < tat <= the last start n slots allow
     tat is behind   SET tat = now + n x spacing   IF tat is absent or <= now
 
-and both only IF not blocked. What this container has last seen picks the form and n; a wrong guess
-costs one failed write, which brings the item along. `tat` only ever grows, so a horizon that was
-seen to be full is full, and costs nothing. Slots follow from the `tat` that the update returns.
+Both also require that the host is not blocked. The form and n are chosen from this container's last
+view. A wrong guess costs one failed write, which returns the item. `tat` only grows, so a horizon
+seen full stays full and costs no request. Slots follow from the `tat` that the update returns.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ LOOK_FRESH_MS = 5_000
 NEVER_MS = -1_000_000
 RESERVE_TRIES = 5
 HOST_KEPT_S = 30 * 86_400
-COOKIES_KEPT_S = 8 * 86_400  # a crawl lasts for seven days at most
-# What a container remembers: hosts, and bytes of their robots.txt.
+COOKIES_KEPT_S = 8 * 86_400  # a crawl lasts seven days at most
+# Cache limits of a container: hosts, and bytes of robots.txt.
 HOSTS_MAX = 4_096
 ROBOTS_BYTES_KEPT_MAX = 32 * 1024 * 1024
 
@@ -70,7 +70,7 @@ BEHIND = f"(attribute_not_exists(#tat) OR #tat <= :now) AND {NOT_BLOCKED}"
 
 
 class DynamoHosts:
-    """Politeness units: slots, blocks, robots."""
+    """Hosts: slots, blocks, robots.txt, cookies."""
 
     def __init__(self, dynamo: Dynamo, *, clock: Clock, hosts_table: str) -> None:
         self._dynamo = dynamo
@@ -80,7 +80,7 @@ class DynamoHosts:
 
     async def look(self, host: str) -> Host:
         state, read_at_ms = self._seen.get(host)
-        # A clock that was set back makes nothing fresh for longer.
+        # If the clock was set back, a read does not stay fresh longer.
         if state is not None and 0 <= self._clock.now_ms() - read_at_ms < LOOK_FRESH_MS:
             return state
         keys = [to_item({"host": key}) for key in (host, robots_key(host))]
@@ -135,7 +135,7 @@ class DynamoHosts:
         until_ms: int,
         line_ms: int | None,
     ) -> dict[str, Any]:
-        """Parameters of the update that reserves `count` slots."""
+        """Return parameters of the update that reserves `count` slots."""
         values = {":now": now_ms, ":expires_at": now_ms // 1000 + HOST_KEPT_S}
         if state.tat_ms > now_ms:
             update, condition = "SET #tat = #tat + :step", AHEAD
@@ -161,7 +161,7 @@ class DynamoHosts:
     def _line_up(
         self, state: Host, wanted: int, spacing_ms: int, now_ms: int, until_ms: int
     ) -> Slots:
-        """Give no slot, and a place in the waiting line as far as this container knows it."""
+        """Return no slots, and a place in the waiting line as this container sees it."""
         busy_until_ms = max(state.tat_ms, state.blocked_until_ms)
         return_at_ms, line_ms = turn(
             state.line_ms, busy_until_ms, wanted, spacing_ms, now_ms, until_ms
@@ -207,7 +207,10 @@ class DynamoHosts:
         await self._update_if(host, "#failures > :failures", assign({"failures": 0}))
 
     async def _update_if(self, host: str, condition: str, update: Mapping[str, Any]) -> None:
-        """Write under a condition; either way the item as it stands is known afterwards."""
+        """Update a host under a condition.
+
+        Afterwards the cache holds the current item either way.
+        """
         state = self._seen.get(host)[0] or Host(name=host)
         try:
             answer = await self._dynamo.call(
@@ -266,28 +269,26 @@ class DynamoHosts:
         await self._dynamo.call("put_item", TableName=self._table, Item=to_item(fields))
 
     def _refresh(self, state: Host, item: Item) -> Host:
-        """Take over what a write brought along; its robots.txt is not part of it."""
+        """Cache the item that a write returned. It does not contain the robots.txt."""
         fresh = later(host_of_item(state.name, from_item(item)), state)
         self._seen.update(fresh)
         return fresh
 
 
 class _Seen:
-    """Hosts as a container last saw them, with the moment of reading; the longest unused go."""
+    """Cache of hosts with their read times. The least recently used are evicted."""
 
     def __init__(self) -> None:
         self._hosts: OrderedDict[str, tuple[Host, int]] = OrderedDict()
         self._robots_bytes = 0
 
     def get(self, host: str) -> tuple[Host | None, int]:
-        """Recall a host, and when it was read."""
         if host not in self._hosts:
             return None, NEVER_MS
         self._hosts.move_to_end(host)
         return self._hosts[host]
 
     def put(self, state: Host, read_at_ms: int) -> None:
-        """Remember a host as read at a moment."""
         self._forget(state.name)
         self._hosts[state.name] = (state, read_at_ms)
         self._robots_bytes += _robots_bytes(state)
@@ -295,7 +296,7 @@ class _Seen:
             self._forget(next(iter(self._hosts)))
 
     def update(self, state: Host) -> None:
-        """Take over what a write told, without calling all of it freshly read."""
+        """Store what a write returned and keep the read time, because robots.txt was not read."""
         _, read_at_ms = self.get(state.name)
         self.put(state, read_at_ms)
 

@@ -1,9 +1,8 @@
-"""The stored form of a journal in the `packs` table: a head item, or chunks beside it.
+"""Stored form of a journal in the `packs` table: a head item, perhaps with chunks.
 
-A journal that is too large for an item is written in chunks first, under its digest, so that two
-deliveries with different journals do not mix theirs. The head item, put if absent, says whose
-count. The chunks of the other one are never read and expire. Its `v` is the journal's version, read
-before anything else of it.
+A journal too large for one item is first written in chunks under its digest, so two deliveries with
+different journals do not mix chunks. The head item, put if absent, selects one digest. Chunks of
+the other journal are never read and expire. `v` is the journal's version, checked before decoding.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ PUTS_AT_ONCE = 4
 async def write_blob(
     dynamo: Dynamo, table: str, pack_id: str, blob: bytes, *, version: int, expires_s: int
 ) -> dict[str, Any]:
-    """Fields by which a head item holds a blob, after writing what it only refers to."""
+    """Return the head item's fields for a blob, after writing chunks if needed."""
     if len(blob) <= BLOB_BYTES_MAX:
         return {FIELD: version, "blob": blob}
     digest = blake2b(blob, digest_size=16).hexdigest()
@@ -41,7 +40,7 @@ async def write_blob(
         )
         for place, start in enumerate(starts)
     ]
-    # One by one: a batch would be a request of up to 12 MB, too much for a client's time limit.
+    # Separate puts: a batch would be a request of up to 12 MB, too large for the client's timeout.
     await all_of(
         (dynamo.call("put_item", TableName=table, Item=item) for item in items), PUTS_AT_ONCE
     )
@@ -49,7 +48,7 @@ async def write_blob(
 
 
 async def read(dynamo: Dynamo, table: str, head: Mapping[str, Any]) -> Journal:
-    """Read the journal that a head item holds or refers to; StoredNewer for a newer one."""
+    """Read the journal of a head item. Raises StoredNewer for a newer version."""
     with readable():
         check(head, WHAT, VERSION)
         return decode(await _blob(dynamo, table, head))

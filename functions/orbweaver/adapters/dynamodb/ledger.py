@@ -1,4 +1,4 @@
-"""The item of a pack's ledger."""
+"""Stored form of a pack's ledger."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ LEDGER = "ledger"
 
 
 def fields_of(ledger: Ledger) -> dict[str, Any]:
-    """Spell a ledger as fields; no children are None."""
+    """Encode a ledger. An empty list of children is None."""
     return {"k": ledger.pack, "part": LEDGER, **to_fields(ledger)}
 
 
 def read(item: Item) -> Ledger:
-    """Read a ledger back; StoredNewer for a newer one."""
+    """Decode a ledger. Raises StoredNewer for a newer version."""
     fields = from_item(item)
     with readable():
         return from_fields(fields["k"], fields)

@@ -1,16 +1,17 @@
 """Journals, ledgers and parked packs in the `packs` table.
 
 Items of a pack
-- `journal`: what it came to, put if absent (dynamodb_journal.py).
-- `ledger`: put once, in one transaction with the counts that it stands for (dynamodb_books.py).
-- `parked#<crawl>` / pack id: the message of a paused crawl, put while it *is* paused.
+- `journal`: the pack's result, put if absent (journal.py).
+- `ledger`: put once, in one transaction with its counts (counters.py).
+- `parked#<crawl>` / pack id: the message of a paused crawl, put on condition that the crawl *is*
+  paused.
 
-The ledger stands first in its transaction and is looked at first when that is refused: a pack that
-is committed is committed, whatever became of the crawl since. Where only the shard's refusal was
-reported, the ledger is read once more: DynamoDB does not promise to report every reason.
+The ledger is the first action of its transaction, and is checked first if DynamoDB refuses it: a
+committed pack stays committed, whatever happens to the crawl. If only the shard's refusal is
+reported, the ledger is read once more, because DynamoDB may omit reasons.
 
-Nothing here is deleted before its time, and an expired item counts as long as it is there: a
-ledger outlives every copy of its message, and one that is still readable is still true.
+Items are deleted only after they expire, and an expired item that still exists counts. A ledger
+outlives every copy of its message, so a readable one is valid.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from orbweaver.model.ports import Clock
 
 STRIKES = "strikes"
-# Longer than any crawl is kept that could be resumed.
+# Longer than the retention of any crawl that could be resumed.
 PARKED_KEPT_S = 365 * 86_400
 
 
@@ -65,7 +66,7 @@ def _nothing_used(_crawl: str) -> AbstractContextManager[Counts]:
 
 
 class DynamoPacks:
-    """Journals, ledgers, and the counters they are committed with."""
+    """Journals, ledgers, and commits with counters."""
 
     def __init__(
         self,
@@ -84,7 +85,7 @@ class DynamoPacks:
         self._crawls = crawls_table
         self._retention_s = ledger_retention_s
         self._crawl_kept_s = crawl_retention_s
-        # What the crawl has used of AWS, to be counted along; not, if that raises.
+        # The crawl's AWS usage to include in the commit. An exception puts it back.
         self._booking = booking
 
     async def recall(self, pack_ids: Sequence[str]) -> Mapping[str, Recalled]:
@@ -106,7 +107,7 @@ class DynamoPacks:
         return recalled
 
     async def _part(self, item: Item, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Read an item of a pack; StoredNewer for what a newer version has stored."""
+        """Decode an item of a pack. Raises StoredNewer for a newer version."""
         if fields["part"] == LEDGER:
             return {"ledger": dynamodb_ledger.read(item)}
         if fields["part"] == STRIKES:
@@ -154,7 +155,7 @@ class DynamoPacks:
                 given_back = counters.counts.get(UNSPENT, 0)
                 if given_back <= unspent or left < counts.get("claimed", 0):
                     return OverBudget(left=max(0, left))
-                unspent = given_back  # which the condition did not know of
+                unspent = given_back  # not yet included in the condition
             else:
                 return Committed()
 
@@ -200,7 +201,7 @@ class DynamoPacks:
                 TableName=self._packs,
                 Key=to_item({"k": pack_id, "part": LEDGER}),
                 UpdateExpression="SET #sent = :yes",
-                # A ledger past its retention stays gone.
+                # An expired and deleted ledger stays deleted.
                 ConditionExpression="attribute_exists(#k)",
                 ExpressionAttributeValues=to_item({":yes": True}),
             )
@@ -256,7 +257,7 @@ class DynamoPacks:
         return item
 
     def _ledger_put(self, ledger: Ledger) -> Item:
-        """Put a ledger if absent: a transaction's Put."""
+        """Return a transaction's Put of a ledger if absent."""
         fields = {**dynamodb_ledger.fields_of(ledger), "expires_at": self._expires_s()}
         return {"Put": self._if_absent(fields)}
 

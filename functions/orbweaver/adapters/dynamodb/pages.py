@@ -1,8 +1,8 @@
-"""Page records in the `pages` table: one item a URL and crawl, in the partition of its day.
+"""Page records in the `pages` table: one item per URL and crawl, partitioned by day.
 
-A record's key follows from the record, so storing it again changes nothing. Reading a day goes
-shard by shard in key order and needs no index. A record whose retention is over is not read, even
-while TTL has not deleted it yet.
+A record's key follows from the record, so storing it again changes nothing. A day is read shard by
+shard in key order, without an index. A record past its retention is not read, even before TTL
+deletes it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from orbweaver.model.version import NewerVersion
 if TYPE_CHECKING:
     from orbweaver.model.ports import Clock
 
-FIRST = " "  # no sort key starts before it, and none ends behind
+FIRST = " "  # sorts before every key; LAST sorts after every key
 LAST = "\U0010ffff"
 SHARDS_AT_ONCE = 16
 
@@ -42,7 +42,7 @@ class DynamoPages:
         return self._shards
 
     async def store(self, records: Sequence[PageRecord]) -> None:
-        # One call with a key twice is refused whole; the last one counts.
+        # A batch with a repeated key is refused; the last record counts.
         items = {page_key(record, self._shards): record for record in records}
         await self._dynamo.put_many(
             self._table,
@@ -68,21 +68,21 @@ class DynamoPages:
         items = await self._dynamo.get_many(self._table, keys, consistent=False)
         now_s = self._clock.now_ms() // 1000
         fields: list[dict[str, Any]] = [from_item(item) for item in items]
-        # Of two days the later one is the one that counts.
+        # The record of the later day counts.
         found = sorted(fields, key=lambda item: str(item["day"]))
         records: dict[str, PageRecord] = {}
         for item in found:
             if item["expires_at"] > now_s:
                 try:
                     records[item["url"]] = from_fields(item)
-                except NewerVersion:  # as good as none: its URL is asked for in full
+                except NewerVersion:  # treated as absent: the URL is requested in full
                     records.pop(item.get("url", ""), None)
         return records
 
     async def read_shard(
         self, day: str, shard: int, *, after: str | None = None, crawl: str | None = None
     ) -> AsyncIterator[tuple[str, PageRecord]]:
-        # "$" is the character behind "#": all keys of a crawl lie between the two.
+        # "$" follows "#" in ASCII, so all keys of a crawl are between the two.
         first, last = (FIRST, LAST) if crawl is None else (f"{crawl}#", f"{crawl}$")
         first = max(first, after or first)
         if first > last:
@@ -116,7 +116,7 @@ class DynamoPages:
         return tuple(sorted({crawl for crawls in found for crawl in crawls}))
 
     async def _crawls_in(self, day: str, shard: int) -> list[str]:
-        """Hop from each crawl's first key to behind its last one."""
+        """Read each crawl's first key, then skip to the key after its last."""
         crawls: list[str] = []
         after = FIRST
         while True:

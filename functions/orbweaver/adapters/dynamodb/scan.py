@@ -1,6 +1,6 @@
-"""Every item of a table, read in segments beside each other.
+"""Scans of whole tables, in parallel segments.
 
-A scan costs a read unit for 4 KB, strongly consistent, whatever it is looking for: $0.03 a GB.
+A strongly consistent scan costs one read unit per 4 KB, about $0.03 per GB, whatever it looks for.
 
 Source: Amazon DynamoDB developer guide, "Parallel scan".
 """
@@ -16,7 +16,7 @@ SEGMENTS = 4
 
 
 async def scan(dynamo: Dynamo, table: str) -> AsyncGenerator[Item, None]:
-    """Read all items of a table, a page of each segment ahead."""
+    """Yield all items of a table, reading one page of each segment ahead."""
     segments = [
         dynamo.pages(
             "scan",

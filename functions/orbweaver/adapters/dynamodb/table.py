@@ -1,14 +1,13 @@
-"""The base of all tables: the attribute codec, batches that are taken in part, transactions.
+"""Base of the tables: attribute codec, partial batches, transactions.
 
-Rules
-- BatchGetItem (100 keys), BatchWriteItem and BatchExecuteStatement (25 writes) may be answered in
-  part: the unprocessed rest is asked again after a pause. As long as some of a read or of a plain
-  write goes through, the tries start over.
-- A failed condition is an answer, not an error: `ConditionFailed` carries the item that stood in
-  the way, read in the same moment.
-- `#name` in an expression is the attribute `name`, unless the parameters say what else it is.
-- A transaction that met another one is repeated. What stands first in it decides: a condition
-  that failed behind an item in conflict may be out of date.
+- BatchGetItem (100 keys), BatchWriteItem and BatchExecuteStatement (25 writes) may answer in part.
+  The unprocessed rest is sent again after a pause. While part of a read or plain write succeeds,
+  the attempts start over.
+- A failed condition is a result: `ConditionFailed` contains the item that made it fail, read at the
+  same moment.
+- `#name` in an expression means the attribute `name`, unless the parameters define it.
+- A transaction that conflicts with another one is repeated. Its first action decides: a failed
+  condition after an item in conflict may be out of date.
 
 Source: Amazon DynamoDB API reference, BatchGetItem, BatchWriteItem, BatchExecuteStatement,
 TransactWriteItems.
@@ -38,7 +37,7 @@ GET_KEYS_MAX = 100
 WRITES_MAX = 25
 TRANSACTION_TRIES = 10
 BATCHES_AT_ONCE = 8
-# An item holds 400 KB with its attribute names; this leaves room for everything but the blob.
+# An item holds 400 KB including attribute names; this leaves room for all but the blob.
 BLOB_BYTES_MAX = 350 * 1024
 
 CONDITION_FAILED = "ConditionalCheckFailed"
@@ -49,7 +48,7 @@ EXPRESSIONS = tuple(
 
 
 class ConditionFailed(Exception):
-    """A condition did not hold; `item` is what stood there, empty if nothing did."""
+    """A condition did not hold. `item` is the stored item, {} if there is none."""
 
     def __init__(self, item: Item | None) -> None:
         super().__init__("condition failed")
@@ -57,9 +56,10 @@ class ConditionFailed(Exception):
 
 
 class Cancelled(Exception):
-    """A transaction was refused: `code` is the first reason, `items` what stood in the way.
+    """A transaction was refused. `code` is the first reason.
 
-    `items` has an entry, empty if nothing stood there, for each action whose condition failed.
+    `items` has one entry for each action whose condition failed: the stored item, {} if there is
+    none.
     """
 
     def __init__(self, reasons: Sequence[Mapping[str, Any]] | None) -> None:
@@ -74,7 +74,7 @@ class Cancelled(Exception):
 
 
 class Dynamo:
-    """A DynamoDB client with the patience that batches and transactions ask for."""
+    """A DynamoDB client that retries partial batches and conflicting transactions."""
 
     def __init__(self, client: Any, *, clock: Clock, random: Random) -> None:
         self._client = client
@@ -82,7 +82,7 @@ class Dynamo:
         self._random = random
 
     async def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
-        """Call the client; raises ConditionFailed or Cancelled where a condition did not hold."""
+        """Call the client. Raises ConditionFailed or Cancelled if a condition does not hold."""
         with clients.translated(operation):
             try:
                 call = getattr(self._client, operation)
@@ -104,7 +104,7 @@ class Dynamo:
         consistent: bool,
         attributes: Sequence[str] = (),
     ) -> list[Item]:
-        """Read items by distinct keys, in no order; absent ones are left out."""
+        """Read items by distinct keys, in any order, without absent ones."""
         options: dict[str, Any] = {"ConsistentRead": consistent}
         if attributes:
             options["ProjectionExpression"] = ", ".join(f"#{name}" for name in attributes)
@@ -131,11 +131,11 @@ class Dynamo:
         raise Transient("batch_get_item: keys are left unprocessed")
 
     async def put_many(self, table: str, items: Iterable[Item]) -> None:
-        """Write items with distinct keys, whatever stands there."""
+        """Write items with distinct keys, replacing existing ones."""
         await self._write_many(table, [{"PutRequest": {"Item": item}} for item in items])
 
     async def delete_many(self, table: str, keys: Iterable[Item]) -> None:
-        """Delete items by distinct keys, if they are there."""
+        """Delete items by distinct keys."""
         await self._write_many(table, [{"DeleteRequest": {"Key": key}} for key in keys])
 
     async def _write_many(self, table: str, writes: Sequence[Item]) -> None:
@@ -155,10 +155,10 @@ class Dynamo:
         raise Transient("batch_write_item: items are left unprocessed")
 
     async def insert_many(self, table: str, items: Sequence[Item]) -> list[bool]:
-        """Put items whose keys are free; which of them were put.
+        """Insert items and return for each whether its key was free.
 
-        PartiQL's INSERT is the only conditional write that comes in batches. It costs what a
-        PutItem costs, and a twelfth of a PutItem's CPU on our side (0.16 ms measured, not 2).
+        PartiQL's INSERT is the only conditional write available in batches. It costs as much as a
+        PutItem, and a twelfth of its CPU time on our side (0.16 ms measured instead of 2).
         """
         starts = range(0, len(items), WRITES_MAX)
         inserted = await clients.all_of(
@@ -188,7 +188,7 @@ class Dynamo:
         raise Transient("batch_execute_statement: items are left unprocessed")
 
     async def transact(self, actions: Sequence[Item]) -> None:
-        """Write all or nothing; raises Cancelled if a condition refused it."""
+        """Write all actions or none. Raises Cancelled if a condition fails."""
         named = [{kind: _named(one) for kind, one in action.items()} for action in actions]
         for attempt in range(1, TRANSACTION_TRIES + 1):
             try:
@@ -205,7 +205,7 @@ class Dynamo:
         raise Transient("transact_write_items: in conflict with others, again and again")
 
     async def pages(self, operation: str, **parameters: Any) -> AsyncIterator[list[Item]]:
-        """Query or scan, a page of at most 1 MB at a time."""
+        """Yield the pages of a query or scan, each at most 1 MB."""
         while True:
             answer = await self.call(operation, **parameters)
             yield answer.get("Items", [])
@@ -215,7 +215,7 @@ class Dynamo:
 
 
 def _named(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Add the names that the expressions of a request use."""
+    """Add the attribute names that the request's expressions use."""
     used = (name for key in EXPRESSIONS for name in _names_in(parameters.get(key, "")))
     names = {f"#{name}": name for name in used} | parameters.get(NAMES, {})
     return {**parameters, NAMES: names} if names else dict(parameters)
@@ -227,12 +227,12 @@ def _names_in(expression: str) -> tuple[str, ...]:
 
 
 def _member(error: ClientError, name: str) -> Any:
-    """Read what an error carries beside its code."""
+    """Return a member of the error's response other than the code."""
     return cast("Mapping[str, Any]", error.response).get(name)
 
 
 def _insertion(table: str, item: Item) -> Item:
-    """Spell the insertion of an item; names are ours, values are parameters."""
+    """Return an INSERT statement for an item. Names are constants, values are parameters."""
     fields = ", ".join(f"'{name}': ?" for name in item)
     return {
         "Statement": f'INSERT INTO "{table}" VALUE {{{fields}}}',
@@ -241,7 +241,7 @@ def _insertion(table: str, item: Item) -> Item:
 
 
 def marshal(value: Any) -> Item:
-    """Spell a value as an attribute."""
+    """Encode a value as an attribute."""
     match value:
         case bool():
             return {"BOOL": value}
@@ -261,7 +261,7 @@ def marshal(value: Any) -> Item:
 
 
 def unmarshal(attribute: Mapping[str, Any]) -> Any:
-    """Read an attribute back; a list comes back as a list."""
+    """Decode an attribute. A list is decoded as a list."""
     ((kind, value),) = attribute.items()
     match kind:
         case "N":
@@ -278,17 +278,16 @@ def unmarshal(attribute: Mapping[str, Any]) -> Any:
 
 
 def to_item(fields: Mapping[str, Any]) -> Item:
-    """Write fields as an item, leaving out those that are None."""
+    """Encode fields as an item, without those that are None."""
     return {name: marshal(value) for name, value in fields.items() if value is not None}
 
 
 def from_item(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Read an item back as fields."""
     return {name: unmarshal(attribute) for name, attribute in item.items()}
 
 
 def assign(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters of an update that sets fields, and removes those that are None."""
+    """Return parameters of an update that sets fields, and removes those that are None."""
     kept = [name for name, value in fields.items() if value is not None]
     gone = [name for name, value in fields.items() if value is None]
     update = "SET " + ", ".join(f"#{name} = :{name}" for name in kept)
@@ -301,7 +300,7 @@ def assign(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sound(text: str) -> str:
-    """Replace lone surrogates, which headers of the web can hold and UTF-8 cannot."""
+    """Replace lone surrogates. HTTP headers can contain them, UTF-8 cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
