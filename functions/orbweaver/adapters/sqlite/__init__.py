@@ -1,12 +1,12 @@
-"""The embedded store: every port over one SQLite file, for crawls on one machine.
+"""The embedded store: all ports over one SQLite file, for crawls on one machine.
 
-store         the file, its transactions, its errors
-schema        its tables
-messages      queues in one of them
-processes     which processes work on a store
-queue         what is sent there
-receiving     what actors take from there
-dead_letters  what operators take from there
+store         the file, transactions, errors
+schema        table definitions
+messages      queues in the `messages` table
+processes     processes that work on a store
+queue         sending to queues
+receiving     receiving from queues
+dead_letters  dead letters, for an operator's commands
 packs         journals, ledgers, parked packs
 backlog       packs that wait for their hosts
 shards        counters of crawls
@@ -14,9 +14,9 @@ crawls        crawls
 claims        claims
 pages         page records
 hosts         slots, blocks, robots.txt, cookies
-budgets       what limits have been used
-schedules     what recurs
+budgets       use of limits
+schedules     schedules
 metrics       counters of services
-erasure       every row
-reaping       rows past their time
+erasure       reads and deletes for erasure
+reaping       deletion of expired rows
 """

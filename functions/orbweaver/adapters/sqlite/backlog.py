@@ -1,4 +1,4 @@
-"""Packs that wait for their hosts, one table for all crawls, and what of them is out."""
+"""Packs that wait for their hosts, in one table for all crawls, and the pack in flight per host."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from orbweaver.adapters.sqlite.store import SqliteStore
     from orbweaver.model.ports import Clock
 
-# Longer than any crawl is kept that could be resumed.
+# Longer than the retention of any crawl that could be resumed.
 WAITING_KEPT_S = 365 * 86_400
-# When a pack was sent last matters for a minute.
+# The time of a pack's last send matters for one minute.
 SENDING_KEPT_S = 86_400
 _WAITING = (
     "SELECT place, body, due, ifnull(at, 0)"
@@ -99,7 +99,7 @@ class SqliteBacklog:
 
 
 def read_line(db: sqlite3.Connection, crawl: str, host: str) -> tuple[str, str, int]:
-    """Read what was written to be out, by which name, and how often that was changed."""
+    """Return the place in flight, its name, and the number of changes."""
     found: tuple[str, str, int] | None = db.execute(
         "SELECT out, name, edits FROM lines WHERE crawl = ? AND host = ?", (crawl, host)
     ).fetchone()

@@ -1,4 +1,4 @@
-"""Used amounts of crawls' limits, and the pages of hosts that each pack has counted."""
+"""Used amounts of crawls' limits, and the host pages that each pack has counted."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class SqliteBudgets:
 
 
 def settle(db: sqlite3.Connection, crawl: Crawl, settlement: Settlement) -> None:
-    """Give back what was reserved and not spent."""
+    """Release the reserved amount that was not spent."""
     back = settlement.spent - settlement.reserved
     db.execute(
         "UPDATE budgets SET used = used + ?, reserved = reserved - ? WHERE crawl = ? AND part = ?",

@@ -1,8 +1,7 @@
-"""Claims: rows found by a hash of name and URL, and told apart by both.
+"""Claims: rows found by a hash of name and URL, then matched by both.
 
-What holds, what has lapsed and what a claim keeps of the one before it is as in DynamoDB
-(adapters/dynamodb/claims.py). Here one transaction decides for each slice of a call's URLs, so
-nothing can change between being read and being written.
+The rules are those of DynamoDB (adapters/dynamodb/claims.py). One transaction decides on each slice
+of a call's URLs, so no claim changes between read and write.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.target import Target
 
-# Which row it is is told by the URL; more bytes would only make the index larger.
+# The URL identifies the row; more bytes would only enlarge the index.
 KEY_BYTES = 4
 FIND = (
     "SELECT n, crawl, pack, depth, at, expires, unasked, was FROM claims"
@@ -38,20 +37,20 @@ UPDATE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimRow:
-    """A claim as stored; `was` is the one that had lapsed, in whose place it stands."""
+    """A stored claim. `was` is the lapsed claim that it replaced."""
 
     crawl: str
     pack: str
     depth: int
     at: int
     expires: int
-    # Nothing has asked for it, and nothing will: it holds within its run alone.
+    # The URL was not requested and will not be. The claim holds only within its run.
     unasked: bool = False
     was: ClaimRow | None = None
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> Self:
-        """Read the columns of a row."""
+        """Decode the columns of a row."""
         crawl, pack, depth, at, expires, unasked, was = row
         return cls(
             crawl=crawl,
@@ -65,14 +64,14 @@ class ClaimRow:
 
     @property
     def columns(self) -> tuple[Any, ...]:
-        """Spell it as the columns of a row."""
+        """Encode as the columns of a row."""
         was = self.was and json.dumps(asdict(self.was), separators=(",", ":"))
         mark = int(self.unasked)
         return self.crawl, self.pack, self.depth, self.at, self.expires, mark, was
 
 
 class SqliteFrontier:
-    """Claims."""
+    """Claims of URLs."""
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
@@ -198,7 +197,7 @@ def _key(name: str, url: str) -> int:
 
 
 def _seen_by(claimer: Claimer, claim: ClaimRow) -> ClaimRow | None:
-    """Skip claims that another run has abandoned: a claimer does not see them."""
+    """Return the claim that a claimer sees. Claims abandoned by other runs are skipped."""
     seen: ClaimRow | None = claim
     while seen is not None and seen.unasked and seen.crawl != claimer.crawl:
         seen = seen.was
@@ -206,6 +205,6 @@ def _seen_by(claimer: Claimer, claim: ClaimRow) -> ClaimRow | None:
 
 
 def _holds(seen: ClaimRow, claimer: Claimer, modified_at_ms: int | None) -> bool:
-    """Whether another's claim still holds: neither expired nor stale, deleted yet or not."""
+    """Whether another pack's claim has neither expired nor become stale."""
     stale_before_ms = max(claimer.stale_before_ms, modified_at_ms or 0)
     return seen.expires > claimer.at_ms // 1000 and seen.at >= stale_before_ms

@@ -1,7 +1,7 @@
 """Definitions, states and counters of crawls.
 
-A crawl is a row: its fields as JSON, and what conditions look at in columns beside it. Fields that
-only another release knows stay as they are when others are written.
+A crawl is one row: its fields as JSON, and separate columns for conditions. Fields of other
+releases are kept when the row is written.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class SqliteCrawls:
         return self._all()[1]
 
     def _all(self) -> tuple[tuple[Crawl, ...], tuple[Unreadable, ...]]:
-        """Read all crawls that are kept, and name those that cannot be read, newest first."""
+        """Return the kept crawls and the unreadable ones, newest first."""
         rows = self._store.rows(
             "SELECT fields FROM crawls WHERE NOT forgotten AND (expires IS NULL OR expires > ?)"
             " ORDER BY started_at_ms DESC, id",
@@ -174,7 +174,7 @@ class SqliteCrawls:
 
 
 def read_fields(db: sqlite3.Connection, crawl_id: str) -> dict[str, Any] | None:
-    """Read a crawl's fields as they are stored, of whatever version; None without any."""
+    """Return a crawl's stored fields, whatever their version, or None if it does not exist."""
     row = db.execute("SELECT fields FROM crawls WHERE id = ?", (crawl_id,)).fetchone()
     return None if row is None else json.loads(row[0])
 
@@ -182,7 +182,7 @@ def read_fields(db: sqlite3.Connection, crawl_id: str) -> dict[str, Any] | None:
 def write_fields(
     db: sqlite3.Connection, crawl_id: str, fields: dict[str, Any], changes: Mapping[str, Any]
 ) -> None:
-    """Write a crawl's fields with changes; those that become None go."""
+    """Write a crawl's fields with changes. Fields changed to None are removed."""
     changed = {name: value for name, value in {**fields, **changes}.items() if value is not None}
     db.execute(
         "UPDATE crawls SET state = ?, edits = ?, fields = ? WHERE id = ?",
@@ -195,6 +195,6 @@ def _spelled(fields: Mapping[str, Any]) -> str:
 
 
 def _unreadable(fields: Mapping[str, Any], said: str) -> Unreadable:
-    """Name a crawl by what every version has."""
+    """Describe a crawl by the fields that every version has."""
     name, started_at_ms = fields.get("name", fields["id"]), fields.get("started_at_ms", 0)
     return Unreadable(id=fields["id"], name=name, started_at_ms=started_at_ms, said=said)

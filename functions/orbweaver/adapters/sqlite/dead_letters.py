@@ -1,4 +1,4 @@
-"""The dead-letter queue for an operator's commands; any other queue likewise."""
+"""The dead-letter queue for an operator's commands. Works for any other queue too."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from orbweaver.adapters.sqlite.messages import Outgoing, QueueName, SqliteMessag
 from orbweaver.frontier.dead_letters import DeadLetter
 from orbweaver.frontier.messages import MessageSource
 
-# What is sent back as it is.
+# Queues to which messages are sent back unchanged.
 _HOMES = {MessageSource.PACKS: QueueName.CRAWL, MessageSource.SEEDS: QueueName.SEEDS}
 _PACK_QUEUES = (MessageSource.PACKS, QueueName.CRAWL, QueueName.EXPRESS)
 
 
 class SqliteDeadLetters:
-    """The dead-letter queue, or a queue whose messages are all of one `source`."""
+    """The dead-letter queue, or a queue whose messages all have one `source`."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
-"""Every row of the tables, for erasure.
+"""Reads and deletes over all rows of the tables, for erasure.
 
-What is removed or stripped is still as it was read, or it stays: it is another one by then. What a
-newer version has stored may hold some of it: there the search ends with StoredNewer.
+A row is removed or stripped only if it is unchanged since the read. A row of a newer version may
+contain erased data, so the search ends with StoredNewer.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from orbweaver.model.ports import Clock
 
 ROWS_AT_ONCE = 500
-# After so long a host that asked for patience is asked as if it never had
+# After this time, a host that asked to slow down is requested as usual again
 # (politeness/host_schedule.py).
 QUIET_MS = 30 * 60_000
-# Tables whose rows are of one crawl, beside its own.
+# Tables whose rows belong to a crawl, in addition to the crawl's own table.
 OF_CRAWLS = ("shards", "samples", "kinds", "budgets", "host_pages")
 
 
 class SqliteTraces:
-    """Everything that is stored of URLs."""
+    """All stored data about URLs."""
 
     def __init__(self, store: SqliteStore, *, clock: Clock, ledger_retention_s: int) -> None:
         self._store = store
@@ -81,7 +81,7 @@ class SqliteTraces:
     # --- packs ------------------------------------------------------------------------------
 
     async def journals(self) -> AsyncIterator[JournalTrace]:
-        """See the port; a journal is one row, so none is a stray."""
+        """See the port. A journal is one row, so no journal is incomplete."""
         for number, pack, version, blob in self._scan("journals", "pack, v, blob"):
             yield JournalTrace(key=number, pack=pack, journal=read_journal(version, blob))
 
@@ -172,7 +172,7 @@ class SqliteTraces:
         return left is None
 
     def _scan(self, table: str, columns: str, key: str = "n") -> Iterator[tuple[Any, ...]]:
-        """Read a table's rows behind their numbers, some at a time: no reading lasts for long."""
+        """Yield a table's rows with their numbers, in short reads of `ROWS_AT_ONCE` rows."""
         behind = -1
         while True:
             rows = self._store.rows(
@@ -187,5 +187,5 @@ class SqliteTraces:
 
 
 def _read(claims: Sequence[ClaimTrace]) -> list[tuple[Any, ...]]:
-    """Say which claims are meant, and as what they were read."""
+    """Return claims with the values they had when read."""
     return [(claim.key, claim.pack, claim.at_ms) for claim in claims]

@@ -1,8 +1,8 @@
-"""Politeness units: slots, blocks, robots.txt, cookies.
+"""Hosts: slots, blocks, robots.txt, cookies.
 
-A reservation reads and writes a host in one transaction, so what is decided is what
-`politeness/host_schedule.py` says of the host as it stands. The bodies of robots.txt are kept in
-memory by when they were fetched: they are read for every pack, and change once a day.
+A reservation reads and writes a host in one transaction and applies `politeness/host_schedule.py`
+to it. Bodies of robots.txt are cached by fetch time, because each pack reads them and they change
+once a day.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from orbweaver.adapters.sqlite.store import SqliteStore
 
 HOST_KEPT_S = 30 * 86_400
-COOKIES_KEPT_S = 8 * 86_400  # a crawl lasts for seven days at most
+COOKIES_KEPT_S = 8 * 86_400  # a crawl lasts seven days at most
 ROBOTS_BYTES_MAX = 512 * 1024
-# What a process remembers: robots.txt of so many hosts, of so many bytes in all.
+# Cache limits of a process: hosts with a robots.txt, and their bytes in total.
 ROBOTS_KEPT_MAX = 4_096
 ROBOTS_BYTES_KEPT_MAX = 32 * 1024 * 1024
 COLUMNS = "tat, line, blocked_until, strikes, struck_at, failures, failed_at"
 
 
 class SqliteHosts:
-    """Politeness units: slots, blocks, robots."""
+    """Hosts: slots, blocks, robots.txt, cookies."""
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store

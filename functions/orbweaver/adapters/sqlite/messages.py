@@ -1,16 +1,15 @@
-"""Queues in the table of messages: sent, taken for a while, deleted, or moved to the dead letters.
+"""Queues in the `messages` table: messages are sent, taken for a while, deleted, or dead-lettered.
 
-Rules
-- A message that is taken is hidden until its hold ends; taken again, it counts once more. A handle
-  is of one taking: once another reader has taken the message it does nothing.
-- One that was taken as often as its queue allows is not handed over again: it moves to the queue of
-  dead letters, and keeps the name of the one it came from.
-- Groups take turns, so that a crawl with many messages does not keep those of others waiting. Of a
-  group, what has been due for longest comes first.
-- Processes that share a queue have as many of its messages in work, as far as there are enough: one
-  that has its share leaves the rest to the others, which look for it within `LEFT_MS`. What is left
-  for longer than that is taken by the next one that looks.
-- Nothing is deleted for its age: a machine that is switched off for a month loses no URL.
+- A taken message is hidden until its hold ends. Each further take increases its count. A handle
+  belongs to one take, and has no effect once another reader has taken the message.
+- A message taken as often as its queue allows moves to the dead-letter queue, and keeps the name of
+  its queue.
+- Groups take turns, so a crawl with many messages does not delay others. Within a group, the
+  message due for longest comes first.
+- Processes that share a queue hold equal numbers of its messages, as far as there are enough. A
+  process with its full share leaves the rest to the others, which look within `LEFT_MS`. Any
+  process takes a message left for longer.
+- No message is deleted for its age: a machine that is switched off for a month loses no URL.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class QueueName(StrEnum):
-    """The queues of a store; the first three are known to settings by these names."""
+    """Queues of a store. Settings use the names of the first three."""
 
     CRAWL = "crawl"
     EXPRESS = "express"
@@ -43,7 +42,7 @@ class QueueName(StrEnum):
     FAILED_EVENTS = "failed-events"
 
 
-# Where messages go that were taken too often; of the others, none is counted.
+# Dead-letter queues. Queues without one have no limit on takes.
 DEAD = {
     QueueName.CRAWL: QueueName.DEAD_LETTERS,
     QueueName.EXPRESS: QueueName.DEAD_LETTERS,
@@ -54,17 +53,17 @@ DEAD = {
 }
 
 
-# Longer than any message is held back or hidden.
+# Longer than any delay or hold.
 AHEAD_MS_MAX = 3_600_000
-# Longer than a process that has nothing to do looks away.
+# Longer than an idle process waits between two looks.
 LEFT_MS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharing:
-    """How a process shares a queue: how many do, itself included, and what one has in work at most.
+    """How processes share a queue: their number, this one included, and the most that one may hold.
 
-    They are counted only where there is something to share.
+    The processes are counted only if there are messages to share.
     """
 
     processes: Callable[[], int]
@@ -73,9 +72,10 @@ class Sharing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outgoing:
-    """A message to send; `source` and `reason` are of dead letters.
+    """A message to send. Only dead letters have `source` and `reason`.
 
-    `held`: the process that sends it works on it already, and it is due at once should that die.
+    `held`: the sending process already works on it, and the message becomes due if that process
+    dies.
     """
 
     body: str
@@ -89,7 +89,7 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenMessage:
-    """A message as it was taken, the `receives`-th time."""
+    """A message as taken, for the `receives`-th time."""
 
     id: str
     handle: str
@@ -105,9 +105,10 @@ class TakenMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueDepth:
-    """How many messages can be taken, are held by a reader, and are not due yet.
+    """Numbers of messages that are available, held by a reader, and not yet due.
 
-    `copies` are messages of packs that a process works on without them. They are due if it dies.
+    `copies` are messages of packs that a process works on without having received them. They become
+    due if the process dies.
     """
 
     waiting: int = 0
@@ -120,13 +121,13 @@ class SqliteMessages:
     """All queues of a store."""
 
     def __init__(self, store: SqliteStore, *, clock: Clock, receive_max: int | None = None) -> None:
-        """Take the store; `receive_max` is how often a message may be taken."""
+        """`receive_max` is how often a message may be taken."""
         self._store = store
         self._clock = clock
         self._receive_max = receive_max
-        # The process that takes and sends messages, where another one is to see that it has died.
+        # This process, recorded with messages it takes and sends, so others can detect its death.
         self.holder: str | None = None
-        # Which group of a queue had its turn last.
+        # The group of each queue that had the last turn.
         self._last: dict[QueueName, str] = {}
 
     def send(self, queue: QueueName, outgoing: Iterable[Outgoing]) -> None:
@@ -157,7 +158,7 @@ class SqliteMessages:
             )
 
     def bring_near(self) -> None:
-        """Make messages due that are further ahead than `AHEAD_MS_MAX`: a clock was set back."""
+        """Make messages due that are more than `AHEAD_MS_MAX` ahead. The clock was set back."""
         now_ms = self._clock.now_ms()
         with self._store.writing() as db:
             far_ms = now_ms + AHEAD_MS_MAX
@@ -166,10 +167,10 @@ class SqliteMessages:
     def take(
         self, queue: QueueName, count_max: int, hold_s: float, sharing: Sharing | None = None
     ) -> tuple[TakenMessage, ...]:
-        """Take messages that are due, hidden from other readers for so long."""
+        """Take due messages and hide them from other readers for `hold_s` seconds."""
         now_ms = self._clock.now_ms()
         due_ms = self.next_due_ms(queue)
-        if due_ms is None or due_ms > now_ms:  # most looks end here, without the write lock
+        if due_ms is None or due_ms > now_ms:  # most calls end here, without the write lock
             return ()
         if sharing is not None:
             least = int(now_ms - due_ms > LEFT_MS)
@@ -186,10 +187,10 @@ class SqliteMessages:
         return tuple(_message(self._store.id, row) for row in taken)
 
     def _share(self, queue: QueueName, now_ms: int, sharing: Sharing) -> int:
-        """How many messages more this process may have in work: an even part of all that could be.
+        """Return how many more messages this process may hold: an equal part of all available ones.
 
-        It is read before the messages are taken, so that no look that takes none has the write
-        lock; two processes that look at once take what would be fair without the other.
+        The share is read before messages are taken, so a call that takes none needs no write lock.
+        Two processes that look at once each take the share that is fair without the other.
         """
         processes = sharing.processes()
         enough = processes * sharing.held_max
@@ -204,7 +205,7 @@ class SqliteMessages:
         return max(0, -(-(waiting + int(held)) // processes) - int(own))
 
     def _due_up_to(self, queue: QueueName, now_ms: int, most: int) -> int:
-        """Count messages that are due, up to so many."""
+        """Count due messages, at most `most`."""
         counted = 0
         with self._store.reading() as db:
             for group in _groups(db, queue, None):
@@ -219,7 +220,7 @@ class SqliteMessages:
         return counted
 
     def _bury_worn(self, db: sqlite3.Connection, queue: QueueName, now_ms: int) -> None:
-        """Move messages that were taken too often, and are held no longer, to the dead letters."""
+        """Dead-letter messages that were taken too often and are no longer held."""
         dead = DEAD.get(queue)
         if dead is None or self._receive_max is None:
             return
@@ -232,7 +233,7 @@ class SqliteMessages:
     def _due(
         self, db: sqlite3.Connection, queue: QueueName, now_ms: int, count_max: int
     ) -> list[int]:
-        """Pick messages: one of each group that has any in turn, then the next one of each."""
+        """Pick messages round-robin: one of each group, then the next of each."""
         after = self._last.get(queue, "")
         groups = [*_groups(db, queue, after), *_groups(db, queue, None, after)]
         picked: list[list[tuple[int, str]]] = []
@@ -252,27 +253,31 @@ class SqliteMessages:
         return [number for number, _ in turns[:count_max]]
 
     def delete(self, handles: Iterable[str]) -> None:
-        """Remove messages, each by the handle of its last taking."""
+        """Delete messages, each by the handle of its last take."""
         taken = [_taking(handle) for handle in handles]
         if taken:
             with self._store.writing() as db:
                 db.executemany("DELETE FROM messages WHERE n = ? AND takes = ?", taken)
 
     def show(self, handles: Iterable[str], after_s: float = 0) -> None:
-        """Have messages due after so long, whatever their holds; lapsed handles do nothing."""
+        """Make messages due after `after_s` seconds, whatever their holds.
+
+        Lapsed handles have no effect.
+        """
         due_ms = self._clock.now_ms() + round(after_s * 1000)
         taken = [(due_ms, *_taking(handle)) for handle in handles]
-        if taken:  # mostly there is none that failed, and no need of the write lock
+        if taken:  # usually none failed, and the write lock is not needed
             with self._store.writing() as db:
                 db.executemany(
                     "UPDATE messages SET due = ?, holder = NULL WHERE n = ? AND takes = ?", taken
                 )
 
     def take_back(self, holder: str) -> int:
-        """Have what a process held that has ended be due now; how many messages that were.
+        """Make the messages of an ended process due now. Return their number.
 
-        What it had received counts as taken, for one of them may be why it died; but that alone
-        buries none. What it sent and worked on already was not received at all.
+        A message that the process received counts as taken, because it may have caused the death.
+        That alone does not dead-letter it. A message that the process sent and already worked on
+        counts as not received.
         """
         now_ms = self._clock.now_ms()
         with self._store.writing() as db:
@@ -299,7 +304,7 @@ class SqliteMessages:
         )
 
     def retries_of(self, group: str, most: int) -> list[tuple[str, int]]:
-        """Read messages with retries that are not due yet: bodies, and when each is due in ms."""
+        """Return bodies and due times (ms) of messages with retries that are not yet due."""
         rows = self._store.rows(
             "SELECT body, due FROM messages WHERE queue IN (?, ?) AND grp = ? AND due > ?"
             " AND holder IS NULL AND body LIKE '%\"failed\":%' ORDER BY due LIMIT ?",
@@ -308,7 +313,7 @@ class SqliteMessages:
         return [(str(body), int(at_ms)) for body, at_ms in rows]
 
     def in_work_of(self, group: str, most: int) -> list[tuple[str, int]]:
-        """Read messages that processes hold: bodies, and since when in ms."""
+        """Return bodies and start times (ms) of messages that processes hold."""
         rows = self._store.rows(
             "SELECT body, coalesce(first_taken_at, sent_at) AS since FROM messages"
             " WHERE queue IN (?, ?) AND grp = ? AND due > ? AND holder IS NOT NULL"
@@ -318,7 +323,10 @@ class SqliteMessages:
         return [(str(body), int(at_ms)) for body, at_ms in rows]
 
     def next_due_ms(self, queue: QueueName) -> int | None:
-        """When the next message of a queue can be taken, or could be; None if it has none."""
+        """Return when a queue's next message can be taken, perhaps in the past.
+
+        None if it is empty.
+        """
         with self._store.reading() as db:
             firsts = [
                 db.execute(
@@ -332,7 +340,7 @@ class SqliteMessages:
 def _groups(
     db: sqlite3.Connection, queue: QueueName, after: str | None, last: str | None = None
 ) -> Iterator[str]:
-    """Name the groups of a queue in order, a step in the index each: behind `after`, to `last`."""
+    """Yield a queue's groups in order, after `after` and up to `last`, one index step each."""
     beyond, at = ("grp >= ?", "") if after is None else ("grp > ?", after)
     while True:
         row = db.execute(
@@ -371,7 +379,7 @@ def _message(store_id: str, row: _Row) -> TakenMessage:
         id=f"{store_id}-{number}",
         handle=f"{number}:{takes}",
         body=body,
-        # All that were cut short by a death count as one.
+        # All takes that ended with a death count as one.
         receives=takes - max(0, deaths - 1),
         group=group,
         sent_at_ms=sent_at,
@@ -388,7 +396,7 @@ def _taking(handle: str) -> tuple[int, int]:
 
 
 def _sound(text: str) -> str:
-    """Replace lone surrogates, which text from the web can hold and UTF-8 cannot."""
+    """Replace lone surrogates. Text from the web can contain them, UTF-8 cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:

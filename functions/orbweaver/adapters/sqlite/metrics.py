@@ -1,4 +1,4 @@
-"""Counters of a service, added up in the store by all processes that do its work."""
+"""Metrics of a service, summed in the store over all its processes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class MetricSum:
-    """A metric so far: how often something was added, and how much in all."""
+    """A metric's number of values and their sum."""
 
     number: int = 0
     total: float = 0
 
 
 class SqliteMetrics:
-    """Counters of a service."""
+    """Metrics of a service."""
 
     def __init__(self, store: SqliteStore, service: Service) -> None:
         self._store = store
@@ -34,14 +34,14 @@ class SqliteMetrics:
         self._add(metric, value)
 
     def observe(self, metric: Metric, value: float) -> None:
-        """See the port; how many there were and their sum are kept."""
+        """See the port. The number of values and their sum are kept."""
         self._add(metric, value)
 
     def fail(self, reason: Reason, number: int) -> None:
         self._add(field_of(reason), number)
 
     def flush(self) -> None:
-        """Add what was counted since this was done last to what the store has."""
+        """Add the counts since the last flush to the store."""
         if not self._sums:
             return
         rows = [
@@ -63,6 +63,6 @@ class SqliteMetrics:
 
 
 def read_metrics(store: SqliteStore) -> Mapping[tuple[str, str], MetricSum]:
-    """Read all metrics, by service and name."""
+    """Return all metrics by service and name."""
     rows = store.rows("SELECT service, metric, number, total FROM metrics")
     return {(service, metric): MetricSum(number, total) for service, metric, number, total in rows}

@@ -1,6 +1,6 @@
-"""Journals, ledgers, strikes and parked packs, and the counters that ledgers are committed with.
+"""Journals, ledgers, strikes and parked packs, and commits with counters.
 
-A commit is one transaction: the ledger, the counts of a shard, what is settled of reservations.
+A commit is one transaction: the ledger, the counts of a shard, and the settled reservations.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from orbweaver.adapters.sqlite.store import SqliteStore
     from orbweaver.model.ports import Clock
 
-# Longer than any crawl is kept that could be resumed.
+# Longer than the retention of any crawl that could be resumed.
 PARKED_KEPT_S = 365 * 86_400
 LEDGER_COLUMNS = (FIELD, "children", "surplus", "sent")
 
 
 class SqlitePacks:
-    """Journals, ledgers, and the counters they are committed with."""
+    """Journals, ledgers, and commits with counters."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class SqlitePacks:
         crawl_retention_s: int,
         committed: Callable[[str], None] = lambda _pack: None,
     ) -> None:
-        """Take the store; `committed` is called with each pack in the moment it is committed."""
+        """`committed` is called with each pack's id right after its commit."""
         self._store = store
         self._clock = clock
         self._retention_s = ledger_retention_s
@@ -183,7 +183,7 @@ class SqlitePacks:
 
 
 def _recall(db: sqlite3.Connection, pack_id: str) -> Recalled | None:
-    """Read what is known of a pack; what cannot be read, `newer` says."""
+    """Read what is stored about a pack. `newer` names an item of a newer version."""
     recalled: Recalled | None = None
     row = db.execute("SELECT strikes FROM strikes WHERE pack = ?", (pack_id,)).fetchone()
     if row is not None:
@@ -201,7 +201,7 @@ def _recall(db: sqlite3.Connection, pack_id: str) -> Recalled | None:
 
 
 def read_journal(version: int, blob: bytes) -> Journal:
-    """Read a journal; StoredNewer for one of a newer version."""
+    """Decode a journal. Raises StoredNewer for a newer version."""
     with readable():
         check({FIELD: version}, WHAT, VERSION)
         return decode(blob)

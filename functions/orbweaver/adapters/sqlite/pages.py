@@ -1,7 +1,7 @@
-"""Page records by the shard of a day, in key order; each is appended, and found by an index.
+"""Page records by day and shard, in key order. Rows are appended and found by an index.
 
-A record is JSON, compressed where that is shorter. Its key follows from it, so storing it again
-changes nothing. One whose retention is over is not read, deleted yet or not.
+A record is JSON, compressed if that is shorter. Its key follows from the record, so storing it
+again changes nothing. A record past its retention is not read, even before it is deleted.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from orbweaver.model.ports import Clock
     from orbweaver.model.target import Prior
 
-# No sort key starts before the one, and none ends behind the other.
+# All sort keys are between these two.
 FIRST, LAST = " ", "\U0010ffff"
 ROWS_AT_ONCE = 256
-# Records that are looked through for the newest of one crawl.
+# Records searched for the newest of one crawl.
 NEWEST_MAX = 2_000
 
 
@@ -61,7 +61,7 @@ class SqlitePages:
         now_s = self._now_s()
         records: dict[str, PageRecord] = {}
         for url, prior in priors.items():
-            for key in prior_keys(prior, url, self._shards):  # the later day counts
+            for key in prior_keys(prior, url, self._shards):  # the record of the later day counts
                 row = self._store.row(
                     "SELECT fields FROM pages WHERE part = ? AND k = ? AND expires > ?",
                     (*key, now_s),
@@ -69,14 +69,14 @@ class SqlitePages:
                 if row is not None:
                     try:
                         records[url] = from_fields(fields_in(row[0]))
-                    except NewerVersion:  # as good as none: its URL is asked for in full
+                    except NewerVersion:  # treated as absent: the URL is requested in full
                         records.pop(url, None)
         return records
 
     async def read_shard(
         self, day: str, shard: int, *, after: str | None = None, crawl: str | None = None
     ) -> AsyncIterator[tuple[str, PageRecord]]:
-        # "$" is the character behind "#": all keys of a crawl lie between the two.
+        # "$" follows "#" in ASCII, so all keys of a crawl are between the two.
         first, last = (FIRST, LAST) if crawl is None else (f"{crawl}#", f"{crawl}$")
         behind = max(first, after or first)
         while True:
@@ -96,7 +96,7 @@ class SqlitePages:
             behind = rows[-1][0]
 
     def stored_after(self, behind: int, crawl: str) -> Iterator[tuple[int, PageRecord]]:
-        """Yield a crawl's records in the order of storing, behind one that was yielded before."""
+        """Yield a crawl's records with their numbers, in stored order, after number `behind`."""
         while True:
             rows = self._store.rows(
                 "SELECT n, k, fields FROM pages WHERE n > ? ORDER BY n LIMIT ?",
@@ -110,7 +110,7 @@ class SqlitePages:
                 return
 
     def newest(self, crawl: str, limit: int) -> list[PageRecord]:
-        """List a crawl's records that were stored last, newest first, among the newest of all."""
+        """Return a crawl's newest records, newest first, from the last `NEWEST_MAX` of all crawls."""
         rows = self._store.rows(
             "SELECT fields FROM (SELECT k, fields FROM pages ORDER BY n DESC LIMIT ?)"
             " WHERE substr(k, 1, ?) = ? LIMIT ?",
@@ -123,7 +123,7 @@ class SqlitePages:
         found: set[str] = set()
         for shard in range(self._shards):
             after = FIRST
-            while True:  # from each crawl's first key to behind its last one
+            while True:  # from each crawl's first key to the key after its last
                 row = self._store.row(
                     "SELECT k FROM pages WHERE part = ? AND k > ? ORDER BY k LIMIT 1",
                     (f"{day}#{shard}", after),
@@ -154,7 +154,7 @@ def _packed(record: PageRecord) -> bytes | str:
 
 
 def fields_in(packed: bytes | str) -> dict[str, Any]:
-    """Read the fields of a record as stored."""
+    """Decode the fields of a stored record."""
     text = zlib.decompress(packed) if isinstance(packed, bytes) else packed
     fields: dict[str, Any] = json.loads(text)
     return fields

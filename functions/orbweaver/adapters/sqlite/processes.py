@@ -1,7 +1,7 @@
-"""The processes that work on a store: which of them are alive, and which have ended.
+"""The processes that work on a store: which are alive, and which have ended.
 
-Each holds a lock on a file of its own, which the kernel gives back however the process ends. So no
-process id can be mistaken for another's, and no clock says that a process is dead that only sleeps.
+Each process locks a file of its own, and the kernel releases the lock however the process ends. So
+process ids cannot be confused, and no timeout declares a sleeping process dead.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ FOLDER = "processes"
 
 
 class StoreProcesses:
-    """The processes of a store, of which this one is `own`, if it works on it."""
+    """The processes of a store. `own` is this process's id if it takes part."""
 
     def __init__(self, folder: Path) -> None:
-        """Take the folder of the store."""
+        """`folder` is the store's folder."""
         self._folder = folder / FOLDER
         self.own = ""
 
     @contextmanager
     def taking_part(self) -> Iterator[str]:
-        """Be one of them for the length of a block; the id of this process."""
+        """Register this process while the block runs, and yield its id."""
         own = f"{os.getpid()}-{token_hex(4)}"
         self._make_folder()
         path, begun = self._folder / own, self._folder / f".{own}"
         number = os.open(begun, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(number, fcntl.LOCK_EX)
-            begun.rename(path)  # under this name it has always been locked
+            begun.rename(path)  # a file with this name has always been locked
             self.own = own
             yield own
         finally:
@@ -44,7 +44,7 @@ class StoreProcesses:
             os.close(number)
 
     def ended(self) -> Iterator[str]:
-        """Name processes that ended without a word, each to one caller; then they are forgotten."""
+        """Yield ids of processes that died, each to one caller, and forget them."""
         for path in self._files():
             with _opened(path) as number:
                 if number is not None and _locked(number):
@@ -61,7 +61,7 @@ class StoreProcesses:
             try:
                 with _opened(path) as opened:
                     number += opened is not None and not _locked(opened)
-            except PermissionError:  # another user's: it may be alive
+            except PermissionError:  # belongs to another user, and may be alive
                 number += 1
         return number
 
@@ -99,7 +99,7 @@ def _opened(path: Path) -> Iterator[int | None]:
 
 
 def _locked(number: int) -> bool:
-    """Lock a file if no process holds it; whether that came about."""
+    """Lock a file and return True, or return False if another process holds the lock."""
     try:
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

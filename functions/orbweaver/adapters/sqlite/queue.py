@@ -1,4 +1,4 @@
-"""The sending side of queues: packs and seeds, export orders, deliveries, events."""
+"""Sending to queues: packs and seeds, export orders, deliveries, events."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 DELAY_S_MAX = 900
 REASON_CHARS_MAX = 256
-# What a reason may not hold, as on SQS: characters outside XML 1.0, and lone surrogates.
+# As on SQS, a reason cannot contain characters outside XML 1.0 or lone surrogates.
 _CONTROLS = {code: "\ufffd" for code in range(32) if chr(code) not in "\t\n\r"}
 _UNSOUND = {**_CONTROLS, 0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}
 
 
 class SqliteQueue:
-    """The queue of packs, its express lane and the dead-letter queue."""
+    """The pack queue, its express lane and the dead-letter queue."""
 
     def __init__(self, messages: SqliteMessages) -> None:
         self._messages = messages
@@ -60,7 +60,7 @@ class SqliteQueue:
         self._messages.send(_lane(express=express), some)
 
     async def retry_soon(self, receipts: Sequence[Receipt], delay_s: int) -> None:
-        """A store brings failed messages back within seconds, and gives no receipts."""
+        """Do nothing: a store returns failed messages within seconds and has no receipts."""
 
     async def bury(
         self, body: str, reason: str, source: MessageSource = MessageSource.PACKS
@@ -96,7 +96,7 @@ class SqliteDeliveries:
 
 
 class SqliteEvents:
-    """Events as messages that the event bus of AWS would hand over; a runner takes them."""
+    """Events as messages in the format of AWS's event bus, which a runner receives."""
 
     def __init__(self, messages: SqliteMessages, *, stack: str) -> None:
         self._messages = messages
@@ -106,7 +106,7 @@ class SqliteEvents:
         self._put(COMPLETED, completed_detail(crawl, total))
 
     async def exported(self, manifest: Manifest, key: str) -> None:
-        from orbweaver.exporting.manifest import exported_detail  # workers tell of no exports
+        from orbweaver.exporting.manifest import exported_detail  # workers publish no exports
 
         self._put(EXPORTED, exported_detail(manifest, key, ""))
 

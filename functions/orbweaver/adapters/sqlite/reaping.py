@@ -1,11 +1,10 @@
-"""Rows that are past their time, deleted a few at a time.
+"""Deletion of expired rows, a few at a time.
 
-Rules
-- A look goes through so many rows of a table, from where the last one ended, and deletes those
-  that are expired: no index of times is to be written with every row, and no look takes long.
-- A ledger, a journal and what else is known of a pack stay as long as a message may be a copy of
-  the one they answer: none that waits, in work or dead, was sent before they were written. Queues
-  keep messages for any time (messages.py), so their age says nothing.
+- Each call reads the next rows of a table and deletes expired ones. So no index of times must be
+  written with every row, and no call takes long.
+- A pack's ledger, journal and other items stay while a message may be a copy of the message they
+  answer. They can go when all waiting, held or dead messages were sent after they were written.
+  Queues keep messages without a time limit (messages.py), so the rows' age alone is not enough.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from orbweaver.model.ports import Clock
 
 ROWS_AT_ONCE = 1_000
-# Tables and the keys that they are gone through by.
+# Tables and the keys that order their rows.
 TABLES = {
     "claims": ("n",),
     "pages": ("n",),
@@ -44,17 +43,17 @@ OF_PACKS = frozenset({"journals", "ledgers", "strikes", "counted"})
 
 
 class SqliteReaper:
-    """Deletes what is past its time."""
+    """Deletes expired rows."""
 
     def __init__(self, store: SqliteStore, *, clock: Clock, ledger_retention_s: int) -> None:
         self._store = store
         self._clock = clock
         self._ledgers_kept_s = ledger_retention_s
-        # Behind which key the next look at a table begins.
+        # The key after which the next call continues, per table.
         self._behind: dict[str, tuple[object, ...]] = {}
 
     async def reap(self, rows_max: int = ROWS_AT_ONCE) -> int:
-        """Look through so many rows of each table; how many were deleted."""
+        """Check `rows_max` rows of each table. Return how many were deleted."""
         now_s = self._clock.now_ms() // 1000
         return sum(self._look(table, now_s, rows_max) for table in TABLES)
 
@@ -75,12 +74,12 @@ class SqliteReaper:
             if table in OF_PACKS:
                 now_s = min(now_s, self._oldest_s(db, now_s) + self._ledgers_kept_s - 1)
             return db.executemany(
-                # What was written anew since it was read has another time.
+                # A row rewritten since the read has another expiry.
                 f"DELETE FROM {table} WHERE expires <= ? AND ({names}) = ({marks})",  # noqa: S608
                 [(now_s, *row[1:]) for row in expired],
             ).rowcount
 
     def _oldest_s(self, db: sqlite3.Connection, now_s: int) -> int:
-        """When the oldest of all messages was sent."""
+        """Return when the oldest message was sent."""
         (oldest_ms,) = db.execute("SELECT min(sent_at) FROM messages").fetchone()
         return now_s if oldest_ms is None else int(oldest_ms) // 1000

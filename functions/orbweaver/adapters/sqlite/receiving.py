@@ -1,8 +1,8 @@
-"""The receiving side of a queue: messages for an actor, acknowledged one by one.
+"""Receiving from a queue: messages for an actor, acknowledged one by one.
 
-A reader takes messages for a while (`hold_s`), works, and then deletes what is done and shows what
-is to come back, as Lambda does with a batch and its partial response. A reader that dies shows
-them by the end of the hold.
+A reader takes messages for `hold_s` seconds, works, deletes the done ones and makes failed ones
+visible, as Lambda does with a batch and its partial response. If the reader dies, its messages
+become visible when the hold ends.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from orbweaver.model.ports import Clock
     from orbweaver.worker.pack import Delivery
 
-# How often a reader that waits looks for what other processes have sent.
+# Seconds between two looks of a waiting reader.
 LOOK_S = 0.1
 
 
@@ -30,7 +30,7 @@ class SqliteInbox:
     """One queue of a store, for its readers."""
 
     def __init__(self, messages: SqliteMessages, queue: QueueName, *, clock: Clock) -> None:
-        """Take the queues, which of them, and the clock to wait by."""
+        """`clock` times the waiting."""
         self._messages = messages
         self.queue = queue
         self._clock = clock
@@ -38,9 +38,9 @@ class SqliteInbox:
     async def receive(
         self, count_max: int, hold_s: float, wait_s: float = 0, sharing: Sharing | None = None
     ) -> tuple[TakenMessage, ...]:
-        """Take messages, hidden from other readers for so long; wait so long for the first.
+        """Take messages and hide them for `hold_s` seconds. Wait up to `wait_s` for the first.
 
-        With `sharing` those alone that are not to be left to other processes.
+        With `sharing`, messages that belong to other processes' shares are left.
         """
         until_ms = self._clock.now_ms() + round(wait_s * 1000)
         while True:
@@ -51,31 +51,33 @@ class SqliteInbox:
             await self._clock.sleep(min(LOOK_S, left_ms / 1000))
 
     async def delete(self, taken: Sequence[TakenMessage]) -> None:
-        """Acknowledge messages; what another reader has taken meanwhile is left to it."""
+        """Acknowledge messages. A message that another reader has taken since then stays."""
         self._messages.delete(message.handle for message in taken)
 
     async def show(self, taken: Sequence[TakenMessage], after_s: float = 0) -> None:
-        """Have messages come back, at once or after so long."""
+        """Make messages visible after `after_s` seconds."""
         self._messages.show((message.handle for message in taken), after_s)
 
     async def settle(
         self, taken: Sequence[TakenMessage], failed: Collection[str], after_s: float = 0
     ) -> None:
-        """Carry out a partial batch response; messages whose ids are named come back."""
+        """Apply a partial batch response: the messages named in `failed` become visible again."""
         await self.delete([message for message in taken if message.id not in failed])
         await self.show([message for message in taken if message.id in failed], after_s)
 
     def depth(self) -> QueueDepth:
-        """Count the messages: those that can be taken, those in work, those not due yet."""
         return self._messages.depth(self.queue)
 
     def next_due_ms(self) -> int | None:
-        """When there is next something to take; in the past if there is now, None if never."""
+        """Return when the next message can be taken, perhaps in the past.
+
+        None if the queue is empty.
+        """
         return self._messages.next_due_ms(self.queue)
 
 
 def deliveries_of(taken: Sequence[TakenMessage], queue: QueueName) -> list[Delivery]:
-    """Hand messages over as a worker takes them (`Worker.run`)."""
+    """Convert messages to the input of `Worker.run`."""
     from orbweaver.worker.pack import Delivery
 
     return [

@@ -51,11 +51,11 @@ class SqliteSchedules:
             return db.execute("DELETE FROM schedules WHERE name = ?", (name,)).rowcount == 1
 
     def fired_ms(self, name: str) -> int | None:
-        """Until when the firings of a schedule are dealt with; None if it is new."""
+        """Return the time up to which firings are handled, or None for a new schedule."""
         row = self._store.row("SELECT fired_ms FROM schedules WHERE name = ?", (name,))
         return None if row is None else row[0]
 
     def fired(self, name: str, until_ms: int) -> None:
-        """Note that all firings of a schedule up to a moment are dealt with."""
+        """Record that all firings up to a moment are handled."""
         with self._store.writing() as db:
             db.execute("UPDATE schedules SET fired_ms = ? WHERE name = ?", (until_ms, name))

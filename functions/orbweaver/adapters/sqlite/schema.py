@@ -1,37 +1,36 @@
-"""The tables of the embedded store, of the version that this release reads and writes.
+"""Table definitions of the embedded store, in the version that this release reads and writes.
 
-Rules
-- What conditions and orders are made of has columns; what is only read back is JSON or a blob, in
-  the forms that the rooms define (journals, crawls, page records), each with its own version.
-- A table with wide rows has a rowid, so that rows are appended, and an index of its narrow key: a
-  random key in the row itself would touch a page of the file for each row. What has narrow rows
-  lies in the order of its key.
-- `expires` is in epoch seconds; what is past it is deleted sooner or later (reaping.py).
+- Values used in conditions and sort orders have columns. Other values are JSON or blobs in the
+  formats of their rooms (journals, crawls, page records), each with its own version.
+- A table with wide rows has a rowid and an index of its narrow key, so rows are appended. A random
+  key in the row itself would touch a page of the file per row. A table with narrow rows is ordered
+  by its key.
+- `expires` is in epoch seconds. Expired rows are deleted later (reaping.py).
 
 Source: sqlite.org/withoutrowid.html, sqlite.org/queryplanner.html.
 """
 
 from __future__ import annotations
 
-# Of this layout as a whole. A new number is for what an earlier release would misread.
+# Version of the whole layout. It changes when an earlier release would misread the data.
 VERSION = 1
-# "OrbW": says that a file is a store of ours.
+# "OrbW": marks a file as an Orbweaver store.
 APPLICATION_ID = 0x4F726257
 
-# What stores of this version that an earlier release has made lack: it is added when one is opened.
+# Additions since the first release of this version, made when an older store is opened.
 PAUSED = "ALTER TABLE schedules ADD COLUMN paused INTEGER NOT NULL DEFAULT 0"
 BACKLOG = (
     """CREATE TABLE IF NOT EXISTS backlog (
         crawl TEXT NOT NULL, host TEXT NOT NULL, place TEXT NOT NULL, body BLOB NOT NULL,
         due INTEGER NOT NULL, expires INTEGER NOT NULL,
         PRIMARY KEY (crawl, host, place))""",
-    # Which of them is out, and by which name; `edits` counts its changes.
+    # The place in flight and its name; `edits` counts changes.
     """CREATE TABLE IF NOT EXISTS lines (
         crawl TEXT NOT NULL, host TEXT NOT NULL, out TEXT NOT NULL, name TEXT NOT NULL,
         edits INTEGER NOT NULL, expires INTEGER NOT NULL, PRIMARY KEY (crawl, host))
         WITHOUT ROWID""",
 )
-# When packs that wait were sent last, where they are not out one at a time.
+# When waiting packs were last sent, if several are in flight at a time.
 SENDINGS = """CREATE TABLE IF NOT EXISTS sendings (
         crawl TEXT NOT NULL, host TEXT NOT NULL, place TEXT NOT NULL, at INTEGER NOT NULL,
         expires INTEGER NOT NULL, PRIMARY KEY (crawl, host, place)) WITHOUT ROWID"""
@@ -39,9 +38,9 @@ KINDS = """CREATE TABLE IF NOT EXISTS kinds (
         crawl TEXT NOT NULL, k TEXT NOT NULL, n INTEGER NOT NULL, expires INTEGER,
         PRIMARY KEY (crawl, k)) WITHOUT ROWID"""
 TABLES = (
-    # The store's own id, which begins the ids of its messages.
+    # The store's id, which prefixes the ids of its messages.
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
-    # `k` is a short hash of name and URL: it finds a claim or two, and the URL tells them apart.
+    # `k` is a short hash of name and URL. It finds one or two claims, which the URL distinguishes.
     """CREATE TABLE claims (
         n INTEGER PRIMARY KEY, k INTEGER NOT NULL, url TEXT NOT NULL, name TEXT NOT NULL,
         crawl TEXT NOT NULL, pack TEXT NOT NULL, depth INTEGER NOT NULL, at INTEGER NOT NULL,
@@ -98,9 +97,9 @@ TABLES = (
     """CREATE TABLE cookies (
         crawl TEXT NOT NULL, site TEXT NOT NULL, jar TEXT NOT NULL, expires INTEGER NOT NULL,
         PRIMARY KEY (crawl, site))""",
-    # `due` is when a message can be taken; `takes` tells one taking of it from the next. `holder`
-    # is the process that took it last, or that sent it and works on it already, and `deaths` how
-    # often one has died that took it.
+    # `due` is when a message can be taken; `takes` distinguishes its takes. `holder` is the process
+    # that took it last, or that sent it and already works on it. `deaths` counts processes that
+    # died holding it.
     """CREATE TABLE messages (
         n INTEGER PRIMARY KEY AUTOINCREMENT, queue TEXT NOT NULL, grp TEXT NOT NULL,
         due INTEGER NOT NULL, body TEXT NOT NULL, sent_at INTEGER NOT NULL,

@@ -1,4 +1,4 @@
-"""Counter shards of crawls: counts as JSON, a number of commits as their version."""
+"""Counter shards of crawls: counts as JSON, with the number of commits as version."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COLUMNS = "commits, closed, counts"
 
 
 def read_shard(db: sqlite3.Connection, crawl_id: str, number: int) -> CounterShard:
-    """Read a shard; one that is absent is without counts."""
+    """Read a shard. An absent shard has no counts."""
     row = db.execute(
         f"SELECT {COLUMNS} FROM shards WHERE crawl = ? AND number = ?",  # noqa: S608 - constant
         (crawl_id, number),
@@ -22,7 +22,7 @@ def read_shard(db: sqlite3.Connection, crawl_id: str, number: int) -> CounterSha
 
 
 def shard_of_row(commits: int, closed: int, counts: str) -> CounterShard:
-    """Read a row."""
+    """Decode a row."""
     read = MappingProxyType(json.loads(counts))
     return CounterShard(commits=commits, closed=bool(closed), counts=read)
 
@@ -35,7 +35,7 @@ def add_counts(
     counts: Counts,
     kept_s: int,
 ) -> None:
-    """Add to a shard that was read in this transaction, as one more commit."""
+    """Add counts to a shard read in this transaction, as one more commit."""
     write_shard(db, crawl, number, _sum(shard, counts), kept_s, commits=shard.commits + 1)
 
 
@@ -47,7 +47,7 @@ def close_shard(
     rest: Counts,
     kept_s: int,
 ) -> None:
-    """Close a shard that was read in this transaction, with the last counts."""
+    """Close a shard read in this transaction, and add the last counts."""
     total, commits = _sum(shard, rest), shard.commits
     write_shard(db, crawl, number, total, kept_s, commits=commits, closed=True)
 
@@ -62,7 +62,6 @@ def write_shard(
     commits: int,
     closed: bool = False,
 ) -> None:
-    """Write a shard as it is to be."""
     db.execute(
         "INSERT OR REPLACE INTO shards VALUES (?, ?, ?, ?, ?, ?)",
         (

@@ -1,23 +1,24 @@
-"""The file of the embedded store: opened or made, written in short transactions.
+"""The file of the embedded store: opening, creating, short transactions.
 
-Rules
-- A connection belongs to one process and one event loop. What it does takes tens of microseconds
-  and is done in place: a thread would cost more than it spares (docs/adr/0020-embedded-store.md).
-- A write is a transaction that holds the write lock from its beginning (`BEGIN IMMEDIATE`), so that
-  what it read stands when it writes. No transaction is open across an `await`.
-- A commit outlives a killed process. A power failure may take the last commits, whole ones only
-  (`synchronous=NORMAL`; `durable` makes it `FULL`).
-- The write-ahead log is brought into the file after `CHECKPOINT_PAGES`: what is written often
-  between two of these moments is written there once.
-- The file and those beside it are for this user alone, whatever the folder and the umask: they
-  hold cookies and secrets. Files of an earlier release are tightened when they are opened.
-- A store has no triggers and no views. One that has some was changed by another program.
-- What SQLite refuses is told with what to do about it, by its error codes and never by its texts.
-- A store that this user cannot write can be read. While a process writes it, SQLite reads by the
-  files which that one has beside it. Else it takes the file for one that never changes, and every
-  read makes sure that it did not.
+- A connection belongs to one process and one event loop. Its operations take tens of microseconds
+  and run in the loop, because a thread would cost more than it saves
+  (docs/adr/0020-embedded-store.md).
+- A write transaction holds the write lock from its start (`BEGIN IMMEDIATE`), so its reads are
+  current when it writes. No transaction stays open across an `await`.
+- A commit survives a killed process. A power failure may lose the last commits, but only whole ones
+  (`synchronous=NORMAL`; `durable` sets `FULL`).
+- The write-ahead log is copied into the file after `CHECKPOINT_PAGES`. A page written several times
+  between two checkpoints is copied once.
+- The file and its companions are readable by this user only, whatever the folder's mode and the
+  umask: they contain cookies and secrets. Opening a store of an earlier release tightens its files'
+  modes.
+- A store has no triggers or views. One that has some was changed by another program.
+- Errors are classified by SQLite's codes, never by text, and name a remedy.
+- A store that this user cannot write can be read. While a process writes it, SQLite reads through
+  that process's companion files. Otherwise SQLite treats the file as immutable, and every read
+  verifies that it did not change.
 
-Source: sqlite.org/wal.html (and there 5, "Read-Only Databases"),
+Source: sqlite.org/wal.html (section 5, "Read-Only Databases"),
 sqlite.org/pragma.html#pragma_synchronous, sqlite.org/rescode.html.
 """
 
@@ -51,38 +52,39 @@ CACHE_KB = 64 * 1024
 CHECKPOINT_PAGES = 32_768
 STATEMENTS_KEPT = 256
 OPEN_PAUSE_S = 0.02
-# The first that has upserts.
+# The first version with upserts.
 SQLITE_MIN = (3, 24, 0)
 
 
 class StoreBusy(StoreError, Transient):
-    """It may work later: another process holds the lock, or the disk is full."""
+    """May work later: another process holds the lock, or the disk is full."""
 
 
 class StoreUnusable(StoreError, Permanent):
-    """The file cannot be used; the text says what to do."""
+    """The file cannot be used. The text contains the remedy."""
 
 
 class SqliteStore:
-    """One file, as this process sees it."""
+    """One SQLite file, as opened by this process."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path, *, writes: bool = True) -> None:
-        """Take an open connection; see `open`."""
+        """`connection` is open. Use `open` to make a store."""
         self._db = connection
         self.path = path
         self.id = ""
         self._writes = writes
-        # The state of a file that is taken for one that never changes.
+        # State of a file that is treated as immutable.
         self._frozen: tuple[int, int] | None = None
 
     @classmethod
     def open(
         cls, path: Path, *, durable: bool = False, busy_s: float = BUSY_S, writes: bool = True
     ) -> Self:
-        """Open a store, or make one where no file is; raises PortError with what to do.
+        """Open a store, or create it if the file is missing. Raises PortError with a remedy.
 
-        With `durable` a commit outlives a power failure too. `busy_s` is how long a write waits for
-        those of other processes. Without `writes` it may be one that this user cannot write.
+        With `durable`, a commit also survives a power failure. `busy_s` is how long a write waits
+        for writes of other processes. Without `writes`, the file may be one that this user cannot
+        write.
         """
         if sqlite3.sqlite_version_info < SQLITE_MIN:
             raise StoreUnusable(f"SQLite {sqlite3.sqlite_version} is too old: use 3.24 or newer")
@@ -91,7 +93,7 @@ class SqliteStore:
                 raise StoreUnusable(_unwritable(path))
             return cls._open_to_read(path, busy_s)
         try:
-            # Cookies and secrets are nothing for other users of the machine.
+            # The file contains cookies and secrets, which other users must not read.
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _keep_private(path)
             connection = sqlite3.connect(
@@ -136,12 +138,12 @@ class SqliteStore:
         return store
 
     def close(self) -> None:
-        """Close the file; the last process to do so brings the write-ahead log into it."""
+        """Close the file. The last process to close it copies the write-ahead log into it."""
         self._db.close()
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """Do what is within in one transaction, all or nothing; it awaits nothing."""
+        """Run the block as one transaction, all or nothing. The block must not await."""
         if not self._writes:
             raise StoreUnusable(_unwritable(self.path))
         db = self._db
@@ -159,7 +161,7 @@ class SqliteStore:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Read; one statement sees one moment, two may see two."""
+        """Run reads. Two statements may see two different states."""
         try:
             yield self._db
         except sqlite3.DatabaseError as error:
@@ -172,12 +174,12 @@ class SqliteStore:
             raise StoreBusy(f"{self.path}: it was written while it was read: repeat the command")
 
     def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Read all rows of one statement."""
+        """Return all rows of one statement."""
         with self.reading() as db:
             return db.execute(statement, parameters).fetchall()
 
     def row(self, statement: str, parameters: Sequence[Any] = ()) -> tuple[Any, ...] | None:
-        """Read the first row of one statement."""
+        """Return the first row of one statement."""
         with self.reading() as db, closing(db.execute(statement, parameters)) as cursor:
             found: tuple[Any, ...] | None = cursor.fetchone()
             return found
@@ -191,7 +193,7 @@ class SqliteStore:
         db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
         db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         db.execute(f"PRAGMA journal_size_limit = {CHECKPOINT_PAGES * PAGE_BYTES}")
-        # What is deleted from a page that stays is overwritten, which takes no more writing.
+        # Overwrites deleted content in pages that are written anyway, so it costs no extra write.
         db.execute("PRAGMA secure_delete = FAST")
         if not tables:
             self._make()
@@ -199,7 +201,7 @@ class SqliteStore:
         self._add()
 
     def _add(self) -> None:
-        """Add what a store of an earlier release lacks."""
+        """Add tables and columns that a store of an earlier release lacks."""
         lacks: list[str] = []
         if not self.rows("SELECT 1 FROM sqlite_master WHERE name = 'lines'"):
             lacks += BACKLOG
@@ -220,8 +222,8 @@ class SqliteStore:
         self._check()
 
     def _count_tables(self) -> int:
-        """Count the tables of a store, none where it is still to be made."""
-        # In this order: both are written at once, maybe in this moment by another process.
+        """Return the number of tables, 0 for a new file."""
+        # In this order, because another process may be writing both at this moment.
         (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         (application,) = self._db.execute("PRAGMA application_id").fetchone()
         if application != APPLICATION_ID and tables:
@@ -229,7 +231,7 @@ class SqliteStore:
         return int(tables)
 
     def _log_ahead(self, until_s: float) -> None:
-        """Have writes go to a log beside the file; two processes that begin at once take turns."""
+        """Switch to a write-ahead log. If two processes start at once, they take turns."""
         mode = None
         while mode is None:
             try:
@@ -278,7 +280,7 @@ def _connected(path: Path, mode: str, busy_s: float) -> sqlite3.Connection:
         uri, timeout=busy_s, isolation_level=None, cached_statements=STATEMENTS_KEPT, uri=True
     )
     try:
-        db.execute("SELECT count(*) FROM sqlite_master").fetchone()  # opens what lies beside it
+        db.execute("SELECT count(*) FROM sqlite_master").fetchone()  # opens the companion files
     except BaseException:
         db.close()
         raise
@@ -286,21 +288,22 @@ def _connected(path: Path, mode: str, busy_s: float) -> sqlite3.Connection:
 
 
 def _is_writable(path: Path) -> bool:
-    """Whether this user may write a file, those beside it and new ones; where there is any."""
+    """Whether this user can write the file, its companions and its folder. True if none exists."""
     files = [path.with_name(f"{path.name}{end}") for end in ("", "-wal", "-shm")]
     there = [file for file in files if _may(file, os.F_OK)]
     return not there or all(_may(one, os.W_OK) for one in (path.parent, *there))
 
 
 def _keep_private(path: Path) -> None:
-    """Create the file if it is missing, and remove all rights of other users.
+    """Create the file if it is missing, and remove other users' permissions.
 
     SQLite gives its log and index the mode of the file.
     """
-    with suppress(OSError):  # SQLite's own error follows
+    with suppress(OSError):  # SQLite raises its own error later
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     for file in (path.with_name(f"{path.name}{end}") for end in ("", "-wal", "-shm")):
-        with suppress(FileNotFoundError, PermissionError):  # another user's cannot be tightened
+        # files of another user cannot be tightened
+        with suppress(FileNotFoundError, PermissionError):
             if (mode := file.stat().st_mode) & 0o077:
                 file.chmod(mode & 0o700)
 
@@ -326,10 +329,10 @@ def _size(path: Path, end: str) -> int:
     return beside.stat().st_size if beside.exists() else 0
 
 
-# What SQLite says where it lacks files beside a log, and may not make them.
+# SQLite's codes if companion files of the log are missing and it may not create them.
 _FILES_LACK = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
-# By primary error code: whether it may pass, and what to do.
+# By primary error code: whether it can pass, and the remedy.
 _REMEDIES: dict[int, tuple[type[PortError], str]] = {
     sqlite3.SQLITE_BUSY: (
         StoreBusy,
@@ -359,7 +362,7 @@ _REMEDIES: dict[int, tuple[type[PortError], str]] = {
 
 
 def _raise(error: sqlite3.DatabaseError, path: Path) -> NoReturn:
-    """Say what an error of SQLite's means; a fault of ours stays what it is."""
+    """Raise the port error for an error of SQLite. An error that we caused is raised unchanged."""
     kind, remedy = _REMEDIES.get(error.sqlite_errorcode & 0xFF, (None, ""))
     if kind is None:
         raise error
