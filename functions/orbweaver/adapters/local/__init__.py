@@ -1,14 +1,14 @@
-"""This machine: the clock, folders, the reader's child process, SFTP.
+"""Adapters for the local machine: clock, folders, the reader's child process, SFTP.
 
 clock              the time
 folder             files in a folder
-journal_blob       journals, encoded in a thread
-reader             pages read in place or by a child
-turns              whose turn it is there
+journal_blob       journal encoding, in a thread if long
+reader             page reading, in place or in a child
+turns              turns at the child, by host
 reader_child       the child process
-reader_wire        what both say to each other
-secrets            of the environment or a folder
-custom_extractors  functions of the user's own
-sftp               files at an SFTP server
-sftp_connection    its connection
+reader_wire        messages between reader and child
+secrets            secrets from the environment or a folder
+custom_extractors  the user's extractor functions
+sftp               files on an SFTP server
+sftp_connection    the SSH connection
 """

@@ -1,8 +1,8 @@
 """The machine's clock.
 
-On one machine a crawl keeps slots, records and deadlines by one time from its beginning to its end.
-A person or a time service may set the machine's clock meanwhile. `SteadyClock` reads the clock
-once and adds the time that has passed since, sleep of the machine included. A jump is reported.
+A local crawl uses one clock for slots, records and deadlines from start to end, although a person
+or a time service may set the machine's clock meanwhile. `SteadyClock` reads the clock once and adds
+the elapsed time, including the machine's sleep. It reports jumps of the machine's clock.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collections.abc import Callable
 from functools import cache
 
 JUMP_MS_MIN = 5_000
-# Counts while the machine sleeps, too, where a system has such a clock.
+# Includes the machine's sleep, where the system has such a clock.
 _STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 _log = logging.getLogger(__name__)
 
 
 class SystemClock:
-    """Time as this machine has it."""
+    """The machine's wall clock."""
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
@@ -36,14 +36,14 @@ def _passed_ms() -> int:
 
 @cache
 def _ahead_ms() -> int:
-    """Return the distance of the two clocks when this process read them first."""
+    """Return the offset between both clocks at this process's first call."""
     return SystemClock().now_ms() - _passed_ms()
 
 
 class SteadyClock(SystemClock):
     """Wall-clock time that ignores later settings of the machine's clock.
 
-    All of a process share one beginning.
+    All instances of a process share one start.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class SteadyClock(SystemClock):
         wall_ms: Callable[[], int] | None = None,
         passed_ms: Callable[[], int] = _passed_ms,
     ) -> None:
-        """Begin now; `on_jump` gets by how many milliseconds the machine's clock was set."""
+        """`on_jump` receives the milliseconds by which the machine's clock was set."""
         self._on_jump = on_jump
         self._wall_ms = wall_ms or super().now_ms
         self._passed_ms = passed_ms

@@ -1,8 +1,8 @@
-"""Extractors: functions of the user's own, in a module that is deployed with the worker.
+"""The user's extractor functions, in a module deployed with the worker.
 
-- The module is imported once, by the container that needs it. Where that fails, every function of
-  it fails with the same words, and pages have invalid items with that reason; the crawl goes on.
-- Functions are those that the module defines itself, and whose names begin with no underscore.
+- The container that needs the module imports it once. If the import fails, every function of the
+  module fails with the same message: the crawl continues, and items are invalid with that reason.
+- Extractors are functions defined in the module itself whose names do not begin with an underscore.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from orbweaver.extraction.extract import Extractor
     from orbweaver.parsing.page import Page
 
-# What the module is called where it is deployed, whatever the user's file is called.
+# Name of the deployed module, whatever the user's file is called.
 MODULE = "orbweaver_extractor"
 
 
 class ExtractorError(Exception):
-    """A module cannot be imported; the text says why."""
+    """A module cannot be imported. The text contains the reason."""
 
 
 def deployed(module: str) -> Mapping[str, Extractor]:
-    """Return the functions of a module: its name where it is deployed, its file on a store."""
+    """Return a module's functions. `module` is a module name, or a file on a store."""
     if not module:
         return {}
     if module.endswith(".py"):
@@ -43,7 +43,7 @@ def deployed(module: str) -> Mapping[str, Extractor]:
 
 
 def of_file(path: Path) -> Mapping[str, Extractor]:
-    """Return the functions of a file; raises ExtractorError."""
+    """Return the functions of a file. Raises ExtractorError."""
     if not path.is_file():
         raise ExtractorError(f"there is no {path}")
     spec = importlib.util.spec_from_file_location(MODULE, path)
@@ -59,7 +59,7 @@ def of_file(path: Path) -> Mapping[str, Extractor]:
 
 
 def functions_of(module: ModuleType) -> Mapping[str, Extractor]:
-    """List the public functions that a module defines."""
+    """Return the public functions that a module defines."""
     return {
         name: function
         for name, function in inspect.getmembers(module, inspect.isfunction)
@@ -68,7 +68,7 @@ def functions_of(module: ModuleType) -> Mapping[str, Extractor]:
 
 
 class _Broken(Mapping[str, "Extractor"]):
-    """Every function there may be, and none that works."""
+    """Extractors of a broken module: every name exists, and every function fails."""
 
     def __init__(self, why: str) -> None:
         self._why = why

@@ -1,7 +1,7 @@
 """Files in a local folder, for exports on one machine.
 
-A file is written beside its place and renamed, so that readers see all of it or nothing. Keys are
-paths below the folder, whatever a key says: one that leads out of it is refused.
+A file is written to a temporary path and renamed, so readers see the whole file or none. Keys are
+paths below the folder; a key that leads outside is refused.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from orbweaver.model.errors import Permanent, PortError, Transient, check_cut, c
 from orbweaver.model.ports import Print
 
 PARTIAL = ".partial"
-# Errors of the file system that pass by themselves or once there is room.
+# File system errors that pass by themselves or once there is space.
 TRANSIENT_ERRORS = frozenset(
     {
         errno.EAGAIN,
         errno.EINTR,
         errno.EIO,
         errno.EMFILE,
-        errno.ENOENT,  # of what is written: another writer has just removed the folder as empty
+        errno.ENOENT,  # when writing: another writer has just removed the empty folder
         errno.ENFILE,
         errno.ENOSPC,
         errno.EDQUOT,
@@ -37,22 +37,22 @@ TRANSIENT_ERRORS = frozenset(
 
 
 class FolderError(PortError):
-    """The file system refused; its own error is the cause."""
+    """The file system failed. The cause is the OSError."""
 
 
 class _Passing(FolderError, Transient):
-    """It may work once there is room."""
+    """May succeed later, for example once there is space."""
 
 
 class _Lasting(FolderError, Permanent):
-    """It will not work."""
+    """Will not succeed later."""
 
 
 class FolderFiles:
-    """Where exports are written: a folder."""
+    """A folder that holds exports."""
 
     def __init__(self, folder: Path, *, durable: bool = False) -> None:
-        """Take the folder; a `durable` write outlives a power failure once it returns."""
+        """A write survives a power failure once it returns, if `durable` is set."""
         self._folder = folder
         self._durable = durable
 
@@ -60,7 +60,7 @@ class FolderFiles:
         await asyncio.to_thread(self._put, key, body)
 
     async def put_file(self, key: str, path: Path, sha256: str) -> None:
-        del sha256  # of what lies there
+        del sha256  # not needed for a local file
         await asyncio.to_thread(self._put_file, key, path)
 
     async def print_of(self, key: str) -> Print | None:
@@ -73,7 +73,7 @@ class FolderFiles:
         return await asyncio.to_thread(self._cut, key, offset, length)
 
     async def link(self, key: str, seconds: int) -> str:
-        """See the port; a folder knows no time."""
+        """See the port. Links to a folder do not expire."""
         del seconds
         return self._path(key).absolute().as_uri()
 
@@ -96,7 +96,7 @@ class FolderFiles:
 
     @contextmanager
     def _partial(self, key: str) -> Iterator[Path]:
-        """Give a path beside a file's own, which takes its place in the end."""
+        """Yield a temporary path that is renamed to the file's path at the end."""
         with _translated(key):
             path = self._path(key)
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -142,7 +142,7 @@ class FolderFiles:
         with _translated(prefix):
             names = (
                 path.relative_to(self._folder).as_posix()
-                # Names outside the prefix's own folder cannot begin with it.
+                # All names with the prefix are in the prefix's own folder.
                 for path in self._below(prefix.rpartition("/")[0]).rglob("*")
                 if path.suffix != PARTIAL and path.is_file()
             )
@@ -164,7 +164,7 @@ class FolderFiles:
                 self._prune(path.parent)
 
     def _prune(self, folder: Path) -> None:
-        """Remove folders that have become empty, as a bucket has none."""
+        """Remove empty folders, as a bucket has none."""
         while folder != self._folder and folder.is_relative_to(self._folder):
             try:
                 folder.rmdir()
@@ -183,7 +183,7 @@ class FolderFiles:
 
 
 def _sync(path: Path) -> None:
-    """Have a file, or the names in a folder, written to the disk."""
+    """Flush a file or a folder's entries to disk."""
     number = os.open(path, os.O_RDONLY)
     try:
         os.fsync(number)

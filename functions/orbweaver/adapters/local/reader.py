@@ -1,18 +1,18 @@
-"""Readers: in place, or where that may take long in a process with a budget.
+"""Page readers: in place, or in a child process with a budget.
 
-Rules
-- What is light (`worker/page_reading.py`) is read in place, on the event loop; what is long, in
-  two turns.
-- All else goes to one child of the container (`adapters/local/reader_child.py`), started when it is
-  first needed. One page is read at a time; hosts take turns, so that one of them cannot make the
-  others wait for more than one page of its own. What waits is bounded, in bytes and in time.
-- The kernel enforces the budget: CPU seconds, address space, and a wall clock for what sleeps. A
-  child that dies of a page is started anew for the next one. What was found before counts.
-- A page that is suspected of having killed its worker is read by the child, however light it is.
-- A page that was killed by the clock, or died of something else than its own use, is tried once
-  more: a busy machine is not its fault. After that it is costly.
-- The child has no credentials, and it cannot read those of its parent's environment or memory. Of
-  what it says only values of known types are made. It ends with its parent, whose end closes its
+- Light pages (`worker/page_reading.py`) are read in place on the event loop, long ones in two
+  steps.
+- All others go to the container's one child (`adapters/local/reader_child.py`), started on demand.
+  It reads one page at a time. Hosts take turns, so a host delays the others by at most one page.
+  Waiting pages are limited in bytes and time.
+- The kernel enforces the budget: CPU seconds, address space, and wall-clock time for pages that
+  sleep. After a page kills the child, a new child reads the next page. Results found before the
+  death count.
+- The child reads any page suspected of having killed its worker, however light it is.
+- If the clock killed the child, or it died of something other than its own resource use, the page
+  is read once more, because a busy machine may be the cause. After that the page is costly.
+- The child has no credentials, and cannot read those in its parent's environment or memory. The
+  parent decodes only known types from it. The child ends with its parent, whose end closes its
   input.
 """
 
@@ -66,40 +66,39 @@ from orbweaver.worker.page_reading import (
 if TYPE_CHECKING:
     from orbweaver.extraction.extract import Extractor
 
-# For a page of 1 s of CPU on a machine that has much else to do.
+# Enough for a page of 1 s of CPU on a busy machine.
 WALL_S = 15.0
 ATTEMPTS_MAX = 2
 STDERR = 2
 PR_SET_DUMPABLE = 4
-# Of a child that has closed its end.
+# After the child has closed its end.
 ENDING_S = 2.0
-# Of bodies that wait, where nothing else is said.
+# Default limit of waiting bodies.
 WAITING_BYTES_MAX = 64 * 1024 * 1024
 _CREDENTIALS = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"})
 _STARTS = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]);"
     " from orbweaver.adapters.local.reader_child import main; main(sys.argv[2])"
 )
-# What only the page can be the cause of.
+# Only the page can cause these signals.
 _CRASHES = frozenset(
     {signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGPROF}
 )
 
 
 class ReaderError(RuntimeError):
-    """A fault of ours in the child; the text is its traceback."""
+    """A fault of Orbweaver in the child. The text is the child's traceback."""
 
     def __init__(self, trace: str | None, type_and_place: str) -> None:
-        """Take the traceback, and the type and place of the child's exception."""
+        """`type_and_place` describes the child's exception."""
         super().__init__(trace)
         self.type_and_place = type_and_place
 
 
 class InPlaceReader:
-    """Reads everything on the spot."""
+    """Reads all pages in place."""
 
     def __init__(self, extractors: Mapping[str, Extractor] | None = None) -> None:
-        """Take extractors of the user's own."""
         self._extractors = extractors
 
     async def read(self, job: ReadingJob, host: str, until_ms: int) -> Read:  # noqa: ARG002 - the port's
@@ -107,10 +106,10 @@ class InPlaceReader:
 
 
 class FunctionReader:
-    """Calls functions of the program itself where rules name any, one page after another."""
+    """Calls functions of the running program if rules name any, one page at a time."""
 
     def __init__(self, others: BudgetReader, functions: Mapping[str, Extractor]) -> None:
-        """Take what reads all other pages, and the functions by name."""
+        """`others` reads pages without such rules. `functions` are keyed by name."""
         self._others = others
         self._functions = functions
         self._turn = asyncio.Lock()
@@ -123,7 +122,7 @@ class FunctionReader:
 
 
 class BudgetReader:
-    """Reads what is light in place, and the rest in a child; one a container."""
+    """Reads light pages in place and others in a child. One per container."""
 
     def __init__(
         self,
@@ -134,7 +133,7 @@ class BudgetReader:
         waiting_bytes_max: int = WAITING_BYTES_MAX,
         in_place: Callable[[ReadingJob], bool] = is_light,
     ) -> None:
-        """Take the clock, the module that has extractors of the user's own, and what is light."""
+        """`extractor` names the module of the user's extractors, `in_place` decides which pages are light."""
         self._clock = clock
         self._in_place = in_place
         self._extractor = extractor
@@ -147,7 +146,7 @@ class BudgetReader:
     async def read(self, job: ReadingJob, host: str, until_ms: int) -> Read:
         if not job.apart and self._in_place(job) and (found := await _in_turns(job)) is not None:
             return found
-        # What is longer than all that may wait is read alone.
+        # `extractor` names the user's module. `in_place` decides which pages are light.
         if self._waiting_bytes and self._waiting_bytes + len(job.body) > self._waiting_bytes_max:
             return ReaderBusy()
         self._waiting_bytes += len(job.body)
@@ -160,7 +159,7 @@ class BudgetReader:
 
     @property
     def child_id(self) -> int | None:
-        """The process id of the child, if there is one."""
+        """Return the child's process id, or None without a child."""
         return None if self._child is None else self._child.process.pid
 
     def close(self) -> None:
@@ -170,7 +169,7 @@ class BudgetReader:
             child.end()
 
     async def _apart(self, job: ReadingJob) -> Read:
-        """Read an answer in the child, once more where its death may not be the page's fault."""
+        """Read an answer in the child, a second time if its death may not be the page's fault."""
         for attempt in range(1, ATTEMPTS_MAX + 1):
             child = self._started()
             end: ReadingEnd | None = None
@@ -208,7 +207,10 @@ class BudgetReader:
 
 
 async def _in_turns(job: ReadingJob) -> PageReading | None:
-    """Read what is light, with turns for others in between; None where it is not, after all."""
+    """Read a light page in steps that let other tasks run.
+
+    None if the page is not light after all.
+    """
     prepared: Prepared | None = None
     if job.html:
         prepared = prepared_of(job)
@@ -230,10 +232,10 @@ async def _in_turns(job: ReadingJob) -> PageReading | None:
 
 
 def hide_process() -> None:
-    """Close this process's environment and memory to other processes of its user (prctl(2)).
+    """Hide this process's environment and memory from its user's other processes (prctl(2)).
 
-    The child has no credentials in its environment, but it could read those of its parent in
-    `/proc/PID/environ`. The kernel gives these files to root once a process is not dumpable.
+    The child's environment has no credentials, but the child could read its parent's in
+    `/proc/PID/environ`. Once a process is not dumpable, the kernel gives these files to root.
     """
     library = ctypes.CDLL(None, use_errno=True)
     if library.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0):
@@ -241,10 +243,10 @@ def hide_process() -> None:
 
 
 class Child:
-    """A process that reads one page after the other."""
+    """A process that reads one page after another."""
 
     def __init__(self, extractor: str) -> None:
-        """Start it; raises OSError."""
+        """Start the process. Raises OSError."""
         hide_process()
         ours, theirs = socket.socketpair()
         command = [sys.executable, "-c", _STARTS, json.dumps(sys.path), extractor]
@@ -264,7 +266,7 @@ class Child:
         self.reading = PageReading()
 
     async def serve(self, job: ReadingJob) -> ReadingEnd | None:
-        """Have an answer read; None where the child has died."""
+        """Send an answer to be read. Return None if the child died."""
         self.reading = PageReading(left=ReadingStage.LINKS if job.html else ReadingStage.KEEPING)
         loop = asyncio.get_running_loop()
         bare = replace(job.answer, body=None, headers=dict(job.answer.headers))
@@ -279,14 +281,14 @@ class Child:
         return said
 
     def broken_off(self, why: str) -> PageReading | Costly:
-        """What is left of the page that was being read."""
+        """Return the results found before the child died."""
         why = f"reading its {self.reading.left}: {why}"
         if self.reading.page is None:
             return Costly(why=why)
         return replace(self.reading, why=why)
 
     def verdict(self, wall_s: float) -> tuple[str, bool]:
-        """Why the child ended, and whether that was the page's doing for sure."""
+        """Return why the child ended, and whether the page certainly caused it."""
         code = self.process.returncode
         if self.timed_out or code == -signal.SIGALRM:
             return f"no end within {wall_s:g} s", False
@@ -299,7 +301,7 @@ class Child:
         return f"ended with status {code}", False
 
     async def ended(self) -> None:
-        """Wait until it has ended, as it does now; of itself, or after a while by force."""
+        """Wait for the child to exit, and kill it after `ENDING_S` seconds."""
         self._socket.close()
         try:
             await asyncio.to_thread(self.process.wait, ENDING_S)
@@ -307,7 +309,7 @@ class Child:
             self.end()
 
     def end(self) -> None:
-        """End it by force."""
+        """Kill the child."""
         self._socket.close()
         self.process.kill()
         self.process.wait()

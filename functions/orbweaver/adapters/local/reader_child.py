@@ -1,13 +1,13 @@
-"""The process that reads costly pages, one after the other, each within a budget.
+"""The process that reads costly pages one by one, each within a budget.
 
-Rules
-- CPU: of what Python does at most `SOFT_S`, then it breaks off and lives on. What is in a library
-  then is ended by the kernel at `CPU_S`, and this process with it.
-- Memory: address space grows by at most `MEMORY_BYTES` for a page. Where libraries make room for
-  more they fail, or end the process.
-- A wall clock, should the parent be gone, or the page's extractor sleep.
-- What a page made it keep beyond `KEPT_BYTES_MAX` makes it retire, so that no page pays for others.
-- It gives way to its parent: what is fetched and answered goes before what is costly.
+- CPU: Python code is interrupted after `SOFT_S` seconds and the process lives on. At `CPU_S` the
+  kernel kills a process that is still inside a library.
+- Memory: the address space grows by at most `MEMORY_BYTES` per page. Beyond that, libraries fail or
+  end the process.
+- Wall clock: ends the process if the parent is gone or the page's extractor sleeps.
+- If a page leaves more than `KEPT_BYTES_MAX` in memory, the process retires, so later pages have
+  their full budget.
+- The process runs at low priority: fetching and answering come before costly pages.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ WALL_S = 20.0
 NICE = 10
 KEPT_BYTES_MAX = 100 * 1024 * 1024
 TRACE_CHARS_MAX = 4_000
-# Address space as it was bounded before, if at all.
+# Limit of the address space before any page.
 FREE = resource.getrlimit(resource.RLIMIT_AS)
 
 
 class ReadingSpent(BaseException):
-    """The CPU of a page is used up; no handler of errors may catch that."""
+    """A page's CPU time is used up. No error handler may catch this."""
 
 
 def main(extractor: str) -> None:
@@ -54,7 +54,7 @@ def main(extractor: str) -> None:
         os.dup2(nothing.fileno(), 0)
     os.nice(NICE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a person's is the parent's to deal with
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.signal(signal.SIGVTALRM, _break_off)
@@ -89,11 +89,11 @@ def _read(
             for reading in stages(job, extractors):
                 if reading is None:
                     continue
-                # What the first one says of the page, no other says anew.
+                # Only the first message contains the page.
                 _send(channel, bare(reading) if is_first else replace(reading, page=None))
                 is_first = False
     except ReadingSpent:
-        _unbound()  # it may have come while that was being done
+        _unbound()  # the signal may have interrupted this step
         return ReadingEnd(why=f"more than {SOFT_S:g} s of CPU")
     except OSError:
         raise  # the parent is gone
@@ -108,9 +108,9 @@ def _read(
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Whether an error, or one behind it, is that there is no more memory.
+    """Whether an error, or one that caused it, means that memory ran out.
 
-    lexbor refuses nothing but for that; and where its callbacks meet it, another error is raised.
+    lexbor fails for no other reason. If memory runs out in its callbacks, it raises another error.
     """
     cause: BaseException | None = error
     while cause is not None:
@@ -136,7 +136,7 @@ def _budget() -> Iterator[None]:
 
 
 def _unbound() -> None:
-    # Memory first: what comes after needs some.
+    # Memory first, because the next steps need some.
     resource.setrlimit(resource.RLIMIT_AS, FREE)
     for timer in (signal.ITIMER_VIRTUAL, signal.ITIMER_PROF, signal.ITIMER_REAL):
         signal.setitimer(timer, 0)
@@ -147,7 +147,7 @@ def _break_off(_number: int, _frame: Any) -> None:
 
 
 def _prepare(job: ReadingJob) -> None:
-    """Import what a job needs: that is not the page's cost."""
+    """Import the modules that a job needs, so the page does not pay for them."""
     if job.items:
         importlib.import_module("orbweaver.extraction.extract")
     if job.keeping.texts:
@@ -160,7 +160,7 @@ def _address_bytes() -> int:
 
 
 def _received(channel: socket.socket) -> ReadingJob | None:
-    """Receive a job and its body; None where the parent is gone."""
+    """Receive a job and its body. Return None if the parent is gone."""
     said = _part(channel)
     body = None if said is None else _part(channel)
     if said is None or body is None:

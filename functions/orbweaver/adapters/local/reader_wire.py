@@ -1,7 +1,7 @@
-"""The wire between a reader and its child: values, each behind its length, over a socket.
+"""Messages between a reader and its child: length-prefixed values over a socket.
 
-Down goes a job without its body, then the body; up come readings, then a `ReadingEnd`. The child
-works on what strangers send, so of what it says only these types are made (`_SAID`).
+The parent sends a job without its body, then the body. The child sends readings, then a
+`ReadingEnd`. The child processes untrusted input, so the parent decodes only the types in `_SAID`.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _SAID = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingEnd:
-    """A child is done with a page; `why` it broke off.
+    """The child has finished a page. `why` is the reason if it did not complete.
 
-    `fault` is the type and place of an exception, if one was the cause; `why` is its traceback.
-    `retires`: it ends now, and another one is to be started.
+    `fault` is the type and place of an exception that caused it, with the traceback in `why`.
+    `retires`: the child ends now, and the next page needs a new one.
     """
 
     why: str | None = None
@@ -42,22 +42,22 @@ class ReadingEnd:
 
 
 def packed(value: Any) -> bytes:
-    """Write a value."""
+    """Encode a value."""
     return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
 
 
 def heard(said: bytes) -> Any:
-    """Read what a child says; raises UnpicklingError where that is none of what it may say."""
+    """Decode a value from the child. Raises UnpicklingError for other types."""
     return _Hearing(io.BytesIO(said)).load()
 
 
 def told(said: bytes) -> Any:
-    """Read what the parent says."""
+    """Decode a value from the parent."""
     return pickle.loads(said)  # noqa: S301 - from the process that started this one
 
 
 class _Hearing(pickle.Unpickler):
-    """Makes values of the types that a child may say, and of no other."""
+    """Unpickles only the types that a child may send."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _SAID:

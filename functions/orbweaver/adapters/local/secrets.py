@@ -1,7 +1,6 @@
-"""Secrets on this machine: variables of the environment, and files in a folder.
+"""Secrets on this machine: environment variables, and files in a folder.
 
-A name is that of a file in the folder, or `env:NAME` for a variable. What a secret holds stands in
-no error.
+A name is a file's name in the folder, or `env:NAME` for a variable. Errors never contain a secret.
 """
 
 from __future__ import annotations
@@ -19,10 +18,9 @@ VARIABLE = "env:"
 
 
 class LocalSecrets:
-    """Where secrets are kept."""
+    """Reads secrets."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
-        """Take the folder, and the environment as the process has it."""
         self._folder = folder
         self._environment = environment
 

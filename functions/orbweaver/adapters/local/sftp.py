@@ -1,19 +1,18 @@
-"""Files at an SFTP server: brought whole under their names, going on after a break.
+"""Files on an SFTP server: published whole under their names, resumed after a break.
 
-Rules
-- A file grows under `<name>.<beginning of its SHA-256>.part` and is renamed when all of it is there
-  (and on disk, where the server offers `fsync`). So what is under a part's name is of the content
-  that the name says, or the beginning of it, and never of another version of the file.
-- It is written a window after the other, and the next begins when the server has acknowledged all
-  of the one before. Within a window requests overtake each other, so of what lies there only whole
-  windows are believed: a file goes on at the beginning of the window that its end lies in. The end
-  of what is believed is read back and compared: a server that crashed may have lost it.
-- Nothing is ever truncated. Two couriers of a file at the same time write the same bytes to
-  the same places, and both are right; what is longer than it may be is removed.
-- The SHA-256 of all that came from the bucket is compared before the rename: an export that is made
-  anew meanwhile is not delivered as what it was.
-- The rename replaces the file in one step (`posix-rename@openssh.com`). At a server without that
-  the file that is there is removed first: readers may miss it for a moment, but never see half.
+- A file grows as `<name>.<beginning of its SHA-256>.part`. It is renamed when complete, and flushed
+  to disk if the server offers `fsync`. So a part always holds a prefix of that content, never of
+  another version.
+- Windows are written one after another; the next starts when the server has acknowledged all of the
+  previous one. Requests within a window may overtake each other, so only whole windows are trusted.
+  A file resumes at the start of the window that its end is in. The last trusted bytes are read back
+  and compared, because a server that crashed may have lost them.
+- Parts are never truncated. Two couriers of one file write the same bytes to the same places, so
+  both are right. A part that is too long is removed.
+- Before the rename, the SHA-256 of all bytes read from the bucket is compared: an export rewritten
+  meanwhile is not delivered as the old one.
+- The rename replaces the file atomically (`posix-rename@openssh.com`). On a server without it, the
+  old file is removed first. Readers may miss the file for a moment, but never see half of it.
 
 Sources: draft-ietf-secsh-filexfer-02 (SFTP 3), OpenSSH's PROTOCOL (its extensions), asyncssh 2.24.
 """
@@ -35,14 +34,14 @@ from orbweaver.exporting.manifest import File
 from orbweaver.model.errors import Transient, check_size
 from orbweaver.model.ports import Clock, Files
 
-# Where a file may go on follows from it: another number means that parts which lie there, of other
-# windows, are not what they are taken for.
+# Parts resume at multiples of this. Do not change it: parts written with another size would be
+# misread.
 WINDOW_BYTES = 4 * 1024 * 1024
 COMPARED_BYTES = 64 * 1024
 AT_ONCE = 16
 DIGITS = 16
 GROWING = asyncssh.FXF_WRITE | asyncssh.FXF_CREAT
-# A window may take so long: 35 KB/s.
+# Timeout of a window; equals a minimum rate of 35 KB/s.
 OPERATION_S = 120
 
 T = TypeVar("T")
@@ -51,12 +50,15 @@ ABSENT = (asyncssh.SFTPNoSuchFile, asyncssh.SFTPNoSuchPath)
 
 
 class SftpCourier:
-    """A folder at an SFTP server."""
+    """A folder on an SFTP server."""
 
     def __init__(
         self, sftp: asyncssh.SFTPClient, *, files: Files, prefix: str, folder: str, clock: Clock
     ) -> None:
-        """Bring what lies below `prefix` in `files` to below `folder`, from the login's or `/`."""
+        """Deliver files below `prefix` in `files` to `folder`.
+
+        A relative `folder` starts at the login's folder.
+        """
         self._sftp = sftp
         self._files = files
         self._prefix = prefix
@@ -110,7 +112,7 @@ class SftpCourier:
             await self._prune({posixpath.dirname(one.path) for one in remains})
 
     async def _prune(self, folders: set[str]) -> None:
-        """Remove folders that are empty now, and those above that are then: names go with them."""
+        """Remove empty folders and the parents that become empty."""
         for folder in sorted(folders, key=lambda one: -one.count("/")):
             inner = folder
             while inner and await self._is_removed(self._at(inner)):
@@ -121,9 +123,9 @@ class SftpCourier:
         try:
             await _in_time(self._sftp.rmdir(folder))
         except ABSENT:
-            return True  # and the one above may be empty
+            return True  # and its parent may be empty
         except asyncssh.SFTPError:
-            return False  # there is something in it, or it may not be removed
+            return False  # it is not empty, or the server refuses
         return True
 
     async def bring(self, file: File, deadline_ms: int) -> bool:
@@ -142,10 +144,10 @@ class SftpCourier:
             await self._put_in_place(part, final, file.bytes)
         return True
 
-    # --- a file grows -----------------------------------------------------------------------
+    # --- growing a file ---------------------------------------------------------------------
 
     async def _begun(self, part: str, file: File) -> tuple[int, hashlib._Hash]:
-        """Find where a file goes on, and hash what comes before from the bucket."""
+        """Find where a file resumes, and hash the bytes before it from the bucket."""
         size = await self._size(part)
         if size is not None and size > file.bytes:
             await self._unlink(part)
@@ -161,7 +163,7 @@ class SftpCourier:
         return start, digest
 
     async def _goes_on(self, part: str, start: int, expected: bytes) -> bool:
-        """Whether a part has what is expected there, and may be written on."""
+        """Whether a part has the expected bytes there and can be continued."""
         try:
             async with self._opened(part, asyncssh.FXF_READ) as file:
                 if await _read(file, len(expected), start - len(expected)) != expected:
@@ -169,7 +171,7 @@ class SftpCourier:
             async with self._opened(part, GROWING):
                 return True
         except (*ABSENT, asyncssh.SFTPFailure, asyncssh.SFTPOpUnsupported):
-            # Servers in front of object stores write a file from its beginning to its end, once.
+            # Servers in front of object stores only write a file once, from start to end.
             return False
 
     async def _filled(
@@ -180,10 +182,10 @@ class SftpCourier:
         digest: hashlib._Hash,
         deadline_ms: int,
     ) -> bool:
-        """Write the windows of a file from one on; False if time ran out before the last one.
+        """Write a file's windows from `start`. Return False if time runs out before the last.
 
-        At least two are written, for the first one may have been there already: so a courier that
-        comes often enough comes to an end.
+        At least two windows are written, because the first may have been there already. So repeated
+        calls always complete.
         """
         ahead = await self._window(file, start)
         for offset in range(start, file.bytes, WINDOW_BYTES):
@@ -200,7 +202,7 @@ class SftpCourier:
     async def _put(
         self, remote: asyncssh.SFTPClientFile, body: bytes, offset: int, whole: tuple[str, int]
     ) -> None:
-        """Write to a place of a file; a refusal says how far the `whole` had come, and why."""
+        """Write a window. An error contains the progress of the `whole` file and the reason."""
         try:
             await _in_time(remote.write(body, offset))
         except asyncssh.SFTPFailure as error:
@@ -210,7 +212,7 @@ class SftpCourier:
             raise Transient(f"bringing {path}: {why}; {done}") from error
 
     async def _why_not(self, folder: str, wanted: int) -> str:
-        """Say why a server took no more: SFTP 3 has no code of its own for a full disk."""
+        """Return why a server refused a write. SFTP 3 has no code for a full disk."""
         try:
             disk = await _in_time(self._sftp.statvfs(folder))
         except asyncssh.Error:
@@ -221,7 +223,7 @@ class SftpCourier:
         return f"the server takes no more, though {free:,} bytes are free: a quota may be full"
 
     async def _window(self, file: File, offset: int) -> bytes:
-        """Read a window of a file from the bucket; nothing behind the end."""
+        """Read a window of a file from the bucket, b"" after the end."""
         length = min(WINDOW_BYTES, file.bytes - offset)
         if length <= 0:
             return b""
@@ -231,14 +233,14 @@ class SftpCourier:
         return window
 
     async def _put_in_place(self, part: str, final: str, size: int) -> None:
-        """Give a file that is complete its name."""
+        """Rename a complete part to its final name."""
         there = await self._size(part)
         if there not in (size, None):
             raise Transient(f"the server has {there:,} bytes of {final}, and was sent {size:,}")
         try:
             await _in_time(self._rename(part, final))
         except ABSENT:
-            # Another courier was faster, or the rename of an earlier attempt did happen.
+            # Another courier was faster, or an earlier attempt's rename did succeed.
             if await self._size(final) != size:
                 raise
 
@@ -288,7 +290,7 @@ async def _read(file: asyncssh.SFTPClientFile, length: int, offset: int) -> byte
 
 
 async def _flushed(file: asyncssh.SFTPClientFile) -> None:
-    """Have the server write a file to its disk, if it can be asked to."""
+    """Ask the server to flush a file to disk, if it supports that."""
     try:
         await _in_time(file.fsync())
     except asyncssh.SFTPOpUnsupported:
@@ -301,6 +303,6 @@ async def _in_time(act: Awaitable[T]) -> T:
 
 
 async def _each(act: Callable[[T], Awaitable[None]], things: Sequence[T]) -> None:
-    """Do it with each of them, some at a time, which a server answers one after the other."""
+    """Apply a function to all things, `AT_ONCE` at a time. The server answers one after another."""
     for start in range(0, len(things), AT_ONCE):
         await asyncio.gather(*(act(thing) for thing in things[start : start + AT_ONCE]))

@@ -1,15 +1,14 @@
-"""SSH: a connection to the one server that is configured, and what its failures mean.
+"""The SSH connection to the configured server, and the meaning of its failures.
 
-Rules
-- Only addresses that `core.address` lets through are dialled, and the one that is dialled is the
-  one that was looked at: the socket is made here. The port is its operator's choice.
-- The server shows a host key that is written down, or nothing is said to it, no user name either:
-  the key is checked before there is any authentication. It is asked first for a key of the types
-  that are written down, where whole keys are.
-- The one way to authenticate is the key of the secret: no agent, no password, no file of this
-  machine, and no configuration of its user. No error holds any of the secret.
-- A host key or a user key that is refused is `Permanent`, as to repeat it would look like an
-  attack; whatever breaks on the way is `Transient`.
+- The socket is made here, so the connection uses exactly the address that was checked, and only
+  allowed addresses. The operator chooses the port.
+- The server must show a configured host key before anything is sent to it, even a user name: the
+  key is checked before authentication. If whole keys are configured, their types are requested
+  first.
+- The secret's key is the only way to authenticate: no agent, no password, no file of this machine,
+  no configuration of its user. No error contains the secret.
+- A refused host key or user key is `Permanent`, because a repetition would look like an attack. Any
+  failure on the way is `Transient`.
 
 Sources: RFC 4253 8 (the host key comes first), RFC 4252 (authentication), asyncssh 2.24.
 """
@@ -29,11 +28,12 @@ from orbweaver.delivery.known_hosts import HostKeys
 from orbweaver.model.address_policy import Allowed, verdict
 from orbweaver.model.errors import Permanent, Transient
 
-ANY_PORT = 443  # one that is never in the way: a server's port is its operator's choice
+# always allowed by the address check, because the operator chooses the server's port
+ANY_PORT = 443
 RESOLVE_S, CONNECT_S, LOGIN_S, CLOSE_S = 10, 15, 30, 5
-# A server that says nothing for so long is gone; TCP would wait for a quarter of an hour.
+# A server that is silent for this long is gone. TCP would wait for a quarter of an hour.
 KEEPALIVE_S, KEEPALIVES_MAX = 15, 3
-# RSA keys sign by SHA-2; the type in the key itself stands for SHA-1, which is not taken.
+# RSA keys sign with SHA-2. The type in the key itself means SHA-1, which is not accepted.
 RSA = ("rsa-sha2-512", "rsa-sha2-256")
 SIGNED_BY = {"ssh-rsa": RSA}
 NIST = tuple(f"ecdsa-sha2-nistp{bits}" for bits in (256, 384, 521))
@@ -42,7 +42,7 @@ ANY_TYPE = ("ssh-ed25519", *NIST, *RSA)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """The server to connect to, and the user there."""
+    """The server to connect to, and the user name."""
 
     host: str
     port: int
@@ -55,14 +55,14 @@ class Server:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SftpIdentity:
-    """A private key, and what it is encrypted with; shown nowhere."""
+    """A private key and its passphrase. Hidden in representations."""
 
     key: str
     passphrase: str | None = None
 
     @classmethod
     def of(cls, text: str) -> SftpIdentity:
-        """Read a secret: the text of a private key, or JSON with `private_key`, `passphrase`."""
+        """Parse a secret: a private key's text, or JSON with `private_key` and `passphrase`."""
         if not text.lstrip().startswith("{"):
             return cls(key=text)
         try:
@@ -75,7 +75,7 @@ class SftpIdentity:
         return cls(key=key, passphrase=passphrase)
 
     def loaded(self) -> asyncssh.SSHKey:
-        """Decrypt the key; Permanent if it cannot be read."""
+        """Decrypt the key. Raises Permanent if it cannot be read."""
         try:
             return asyncssh.import_private_key(self.key, self.passphrase)
         except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError, ValueError) as error:
@@ -84,7 +84,7 @@ class SftpIdentity:
 
 
 class _Client(asyncssh.SSHClient):
-    """Looks at the host key, and remembers one that is not known."""
+    """Checks the host key, and keeps an unknown one for the error message."""
 
     def __init__(self, keys: HostKeys) -> None:
         self._keys = keys
@@ -93,8 +93,8 @@ class _Client(asyncssh.SSHClient):
     def validate_host_public_key(
         self, host: str, addr: str, port: int, key: asyncssh.SSHKey
     ) -> bool:
-        """Say whether a server's key is one that is written down."""
-        del host, addr, port  # the socket is connected: there is no other server to be it
+        """Whether the server's key is a configured one."""
+        del host, addr, port  # the socket is already connected to this server
         fingerprint = key.get_fingerprint("sha256")
         self.shown = f"{key.get_algorithm()} {fingerprint}"
         return self._keys.include(fingerprint)
@@ -104,7 +104,7 @@ class _Client(asyncssh.SSHClient):
 async def connected(
     server: Server, identity: SftpIdentity, allowed: Allowed
 ) -> AsyncIterator[asyncssh.SFTPClient]:
-    """Open a session with the server for the length of a block."""
+    """Open an SFTP session for the duration of the block."""
     key = identity.loaded()
     client = _Client(server.keys)
     sock = await _dialled(server, allowed)
@@ -134,14 +134,14 @@ async def connected(
 async def _opened(
     server: Server, key: asyncssh.SSHKey, client: _Client, sock: socket.socket
 ) -> asyncssh.SSHClientConnection:
-    # Others are asked for behind those that are written down, so that what a server without one of
-    # them shows can be said.
+    # Other types follow the configured ones, so that an error can name the key of a server that has
+    # none of these.
     written = [signed for kind in server.keys.types for signed in SIGNED_BY.get(kind, (kind,))]
     return await asyncssh.connect(
         sock=sock,
         config=None,
         client_factory=lambda: client,
-        # No key is known to the library: so it asks, every time.
+        # Empty lists make the library call `validate_host_public_key` every time.
         known_hosts=([], [], []),
         username=server.user,
         client_keys=[key],
@@ -159,7 +159,7 @@ async def _opened(
 
 
 async def _dialled(server: Server, allowed: Allowed) -> socket.socket:
-    """Connect to an address of the server, all of which must be ones that may be dialled."""
+    """Connect to the server. All its addresses must be allowed ones."""
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(RESOLVE_S):
@@ -177,7 +177,7 @@ async def _dialled(server: Server, allowed: Allowed) -> socket.socket:
         try:
             async with asyncio.timeout(CONNECT_S):
                 await loop.sock_connect(sock, address)
-        except OSError as error:  # TimeoutError is one
+        except OSError as error:  # includes TimeoutError
             sock.close()
             last = error
         except BaseException:
@@ -190,7 +190,7 @@ async def _dialled(server: Server, allowed: Allowed) -> socket.socket:
 
 @contextmanager
 def translated(what: str) -> Iterator[None]:
-    """Turn whatever SSH and SFTP raise within into `Transient` or `Permanent`."""
+    """Raise `Transient` or `Permanent` for errors of SSH and SFTP."""
     try:
         yield
     except (Permanent, Transient, asyncssh.HostKeyNotVerifiable):
@@ -206,7 +206,7 @@ def translated(what: str) -> Iterator[None]:
     except (asyncssh.SFTPNoSpaceOnFilesystem, asyncssh.SFTPQuotaExceeded) as error:
         raise Transient(f"{what}: the server's disk or a quota is full") from error
     except asyncssh.SFTPFailure as error:
-        # SFTP 3 says it of all that has no code of its own.
+        # SFTP 3 uses it for every failure without a code of its own.
         said = "the server failed and does not say why: its disk or a quota may be full"
         raise Transient(f"{what}: {said}") from error
     except asyncssh.Error as error:

@@ -1,4 +1,4 @@
-"""Turns at one thing: waiting tasks are served by host, in rotation."""
+"""Turns at one resource: waiting tasks are served by host, in rotation."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ Ticket: TypeAlias = "asyncio.Future[None]"
 
 
 class Turns:
-    """One at a time, hosts in rotation; within a host in order."""
+    """One holder at a time. Hosts rotate, and tasks of one host keep their order."""
 
     def __init__(self) -> None:
-        """Begin with nothing taken."""
         self._taken = False
         self._waiting: OrderedDict[str, deque[Ticket]] = OrderedDict()
 
     @asynccontextmanager
     async def taken(self, host: str, wait_s: float) -> AsyncIterator[bool]:
-        """Wait for a turn, at most so long; False if there was none."""
+        """Wait up to `wait_s` seconds for a turn, and yield whether it came."""
         got = await self._take(host, wait_s)
         try:
             yield got
@@ -39,7 +38,7 @@ class Turns:
             async with asyncio.timeout(max(0.0, wait_s)):
                 await ticket
         except TimeoutError:
-            return not self._leave(host, ticket)  # or did it come at the last moment?
+            return not self._leave(host, ticket)  # the turn may have come at the last moment
         except asyncio.CancelledError:
             if not self._leave(host, ticket):
                 self._pass_on()
@@ -47,7 +46,7 @@ class Turns:
         return True
 
     def _leave(self, host: str, ticket: Ticket) -> bool:
-        """Stop waiting; False if the turn had come."""
+        """Stop waiting. Return False if the turn had come."""
         queue = self._waiting.get(host)
         if queue is None or ticket not in queue:
             return False
@@ -63,5 +62,5 @@ class Turns:
         host, queue = self._waiting.popitem(last=False)
         ticket = queue.popleft()
         if queue:
-            self._waiting[host] = queue  # behind all others
+            self._waiting[host] = queue  # after all other hosts
         ticket.set_result(None)

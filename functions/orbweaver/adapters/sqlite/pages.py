@@ -110,7 +110,7 @@ class SqlitePages:
                 return
 
     def newest(self, crawl: str, limit: int) -> list[PageRecord]:
-        """Return a crawl's newest records, newest first, from the last `NEWEST_MAX` of all crawls."""
+        """Return a crawl's newest records, newest first, among the `NEWEST_MAX` newest of all."""
         rows = self._store.rows(
             "SELECT fields FROM (SELECT k, fields FROM pages ORDER BY n DESC LIMIT ?)"
             " WHERE substr(k, 1, ?) = ? LIMIT ?",
