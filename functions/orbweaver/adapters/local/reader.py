@@ -146,7 +146,7 @@ class BudgetReader:
     async def read(self, job: ReadingJob, host: str, until_ms: int) -> Read:
         if not job.apart and self._in_place(job) and (found := await _in_turns(job)) is not None:
             return found
-        # `extractor` names the user's module. `in_place` decides which pages are light.
+        # Read light pages in place, as `in_place` decides. `extractor` is the user's module.
         if self._waiting_bytes and self._waiting_bytes + len(job.body) > self._waiting_bytes_max:
             return ReaderBusy()
         self._waiting_bytes += len(job.body)

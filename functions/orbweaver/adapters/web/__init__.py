@@ -1,19 +1,19 @@
-"""The web over aiohttp: guarded, bounded, and never raising for what a server does.
+"""HTTP over aiohttp: checked addresses, bounded answers, failures returned as values.
 
 client          one request
-address_guard   which sockets are made
-reach           whether a server can be reached
-pool            which connections are used again
-pooled_request  requests that know their connection
-wire            what comes in, counted
-framing         heads put right before they are parsed
-headers         of requests and answers
-body            how far a body is read
-large_bodies    few large ones at once
-decompression   codings undone, bounded
+address_guard   checks of dialled addresses
+reach           reachability check of a server
+pool            reuse of connections
+pooled_request  requests on pooled connections
+wire            limits on received bytes
+framing         repair of heads before parsing
+headers         request and answer headers
+body            body reading and its limits
+large_bodies    limit on concurrent large bodies
+decompression   bounded decoding of content codings
 deadline        one timer for all requests
-timing          how long answers take
-proxy_client    by way of proxies
+timing          latency metrics
+proxy_client    requests through proxies
 tls             certificate authorities
-errors          exceptions to reasons
+errors          mapping of exceptions to reasons
 """

@@ -1,21 +1,21 @@
-"""The choke point: no socket is made for an address that `core.address` refuses.
+"""The address check: no socket is made for an address that `model.address_policy` refuses.
 
-aiohttp asks the resolver for names only, never for literals, and the socket factory always, with
-the address that is dialled. What may be dialled depends on the request where addresses are not
-public, and the answers of DNS are shared by requests. So three places ask for the verdict:
+aiohttp calls the resolver for names only, never for literal addresses. It always calls the socket
+factory, with the address to dial. Private addresses are allowed per request, while requests share
+DNS answers. So three places check:
 
-- the resolver refuses a host if *any* of its addresses would be refused whatever the request is: a
-  mixed answer is an attack or a mistake, and which of its addresses is dialled would be chance;
-- of what it finds, and of literals, each request dials what its own `Permit` says (a context
-  variable: without one, the public web); and the socket factory judges the very address again;
-- a pooled connection is judged by its peer before another request is sent on it, whose crawl may
-  not be the one for which it was made (`http_connection`).
+- The resolver refuses a host if *any* of its addresses is refused for all requests. A mixed answer
+  is an attack or a mistake, and the dialled address would be chance.
+- Of the resolved or literal addresses, each request dials those that its `Permit` allows. The
+  permit is a context variable; without one, only the public web is allowed. The socket factory
+  checks the address again.
+- A pooled connection is checked by its peer before another request uses it, because that request's
+  crawl may differ from the one it was made for (`pooled_request`).
 
-Of a name in this machine's own file all addresses count that may be dialled: resolvers give those
-of one family only, and a server may listen on the other. Of many addresses of a name a few are
-dialled, of both families: a name with a hundred of them is not to cost a hundred connections.
-Proxies are on ports of all kinds, and their operator chose them: with `any_port` only addresses are
-judged.
+For a name in this machine's hosts file, all allowed addresses are used: resolvers return one family
+only, and the server may listen on the other. Of many addresses, at most `DIALLED_MAX` are dialled,
+of both families, so a name with a hundred addresses does not cost a hundred connections. Proxies
+use all kinds of ports, which their operator chose: with `any_port`, only addresses are checked.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from aiohttp.connector import AddrInfoType
 
 
-_WEB = 443  # a port that is never in the way
+_WEB = 443  # a port that is always allowed
 DIALLED_MAX = 4
 V4 = 4
 NAMES_FILE = Path("/etc/hosts")
@@ -46,23 +46,26 @@ NAMES_CHARS_MAX = 1_000_000
 
 
 class AddressRefusedError(OSError):
-    """An address that must not be dialled; an OSError, for the connector lets those through."""
+    """An address is not allowed. An OSError, because aiohttp's connector lets those pass."""
 
     def __init__(self, why: str) -> None:
-        super().__init__(why)  # no errno: it never came to a system call
+        super().__init__(why)  # no errno, because no system call failed
         self.why = why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permit:
-    """What one request may dial; `named` None stands for all that any request may."""
+    """The addresses that one request may dial.
+
+    `named` None allows all that any request may dial.
+    """
 
     allowed: Allowed = PUBLIC_ONLY
     named: Named | None = NONE_NAMED
     any_port: bool = False
 
     def refusal(self, address: str, port: int) -> str | None:
-        """Say why an address and port must not be dialled."""
+        """Return why an address and port are refused, or None."""
         return verdict(address, _WEB if self.any_port else port, self.allowed, self.named)
 
 
@@ -71,7 +74,7 @@ _permit: ContextVar[Permit] = ContextVar("permit", default=_OF_NOBODY)
 
 
 class Permits:
-    """Gives requests their permits, for one fetcher."""
+    """Makes the permits of a fetcher's requests."""
 
     def __init__(self, allowed: Allowed, *, any_port: bool = False) -> None:
         self._any_port = any_port
@@ -80,13 +83,13 @@ class Permits:
         self._of = lru_cache(maxsize=64)(self._make)
 
     def of(self, origins: frozenset[str]) -> Permit:
-        """Return the permit of a request whose crawl was begun with these origins."""
+        """Return the permit of a request. `origins` are the seeds' origins of its crawl."""
         if self._any_port or not self._allowed.networks:
-            return self.widest  # nothing depends on who asks
+            return self.widest  # the same for all requests
         return self._of(origins)
 
     def grant(self, origins: frozenset[str]) -> Permit:
-        """Have what this task dials from now on judged by the permit of its request."""
+        """Apply a request's permit to everything this task dials from now on."""
         permit = self.of(origins)
         _permit.set(permit)
         return permit
@@ -97,7 +100,7 @@ class Permits:
 
 @cache
 def names_here() -> dict[str, tuple[Address, ...]]:
-    """Read this machine's file of names, once."""
+    """Return the names in this machine's hosts file. Read once."""
     try:
         with NAMES_FILE.open(encoding="utf-8", errors="replace") as file:
             return parse_names(file.read(NAMES_CHARS_MAX))
@@ -116,14 +119,14 @@ class GuardedResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """Resolve a host; OSError if it cannot be, AddressRefusedError if it must not be."""
+        """Resolve a host. Raises AddressRefusedError if it is refused, else OSError on failure."""
         own = self._own(host, port, family)
         try:
             async with asyncio.timeout(self._resolve_s):
                 found = await self._inner.resolve(host, port, family)
         except TimeoutError as error:
             raise OSError(None, f"no DNS answer within {self._resolve_s:g} s") from error
-        except UnicodeError as error:  # a label that is empty, or longer than 63 bytes
+        except UnicodeError as error:  # a label is empty or longer than 63 bytes
             raise OSError(None, "not a name that DNS can hold") from error
         for one in found:
             why = self._widest.refusal(one["host"], port)
@@ -133,7 +136,7 @@ class GuardedResolver(AbstractResolver):
         return [*found, *(one for one in own if one["host"] not in known)]
 
     def _own(self, host: str, port: int, family: socket.AddressFamily) -> list[ResolveResult]:
-        """Return what this machine's file of names says of a host, as far as it may be dialled."""
+        """Return the allowed addresses of a host in this machine's hosts file."""
         book = names_here().get(host.lower(), ())
         families = [socket.AF_INET if one.version == V4 else socket.AF_INET6 for one in book]
         return [
@@ -150,14 +153,15 @@ class GuardedResolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Close the resolver inside."""
+        """Close the inner resolver."""
         await self._inner.close()
 
 
 def dialled_of(found: Sequence[ResolveResult]) -> list[ResolveResult]:
-    """Choose the addresses of a host that this task's request dials; AddressRefusedError if none.
+    """Choose the addresses that this task's request dials, at most `DIALLED_MAX`.
 
-    A few in their order, of both families where there are both.
+    The order is kept, and both families are included if present. Raises AddressRefusedError if all
+    are refused.
     """
     permit = _permit.get()
     whys = [permit.refusal(one["host"], one["port"]) for one in found]
@@ -172,7 +176,7 @@ def dialled_of(found: Sequence[ResolveResult]) -> list[ResolveResult]:
 
 
 def guarded_socket(addr_info: AddrInfoType) -> socket.socket:
-    """Make a socket for an address; AddressRefusedError if it must not be dialled."""
+    """Make a socket for an address. Raises AddressRefusedError if it is refused."""
     family, kind, protocol, _, (host, port, *_) = addr_info
     why = _permit.get().refusal(host, port)
     if why is not None:
@@ -181,10 +185,10 @@ def guarded_socket(addr_info: AddrInfoType) -> socket.socket:
 
 
 def check_peer(transport: asyncio.BaseTransport | None, permit: Permit) -> None:
-    """Refuse an open connection to where a request must not go; raises AddressRefusedError."""
+    """Check the peer of an open connection. Raises AddressRefusedError if it is refused."""
     peer = transport.get_extra_info("peername") if transport is not None else None
     if peer is None:
-        return  # it is closed, which is found out by its user
+        return  # closed, which its user will notice
     why = permit.refusal(str(peer[0]), int(peer[1]))
     if why is not None:
         raise AddressRefusedError(why)

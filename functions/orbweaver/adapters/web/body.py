@@ -1,19 +1,17 @@
-"""Bodies: which are read, how far, how fast, and what becomes of those that are not.
+"""Body reading: which bodies are read, how far, how fast, and how the others are discarded.
 
-Rules:
-
-- Only a 2xx answer of an accepted type, or of none that says anything, has its body read; its
-  first bytes then say what it is (`parsing/sniffing.py`), and what is no page is left there.
-- More than a little of one is read in its place among large ones (`large_bodies`).
-- A body is cut at its limit in decoded bytes; the connection is closed then. Where the crawl has a
-  limit of bytes, a body that fills its room asks for more first.
-- A coded body that ends early is kept and marked as truncated where the server meant that to be
-  all, and is a dropped connection where the connection's end was the body's. One that is not coded
-  is kept there too, and marked, where that end may have been an accident (`http_wire`).
-- A body that comes at less than `rate_bytes_min` a second on average, once it has been coming for
-  `rate_after_s`, is given up: the idle limit alone lets a server hold us for the whole total time.
-- What is left of an unread answer is read away if it is small, to keep the connection, and
-  dropped with it if it is not.
+- A body is read only of a 2xx answer with an accepted or meaningless content type. Its first bytes
+  then decide the type (`parsing/sniffing.py`); a body that is no page is not read further.
+- A large body needs a place (`large_bodies`).
+- A body is truncated at its limit in decoded bytes, and the connection is closed. If the crawl has
+  a byte limit, a body that fills its reservation first asks for more.
+- An encoded body that ends early is kept and marked as truncated if the server marked its end. If
+  the end of the connection was the end of the body, it is a dropped connection. An unencoded body
+  is kept in that case too, and marked if the end may have been an accident (`wire`).
+- A body slower than `rate_bytes_min` per second on average is given up after `rate_after_s`. The
+  idle limit alone would let a server hold a request for its total time.
+- The rest of an unread answer is drained if it is small, to keep the connection. Otherwise the
+  connection is closed.
 """
 
 from __future__ import annotations
@@ -37,20 +35,20 @@ DRAIN_BYTES_MAX = 65_536
 
 
 class TooSlowError(TimeoutError):
-    """A body that comes too slowly to wait for."""
+    """A body arrives too slowly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """How slow a body may be."""
+    """The slowest acceptable rate of a body."""
 
-    bytes_min: int = 100  # a second, as they come over the wire
+    bytes_min: int = 100  # bytes on the wire per second
     after_s: float = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Body:
-    """What was read: decoded bytes, None where they are not wanted, and whether there was more."""
+    """The decoded bytes of a body, None if they are not wanted, and whether it is truncated."""
 
     data: bytes | None = None
     truncated: bool = False
@@ -64,15 +62,15 @@ async def read(
     rate: Rate,
     large: LargeBody,
 ) -> Body:
-    """Read a body up to its limit; its place is taken, if it is a large one."""
+    """Read a body up to its limit. A large body waits for a place."""
     coded = codings_of(headers.get("content-encoding"), headers.get("transfer-encoding"))
     content, most = answer.content, request.body_bytes_max
     if not coded and content.is_eof() and content.total_bytes <= room_of(request):
-        return Body(data=content.read_nowait())  # all of it is here: there is nothing to leave
+        return Body(data=content.read_nowait())  # the whole body has arrived
     decoding = Decoding(coded, most, halts_at=min(SMALL_BYTES, room_of(request)))
     clock = asyncio.get_running_loop().time
     began_s, size = clock(), 0
-    # What is read in the hope for a page is left as soon as it turns out to be none.
+    # A body read in the hope for a page is left once it turns out to be none.
     sniffed = HTML_TYPES.isdisjoint(request.accept) or ANY_TYPE in request.accept
     while chunk := await content.readany():
         deadline.heard()
@@ -103,13 +101,13 @@ async def read(
 async def _fed(
     decoding: Decoding, chunk: bytes, request: Request, large: LargeBody, deadline: Deadline
 ) -> tuple[bool, float]:
-    """Decode a chunk, of a large body in its place; for how many seconds it was waited for that."""
+    """Decode a chunk, waiting for a place if the body is large. Also return the seconds waited."""
     goes_on = decoding.feed(chunk)
     if not decoding.halted and not _fills_room(decoding, request):
         return goes_on, 0.0
     clock = asyncio.get_running_loop().time
     began_s = clock()
-    deadline.hold()  # its server is not silent: nothing of it is read
+    deadline.hold()  # the server is not idle: its bytes are not being read
     while decoding.halted or _fills_room(decoding, request):
         if request.room is not None:
             await request.room.grow(decoding.size)
@@ -135,15 +133,15 @@ async def drain(
     *,
     keep: bool = False,
 ) -> Body:
-    """Read away what is left of an answer if it is little, else close the connection.
+    """Drain the rest of an answer if it is small, or close the connection.
 
-    `keep` keeps the result, to be looked at; that it is broken off is no failure then.
+    `keep` returns the drained body for inspection; an interruption is no failure then.
     """
     coded = codings_of(headers.get("content-encoding"), headers.get("transfer-encoding"))
     kept: Decoding | None = None
     until = asyncio.get_running_loop().time() + drain_s
     until = min(until, deadline.until_s)
-    deadline.release()  # the head is here: the answer stands, whatever becomes of the rest
+    deadline.release()  # the head has arrived, so the answer is valid whatever happens to the rest
     little = framed(headers) and (answer.content_length or 0) <= bytes_max
     left = bytes_max if little else 0
     try:
@@ -165,11 +163,11 @@ def _fills_room(decoding: Decoding, request: Request) -> bool:
 
 
 def room_of(request: Request) -> int:
-    """Return how many decoded bytes a body may have before its reader asks for more room."""
+    """Return how many decoded bytes a body may have before its reader asks for more."""
     most = request.body_bytes_max
     return most if request.room is None else min(most, request.room.bytes_max)
 
 
 def framed(headers: Mapping[str, str]) -> bool:
-    """Whether a body has an end of its own; otherwise it is the end of the connection."""
+    """Whether a body's end is marked. Otherwise it ends with the connection."""
     return "content-length" in headers or "transfer-encoding" in headers

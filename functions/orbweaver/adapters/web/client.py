@@ -1,21 +1,17 @@
-"""The web over aiohttp: one GET or POST, its ending a value whatever a server does.
+"""HTTP client over aiohttp: one GET or POST, whose failure is a value.
 
-Rules:
-
-- One client for a container: the session is made at the first fetch, in the loop that runs then,
-  and used by all later invocations. A loop that ends takes its session along; another loop gets
-  another session.
-- Redirects are not followed, cookies not kept (`worker/cookies.py` keeps those of crawls that ask
-  for it), proxies and `.netrc` of the environment not asked.
-- A fetcher dials either targets or proxies, and never the one in the place of the other.
-- Every address goes through `http_guard`, by what its request may dial; certificates are always
+- A container has one client. The first fetch makes its session in the running loop, and later
+  invocations reuse it. A session ends with its loop, and another loop gets another session.
+- The client does not follow redirects, keep cookies (`worker/cookies.py` does, for crawls that want
+  it), or use proxies and `.netrc` of the environment.
+- A fetcher dials either targets or proxies, never both.
+- Every address is checked by `address_guard` with the request's permit. Certificates are always
   verified.
-- An answer that may belong to another request is requested again, within the same time
-  (`adapters/web/pool.py`).
-- All bytes of an answer count against its limits (`http_wire`).
-- Bodies are read by the rules of `http_body`, limits of time are those of `http_deadline`.
-- `latency_ms` is the time from the sending of the request to the head of the answer: it says how
-  busy the server is, not how busy we are.
+- An answer that may belong to another request is requested again, within the same time (`pool`).
+- All bytes of an answer count against its limits (`wire`).
+- `body` reads bodies, `deadline` enforces time limits.
+- `latency_ms` is the time from sending the request to the head of the answer. It shows how busy the
+  server is, not how busy the worker is.
 """
 
 from __future__ import annotations
@@ -66,26 +62,26 @@ if TYPE_CHECKING:
 DNS_CACHE_S = 60
 _BODILESS = frozenset({204, 304})
 _UNREADABLE = frozenset({Reason.PROTOCOL, Reason.HEADERS_TOO_LARGE})
-LEFT_S_MIN = 0.5  # for an answer that is requested again
+LEFT_S_MIN = 0.5  # minimum for an answer that is requested again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How many connections, and how long each part of a request may take."""
+    """Limits on connections, and on the time of each part of a request."""
 
     connections: int = 64
     connections_per_host: int = 1
     connect_s: float = 8.0  # TCP and TLS together
-    idle_s: float = 10.0  # no head, nor more of a body
+    idle_s: float = 10.0  # without a head, or without more of a body
     keepalive_s: float = 15.0
     resolve_s: float = 5.0
-    drain_s: float = 1.0  # to save a connection, after the head of an unread answer
+    drain_s: float = 1.0  # for draining an unread answer to keep its connection
     rate: bodies.Rate = field(default_factory=bodies.Rate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """An answer, and for one that is none: the error, and how far the request had come."""
+    """An answer, or the error and how far the request had come."""
 
     answer: Response | Failure
     error: Exception | None = None
@@ -94,7 +90,7 @@ class Asked:
 
 
 class HttpFetcher:
-    """The `Fetcher` port; safe to share between tasks of one loop, and between loops in turn."""
+    """The `Fetcher` port. Tasks of one loop can share it, and loops can use it in turn."""
 
     def __init__(
         self,
@@ -106,11 +102,11 @@ class HttpFetcher:
         dials_proxies: bool = False,
         large: LargeBodies | None = None,
     ) -> None:
-        """Take what may be dialled besides the public web, and limits.
+        """`allowed` are addresses that may be dialled in addition to the public web.
 
-        aiohttp's default resolver is aiodns where that is installed. `tls` must verify; if it is
-        not given, one is made for the first https URL, and used for all of them. `large` are places
-        for large bodies, which may be another fetcher's, too; None: as many as connections.
+        aiohttp's default resolver is aiodns if that is installed. `tls` must verify certificates.
+        Without it, the first https URL makes a context that all use. `large` are the places for
+        large bodies, perhaps shared with another fetcher; by default as many as connections.
         """
         if tls is not None and not (tls.verify_mode == ssl.CERT_REQUIRED and tls.check_hostname):
             raise ValueError("a TLS context that does not verify certificates and host names")
@@ -128,13 +124,13 @@ class HttpFetcher:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def fetch(self, request: Request) -> Response | Failure:
-        """Ask once; redirects are not followed."""
+        """Send one request. Redirects are not followed."""
         return (await self.ask(request)).answer
 
     async def ask(self, request: Request, proxy: Proxy | None = None) -> Asked:
-        """Send a request, through a proxy if this fetcher dials proxies; return all that is known.
+        """Send a request, through a proxy if this fetcher dials proxies.
 
-        The fetcher requests an uncertain answer again, on a new connection.
+        An uncertain answer is requested again, on a new connection.
         """
         until_s = time.monotonic() + request.total_s
         asked, attempt = await self._try(request, proxy)
@@ -151,9 +147,9 @@ class HttpFetcher:
     async def _try(self, request: Request, proxy: Proxy | None) -> tuple[Asked, Attempt]:
         if self._dials_proxies is (proxy is None):
             raise ValueError("a fetcher dials proxies, or it dials targets")
-        url = URL(request.url, encoded=True)  # canonical already: quoting again changes paths
+        url = URL(request.url, encoded=True)  # already canonical: quoting again would change paths
         if self._tls is None and (url.scheme == "https" or proxy is not None):
-            self._tls = tls_context()  # takes 50 ms, which are not the server's
+            self._tls = tls_context()  # takes 50 ms, which must not count as the server's latency
         started_s = time.monotonic()
         deadline = self._deadlines.within(request.total_s)
         attempt = Attempt(deadline, self._permits.grant(request.named), paced=request.paced)
@@ -189,7 +185,7 @@ class HttpFetcher:
         return f"{what} within {request.total_s:g} s"
 
     async def refusal(self, origin: URL, named: frozenset[str]) -> Failure | None:
-        """Judge a target as if it were dialled from here, for a proxy that dials it."""
+        """Return the refusal of a target that a proxy dials, as if it were dialled from here."""
         await self._session_here()
         guard, host, port = self._guard, origin.raw_host or "", origin.port or 0
         assert guard is not None  # noqa: S101 - made with the session
@@ -208,7 +204,7 @@ class HttpFetcher:
         return None if why is None else Failure(reason=Reason.ADDRESS, detail=one_line(why))
 
     async def aclose(self) -> None:
-        """Close all connections; a later fetch opens new ones."""
+        """Close all connections. A later fetch opens new ones."""
         lifetime, self._lifetime, self._session, self._loop = self._lifetime, None, None, None
         if lifetime is not None:
             await lifetime.aclose()
@@ -264,21 +260,24 @@ class HttpFetcher:
         )
 
     async def _session_here(self) -> aiohttp.ClientSession:
-        """Return the session of the running loop, made if there is none."""
+        """Return the running loop's session, made if needed."""
         loop = asyncio.get_running_loop()
         if self._session is not None and self._loop is loop:
             return self._session
         past, past_loop = self._lifetime, self._loop
         self._loop, self._lifetime = loop, self._live()
-        self._session = session = await anext(self._lifetime)  # suspends nowhere
+        self._session = session = await anext(self._lifetime)  # does not suspend
         if past is not None and past_loop is not None and past_loop.is_closed():
-            # Mostly done already, at the end of that loop. One that is still open does it when it
-            # runs again, for `past` is now without an owner.
+            # Usually done already, at the end of that loop. A loop that is still open does it when
+            # it runs again, because `past` has no owner now.
             await past.aclose()
         return session
 
     async def _live(self) -> AsyncGenerator[aiohttp.ClientSession, None]:
-        """Hold a session open; an async generator, for a loop closes those it has at its end."""
+        """Hold a session open.
+
+        An async generator, because a loop closes its generators at its end.
+        """
         limits = self._limits
         resolver = GuardedResolver(self._resolver(), self._permits.widest, limits.resolve_s)
         self._guard = resolver
@@ -295,8 +294,8 @@ class HttpFetcher:
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             request_class=AwareRequest,
-            # No limit on "connect": it counts the wait for a free connection too, which is ours.
-            # The others are kept by `http_deadline`.
+            # No limit on "connect", which includes waiting for a free connection. `deadline`
+            # enforces the other limits.
             timeout=aiohttp.ClientTimeout(sock_connect=limits.connect_s),
             max_line_size=LINE_BYTES_MAX,
             max_field_size=LINE_BYTES_MAX,
@@ -310,7 +309,7 @@ class HttpFetcher:
 
 
 async def _is_certain(asked: Asked, attempt: Attempt, request: Request) -> bool:
-    """Whether an answer is the request's own; a POST is not repeated."""
+    """Whether an answer belongs to its request. A POST is never repeated."""
     if request.body is not None or not attempt.reused:
         return True
     if isinstance(asked.answer, Failure):

@@ -1,13 +1,13 @@
-"""Deadlines of requests, looked after for all of them by one timer.
+"""Deadlines of requests, all checked by one timer.
 
-A timer for each limit of each request, set anew by whatever comes in, took a thirtieth of what a
-page takes of the CPU; limits of seconds need no such precision. Rules:
+Separate timers per request and limit, reset by all received data, took a thirtieth of a page's CPU
+time. Limits of seconds do not need that precision.
 
-- A request ends within its total time, and within `idle_s` of what was last heard of it. Once it is
-  sent its head has to come in that time, then each piece of its body. Until then, while it waits
-  for a connection or makes one, nothing can be heard.
-- All are looked at every `TICK_S` while there are any: it may take them that much longer.
-- A task that is out of time is cancelled, and that becomes a TimeoutError, as by `asyncio.timeout`.
+- A request ends within its total time, and within `idle_s` after the last activity: after it is
+  sent, its head must arrive within that time, then each piece of its body. No idle limit applies
+  before that, while it waits for a connection or makes one.
+- All deadlines are checked every `TICK_S`, so a request may end that much later.
+- A task past its deadline is cancelled, which becomes a TimeoutError, as with `asyncio.timeout`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TICK_S = 0.1
 
 
 class Deadlines:
-    """Looks after the requests of one client."""
+    """Checks the deadlines of one client's requests."""
 
     def __init__(self, idle_s: float) -> None:
         self._idle_s = idle_s
@@ -29,18 +29,18 @@ class Deadlines:
         self._timer: asyncio.TimerHandle | None = None
 
     def within(self, total_s: float) -> Deadline:
-        """Give the running task `total_s` for what it does within."""
+        """Return a deadline of `total_s` seconds for the running task."""
         return Deadline(self, total_s)
 
     def add(self, one: Deadline) -> None:
-        """Look after one more; called in the loop that runs."""
+        """Start checking a deadline. Called in the running loop."""
         self._all.add(one)
         if self._timer is None or self._loop is not one.loop:
             self._loop = one.loop
             self._timer = one.loop.call_later(TICK_S, self._look)
 
     def discard(self, one: Deadline) -> None:
-        """Look no more after one."""
+        """Stop checking a deadline."""
         self._all.discard(one)
 
     def _look(self) -> None:
@@ -53,7 +53,7 @@ class Deadlines:
 
 
 class Deadline:
-    """One request's time; a context manager."""
+    """One request's deadline, used as a context manager."""
 
     __slots__ = ("_cancelling", "_deadlines", "_heard_s", "_task", "expired", "loop", "until_s")
 
@@ -65,7 +65,6 @@ class Deadline:
         self._heard_s: float | None = None
 
     def __enter__(self) -> Self:
-        """Begin."""
         task = asyncio.current_task(self.loop)
         if task is None:
             raise RuntimeError("only a task can wait")
@@ -76,7 +75,7 @@ class Deadline:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
-        """End; raises TimeoutError if it was out of time."""
+        """Stop checking. Raises TimeoutError if the deadline passed."""
         self._deadlines.discard(self)
         if self.expired:
             ours = self._task.uncancel() <= self._cancelling
@@ -84,23 +83,23 @@ class Deadline:
                 raise TimeoutError from error
 
     def heard(self) -> None:
-        """Note that it was sent, or that something came in."""
+        """Record that the request was sent, or that data arrived."""
         self._heard_s = self.loop.time()
 
     def hold(self) -> None:
-        """Note that nothing can be heard until something is: what comes in is left unread."""
+        """Suspend the idle limit until the next activity, because incoming data is left unread."""
         self._heard_s = None
 
     def release(self) -> None:
-        """Limit it no longer: it may take as long as it takes."""
+        """Remove the limit."""
         self._deadlines.discard(self)
 
     def is_over(self, now_s: float, idle_s: float) -> bool:
-        """Whether it is out of time."""
+        """Whether the total time or the idle time has passed."""
         silent = self._heard_s is not None and now_s >= self._heard_s + idle_s
         return silent or now_s >= self.until_s
 
     def cancel(self) -> None:
-        """End it now."""
+        """Cancel the task."""
         self.expired = True
         self._task.cancel()

@@ -1,22 +1,23 @@
-"""Content codings undone piece by piece, with a bound on everything.
+"""Incremental decoding of content codings, with all sizes bounded.
 
-aiohttp can decode too, but takes a coded body that ends early for a whole one, hands nested
-codings over as they are and lets a zstd frame ask for a window of 128 MiB. Rules:
+aiohttp can decode too. But it accepts an encoded body that ends early as complete, does not decode
+nested codings, and lets a zstd frame request a window of 128 MiB.
 
-- Decoding halts where a body is to get room first, and goes on from there.
-- A stage never gives more than `PIECE_BYTES` at once, and the next stage takes it before another is
-  made: memory does not depend on what a body would become.
-- The decoded body is cut at its limit. A stage that takes in or gives out far more than that
+- Decoding halts where a body must wait for room, and continues from there.
+- A stage outputs at most `PIECE_BYTES` at a time, and the next stage consumes it before more is
+  made. So memory does not depend on the decoded size.
+- The decoded body is truncated at its limit. A stage that consumes or produces far more than that
   without the body growing is a bomb: `CodingError`.
-- Codings are undone in the reverse order of their naming (RFC 9110 section 8.4), at most
-  `CODINGS_MAX` of them. `deflate` is zlib's format, and raw deflate from servers that mistook it.
-- A name that is no coding known here (`none`, `utf-8`, `binary`) is passed over, as browsers do:
-  nearly always the bytes are not coded at all. Those of `compress` are told by their beginning.
-  What cannot be undone is a `CodingError`; it is never asked for.
-- gzip members and zstd frames may follow one another; any other bytes behind the end of a coded
-  stream are passed over (but brotli's library refuses them). zstd windows end at 8 MiB (RFC 9659).
-- A checksum that does not fit is a `CodingError`; a stream that only ends early is said to be
-  incomplete, and what was decoded of it is kept.
+- Codings are decoded in the reverse order of their listing (RFC 9110 section 8.4), at most
+  `CODINGS_MAX` of them. `deflate` is zlib's format, or raw deflate from servers that got it wrong.
+- An unknown name (`none`, `utf-8`, `binary`) is ignored, as browsers do, because the bytes are
+  nearly always not encoded. `compress` data is detected by its first bytes. Decoding it is a
+  `CodingError`; the crawler never asks for it.
+- gzip members and zstd frames can follow one another. Other bytes after the end of an encoded
+  stream are ignored, except that brotli's library rejects them. zstd windows are limited to 8 MiB
+  (RFC 9659).
+- A wrong checksum is a `CodingError`. A stream that ends early is reported as incomplete, and its
+  decoded part is kept.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from typing import Any, Protocol
 
 PIECE_BYTES = 65_536
 CODINGS_MAX = 3
-MEMBERS_MAX = 1_000  # each costs a new decoder; real bodies have one, or a few
+MEMBERS_MAX = 1_000  # each costs a new decoder; real bodies have one or a few
 ZSTD_WINDOW_LOG_MAX = 23
 GZIP_BEGINS = frozenset({0x1F})
-ZSTD_BEGINS = frozenset({0x28, *range(0x50, 0x60)})  # frames, and frames to skip
+ZSTD_BEGINS = frozenset({0x28, *range(0x50, 0x60)})  # frames, and skippable frames
 COMPRESS_BEGINS = b"\x1f\x9d"
 ZLIB_METHOD = 8  # the low half of a zlib stream's first byte
 
@@ -58,20 +59,20 @@ _ERRORS: tuple[type[Exception], ...] = (
 
 
 class CodingError(Exception):
-    """A body that cannot be decoded; the text says why."""
+    """A body cannot be decoded. The text contains the reason."""
 
 
 class _Stage(Protocol):
-    """One coding being undone."""
+    """Decoder of one coding."""
 
     complete: bool
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Take coded bytes in; give pieces of decoded ones."""
+        """Consume encoded bytes and yield decoded pieces."""
 
 
 class _Members:
-    """A stream of members that follow one another, each with a decoder of its own."""
+    """A stream of members, each with its own decoder."""
 
     def __init__(self, make: Callable[[], Any], begins: frozenset[int]) -> None:
         self._make = make
@@ -104,7 +105,7 @@ class _Members:
         decoder = self._decoder
         while True:
             piece = decoder.decompress(data, PIECE_BYTES)
-            # zlib hands back the coded bytes it had no room for, zstd keeps them.
+            # zlib returns the encoded bytes it had no room for, zstd keeps them.
             data = getattr(decoder, "unconsumed_tail", b"")
             self.complete = decoder.eof
             if piece:
@@ -114,7 +115,7 @@ class _Members:
 
 
 class _Deflate:
-    """One zlib stream, or one of raw deflate where the first byte cannot be zlib's."""
+    """One zlib stream, or raw deflate if the first byte cannot be zlib's."""
 
     def __init__(self) -> None:
         self._decoder: Any = None
@@ -150,12 +151,12 @@ class _Brotli:
             self.complete = decoder.is_finished()
             if piece:
                 yield piece
-            elif decoder.can_accept_more_data():  # said too early while there are still pieces
+            elif decoder.can_accept_more_data():  # true too early while pieces are left
                 return
 
 
 class _Compress:
-    """What is called `compress`: as it is, unless it is that."""
+    """A body labelled `compress`: passed through unless it really is compressed that way."""
 
     def __init__(self) -> None:
         self._begun = False
@@ -189,9 +190,9 @@ _CODINGS = frozenset({*_STAGES, "br", "zstd"})
 
 
 def codings_of(*headers: str | None) -> tuple[str, ...]:
-    """Name the codings of these header values in the order of their application.
+    """Return the codings in these header values, in the order they were applied.
 
-    What is no coding is passed over.
+    Unknown names are ignored.
     """
     listed = ",".join(filter(None, headers)).lower()
     if not listed:
@@ -201,10 +202,13 @@ def codings_of(*headers: str | None) -> tuple[str, ...]:
 
 
 class Decoding:
-    """A body being decoded; `body` is what came out of it so far, never over the limit."""
+    """A body being decoded. `body` is the output so far, never above the limit."""
 
     def __init__(self, codings: Iterable[str], bytes_max: int, halts_at: int | None = None) -> None:
-        """Take codings in the order of their application, the limit, and where to halt once."""
+        """`codings` are in the order they were applied.
+
+        `halts_at` is the first halt, in decoded bytes.
+        """
         names = tuple(codings)
         if unknown := [name for name in names if name not in _STAGES]:
             raise CodingError(f"unknown coding {unknown[0][:40]!r}")
@@ -212,20 +216,20 @@ class Decoding:
             raise CodingError(f"more than {CODINGS_MAX} codings")
         self._stages = [_STAGES[name]() for name in reversed(names)]
         self._bytes_max = bytes_max
-        # Coding can make a body longer, by a little; twice is no longer a little.
+        # Encoding can lengthen a body slightly. Twice its size is too much.
         self._stage_bytes_max = 2 * bytes_max + PIECE_BYTES
         self._stage_bytes = [0] * (len(names) + 1)
-        # One growing piece of memory: many small ones, of many bodies at once, leave a heap full
-        # of holes when they are joined, and double what a worker needs.
+        # One growing buffer: many small ones, of many bodies at once, fragment the heap when they
+        # are joined, and double a worker's memory.
         self._kept = bytearray()
         self._bytes = 0
         self._halts_at = bytes_max if halts_at is None else halts_at
         self._left: Iterator[bytes] = iter(())
 
     def feed(self, chunk: bytes) -> bool:
-        """Decode a chunk of what came over the wire; False once the body is cut.
+        """Decode a received chunk. Return False once the body is truncated.
 
-        What is left of a chunk where it halts is decoded by `go_on`, before the next is fed.
+        After a halt, `go_on` decodes the rest of the chunk, before the next call.
         """
         if not self._stages:
             return self._keep(chunk)
@@ -237,16 +241,19 @@ class Decoding:
 
     @property
     def halted(self) -> bool:
-        """Whether it has come to where it is to halt, and there may be more."""
+        """Whether decoding halted and there may be more."""
         return self._bytes > self._halts_at and not self.cut
 
     def go_on(self, halts_at: int | None = None) -> bool:
-        """Decode the rest, as `feed` does, up to where it halts next; None: to the end."""
+        """Continue decoding up to `halts_at`, or to the end if it is None.
+
+        Returns as `feed` does.
+        """
         self._halts_at = self._bytes_max if halts_at is None else halts_at
         return self._decode()
 
     def cut_at(self, bytes_max: int) -> None:
-        """Lower the limit, and drop what is beyond it."""
+        """Lower the limit and drop the bytes beyond it."""
         self._bytes_max = bytes_max
         del self._kept[bytes_max:]
 
@@ -263,26 +270,26 @@ class Decoding:
 
     @property
     def size(self) -> int:
-        """How many bytes were decoded, those beyond the limit too."""
+        """Number of decoded bytes, including those beyond the limit."""
         return self._bytes
 
     @property
     def body(self) -> bytes:
-        """What was decoded, up to the limit."""
+        """The decoded bytes, up to the limit."""
         return bytes(self._kept)
 
     def head(self, size: int) -> bytes:
-        """Return the first so many bytes of it, or fewer."""
+        """Return up to `size` bytes from the start."""
         return bytes(self._kept[:size])
 
     @property
     def cut(self) -> bool:
-        """Whether there was more than the limit."""
+        """Whether the body exceeded the limit."""
         return self._bytes > self._bytes_max
 
     @property
     def complete(self) -> bool:
-        """Whether every coded stream came to its own end; true where there was no byte."""
+        """Whether every encoded stream reached its end. True for an empty body."""
         return all(stage.complete for stage in self._stages)
 
     def _keep(self, piece: bytes) -> bool:

@@ -1,8 +1,8 @@
-"""Errors of the HTTP client: the one table from their types to reasons.
+"""Mapping of the HTTP client's errors to reasons.
 
-Two things in aiohttp 3.14 need care: a response it cannot parse is raised as a ClientResponseError
-with status 400 *that no server sent*, with the parser's own error two causes down; and an error
-in an established TLS connection (a client certificate asked for late) is a plain ClientOSError.
+Two details of aiohttp 3.14: a response it cannot parse is raised as a ClientResponseError with
+status 400 *that no server sent*, and the parser's own error is two causes down. An error in an
+established TLS connection (a late request for a client certificate) is a plain ClientOSError.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ DETAIL_CHARS_MAX = 200
 
 
 class DroppedError(aiohttp.ClientError):
-    """The connection ended before an answer did."""
+    """The connection ended before the answer did."""
 
 
 class SurplusError(aiohttp.ClientError):
-    """An answer that may belong to another request."""
+    """An answer may belong to another request."""
 
 
-# In order: the first that fits is the reason.
+# The first match is the reason.
 _REASONS: tuple[tuple[type[BaseException], Reason], ...] = (
     (CodingError, Reason.ENCODING),
     (aiohttp.ClientHttpProxyError, Reason.PROXY),
@@ -45,14 +45,14 @@ _REASONS: tuple[tuple[type[BaseException], Reason], ...] = (
     (aiohttp.ClientConnectorError, Reason.CONNECT),
     (aiohttp.ConnectionTimeoutError, Reason.CONNECT),
     (TimeoutError, Reason.TIMEOUT),
-    (aiohttp.InvalidURL, Reason.ADDRESS),  # 127.1 and 2130706433, not canonicalized
+    (aiohttp.InvalidURL, Reason.ADDRESS),  # 127.1 and 2130706433 are not canonicalized
     (DroppedError, Reason.DISCONNECTED),
     (aiohttp.ClientConnectionError, Reason.DISCONNECTED),
     (aiohttp.ClientError, Reason.PROTOCOL),
 )
 FAILURES = (aiohttp.ClientError, CodingError, TimeoutError)
 
-# These override the table wherever they stand in the chain of causes.
+# These override the table wherever they occur in the chain of causes.
 _CAUSES: tuple[tuple[type[BaseException], Reason], ...] = (
     (AddressRefusedError, Reason.ADDRESS),
     (ssl.SSLEOFError, Reason.TLS_HANDSHAKE),
@@ -63,12 +63,12 @@ _CAUSES: tuple[tuple[type[BaseException], Reason], ...] = (
     (ContentLengthError, Reason.DISCONNECTED),
     (TransferEncodingError, Reason.DISCONNECTED),  # the body ended before its last chunk
 )
-# The one text that is looked at: the parser has no type of its own for it.
+# The only text that is matched, because the parser has no type for this error.
 _TOO_MANY_HEADERS = "Too many headers received"
 
 
 def reason_of(error: BaseException) -> Reason:
-    """Say which reason an exception out of `FAILURES` stands for."""
+    """Return the reason of an exception from `FAILURES`."""
     if _hung_up_on_handshake(error):
         return Reason.TLS_HANDSHAKE
     for cause in _chain(error):
@@ -83,18 +83,19 @@ def reason_of(error: BaseException) -> Reason:
 
 
 def unresolved_reason(error: OSError) -> Reason:
-    """Say which reason a resolver's exception stands for, outside of a connection."""
+    """Return the reason of a resolver's exception outside a connection."""
     unknown = any(_nobody_knows(cause) for cause in _chain(error))
     return Reason.DNS_UNKNOWN if unknown else Reason.DNS
 
 
 def detail_of(error: BaseException) -> str:
-    """Say in one short, printable line what happened, for people."""
+    """Describe an error in one short, printable line."""
     match error:
         case _ if _hung_up_on_handshake(error):
             text = "the server closed the connection within the TLS handshake"
         case aiohttp.ClientHttpProxyError():
-            text = f"the proxy answered {error.status} to CONNECT"  # not in words of its own
+            # the proxy's own words are left out
+            text = f"the proxy answered {error.status} to CONNECT"
         case aiohttp.ClientConnectorError():
             text = words_of(error.os_error)
         case aiohttp.ClientResponseError():
@@ -107,7 +108,7 @@ def detail_of(error: BaseException) -> str:
 
 
 def words_of(error: OSError) -> str:
-    """Say why there is no connection: asyncio puts "Connect call failed" before the address."""
+    """Describe a connection error without asyncio's "Connect call failed" and the address."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the certificate is not in order: {error.verify_message}"
     if error.errno is None or isinstance(error, socket.gaierror | ssl.SSLError):
@@ -116,7 +117,7 @@ def words_of(error: OSError) -> str:
 
 
 def _hung_up_on_handshake(error: BaseException) -> bool:
-    """Whether a server ended a handshake without a word: asyncio's own reset, without a number."""
+    """Whether a server closed the connection in the TLS handshake: a reset without errno."""
     return (
         isinstance(error, aiohttp.ClientConnectorError)
         and isinstance(error.os_error, ConnectionResetError)
@@ -125,7 +126,7 @@ def _hung_up_on_handshake(error: BaseException) -> bool:
 
 
 def _nobody_knows(cause: BaseException) -> bool:
-    """Whether a name is known not to exist, or to have no address: NXDOMAIN, or no data."""
+    """Whether DNS reports that a name does not exist or has no address: NXDOMAIN or no data."""
     match cause:
         case socket.gaierror(errno=code):
             return code in {socket.EAI_NONAME, socket.EAI_NODATA}

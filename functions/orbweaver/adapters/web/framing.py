@@ -1,19 +1,19 @@
-"""Framing of an answer's head, put right before the parser sees it.
+"""Repair of an answer's head before aiohttp parses it.
 
-The parser refuses what RFC 9112 section 6.3 lets a client take, and loses a page for it. Rules:
+The parser rejects heads that RFC 9112 section 6.3 lets a client accept, which would lose the page.
 
-- `Content-Length` said several times, or as a list, is said once where all values are the same.
-  Values that differ stay as they are, and the parser refuses them.
-- `Transfer-Encoding: chunked` overrides `Content-Length`, which is taken out. Such an answer may be
-  an attempt at smuggling, so its connection is used for nothing else (`doubtful`).
-- Spaces between a name and its colon are removed, as section 5.1 demands of a proxy. Where the name
-  is one of those two, the answer is `doubtful` as well.
-- Pieces end where a head ends. So the parser has handed a head over before it sees what follows,
-  and what is wrong behind an answer cannot spoil the answer.
+- A `Content-Length` repeated in several lines or as a list is passed on once if all values are
+  equal. Different values are passed on unchanged, and the parser rejects them.
+- `Transfer-Encoding: chunked` overrides `Content-Length`, which is removed. Such an answer may be
+  an attempt at smuggling, so its connection is not reused (`doubtful`).
+- Spaces between a name and its colon are removed, as section 5.1 requires of a proxy. For the two
+  names above, the answer is also `doubtful`.
+- Pieces end where a head ends. So the parser has returned a head before it sees the bytes that
+  follow, and errors after an answer cannot spoil the answer.
 
-The first line passes through as it comes, a part of it too: the parser finds out about a head that
-is none as early as ever. The names of other lines are held back until their colon, and lines of
-those two names until their head ends.
+The first line passes through unchanged, even in parts, so the parser rejects a bad head at once.
+Other lines are held back until their name is known, and lines with the two names until the head
+ends.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ _HELD = re.compile(rb"(content-length|transfer-encoding):(.*)", re.IGNORECASE | 
 _SPACED = re.compile(rb"([^\s:]++)[ \t]++:")
 _ANY_SPACED = re.compile(rb"\n" + _SPACED.pattern)
 _NUMBER = re.compile(rb"[0-9]{1,18}")
-# The end of a head whose first line is there; blank lines before that end nothing.
+# The end of a head that has its first line. Blank lines before that do not end it.
 _END = re.compile(rb"[^\r\n]\r?\n\r?\n")
 _SPACES = b" \t\r\n"
 
 
 class HeadFraming:
-    """The heads of one answer, interim ones among them."""
+    """The heads of one answer, including interim ones."""
 
     __slots__ = ("_begun", "_held", "_line", "_start", "doubtful")
 
     def __init__(self) -> None:
         self.doubtful = False
-        self._begun = False  # a line that is not blank is there
-        self._start = True  # what comes next begins a line
-        self._line = b""  # the beginning of a line that may be held back
+        self._begun = False  # a line that is not blank has arrived
+        self._start = True  # the next byte starts a line
+        self._line = b""  # the start of a line that may be held back
         self._held: list[bytes] = []
 
     def feed(self, data: bytes) -> tuple[bytes, bytes]:
-        """Take bytes in; what is for the parser, up to the end of a head, and what is behind it."""
+        """Consume bytes. Return those for the parser, up to a head's end, and those after it."""
         if self._start and not (self._begun or self._line or self._held):
             end = _END.search(data)
             if end is not None:
@@ -55,7 +55,7 @@ class HeadFraming:
         return self._by_lines(data)
 
     def rest(self) -> bytes:
-        """Give up what is held back: no more comes in."""
+        """Return the held bytes, because no more will arrive."""
         rest = b"".join(self._held) + self._line
         self._held, self._line = [], b""
         return rest
@@ -64,7 +64,7 @@ class HeadFraming:
         given: list[bytes] = []
         data, self._line = self._line + data, b""
         at = 0
-        if not self._begun:  # blank lines before a head, of which there may be very many
+        if not self._begun:  # there may be very many blank lines before a head
             at = len(data) - len(data.lstrip(b"\r\n"))
             given.append(data[:at])
         while at < len(data):
@@ -91,7 +91,7 @@ class HeadFraming:
         return found[1] + line[found.end() - 1 :]
 
     def _take(self, line: bytes, given: list[bytes]) -> None:
-        """Pass a line on, or a part of one; or hold it back."""
+        """Pass on a line or a part of it, or hold it back."""
         folded = self._start and line[:1] in {b" ", b"\t"} and bool(self._held)
         if self._start and self._begun and (folded or _HELD.match(line)):
             if len(line) <= LINE_BYTES_MAX and line.endswith(b"\n"):
@@ -102,13 +102,13 @@ class HeadFraming:
         given.append(line)
 
     def _resolved(self) -> Iterator[bytes]:
-        """Say once what the lines that were held back say."""
+        """Yield the held lines, merged to one statement of the length."""
         held, self._held = self._held, []
         lengths: list[bytes] = []
         codings: list[bytes] = []
         for line in held:
             found = _HELD.match(line)
-            if found is None:  # folded: nothing that may be made simpler
+            if found is None:  # a folded line cannot be simplified
                 yield from held
                 return
             (lengths if found[1].lower() == _LENGTH else codings).append(found[2])
@@ -125,7 +125,7 @@ class HeadFraming:
 
 
 def _is_odd(head: bytes) -> bool:
-    """Return whether a head may have spaces before a colon, or two statements of its length."""
+    """Whether a head may have spaces before a colon, or two statements of its length."""
     if _ANY_SPACED.search(head):
         return True
     lower = head.lower()
@@ -139,9 +139,9 @@ def _is_odd(head: bytes) -> bool:
 
 
 def _may_be_held(line: bytes, *, header: bool) -> bool:
-    """Return whether the beginning of a line must wait for the rest of it."""
+    """Whether the start of a line must wait for the rest of the line."""
     if line == b"\r":
-        return True  # the end of the head, perhaps
+        return True  # perhaps the end of the head
     if len(line) > LINE_BYTES_MAX:
         return False
     if header and b":" not in line:

@@ -1,12 +1,10 @@
-"""Heads: what a request says besides its URL, and what is taken over of an answer's.
+"""Headers of requests, and the headers kept from answers.
 
-Rules:
-
-- What the crawler says itself comes after a crawl's own headers, and replaces them.
-- A plain request by way of a proxy goes to the proxy itself, so its credentials are in it; those of
-  a tunnel go with CONNECT alone, and nothing of either goes on to the target.
-- Of an answer, each header is one line, as it came: the first of a name, all lines of a list. What
-  is not UTF-8 is kept as bytes besides (`model/http_headers.py`).
+- The crawler's own headers replace those of the crawl.
+- A plain request through a proxy goes to the proxy itself, so it contains the proxy's credentials.
+  For a tunnel, only CONNECT contains them. The target never receives them.
+- An answer's header is kept as one line: the first value of a name, or all values of a list header.
+  Values that are not UTF-8 are also kept as bytes (`model/http_headers.py`).
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
     from orbweaver.fetching.proxy_pool import Proxy
 
 HEADERS_CHARS_MAX = 65_536
-# Lists, of which more than one line means the same as one line with commas (RFC 9110 section 5.3).
+# List headers, whose lines can be joined with commas (RFC 9110 section 5.3).
 LISTS = frozenset(
     {
         "cache-control",
@@ -43,14 +41,15 @@ LISTS = frozenset(
         "x-robots-tag",
     }
 )
-# An agent's name is about its own line. A joined line without a name is for `robots`, which is all.
+# An agent's name applies to its own line only. Lines without a name apply to `robots`, which means
+# all.
 ROBOTS_TAG = "x-robots-tag"
 
 
 def asking(
     request: Request, url: URL, proxy: Proxy | None
 ) -> CIMultiDict[str] | CIMultiDictProxy[str]:
-    """Write the headers of a request; a plain one goes to the proxy itself, and says who we are."""
+    """Return a request's headers. A plain request to a proxy contains the proxy's credentials."""
     said = _always_said(request.headers, request.user_agent, request.accept)
     authorization = proxy.authorization if proxy is not None and url.scheme == "http" else None
     if request.condition is None and not authorization:
@@ -64,7 +63,7 @@ def asking(
 
 @lru_cache(maxsize=64)
 def _always_said(own: Headers, agent: str, accept: frozenset[str]) -> CIMultiDictProxy[str]:
-    """Write what the requests of a crawl to a host have in common."""
+    """Return the headers that all requests of a crawl to a host share."""
     headers = CIMultiDict(own)
     headers["User-Agent"] = agent
     headers["Accept"] = _accept(accept)
@@ -73,7 +72,7 @@ def _always_said(own: Headers, agent: str, accept: frozenset[str]) -> CIMultiDic
 
 
 def connecting(request: Request, proxy: Proxy | None) -> dict[str, str] | None:
-    """Write the headers of a CONNECT."""
+    """Return the headers of a CONNECT."""
     if proxy is None:
         return None
     credentials = {"Proxy-Authorization": proxy.authorization} if proxy.authorization else {}
@@ -81,23 +80,23 @@ def connecting(request: Request, proxy: Proxy | None) -> dict[str, str] | None:
 
 
 def wanted(status: int, headers: dict[str, str], accept: frozenset[str]) -> bool:
-    """Whether the body of an answer is to be read."""
+    """Whether an answer's body should be read."""
     if not SUCCESS_MIN <= status < REDIRECT_MIN:
         return False
     kind = declared_in(headers)
     if not kind or ANY_TYPE in accept or kind in accept:
         return True
-    # It may be a page all the same: its first bytes will say.
+    # It may still be a page, which its first bytes will show.
     return kind in VAGUE and not HTML_TYPES.isdisjoint(accept)
 
 
 def telling(status: int, headers: dict[str, str], accept: frozenset[str]) -> bool:
-    """Whether the body of an error may say more than its status: that crawlers are kept out."""
+    """Whether an error's body may show more than its status: that crawlers are blocked."""
     return status in STATUSES and declared_in(headers) in accept & HTML_TYPES
 
 
 def _conditions(condition: Condition | None) -> dict[str, str]:
-    """Write the headers that ask for a page only if it changed (RFC 9110, section 13.1)."""
+    """Return the headers of a conditional request (RFC 9110, section 13.1)."""
     if condition is None:
         return {}
     headers = {"If-None-Match": condition.etag, "If-Modified-Since": condition.last_modified}
@@ -105,16 +104,16 @@ def _conditions(condition: Condition | None) -> dict[str, str]:
 
 
 def _accept(accept: frozenset[str]) -> str:
-    """Write an Accept header; others come last, for some servers answer 406 without."""
+    """Return an Accept header. It ends with `*/*`, because some servers answer 406 without it."""
     named = sorted(accept - {ANY_TYPE})
     return ", ".join((*named, f"{ANY_TYPE};q=0.1" if named else ANY_TYPE))
 
 
 def answered(raw: Iterable[tuple[bytes, bytes]]) -> tuple[dict[str, str], int]:
-    """Take headers over: one line each, the first of a name, all of a list.
+    """Return an answer's headers, and how many lines were dropped.
 
-    The number is how many lines are not kept; one that is the same as before is no loss, and
-    neither is a cookie: those that a crawl keeps are taken from `cookies`.
+    A name keeps its first line, a list header all lines. Repeated equal lines do not count as
+    dropped, and cookies do not either: `cookies` returns them.
     """
     headers: dict[str, str] = {}
     left, cut = HEADERS_CHARS_MAX, 0
@@ -134,7 +133,7 @@ def answered(raw: Iterable[tuple[bytes, bytes]]) -> tuple[dict[str, str], int]:
 
 
 def _names_agent(robots_tag: str) -> bool:
-    """Return whether a line of X-Robots-Tag begins with the name of an agent."""
+    """Whether a line of X-Robots-Tag begins with an agent's name."""
     name, colon, _ = robots_tag.partition(":")
     return bool(colon) and is_agent(name)
 
@@ -146,7 +145,7 @@ def octets(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, bytes]:
 
 
 def cookies(raw: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, ...]:
-    """Return what an answer sets as cookies, line by line."""
+    """Return the Set-Cookie values of an answer."""
     return tuple(value for name, value in raw if name.lower() == b"set-cookie")
 
 

@@ -1,12 +1,10 @@
-"""Memory for bodies: most are small, and few that are not are read at the same time.
+"""Memory limit for bodies: only a few large bodies are read at the same time.
 
-Rules
-
-- The first `SMALL_BYTES` of a body are read wherever there is a connection. For more it takes a
-  place, of which there are few; until it gets one nothing more of it is read, so its server waits.
-- The bodies of one host have all places but one: another host's page gets through beside them.
-- Who has waited for longest is next. A request whose time ends while it waits has not failed: it
-  was held up by us, and is made again later.
+- The first `SMALL_BYTES` of a body are read on any connection. More requires one of a few places.
+  Until then the rest stays unread, so its server waits.
+- The bodies of one host can take all places but one, so that other hosts' pages get through.
+- The longest waiting request is next. A request whose time ends while it waits has not failed: the
+  delay was ours, and it is made again later.
 """
 
 from __future__ import annotations
@@ -17,22 +15,22 @@ from typing import Self
 from weakref import WeakValueDictionary
 
 SMALL_BYTES = 256 * 1024
-# When a request is made again that got no place in its time.
+# Delay before a request that got no place in time is made again.
 LATER_S = 5.0
 
 
 class LargeBodies:
-    """Places for so many bodies, in the loop that runs: one that has ended held none."""
+    """Places for large bodies, per event loop. A loop that has ended holds none."""
 
     def __init__(self, places: int) -> None:
         self._count = places
         self._loop: asyncio.AbstractEventLoop | None = None
         self._places = asyncio.Semaphore(places)
-        # As long as a host is being read from.
+        # Entries exist while a host is being read from.
         self._hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     def of(self, host: str) -> LargeBody:
-        """Make what one request to a host takes its place with."""
+        """Return the place of one request to a host, not yet taken."""
         if (loop := asyncio.get_running_loop()) is not self._loop:
             self._loop, self._places = loop, asyncio.Semaphore(self._count)
             self._hosts = WeakValueDictionary()
@@ -43,7 +41,7 @@ class LargeBodies:
 
 
 class LargeBody:
-    """One request's place, once it needs one; given back at the end of its block."""
+    """One request's place, taken on demand and released at the end of the block."""
 
     __slots__ = ("_host_places", "_places", "_taken", "taken", "waits")
 
@@ -56,17 +54,16 @@ class LargeBody:
         self.waits = False
 
     async def __aenter__(self) -> Self:
-        """Begin, without a place."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Give the place back."""
+        """Release the place."""
         await self._taken.aclose()
 
     async def take(self) -> None:
         """Wait for the place."""
         self.waits = True
-        # First among its host's own: who waits here takes nothing from others.
+        # The host's own limit first: waiting here blocks no other host.
         await self._taken.enter_async_context(self._host_places)
         await self._taken.enter_async_context(self._places)
         self.waits, self.taken = False, True

@@ -1,18 +1,18 @@
-"""The pool of connections: which are used again, and which answers are certain.
+"""The connection pool: which connections are reused, and which answers are certain.
 
-HTTP/1.1 numbers no answers. A server may send an answer that nothing asked for just after the next
-request is sent, and the client takes it for that request's. The request's own answer then comes in
-behind it, as soon as the server has made it. Rules:
+HTTP/1.1 does not number answers. If a server sends an unrequested answer just after the next
+request, the client takes it for that request's answer. The real answer follows once the server has
+made it.
 
-- A connection is used again only after `quiet_s` without a byte behind its last answer.
-- An answer on a used connection is certain after the same silence. It is not certain where more
-  comes in, or where the server resets the connection: it has left the request unread then. An
-  answer whose end is the connection's is not certain at all.
-- The first answer on a new connection needs no wait: it is certain.
-- A crawl without a delay does not wait, because that would cost it most of its speed. Only surplus
-  bytes that are there when an answer ends put that answer in doubt.
-- An origin that sent surplus bytes gets a new connection for every request from then on.
-- `quiet_s` is the time of the origin's slowest answer, within bounds. One slow answer wears off.
+- A connection is reused only after `quiet_s` seconds without a byte after its last answer.
+- An answer on a reused connection becomes certain after the same silence. It is uncertain if more
+  bytes arrive, or if the server resets the connection, because it left the request unread then. An
+  answer that ends with the connection is never certain.
+- The first answer on a new connection is certain without waiting.
+- A crawl without a delay does not wait, because that would cost most of its speed. Its answers are
+  uncertain only if surplus bytes are present when they end.
+- An origin that sent surplus bytes gets a new connection for each later request.
+- `quiet_s` is the latency of the origin's slowest answer, within bounds. One slow answer decays.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _log = logging.getLogger(__name__)
 
 
 class Origins:
-    """Bounded memory of origins, kept from one event loop to the next."""
+    """Bounded memory of origins, kept across event loops."""
 
     def __init__(self) -> None:
         self._slowest_s: dict[ConnectionKey, float] = {}
         self._distrusted: dict[ConnectionKey, None] = {}
 
     def quiet_s(self, key: ConnectionKey, latency_s: float) -> float:
-        """Return the seconds of silence that an origin needs behind an answer of this latency."""
+        """Return the seconds of silence required after an answer with this latency."""
         slowest_s = max(latency_s, self._slowest_s.pop(key, 0.0) * SLOWEST_KEPT)
         self._slowest_s[key] = slowest_s
         _bound(self._slowest_s)
@@ -61,7 +61,7 @@ class Origins:
         return key in self._distrusted
 
     def distrust(self, key: ConnectionKey) -> None:
-        """Use no connection of an origin twice from now on."""
+        """Stop reusing connections to an origin."""
         if key not in self._distrusted:
             scheme = "https" if key.is_ssl else "http"
             fields = {"origin": f"{scheme}://{key.host}:{key.port}"}
@@ -71,7 +71,7 @@ class Origins:
 
 
 class ConnectionPool(aiohttp.TCPConnector):
-    """Connections that count, each to one of its host's addresses that may be dialled."""
+    """Pool of counted connections to allowed addresses of hosts."""
 
     def __init__(self, origins: Origins, *, keepalive_s: float, **options: Any) -> None:
         super().__init__(keepalive_timeout=keepalive_s, **options)
@@ -88,7 +88,7 @@ class ConnectionPool(aiohttp.TCPConnector):
     def _release(
         self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False
     ) -> None:
-        """Take a connection back after enough silence; it counts as used until then."""
+        """Take a connection back after enough silence. Until then it counts as used."""
         assert isinstance(protocol, CountingHandler)  # noqa: S101 - the factory makes no others
         certain = protocol.certain
         protocol.on_surplus = partial(self.distrust, key)
@@ -132,11 +132,11 @@ class ConnectionPool(aiohttp.TCPConnector):
     async def _wrap_create_connection(
         self, *args: Any, addr_infos: list[AddrInfoType], **kwargs: Any
     ) -> tuple[asyncio.Transport, ResponseHandler]:
-        """Dial each of a host's addresses once: aiohttp would try the remaining ones again."""
+        """Dial each address of a host once. aiohttp would try the remaining ones again."""
         try:
             return await super()._wrap_create_connection(*args, addr_infos=addr_infos, **kwargs)
         except aiohttp.ClientSSLError:
-            raise  # which another address of the host may do better
+            raise  # another address of the host may have a valid certificate
         except (aiohttp.ClientConnectorError, TimeoutError):
             addr_infos.clear()
             raise

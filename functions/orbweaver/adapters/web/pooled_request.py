@@ -1,20 +1,20 @@
-"""Requests that know their connection: what aiohttp's pool does not look at.
+"""Requests that check their connection, which aiohttp's pool does not.
 
-aiohttp 3.14 repeats a GET by itself when a connection breaks, on a new connection as well as on a
-reused one, and it hands a pooled connection out without a look at what came in on it meanwhile.
-Both are put right here. Rules:
+aiohttp 3.14 repeats a GET by itself when a connection breaks, whether new or reused. It also hands
+out a pooled connection without checking whether data arrived meanwhile. This module corrects both.
 
-- A pooled connection that is closed, or on which anything came in since its last answer, is passed
-  over before a byte is sent: what came in would be taken for the answer to another URL.
-- A *reused* connection that breaks before any byte of an answer is no failure: after a freeze all
-  pooled ones may be dead. The request goes out again once, and then on a new connection: a server
-  that ends connections for what it is asked is asked twice, not on every connection there is.
-- An answer on a reused connection that is not certain (`adapters/web/pool.py`), or that no parser
-  understands, is requested again, on a new connection.
-- A pooled connection to where the request must not go is not used, whatever it was made for.
-- A *new* connection that breaks is a failure: a repeat would ask the host outside its slot.
-- A parser error within a body is raised at once; aiohttp leaves the reader waiting for its
-  time-out (only the head's reader is told).
+- A pooled connection that is closed, or received data since its last answer, is skipped before a
+  byte is sent: the data would be taken for the answer to another URL.
+- If a *reused* connection breaks before the first byte of an answer, the request is sent once more.
+  After a freeze all pooled connections may be dead. The repeat uses a new connection, so a server
+  that closes connections because of the request receives it twice, not once per pooled connection.
+- An answer on a reused connection that is uncertain (`pool`), or that cannot be parsed, is
+  requested again on a new connection.
+- A pooled connection to an address that the request must not reach is not used.
+- A *new* connection that breaks is a failure, because a repeat would request the host outside its
+  slot.
+- A parser error within a body is raised at once. aiohttp reports it only to the head's reader, and
+  lets the body's reader wait for its timeout.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ if TYPE_CHECKING:
 
 
 class _Use:
-    """What a connection is used for: the body that is being read on it, if one is."""
+    """Current use of a connection: the body being read on it, if any."""
 
     content: aiohttp.StreamReader | None = None
     permit: Permit | None = None
 
 
-# The connections on which a request was sent.
+# Connections on which a request was sent.
 _uses: WeakKeyDictionary[ResponseHandler, _Use] = WeakKeyDictionary()
 
 
 class AwareRequest(aiohttp.ClientRequest):
-    """A request that notes when it was sent and whether its connection was used before."""
+    """A request that records when it was sent, and whether its connection was reused."""
 
     reused = False
     repeated = False
@@ -67,7 +67,7 @@ class AwareRequest(aiohttp.ClientRequest):
     paced = True
 
     async def send(self, conn: Connection) -> aiohttp.ClientResponse:
-        """Send the request, unless the connection is a pooled one that cannot be trusted."""
+        """Send the request, unless the pooled connection cannot be trusted."""
         protocol = conn.protocol
         assert protocol is not None  # noqa: S101 - set until the connection is released
         self.protocol, use = protocol, _uses.get(protocol)
@@ -96,7 +96,7 @@ class AwareRequest(aiohttp.ClientRequest):
 
 
 class Attempt:
-    """One request with its repeats; a middleware, so that it is told of every connection."""
+    """One request with its repeats. A middleware, so it sees every connection used."""
 
     def __init__(self, deadline: Deadline, permit: Permit, *, paced: bool = True) -> None:
         self._deadline = deadline
@@ -108,7 +108,7 @@ class Attempt:
     async def __call__(
         self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        """Send a request, again where a reused connection turns out to be dead."""
+        """Send a request, and again if a reused connection turns out to be dead."""
         assert isinstance(request, AwareRequest)  # noqa: S101 - the session makes no others
         self._request = request
         request.deadline, request.permit = self._deadline, self._permit
@@ -131,34 +131,34 @@ class Attempt:
 
     @property
     def key(self) -> ConnectionKey | None:
-        """The pool's key of the origin; None before the first request."""
+        """The pool's key of the origin. None before the first request."""
         return self._request.connection_key if self._request else None
 
     async def is_certain(self) -> bool:
-        """Wait until it is known whether the answer is the request's own."""
+        """Wait until it is known whether the answer belongs to the request."""
         certain = self._request.certain if self._request else None
         return certain is None or not self.reused or await asyncio.shield(certain)
 
     @property
     def sent_s(self) -> float | None:
-        """When the request was last sent, by `time.monotonic`; None if it was not."""
+        """Time of the last send by `time.monotonic`. None before the first."""
         return self._request.sent_s if self._request else None
 
     @property
     def received(self) -> int:
-        """How much of the body came in, as it came over the wire; and what was beside it."""
+        """Received bytes on the wire: the body, and excess bytes other than the body."""
         protocol = self._request.protocol if self._request else None
         beside = protocol.beside if isinstance(protocol, CountingHandler) else 0
         return beside + (self._content.total_bytes if self._content else 0)
 
     @property
     def ragged(self) -> bool:
-        """Whether the connection ended in a way that leaves open whether all came in."""
+        """Whether the connection's end leaves open if the answer is complete."""
         protocol = self._request.protocol if self._request else None
         return isinstance(protocol, CountingHandler) and protocol.ragged
 
     def watch(self, content: aiohttp.StreamReader) -> None:
-        """Have a parser error within a body raised to its reader; and count the body."""
+        """Count the body, and raise parser errors within it to its reader."""
         self._deadline.heard()
         self._content, request = content, self._request
         if request is None or request.protocol is None or request.use is None:
@@ -170,16 +170,16 @@ class Attempt:
 
 
 def _tell(protocol: ResponseHandler, use: _Use, closed: asyncio.Future[None]) -> None:
-    """Pass a parser's error on to the reader of the body, once a connection is closed."""
+    """Pass a parser's error to the body's reader when a connection closes."""
     if not closed.cancelled():
-        closed.exception()  # looked at, or asyncio reports it as unretrieved
+        closed.exception()  # retrieved, because asyncio reports unretrieved exceptions
     content, error = use.content, protocol.exception()
     if content is not None and isinstance(error, HttpProcessingError) and not content.is_eof():
         content.set_exception(aiohttp.ClientPayloadError(error.message), error)
 
 
 def _readable(transport: asyncio.Transport | None) -> bool:
-    """Whether an idle connection has something to read, its end included."""
+    """Whether an idle connection has something to read, including its end."""
     sock = transport.get_extra_info("socket") if transport else None
     if sock is None or sock.fileno() < 0:
         return True
@@ -189,7 +189,7 @@ def _readable(transport: asyncio.Transport | None) -> bool:
 
 
 def _has_surplus(transport: asyncio.Transport | None) -> bool:
-    """Whether an idle connection without TLS has bytes to read, and not only its end."""
+    """Whether an idle connection without TLS has bytes to read, not only its end."""
     sock = transport.get_extra_info("socket") if transport else None
     if transport is None or sock is None or sock.fileno() < 0:
         return False
@@ -203,7 +203,7 @@ def _has_surplus(transport: asyncio.Transport | None) -> bool:
 
 
 def _answer_began(error: aiohttp.ClientConnectionError) -> bool:
-    """Whether some of the head came in: aiohttp then puts it in the place of the message."""
+    """Whether part of the head arrived. aiohttp then stores it in place of the message."""
     return isinstance(error, aiohttp.ServerDisconnectedError) and not isinstance(error.message, str)
 
 

@@ -1,17 +1,16 @@
-"""Asking by way of proxies, where a stack has any.
+"""Requests through a stack's proxies.
 
-Rules
-- A request for proxies goes through one or is not made: without a usable proxy the host is
-  asked later, which is no attempt of its URL. There is no way from here to a direct request.
-- Both ends are guarded. A proxy is dialled like any host, but on any port: its operator chose it. A
-  target is judged before a proxy hears of it, literal or resolved by us; which address the proxy
-  then dials is for the proxy to decide, and beyond our sight.
-- https is a tunnel (CONNECT): the target's certificate is verified here, whatever lies between.
-- Credentials are sent to their proxy alone: with CONNECT, and with each plain request, from which
-  the proxy takes them off. They are in no URL, so that no error can show them.
-- A proxy that is broken never reached the host: another one is asked at once, within the same time.
-- The list is read again every two minutes, and sooner where there is doubt. A list that cannot be
-  read for a moment is used on for a while; one that is gone, or is none, is used no more.
+- A request meant for proxies goes through one or is not sent. Without a usable proxy the host is
+  requested later, and no attempt is counted. No code path falls back to a direct request.
+- Both ends are checked. A proxy is dialled like any host, but on any port, because its operator
+  chose it. A target is checked before its name is sent to a proxy, whether literal or resolved
+  here. The address that the proxy then dials is beyond our control.
+- https uses a tunnel (CONNECT), and the target's certificate is verified here.
+- Credentials are sent only to their proxy: with CONNECT, and with each plain request, where the
+  proxy removes them. URLs never contain them, so errors cannot show them.
+- A broken proxy never reached the host, so another proxy is used at once, within the same time.
+- The list is read again every two minutes, or sooner in doubt. A list that cannot be read stays in
+  use for `HELD_MS`. A list that is deleted or invalid is dropped at once.
 """
 
 from __future__ import annotations
@@ -34,31 +33,31 @@ from orbweaver.model.url import hostname_of
 
 FRESH_MS = 120_000
 DOUBTFUL_MS = 30_000
-HELD_MS = 900_000  # how long a list is used that cannot be read again
+HELD_MS = 900_000  # how long an unreadable list stays in use
 TRIES_MAX = 3
 LATER_S_MIN = 1.0
 JUDGED_MS = 60_000
 JUDGED_MAX = 2_000
 
 _AUTHENTICATE = 407
-# Plain requests have these answers from a proxy, or from a target that stands behind another one.
+# For plain requests, these come from a proxy, or from a target behind a gateway.
 _GATEWAY = frozenset({502, 504})
 
 _log = logging.getLogger(__name__)
 
 
 class Trouble(Enum):
-    """Whose trouble it is that there was no answer from a target."""
+    """The party that may have caused a missing answer."""
 
-    BROKEN = "broken"  # the proxy's
-    UNREACHED = "unreached"  # the proxy's or the target's
+    BROKEN = "broken"  # the proxy
+    UNREACHED = "unreached"  # the proxy or the target
 
 
 class Proxies:
-    """The proxies of a container: read from a secret, and what was learnt of their health."""
+    """The proxies of a container: the list from a secret, and the health of each."""
 
     def __init__(self, *, secrets: Secrets, name: str, clock: Clock) -> None:
-        """Take where the list is kept; it is read when it is first needed."""
+        """`name` is the secret's name. The list is read at first use."""
         self._secrets = secrets
         self._name = name
         self._clock = clock
@@ -69,7 +68,7 @@ class Proxies:
         self._fresh_ms = 0
 
     async def pick(self, host: str) -> Proxy | Wait:
-        """Choose the proxy for a host name; Wait where none can be used."""
+        """Choose the proxy for a host name. Returns Wait if none can be used."""
         async with self._lock:
             now_ms = self._clock.now_ms()
             if self._tried_ms is None or not 0 <= now_ms - self._tried_ms < self._fresh_ms:
@@ -79,7 +78,7 @@ class Proxies:
         return self._pool.pick(host, now_ms)
 
     def note(self, proxy: Proxy, host: str, trouble: Trouble | None, began_ms: int) -> None:
-        """Learn from what a request came to that began then."""
+        """Record the result of a request that started at `began_ms`."""
         if self._pool is None:
             return
         now_ms, before = self._clock.now_ms(), self._pool.of(proxy)
@@ -114,21 +113,22 @@ class Proxies:
 
 
 class ProxyingFetcher:
-    """The `Fetcher` port by way of proxies; requests that are to go directly do."""
+    """The `Fetcher` port through proxies. Requests marked `direct` go directly."""
 
     def __init__(
         self, *, direct: HttpFetcher, dialler: HttpFetcher, proxies: Proxies, clock: Clock
     ) -> None:
-        """Take a fetcher that dials targets, and one that dials nothing but proxies."""
+        """`direct` dials targets, `dialler` dials only proxies."""
         self._direct = direct
         self._dialler = dialler
         self._proxies = proxies
         self._clock = clock
-        # Origins that may be asked by who names those, and until when that is believed.
+        # Allowed pairs of target origin and named origins, with the time until which they are
+        # valid.
         self._judged: dict[tuple[URL, frozenset[str]], int] = {}
 
     async def fetch(self, request: Request) -> Response | Failure:
-        """Ask once; redirects are not followed."""
+        """Send one request. Redirects are not followed."""
         if request.direct:
             return await self._direct.fetch(request)
         refusal = await self._judge(URL(request.url, encoded=True).origin(), request.named)
@@ -141,7 +141,7 @@ class ProxyingFetcher:
             began_ms = self._clock.now_ms()
             if isinstance(proxy, Wait):
                 return _later((proxy.until_ms - began_ms) / 1000)
-            left_s = round((deadline_ms - began_ms) / 1000, 1)  # for people too
+            left_s = round((deadline_ms - began_ms) / 1000, 1)  # people read it too
             if left_s <= 0:
                 break
             asked = await self._dialler.ask(replace(request, total_s=left_s), proxy)
@@ -152,7 +152,6 @@ class ProxyingFetcher:
         return _later(LATER_S_MIN)
 
     async def aclose(self) -> None:
-        """Close all connections."""
         await self._direct.aclose()
         await self._dialler.aclose()
 
@@ -169,16 +168,16 @@ class ProxyingFetcher:
 
 
 def trouble_of(asked: Asked, proxy: Proxy) -> Trouble | None:
-    """Say whose trouble it is that a request came to this; None if it says nothing of a proxy."""
+    """Return who caused a missing answer, or None if the result does not concern a proxy."""
     if isinstance(asked.answer, Response):
         if asked.answer.status == _AUTHENTICATE:
-            return Trouble.BROKEN  # only a proxy has a use for this status
+            return Trouble.BROKEN  # only a proxy uses this status
         return Trouble.UNREACHED if asked.answer.status in _GATEWAY else None
     error = asked.error
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return Trouble.BROKEN if error.status == _AUTHENTICATE else Trouble.UNREACHED
     if isinstance(error, aiohttp.ClientConnectorError):
-        # Behind the tunnel it is the target's TLS that failed.
+        # Inside the tunnel, the target's TLS failed.
         url = URL(proxy.url)
         return Trouble.BROKEN if (error.host, error.port) == (url.raw_host, url.port) else None
     if not asked.sent:

@@ -1,7 +1,7 @@
 """A reachability check of a server before a crawl begins, without a request.
 
-The address is looked up, judged and dialled as for a request (`http_guard`), with TLS where the URL
-has it; then the connection is closed. A server sees no request, so no slot of its host is used.
+The address is resolved, checked and dialled as for a request (`address_guard`), with TLS for https
+URLs. Then the connection is closed. The server receives no request, so no slot of its host is used.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ async def trouble_at(
     resolver: Callable[[], AbstractResolver] = aiohttp.DefaultResolver,
     connect_s: float = CONNECT_S,
 ) -> str | None:
-    """Say why a canonical URL that a person typed cannot be reached; None if it can."""
+    """Return why a canonical URL cannot be reached, or None if it can."""
     permits = Permits(allowed)
     permits.grant(frozenset({host_of(url)}))
     origin = URL(url, encoded=True)
@@ -78,9 +78,9 @@ def _family(address: str) -> socket.AddressFamily:
 
 
 async def _dial(origin: URL, found: list[ResolveResult], connect_s: float) -> str | None:
-    """Try one address after the other; say the most informative of their errors.
+    """Try the addresses in order. If all fail, return the most informative error.
 
-    A certificate error tells more than another error, and a refused connection least.
+    A certificate error informs most, a refused connection least.
     """
     errors: list[tuple[int, str]] = []
     for one in found:
@@ -99,7 +99,7 @@ async def _dial(origin: URL, found: list[ResolveResult], connect_s: float) -> st
 
 
 async def _connect(origin: URL, one: ResolveResult) -> None:
-    """Connect to an address, with TLS where the URL has it, and hang up; raises OSError."""
+    """Connect to an address, with TLS for https, and close. Raises OSError."""
     tls = tls_context() if origin.scheme == "https" else None
     address = (one["host"], one["port"])
     with guarded_socket((_family(one["host"]), socket.SOCK_STREAM, 0, "", address)) as dialled:

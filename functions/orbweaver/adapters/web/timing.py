@@ -1,4 +1,4 @@
-"""The web, with the time that its answers take counted."""
+"""A fetcher that records latency metrics."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from orbweaver.model.ports import Fetcher, Metrics
 
 
 class TimedFetcher:
-    """The web, and how long its answers take."""
+    """Records the latency of answers."""
 
     def __init__(self, fetcher: Fetcher, metrics: Metrics) -> None:
         self._fetcher = fetcher
         self._metrics = metrics
 
     async def fetch(self, request: Request) -> Response | Failure:
-        """See the port; what gave no answer is counted among failures, by its reason."""
+        """See the port. Requests without an answer are counted elsewhere, by reason."""
         answer = await self._fetcher.fetch(request)
         if isinstance(answer, Response):
             self._metrics.observe(Metric.FETCH_MS, answer.latency_ms)

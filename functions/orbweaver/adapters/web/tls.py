@@ -1,12 +1,11 @@
-"""Whom to believe over TLS: certificate authorities, read once a container.
+"""Certificate authorities for TLS, read once per container.
 
-Rules
-- The web and AWS share one context: the system's authorities (OpenSSL's `SSL_CERT_FILE` and
-  `SSL_CERT_DIR` may name others), a library's where the system has none; a name must be among the
-  alternative names; TLS 1.2 or newer; HTTP/1.1. Reading 140 authorities is 30 ms of CPU, each time.
-- aiohttp reads them twice while it is imported, for two contexts that are never used here: every
-  connector is given its own. Imported `without_authorities`, it takes 60 ms less, and those two
-  trust no authority.
+- The web and AWS share one context. It uses the system's authorities (OpenSSL's `SSL_CERT_FILE` and
+  `SSL_CERT_DIR` can name others), or a library's if the system has none. It requires a match in the
+  alternative names, TLS 1.2 or newer, and HTTP/1.1. Reading 140 authorities takes 30 ms of CPU.
+- aiohttp reads them twice at import, for two contexts that Orbweaver never uses, because every
+  connector gets its own. Importing it under `without_authorities` saves 60 ms; those two trust no
+  authority.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ FILE = "SSL_CERT_FILE"
 
 
 def context() -> ssl.SSLContext:
-    """Hand out the usual context, stricter by one: no browser looks at common names since 2017."""
+    """Return the shared context. It ignores common names, as browsers have done since 2017."""
     return _context(ssl.get_default_verify_paths())
 
 
@@ -31,15 +30,15 @@ def _context(_authorities: ssl.DefaultVerifyPaths) -> ssl.SSLContext:
     if not made.cert_store_stats()["x509_ca"]:
         made.load_verify_locations(_of_a_library())
     made.hostname_checks_common_name = False
-    # CPython's own builds ask for this; Debian's leave it to OpenSSL, which offers TLS 1.0 and then
-    # ends the handshake itself, in words of its own.
+    # CPython's own builds set this. Debian's leave it to OpenSSL, which offers TLS 1.0 and then
+    # fails the handshake itself, with another message.
     made.minimum_version = ssl.TLSVersion.TLSv1_2
     made.set_alpn_protocols(["http/1.1"])
     return made
 
 
 def _of_a_library() -> str:
-    """Find the file of authorities that botocore has, or an installation without botocore."""
+    """Return botocore's file of authorities, or certifi's without botocore."""
     try:
         from botocore.httpsession import where
     except ModuleNotFoundError:
@@ -50,7 +49,7 @@ def _of_a_library() -> str:
 
 @contextmanager
 def without_authorities() -> Iterator[None]:
-    """Have OpenSSL find no file of authorities, for contexts that are made within."""
+    """Hide the file of authorities from contexts made in the block."""
     file = os.environ.get(FILE)
     os.environ[FILE] = os.devnull
     try:

@@ -1,20 +1,20 @@
-"""Connections that count what comes in: an answer has limits beside those of its body.
+"""Connections that limit the received bytes of an answer, in addition to its body's limits.
 
-The parser is fast, but what it makes of bytes is not: an interim answer of 16 bytes, or a chunk of
-one byte, costs as much as a page's whole head does. A server that sends nothing else kept a worker
-busy for as long as a request may take. So all bytes count, before the parser sees them. Rules:
+The parser is fast, but its output is expensive: an interim answer of 16 bytes, or a chunk of one
+byte, costs as much as the head of a page. A server that sent nothing else kept a worker busy for a
+request's total time. So all bytes count before they are parsed.
 
-- Until the head of the answer is there: at most `HEAD_BYTES_MAX`, be they interim answers (1xx, of
-  which there may be `INTERIM_MAX`), blank lines or headers.
-- From then on, what is no body (sizes of chunks, their extensions and ends, trailers) may be
-  `FRAMING_BYTES_MAX`, and an eighth of the body besides.
-- Bytes that belong to no request are surplus. They end the connection, unread, and put the answer
-  that was last taken on it in doubt (`adapters/web/pool.py`).
-- The parser gets slices, so that no limit is found out about long after it; and a head by itself
-  (`http_framing`), so that what comes behind an answer ends the connection and not the answer.
-- A connection that is reset, or ends without TLS's word for it (`close_notify`), may have been cut:
-  it is `ragged`, and a body that ends with it is not known to be whole (RFC 9112 section 8).
-- What was beside the body counts as received where it is more than heads usually are.
+- Up to the end of the head: at most `HEAD_BYTES_MAX`, including headers, blank lines and up to
+  `INTERIM_MAX` interim answers (1xx).
+- After that, bytes that are not body (chunk sizes, extensions, ends, trailers): at most
+  `FRAMING_BYTES_MAX` plus an eighth of the body.
+- Bytes that belong to no request are surplus. They end the connection unread, and make the last
+  answer on it uncertain (`pool`).
+- The parser receives slices, so limits are noticed early, and each head separately (`framing`), so
+  bytes after an answer end the connection but not the answer.
+- A connection that is reset, or ends without TLS's `close_notify`, may have been cut: it is
+  `ragged`, and a body that ends with it may be incomplete (RFC 9112 section 8).
+- Bytes other than the body count as received if they exceed the usual size of a head.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ INTERIM_MAX = 1_000
 FRAMING_BYTES_MAX = 128 * 1024
 FRAMING_SHARE = 8
 HEAD_SLICE, BODY_SLICE = 16 * 1024, 64 * 1024
-# Of what is beside a body so much is a head's, which is no part of what was received.
+# Size of a usual head, which does not count as received.
 USUAL_BYTES = 64 * 1024
 FINAL_MIN = 200
 
 
 class HeadFloodError(HttpProcessingError):
-    """An answer whose head does not come to an end."""
+    """An answer's head does not end."""
 
 
 class FramingFloodError(HttpProcessingError):
-    """An answer that is hardly anything but framing."""
+    """An answer consists almost only of framing."""
 
 
 class CountingHandler(ResponseHandler):
@@ -64,18 +64,18 @@ class CountingHandler(ResponseHandler):
         super().__init__(loop)
         self.requests = 0
         self.surplus = False
-        # Whether slots pace the host, so that there is time to wait for surplus bytes.
+        # Whether slots pace the host, which leaves time to wait for surplus bytes.
         self.paced = True
         self.on_surplus: Callable[[], None] | None = None
         self._reset()
 
     def begin(self) -> None:
-        """Count anew: a request is about to be sent."""
+        """Reset the counts, because a request is about to be sent."""
         self.requests += 1
         self._reset()
 
     def _reset(self) -> None:
-        # Whether the answer is the request's own; the pool resolves it.
+        # Whether the answer belongs to the request. The pool resolves it.
         self.certain: asyncio.Future[bool] = self._loop.create_future()
         self._begun_s = self._loop.time()
         self.latency_s = 0.0
@@ -90,12 +90,12 @@ class CountingHandler(ResponseHandler):
 
     @property
     def beside(self) -> int:
-        """How many bytes came in beside the body, where those are more than usual."""
+        """Received bytes other than the body, in excess of a usual head."""
         body = self._body.total_bytes if self._body is not None else 0
         return max(0, self._wire - body - USUAL_BYTES)
 
     def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
-        """Take a head that was parsed, and what its body will come in by."""
+        """Accept a parsed head and the stream of its body."""
         message, payload = data
         if self._headed:
             self._more = True
@@ -112,10 +112,10 @@ class CountingHandler(ResponseHandler):
         super().feed_data(data, size)
 
     def data_received(self, data: bytes) -> None:
-        """Have bytes parsed as far as they are within the limits."""
+        """Parse received data within the limits."""
         if isinstance(self._exception, HttpProcessingError):
             self.doubt()
-            return  # asked again, a parser that has failed says less than it did at first
+            return  # a failed parser would report a less exact error
         if not data or self.upgraded or self._parser is None:
             super().data_received(data)
             self._over()
@@ -133,7 +133,7 @@ class CountingHandler(ResponseHandler):
                 return
 
     def _take(self, piece: bytes) -> bool:
-        """Have a slice parsed, a head by itself; whether more may follow."""
+        """Parse a slice, each head separately. Return whether more may follow."""
         while piece:
             if self.answered:
                 self.doubt()
@@ -156,17 +156,17 @@ class CountingHandler(ResponseHandler):
         return True
 
     def set_exception(self, exc: BaseException, exc_cause: BaseException = _NO_CAUSE) -> None:
-        """Keep the cause, which tells the reason, though nothing waits for a head at the moment."""
+        """Keep the cause, which determines the reason, even if nothing waits for a head."""
         if isinstance(exc, HttpProcessingError) and exc_cause is not _NO_CAUSE:
             exc.__cause__ = exc_cause
         super().set_exception(exc, exc_cause)
 
     def eof_received(self) -> None:
-        """Note whether the end of a connection over TLS was announced."""
+        """Record whether the end of a TLS connection was announced."""
         secured = self.transport.get_extra_info("ssl_object") if self.transport else None
         if secured is not None:
             try:
-                # Everything that came in was read: there is only the end left, if it was announced.
+                # All data was read. Only the announced end can be left.
                 self.ragged = bool(secured.read(1))
             except ssl.SSLZeroReturnError:
                 pass
@@ -175,18 +175,18 @@ class CountingHandler(ResponseHandler):
         super().eof_received()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Have the parser see what was held back of a head that has not come to its end."""
+        """Parse the held bytes of an incomplete head."""
         self.ragged = self.ragged or exc is not None
         rest = b"" if self._headed else self._framing.rest()
         if rest and self._parser is not None and self._exception is None:
             super().data_received(rest)
         super().connection_lost(exc)
         if not self.certain.done():
-            # A server that resets a connection has left something unread: perhaps the request.
+            # After a reset, the server left something unread, perhaps the request.
             self.certain.set_result(exc is None or self.requests == 1)
 
     def doubt(self) -> None:
-        """Note that the connection has bytes that nothing asked for, and end it."""
+        """Record that the connection has surplus bytes, and end it."""
         self.surplus = True
         if not self.certain.done():
             self.certain.set_result(False)
@@ -195,7 +195,7 @@ class CountingHandler(ResponseHandler):
             self.on_surplus()
 
     def _look_behind(self) -> None:
-        """Doubt an answer behind which the parser holds the beginning of another one."""
+        """Doubt an answer if the parser holds the start of another one after it."""
         if not self.answered or self.surplus or self._parser is None:
             return
         failed = isinstance(self._exception, HttpProcessingError)
@@ -204,11 +204,11 @@ class CountingHandler(ResponseHandler):
 
     @property
     def answered(self) -> bool:
-        """Whether all of the answer is there."""
+        """Whether the whole answer has arrived."""
         return self._headed and (self._body is None or self._body.is_eof())
 
     def _over(self) -> bool:
-        """End the connection where a limit is passed; whether it is ended."""
+        """End the connection if a limit is exceeded, and return whether it did."""
         error: HttpProcessingError | None = None
         if not self._headed:
             if self._interim > INTERIM_MAX:
@@ -216,7 +216,7 @@ class CountingHandler(ResponseHandler):
             elif self._head_bytes > HEAD_BYTES_MAX:
                 error = HeadFloodError(message=f"no end of the head in {self._head_bytes:,} bytes")
         elif self._body is not None and not (self._body.is_eof() or self._reading_paused):
-            # While there is no reader, what is not parsed yet is not known to be framing.
+            # While reading is paused, unparsed bytes may be body and are not counted as framing.
             body = self._body.total_bytes
             framing = self._wire - self._head_bytes - body
             if framing > FRAMING_BYTES_MAX + body // FRAMING_SHARE:
