@@ -1,12 +1,12 @@
-"""The right to erasure: URLs, a host or a crawl leave tables, messages, files and exports.
+"""The right to erasure: removes URLs, a host or a crawl from tables, messages, files and exports.
 
-Decides what is left of each thing that held them; nothing outside the scope may go.
+This room decides what remains of each stored thing. Data outside the scope stays.
 
-    scope     what is to be erased
-    rules     what is left of a thing
-    preview   where there is any of it
+    scope     what to erase
+    rules     what remains of each thing
+    preview   where such data is stored
     erasure   the order of steps
-    messages  out of messages and journals
-    files     out of stored pages, exports and other files
-    ports     all that is stored
+    messages  messages and journals
+    files     stored pages, exports and other files
+    ports     access to all stored data
 """

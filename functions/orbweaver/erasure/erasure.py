@@ -1,25 +1,25 @@
-"""The order of erasure: what the stack stores of URLs, a host or a crawl goes, step by step.
+"""The steps of an erasure, in order: all data about URLs, a host or a crawl.
 
-Order of effects. First goes what could bring the rest back, then what depends on nothing; readers
-see it a few moments longer, and nothing that is gone returns, wherever this is killed:
+Data that could restore other data goes first, independent data last. Readers may see the latter a
+few moments longer. Erased data does not return, wherever the process is killed:
 
-    look       count, and refuse while a running crawl has any of it
-    wait       for workers that began before its crawl was paused or had ended; not at all where
-               none is at work, for one that begins later reads the crawl as it is now
-    messages   dead letters, queues, parked and waiting packs, journals; again until there is none
-               of it: what ends there sends new messages
-    claims     a journal that is carried out again would claim again
-    crawls     seeds of definitions, examples of what was refused
-    records    a journal would store them again, an export reads them
-    files      stored pages, exports, what change feeds compare with (erasure/files.py)
-    cookies    of a crawl, or of the site of a host: they are in one item
-    tables     of items, in the catalogue, of names no run of which is left
-    hosts      robots.txt and health; slots and blocks that lie ahead stay: they protect the host
-    burial     of a crawl all of which goes its definition and counters, last: till then a copy of a
-               message finds it finished, and what is left says just that afterwards
+    look       count, and refuse while a running crawl has such data
+    wait       for workers that started before the crawl was paused or ended; skipped if no worker
+               runs, because later ones read the crawl's current state
+    messages   dead letters, queues, parked and waiting packs, journals; repeated until none is
+               left, because packs ended here send new messages
+    claims     after the journals, which would claim again
+    crawls     seeds in definitions, examples of refused URLs
+    records    after the journals, which would store them again; exports read them
+    files      stored pages, exports, snapshots of change feeds (erasure/files.py)
+    cookies    of a crawl, or of the host's whole site, which is one item
+    tables     item tables in the catalogue, if no run of the name is left
+    hosts      robots.txt and health; future slots and blocks stay, because they protect the host
+    crawl      last, definition and counters of an erased crawl: until then, copies of messages find
+               it finished, and afterwards the remaining item has the same effect
 
-Each step may be repeated; run again, it finds less to do. What a crawl finds afterwards is not
-kept away: its definition does that, by `exclude`.
+Each step can be repeated, and a second run finds less to do. Erasure does not keep later crawls
+away from the URLs; `exclude` in their definitions does.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ from orbweaver.model.errors import Permanent
 
 BATCH = 100
 PASSES_MAX = 50
-# What a queue holds back, it holds back for a quarter of an hour.
+# The longest delay of a message on a queue is a quarter of an hour.
 HIDDEN_WAIT_S, HIDDEN_LOOK_S = 960, 15
 EDIT_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """What was removed or changed, by kind, and what could not be."""
+    """Numbers of removed or changed things by kind, and a list of failures."""
 
     done: Mapping[str, int] = field(default_factory=dict)
     left: tuple[str, ...] = ()
 
 
 class Forgetter:
-    """Erases, with the rights of the person who runs it."""
+    """Erases data, with the rights of the person who runs it."""
 
     def __init__(self, stores: Stores, say: Say = lambda _: None, *, idle: bool = False) -> None:
-        """Take all that is stored; `idle`: since the crawls were read, no worker is at work."""
+        """`idle` means that no worker has run since the crawls were read."""
         self._idle = idle
         self._stores = stores
         self._traces = stores.traces
@@ -68,7 +68,7 @@ class Forgetter:
         self._say = say
 
     async def count(self, scope: ErasureScope, look: Look) -> Forgotten:
-        """Count what would be removed or changed; messages on the queues are not looked at."""
+        """Count what would be removed or changed, without the messages on queues."""
         files = OnlyRead(self._stores.files)
         file_eraser = FileEraser(files=files, clock=self._clock, scope=scope, say=self._say)
         await file_eraser.count()
@@ -77,7 +77,7 @@ class Forgetter:
         return Forgotten(done=+done, left=tuple(file_eraser.left))
 
     async def forget(self, scope: ErasureScope, look: Look | None = None) -> Forgotten:
-        """Remove all of it; raises Conflict while a crawl that has any is at work."""
+        """Erase all data in scope. Raises Conflict while a running crawl has such data."""
         if look is None:
             self._say("looking through the tables")
             look = await preview(self._stores, scope)
@@ -109,14 +109,14 @@ class Forgetter:
             if scope.run(crawl.id):
                 await self._traces.bury_crawl(crawl)
                 done["crawls"] += 1
-        # What ended here may have been the last of a paused crawl.
+        # The erased URLs may have been the last of a paused crawl.
         for crawl in await self._crawls.list():
             if crawl.state is State.PAUSED:
                 await self._stores.applier.finish(crawl.id)
         return Forgotten(done=+done, left=(*left, *file_eraser.left))
 
     async def _quiet(self, look: Look) -> None:
-        """Wait for workers that had just looked when its crawl was paused or ended."""
+        """Wait for workers that had read the crawl before it was paused or ended."""
         if self._idle:
             return
         now_ms = self._clock.now_ms()
@@ -137,7 +137,7 @@ class Forgetter:
             if await message_eraser.erase():
                 found += 1
                 continue
-            # Of a crawl that has ended, they come to nothing by themselves.
+            # Messages of ended crawls have no effect anyway.
             if not paused or not await message_eraser.hidden():
                 return
             if self._clock.now_ms() >= until_ms:
@@ -167,7 +167,7 @@ class Forgetter:
         return done
 
     async def _definitions(self, scope: ErasureScope, done: Counter[str]) -> list[str]:
-        """Take it out of definitions and examples; name what was edited again and again."""
+        """Remove URLs from definitions and examples. Return crawls that were edited too often."""
         edited = []
         for listed in await self._crawls.list():
             crawl: Crawl | None = listed
@@ -207,20 +207,20 @@ class Forgetter:
         return done
 
     async def _cookies(self, scope: ErasureScope, done: Counter[str]) -> None:
-        """Remove the cookies of a crawl, or those of a host's whole site: they are in one item."""
+        """Remove the cookies of a crawl, or of a host's whole site, which is one item."""
         async for crawl_id, site in self._traces.cookies():
             if scope.run(crawl_id) or (scope.host is not None and _site_of(scope.host) == site):
                 await self._traces.remove_cookies(crawl_id, site)
                 done["cookies"] += 1
 
     async def _names(self, scope: ErasureScope, look: Look) -> set[str]:
-        """Name the crawls of which runs go as a whole."""
+        """Return the names of crawls whose runs are erased as a whole."""
         known = await exported(self._stores.files) if scope.runs else {}
         known |= {crawl.id: crawl.name for crawl in look.crawls}
         return {name for run, name in known.items() if scope.run(run)}
 
     async def _tables(self, names: set[str], scope: ErasureScope, done: Counter[str]) -> list[str]:
-        """Remove the tables of items of crawls no run of which is left; what could not be."""
+        """Remove item tables of names without remaining runs. Return the failures."""
         catalogue = self._stores.catalogue
         if catalogue is None or not names:
             return []
@@ -246,12 +246,12 @@ class Forgetter:
 
 
 def _site_of(host: str) -> str:
-    """Return the site of a host as it is given: an origin, or without a scheme."""
+    """Return the site of a host given as an origin or without a scheme."""
     return jar_of(f"{host if '://' in host else f'https://{host}'}/")
 
 
 def refuse(look: Look, scope: ErasureScope) -> None:
-    """Raise Conflict if a crawl that has any of it is at work."""
+    """Raise Conflict if a running crawl has data in scope."""
     unfinished = [crawl for crawl in look.crawls if scope.run(crawl.id)]
     unfinished = [crawl for crawl in unfinished if crawl.state is not State.FINISHED]
     if unfinished:

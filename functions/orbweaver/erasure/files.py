@@ -1,26 +1,25 @@
-"""Erasure in files: stored pages, exports, what change feeds go by.
+"""Erasure in files: stored pages, exports, snapshots of change feeds.
 
-- A stored page makes room for as many bytes that say nothing, so that what stands behind it in its
-  file stays where the records of other pages say it is. All files are read: a page that no record
-  means, since its invocation died too soon, is found as well.
-- Digests of claims, by which workers tell each other what is claimed, go as whole files.
-- Of a run that goes as a whole, files go by their names; so do all results of queries, which may
-  hold anything and are made again by asking again.
+- A stored page is overwritten by the same number of filler bytes, so the offsets in other pages'
+  records stay valid. All files are read, which also finds pages without a record, whose invocation
+  died early.
+- Claim digests, which workers pass to each other, are removed as whole files.
+- Files of an erased run are removed by name. So are all query results, which may contain anything
+  and can be made again.
 
-Order of effects, for a day of exports with a file that holds any of it:
+Order of effects, for each day of exports with such a file:
 
-    note      the manifests that mean such files, below `_work/forget/`
-    withdraw  those manifests, so that no reader goes by them
-    write     the files anew, or remove those of which nothing is left
-    return    the manifests, with what stands now
-    announce  them, each as after an export; then its note goes
+    note      save the manifests that list such files below `_work/forget/`
+    withdraw  remove those manifests, so that no reader uses them
+    write     rewrite the files, or remove empty ones
+    return    put the manifests back with the new contents
+    announce  publish each as after an export, then delete its note
 
-- Receivers of exports bring what they are told of: by the announcement what they have is put right
-  as well. A manifest that means nothing any more stays away, and is not announced.
-- Killed anywhere, the notes say which manifests are to come back, and what they say of a file is
-  read from the file. A note is the manifest as it was: names of files and counts.
-- An export that is under way has read records that are gone by now. It is waited for, and what it
-  wrote is read once more.
+- The announcement makes receivers correct their copies too. An empty manifest stays away and is not
+  announced.
+- After a crash, the notes show which manifests to put back, and the files show their contents. A
+  note is the old manifest: file names and counts.
+- A running export may have read erased records. Erasure waits for it, and reads its files again.
 """
 
 from __future__ import annotations
@@ -61,18 +60,18 @@ from orbweaver.model.ports import Clock, Files
 
 Say = Callable[[str], None]
 T = TypeVar("T")
-# What reading a file raises that is not what its name says.
+# Errors of reading a file whose content does not match its name.
 UNREADABLE = (WarcError, ValueError, OSError)
 # Files in memory at a time.
 AT_ONCE = 4
 NOTES = f"{PREFIX}{WORK}forget/"
 RESULTS = "athena-results/"
-# An invocation of the exporter is over by then.
+# Longer than an invocation of the exporter.
 EXPORT_WAIT_S, EXPORT_LOOK_S = 960, 15
 
 
 class FileEraser:
-    """Goes through all files; `done` counts what was done, `left` says what could not be."""
+    """Erases in all files. `done` counts the changes, `left` lists the failures."""
 
     def __init__(
         self,
@@ -90,11 +89,11 @@ class FileEraser:
         self._events = events
         self.done: Counter[str] = Counter()
         self.left: list[str] = []
-        # Rows that are gone and rows that were changed, by format: each format has the same ones.
+        # Removed and changed rows by format. All formats have the same rows.
         self._counted: dict[str, Counter[str]] = {"rows": Counter(), "cells": Counter()}
 
     async def erase(self) -> None:
-        """Take it out of everything."""
+        """Erase in all files."""
         await self._claims()
         await self._segments()
         waited = await self._under_way()
@@ -104,16 +103,16 @@ class FileEraser:
         await self._beside()
 
     async def count(self) -> None:
-        """Go through everything without a wait: over files that are only read, to count."""
+        """Do all steps except waiting, for counting on read-only files."""
         await self._claims()
         await self._segments()
         await self.erase_exports()
         await self._beside()
 
-    # --- a file -----------------------------------------------------------------------------
+    # --- one file ---------------------------------------------------------------------------
 
     async def look(self, key: str) -> Erased:
-        """Erase in a file; one that cannot be read is left, and said."""
+        """Erase in a file. An unreadable file is left and reported."""
         body = await self._files.get(key)
         if body is None:
             return Erased(gone={})
@@ -125,7 +124,6 @@ class FileEraser:
             return Erased(gone={})
 
     async def remove(self, keys: Sequence[str], what: str) -> None:
-        """Remove files."""
         if keys:
             await self._files.delete(keys)
             self.done[what] += len(keys)
@@ -136,7 +134,7 @@ class FileEraser:
     # --- stored pages -----------------------------------------------------------------------
 
     async def _claims(self) -> None:
-        """Remove what workers handed on of claims; of hosts all of it: it is cheap to lose."""
+        """Remove claim digests of erased runs. For URLs or a host, remove them all."""
         folders = [claims_of(run) for run in sorted(self._scope.runs)] or [CLAIMS]
         for folder in folders:
             await self.remove(await self._files.list(folder), "claim_files")
@@ -161,7 +159,7 @@ class FileEraser:
     # --- exports ----------------------------------------------------------------------------
 
     async def _under_way(self) -> bool:
-        """Wait until no export that may have read what is gone is at work; whether one was."""
+        """Wait for exports that may have read erased data. Return whether one was running."""
         until_ms = self._clock.now_ms() + EXPORT_WAIT_S * 1000
         waited = False
         while days := await self._running():
@@ -185,7 +183,7 @@ class FileEraser:
         return days
 
     async def erase_exports(self) -> None:
-        """Go through all exports, day by day."""
+        """Erase in all exports, day by day."""
         parts: dict[str, list[FilePlace]] = {}
         manifests: dict[str, set[str]] = {}
         paths = [key.removeprefix(PREFIX) for key in await self._files.list(PREFIX)]
@@ -247,7 +245,7 @@ class FileEraser:
             self.done[kind] = max(counted.values())
 
     async def _return(self, path: str, manifest: Manifest) -> None:
-        """Put a manifest back, with what stands now, and announce it."""
+        """Put back a manifest with the new contents, and announce it."""
         files = [await self._standing(file) for file in manifest.files]
         kept = [file for file in files if file is not None]
         crawls = {}
@@ -261,8 +259,8 @@ class FileEraser:
                 sums, rows=rows, outcomes=sums.outcomes if counted is None else counted
             )
         if self._scope.run(manifest.crawl) or (manifest.crawls and not crawls):
-            return  # there is nothing that it could mean
-        # Tables of items are called after their crawls: those without a file are not named.
+            return  # the manifest would be empty
+        # Item tables are named after crawls: tables without files are left out.
         tables = {file.table for file in kept}
         columns = {
             table: rows
@@ -275,7 +273,7 @@ class FileEraser:
             await self._events.exported(left, f"{PREFIX}{path}")
 
     async def _standing(self, file: File) -> File | None:
-        """Say what a file is by now; None if it is gone."""
+        """Return the current state of a file, or None if it is gone."""
         body = await self._files.get(f"{PREFIX}{file.path}")
         if body is None:
             return None
@@ -285,7 +283,7 @@ class FileEraser:
         try:
             found = await asyncio.to_thread(erased, file.path, body, self._scope)
         except UNREADABLE:
-            return file  # left as it is, which was said
+            return file  # unchanged, and reported as unreadable
         return replace(file, rows=found.rows, bytes=len(body), sha256=digest)
 
     async def _outcomes(self, files: list[File]) -> dict[str, int] | None:
@@ -306,10 +304,10 @@ class FileEraser:
         body = await self._files.get(key)
         return None if body is None else decode_manifest(body)
 
-    # --- what lies beside them --------------------------------------------------------------
+    # --- other files ------------------------------------------------------------------------
 
     async def _beside(self) -> None:
-        """Erase in snapshots and unfinished exports; remove results of queries."""
+        """Erase in snapshots and unfinished exports, and remove query results."""
         snapshots = await self._files.list(f"{PREFIX}{SNAPSHOTS}")
         whole = [key for key in snapshots if self._of_run(key)]
         await self.remove(whole, "snapshots")
@@ -330,7 +328,7 @@ class FileEraser:
             self.done["snapshots"] += 1
 
     async def _unfinished(self, key: str) -> bool:
-        """Whether a file of an unfinished export holds any of it."""
+        """Whether a file of an unfinished export contains data in scope."""
         if any(self._scope.run(part.removeprefix("crawl=")) for part in key.split("/")):
             return True
         body = await self._files.get(key)
@@ -338,7 +336,7 @@ class FileEraser:
 
 
 def _rows(files: list[File], before: Mapping[str, int]) -> Mapping[str, int]:
-    """Count rows by table: all formats of a table have the same, but for WARC."""
+    """Count rows by table. All formats of a table except WARC have the same rows."""
     counted: dict[str, Counter[str]] = {}
     for file in files:
         if file.format != WARC:
@@ -349,14 +347,14 @@ def _rows(files: list[File], before: Mapping[str, int]) -> Mapping[str, int]:
 
 
 class OnlyRead:
-    """Files to which nothing happens."""
+    """Read-only access to files."""
 
     def __init__(self, files: Files) -> None:
         self.get = files.get
         self.list = files.list
 
     async def put(self, _key: str, _body: bytes) -> None:
-        """Leave a file as it is."""
+        """Do nothing."""
 
     async def delete(self, _keys: Sequence[str]) -> None:
-        """Leave files where they are."""
+        """Do nothing."""

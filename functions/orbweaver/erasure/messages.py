@@ -1,23 +1,22 @@
-"""Erasure in messages, parked and waiting packs and journals, which would bring the rest back.
+"""Erasure in messages, packs and journals, which would otherwise restore erased data.
 
-Of a crawl that has finished, or is not there any more, nothing counts: a message goes, or is sent
-again without what is erased. Of a paused crawl every claimed URL still has to come to an outcome.
-So a pack that is held here is treated as a worker would (docs/protocol.md):
+Messages of a finished or deleted crawl no longer count: a message is deleted, or sent again without
+the erased data. In a paused crawl, every claimed URL still needs an outcome. So a pack is processed
+here as a worker would (docs/protocol.md):
 
-    a ledger     its outbox is sent, unless it was; those messages are looked at later
+    a ledger     its outbox is sent unless already sent; those messages are handled later
     a journal    it is carried out
-    neither      a journal is written by which the URLs in scope end `skipped: forgotten` and
-                 the others go on in packs of their own; it is carried out
+    neither      a new journal ends the URLs in scope as `skipped: forgotten` and sends the others
+                 in new packs; it is carried out
 
-Then the message goes. A copy of it, whenever it turns up, finds the ledger. Journals of packs that
-are committed and sent serve no worker and go with what they hold; the ledger, without any URL,
-stays.
+Then the message is deleted. A later copy finds the ledger. Journals of committed and sent packs are
+not needed by workers and are deleted. The ledger stays; it contains no URL.
 
-A pack from the backlog of its host leaves its place, and the next one goes on in its stead. One
-that waits there is treated alike, and so is one that is out: its message may not have been sent.
+A pack from a host's backlog leaves its place, and the next pack starts. A waiting pack is processed
+the same way, and so is one in flight, because its message may not have been sent.
 
-Messages that hold none of it are sent anew and then deleted: put back, they would count as failed
-once more. Sent first, then deleted: a crash in between leaves a copy, which changes nothing.
+Messages without such data are sent anew and then deleted, because putting them back would count as
+a failure. A crash in between leaves a copy, which changes nothing.
 """
 
 from __future__ import annotations
@@ -55,15 +54,15 @@ from orbweaver.worker.apply_journal import JournalApplier
 from orbweaver.worker.seeding import result_of
 from orbweaver.worker.succession import standing_of
 
-# Longer than it takes to deal with all that is taken in one go.
+# Longer than processing all messages of one take.
 HOLD_S = 900
 TAKEN_MAX = 40
-# What is held in memory of one queue; about 2.5 KB each.
+# Messages of one queue held in memory, about 2.5 KB each.
 MESSAGES_MAX = 50_000
 
 
 class MessageEraser:
-    """Goes through messages and journals; `done` counts what it did, `left` says what it left."""
+    """Erases in messages and journals. `done` counts the changes, `left` lists the failures."""
 
     def __init__(self, stores: Stores, scope: ErasureScope) -> None:
         self._traces = stores.traces
@@ -81,7 +80,7 @@ class MessageEraser:
         self.left: set[str] = set()
 
     async def erase(self) -> bool:
-        """Go through everything once; whether there was any of it."""
+        """Process everything once. Return whether there was data in scope."""
         before = self.done.total()
         await self._dead()
         for lane in self._lanes:
@@ -92,13 +91,13 @@ class MessageEraser:
         return self.done.total() > before
 
     async def hidden(self) -> int:
-        """Count, about, the messages that cannot be looked at now."""
+        """Return the approximate number of messages that cannot be received now."""
         return sum([await lane.hidden() for lane in self._lanes])
 
     # --- queues -----------------------------------------------------------------------------
 
     async def dead_letters(self) -> list[DeadLetter]:
-        """Look at the dead letters that hold any of it; they stay where they are."""
+        """Return the dead letters with data in scope, and leave them on the queue."""
         taken = await self._take(self._dead_letters, "the dead-letter queue")
         await self._dead_letters.put_back(taken)
         return [letter for letter in taken if self._holds(letter)]
@@ -130,14 +129,14 @@ class MessageEraser:
             if held and await self._settle(message, letter.body, self._send):
                 self.done["messages"] += 1
             elif isinstance(message, Malformed | Newer):
-                await lane.put_back([letter])  # for the worker to bury, or to hold
+                await lane.put_back([letter])  # the worker dead-letters or holds it
                 continue
             else:
                 await self._send(message)
             await lane.delete([letter])
 
     async def _take(self, lane: Lane | DeadLetters, where: str) -> list[DeadLetter]:
-        """Take all messages that can be taken."""
+        """Receive all available messages."""
         found: dict[str, DeadLetter] = {}
         while len(found) < MESSAGES_MAX:
             some = await lane.take(TAKEN_MAX, HOLD_S)
@@ -172,7 +171,7 @@ class MessageEraser:
     async def _settle(
         self, message: Message, body: str, instead: Callable[[Message], Awaitable[None]]
     ) -> bool:
-        """See to it that a message can go; False if it has to stay, as a worker may have it."""
+        """Make a message deletable. Return False if it must stay because a worker may have it."""
         if isinstance(message, Newer):
             self.left.add(f"messages {message.said}: {REMEDY}, and run this again")
             return False
@@ -237,13 +236,13 @@ class MessageEraser:
     async def _journals(self) -> None:
         async for trace in self._traces.journals():
             if trace.journal is None:
-                await self._traces.remove_journals([trace])  # no version can read what it holds
+                await self._traces.remove_journals([trace])  # unreadable for every version
             elif in_journal(trace.journal, self._scope) and await self._served(trace):
                 await self._traces.remove_journals([trace])
                 self.done["journals"] += 1
 
     async def _served(self, trace: JournalTrace) -> bool:
-        """Void a journal for all workers; False if one works by it."""
+        """Make a journal unnecessary for workers. Return False if a worker uses it."""
         journal = trace.journal
         if journal is None or trace.stray:
             return True
@@ -270,7 +269,7 @@ class MessageEraser:
         return False
 
     async def _of_nobody(self, pack: str) -> bool:
-        """Whether a journal of an earlier version, which does not say whose it is, may go."""
+        """Whether a journal of an earlier version, without a crawl id, can be deleted."""
         known = (await self._packs.recall([pack]))[pack]
         if known.ledger is not None and known.ledger.sent:
             return True
@@ -292,7 +291,7 @@ class MessageEraser:
 
 
 async def _pass_over(_: Message) -> None:
-    """Leave what is left of a pack to its message, which is on a queue."""
+    """Do nothing: the rest of the pack is in its message on a queue."""
 
 
 def _body(message: Message) -> str:
@@ -301,7 +300,7 @@ def _body(message: Message) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
-    """All places that something is stored in, and the actor that brings packs to an end."""
+    """All stored data, and the actor that carries out journals."""
 
     traces: Traces
     lanes: Sequence[Lane]
@@ -315,5 +314,5 @@ class Stores:
     applier: JournalApplier
     events: ExportEvents
     clock: Clock
-    # Where tables of items are known; None where there is no catalogue.
+    # The catalogue of item tables, or None without one.
     catalogue: Catalogue | None = None

@@ -1,4 +1,4 @@
-"""All items of the tables and the queues, for erasure."""
+"""Ports to all items of the tables and queues, for erasure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from orbweaver.model.page_record import PageRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimTrace:
-    """A claim: `was` is the run whose lapsed claim it keeps; `key` is the table's own."""
+    """A claim. `was` is the run of the lapsed claim it keeps, `key` the table's key."""
 
     key: Any
     name: str
@@ -27,7 +27,7 @@ class ClaimTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordTrace:
-    """A page record, and under which key of the table it lies."""
+    """A page record with its key in the table."""
 
     key: Any
     record: PageRecord
@@ -35,9 +35,9 @@ class RecordTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalTrace:
-    """A journal; `stray` says that it is one that no pack goes by (another delivery's stands).
+    """A journal. `stray` means that no pack uses it, because another delivery's journal counts.
 
-    None of a stray one that was never written to its end.
+    `journal` is None for a stray one that was not written completely.
     """
 
     key: Any
@@ -48,7 +48,7 @@ class JournalTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParkedTrace:
-    """A message of a crawl that is or was paused."""
+    """A parked message of a crawl that is or was paused."""
 
     crawl: str
     pack: str
@@ -57,7 +57,7 @@ class ParkedTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacklogTrace:
-    """A pack in the backlog of its host; `out` says that it was taken from there."""
+    """A pack in its host's backlog. `out` means that it is in flight."""
 
     crawl: str
     host: str
@@ -67,74 +67,74 @@ class BacklogTrace:
 
 
 class Traces(Protocol):
-    """Every item of every table, whatever its key; reading them costs what a scan costs."""
+    """All items of all tables. Reading costs as much as a scan."""
 
-    def claims(self) -> AsyncIterator[ClaimTrace]:
-        """Read all claims."""
+    def claims(self) -> AsyncIterator[ClaimTrace]: ...
 
     async def remove_claims(self, claims: Sequence[ClaimTrace]) -> None:
-        """Remove claims that still are as they were read."""
+        """Remove claims that are unchanged since they were read."""
 
     async def strip_claims(self, claims: Sequence[ClaimTrace]) -> None:
-        """Have claims that still are as they were read keep none that had lapsed."""
+        """Remove the lapsed claims kept by claims that are unchanged since they were read."""
 
-    def records(self) -> AsyncIterator[RecordTrace]:
-        """Read all page records."""
+    def records(self) -> AsyncIterator[RecordTrace]: ...
 
-    async def remove_records(self, records: Sequence[RecordTrace]) -> None:
-        """Remove page records."""
+    async def remove_records(self, records: Sequence[RecordTrace]) -> None: ...
 
     def journals(self) -> AsyncIterator[JournalTrace]:
-        """Read all journals, strays as well once no worker can be writing them any more."""
+        """Read all journals, including stray ones whose writers must have ended."""
 
     async def remove_journals(self, journals: Sequence[JournalTrace]) -> None:
-        """Remove journals; ledgers stay."""
+        """Remove journals. Ledgers stay."""
 
     def parked(self) -> AsyncIterator[ParkedTrace]:
-        """Read the messages that are set aside, of all crawls."""
+        """Read the parked messages of all crawls."""
 
     def backlog(self) -> AsyncIterator[BacklogTrace]:
-        """Read the packs that stand in backlogs, of all crawls and hosts."""
+        """Read the packs in the backlogs of all crawls and hosts."""
 
     async def redefine(self, crawl: Crawl, was: Crawl) -> bool:
-        """Write in what a crawl differs from what it was; False if it was edited since."""
+        """Write the changes from `was` to `crawl`.
+
+        Return False if the crawl was edited meanwhile.
+        """
 
     async def put_samples(self, crawl_id: str, samples: dict[str, Sequence[str]]) -> None:
-        """Write the examples of what a crawl refused anew."""
+        """Replace the examples of refused URLs of a crawl."""
 
     async def bury_crawl(self, crawl: Crawl) -> None:
-        """Leave of a finished crawl that it is finished: no counts, no definition, no name.
+        """Reduce a finished crawl to the fact that it is finished.
 
-        That is left as long as copies of its messages may turn up, which then change nothing.
+        The rest is kept while copies of its messages may arrive, so that they have no effect.
         """
 
     def hosts(self) -> AsyncIterator[str]:
-        """Name all hosts."""
+        """Yield the names of all hosts."""
 
     def cookies(self) -> AsyncIterator[tuple[str, str]]:
-        """Name the crawls and sites of which there are cookies."""
+        """Yield crawl and site of all stored cookies."""
 
     async def remove_cookies(self, crawl_id: str, site: str) -> None:
         """Remove the cookies of a site in a crawl."""
 
     async def remove_host(self, host: str, now_ms: int) -> bool:
-        """Remove what is known of a host.
+        """Remove the data about a host.
 
-        False if its slots and blocks stay, since they lie ahead or are of the last half hour.
+        Returns False if slots and blocks stay, because they are in the future or in the last half
+        hour.
         """
 
 
 class Lane(Protocol):
-    """A queue to look through."""
+    """A queue to search."""
 
     async def take(self, count_max: int, hold_s: int) -> Sequence[DeadLetter]:
-        """Take some messages, hidden from other readers for so long. None once all are taken."""
+        """Receive messages and hide them for `hold_s` seconds. Empty once all are taken."""
 
     async def put_back(self, letters: Sequence[DeadLetter]) -> None:
-        """Show messages to all readers again; what is not held any more is passed over."""
+        """Make messages visible again. Messages no longer held are ignored."""
 
-    async def delete(self, letters: Sequence[DeadLetter]) -> None:
-        """Remove messages that were taken."""
+    async def delete(self, letters: Sequence[DeadLetter]) -> None: ...
 
     async def hidden(self) -> int:
-        """Count, about, what cannot be taken now: held back, or in work."""
+        """Return the approximate number of delayed and held messages."""

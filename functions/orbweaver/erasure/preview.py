@@ -1,7 +1,7 @@
-"""The preview of an erasure in tables and among dead letters; nothing is changed.
+"""Preview of an erasure in tables and dead letters, without changes.
 
-It names the crawls as well: running ones have to be paused first. Of messages that are
-not dead, nothing is said: looking at one counts as a failure of it.
+It also lists the affected crawls, because running ones must be paused first. Messages on other
+queues are not read, because each look counts as a failure.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from orbweaver.model.ports import Files
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What there is of it in tables and among dead letters, and whose: crawls that have any."""
+    """Numbers of things in scope in tables and dead letters, and the crawls that own them."""
 
     found: Mapping[str, int]
     crawls: tuple[Crawl, ...] = ()
 
     @property
     def working(self) -> tuple[Crawl, ...]:
-        """Those of them that are running, or draining."""
+        """The crawls that are running or stopping."""
         return tuple(one for one in self.crawls if one.state in (State.RUNNING, State.STOPPING))
 
 
 async def exported(files: Files) -> dict[str, str]:
-    """Name the runs that exports know of, with their names."""
+    """Return the runs listed in exports' manifests, with their names."""
     known: dict[str, str] = {}
     for key in await files.list(PREFIX + MANIFESTS):
         body = await files.get(key)
@@ -46,9 +46,9 @@ async def exported(files: Files) -> dict[str, str]:
 
 
 async def preview(stores: Stores, scope: ErasureScope) -> Look:
-    """Count what there is of it, and name the crawls that have any.
+    """Count the things in scope and list the crawls that own them.
 
-    Raises StoredNewer where a newer version has stored a crawl: that may have some.
+    Raises StoredNewer if a newer version stored a crawl, because it may contain such data.
     """
     for other in await stores.crawls.newer():
         raise StoredNewer(other.said)
@@ -66,7 +66,7 @@ async def preview(stores: Stores, scope: ErasureScope) -> Look:
 
 
 async def _holding(stores: Stores, scope: ErasureScope) -> AsyncIterator[tuple[str, set[str]]]:
-    """Name the kind of each thing that holds any of it, and whose it is."""
+    """Yield kind and owners of each thing with data in scope."""
     traces = stores.traces
     async for claim in traces.claims():
         if is_claimed(claim, scope):
@@ -99,7 +99,7 @@ async def _holding_messages(
 
 
 def is_claimed(claim: ClaimTrace, scope: ErasureScope) -> bool:
-    """Whether a claim is of it, or keeps one that is."""
+    """Whether a claim, or the lapsed one it keeps, is in scope."""
     return (
         scope.url(claim.url) or scope.run(claim.crawl) or bool(claim.was and scope.run(claim.was))
     )

@@ -1,11 +1,11 @@
-"""Rules of erasure: what is left of each stored thing, decided here and done elsewhere.
+"""Rules of erasure: what remains of each stored thing. Other modules apply them.
 
-Rules
-- What is *of* it goes: its records, claims, items, texts, messages. What only *mentions* it stays
-  without the mention: the referrer of another page, a seed, a link that an item holds.
-- Bodies and texts of other pages are other authors' words: where they mention it they stay,
-  unless `mentions` says otherwise; they are counted.
-- Keys of tables and ids hold hashes of URLs, which expire with their items.
+- Data that *belongs* to a URL in scope is removed: records, claims, items, texts, messages. Data
+  that only *mentions* it stays without the mention: another page's referrer, a seed, a link in an
+  item.
+- Bodies and texts of other pages belong to other authors. They stay even if they mention the URL,
+  unless `mentions` is set, and are counted.
+- Table keys and ids contain hashes of URLs, which expire with their items.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from orbweaver.model.outcome import Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target
 
-# How soon what is left of a pack comes back.
+# Delay before the rest of a pack comes back, in seconds.
 AGAIN_S = 1
 
 
-# --- what is stored -----------------------------------------------------------------------------
+# --- stored data --------------------------------------------------------------------------------
 
 
 def record_left(record: PageRecord, scope: ErasureScope) -> PageRecord | None:
-    """Say what is left of a record; None for nothing, the same one where it holds none of it."""
+    """Return what remains of a record: None, a changed copy, or the same object if unaffected."""
     if scope.run(record.crawl) or scope.url(record.url):
         return None
     cut = {
@@ -57,7 +57,7 @@ def _item_left(item: Item, scope: ErasureScope) -> Item:
 
 
 def in_journal(journal: Journal, scope: ErasureScope) -> bool:
-    """Whether a journal holds any of it."""
+    """Whether a journal contains data in scope."""
     if scope.runs:
         owners = {journal.crawl, *(record.crawl for record in journal.records)}
         return not scope.runs.isdisjoint(owners)
@@ -79,7 +79,7 @@ def _of_target(target: Target, scope: ErasureScope) -> bool:
 
 
 def definition_left(crawl: Crawl, scope: ErasureScope) -> Crawl:
-    """Say what is left of a crawl's definition; patterns stay, which may be what keeps it away."""
+    """Return what remains of a definition. Patterns stay, because they may exclude the URLs."""
     seeds = _without(crawl.seeds, scope)
     kept = [place for place, seed in enumerate(crawl.seeds) if not scope.reference(seed)]
     depths = tuple(crawl.seed_depths[place] for place in kept if place < len(crawl.seed_depths))
@@ -93,7 +93,7 @@ def definition_left(crawl: Crawl, scope: ErasureScope) -> Crawl:
             (origin, own) for origin, own in crawl.host_headers if not scope.reference(f"{origin}/")
         ),
     }
-    if scope.host is not None:  # places count, so one is left empty
+    if scope.host is not None:  # positions matter, so the entry becomes empty
         hosts = ("" if scope.url(f"{host}/") else host for host in crawl.hosts_counted)
         changed["hosts_counted"] = tuple(hosts)
     return replace(crawl, **changed)
@@ -102,7 +102,7 @@ def definition_left(crawl: Crawl, scope: ErasureScope) -> Crawl:
 def samples_left(
     samples: Mapping[str, Sequence[str]], scope: ErasureScope
 ) -> dict[str, Sequence[str]]:
-    """Say what is left of the examples of what was refused."""
+    """Return what remains of the examples of refused URLs."""
     return {
         reason: tuple(url for url in urls if not scope.shown(url))
         for reason, urls in samples.items()
@@ -113,17 +113,17 @@ def _without(references: tuple[str, ...], scope: ErasureScope) -> tuple[str, ...
     return tuple(one for one in references if not scope.reference(one))
 
 
-# --- what is on its way -------------------------------------------------------------------------
+# --- messages -----------------------------------------------------------------------------------
 
 
 def message_left(  # noqa: PLR0911 - one for each kind
     message: Message, body: str, scope: ErasureScope
 ) -> Message | None:
-    """Say what is left of a message; None for nothing, the same one where it holds none of it."""
+    """Return what remains of a message: None, a changed copy, or the same object if unaffected."""
     if isinstance(message, Malformed):
         return None if scope.text(body) or scope.reference(body.strip()) else message
     if isinstance(message, Newer):
-        # It may hold anything, but of its crawl alone.
+        # Its content is unknown, but it belongs only to its crawl.
         others = scope.runs and message.crawl and not scope.run(message.crawl)
         return message if others else None
     if scope.run(message.crawl):
@@ -152,9 +152,9 @@ def _pack_left(pack: Pack, scope: ErasureScope) -> Pack | None:
 
 
 def ended(pack: Pack, crawl: Crawl, scope: ErasureScope, at_ms: int) -> Journal:
-    """Journal a pack whose URLs that are meant end unasked, while its others go on.
+    """Return a journal that ends a pack's URLs in scope without a request and continues the others.
 
-    Those of a late one were never claimed, so nothing of them is counted but that they are gone.
+    URLs of a late pack were never claimed, so the journal only counts that they are gone.
     """
     result = PackResult(crawl.id, crawl.hosts_counted)
     if pack.late:

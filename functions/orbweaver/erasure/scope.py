@@ -1,10 +1,9 @@
-"""The scope of an erasure: some URLs, those of a host, or everything of some runs.
+"""Scope of an erasure: some URLs, a host, or whole runs.
 
-Rules
-- A URL is in scope as every crawl writes it, without the parameters that each leaves out.
-- A host is named as `example.org` (whatever scheme and port), `example.org:8080` or
-  `https://example.org`; hosts below it are others.
-- A crawl is a run by its id, or all runs of a name, those too that only exports still know of.
+- A URL is in scope in the form of every crawl, each without the parameters that the crawl strips.
+- A host is `example.org` (any scheme and port), `example.org:8080` or `https://example.org`. Its
+  subdomains are other hosts.
+- A crawl is a run's id, or a name with all its runs, including runs that only exports list.
 """
 
 from __future__ import annotations
@@ -19,28 +18,27 @@ from typing import Any, TypeAlias
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.url import canonicalize, host_of, hostname_of, redacted
 
-# Another path may begin with one in scope; a full stop or a question mark may end a sentence.
+# A longer path may begin with one in scope; a full stop or question mark may end a sentence.
 END = r"(?![\w/~%=&-]|[.?]+[\w/~%=&-])"
-# Columns of what a person wrote, or was made of that: long, and not ours to cut.
+# Columns with a page's prose, which stay uncut.
 PROSE = frozenset({"text", "markdown"})
-# A method below is called as they are.
+# Aliases, because a method below has the name `bytes`.
 Raw: TypeAlias = bytes
 BytesPattern: TypeAlias = "re.Pattern[bytes]"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ErasureScope:
-    """What is to be forgotten; `runs` and `names` are those of crawls all of which is."""
+    """The data to erase. `runs` and `names` belong to crawls that are erased as a whole."""
 
     urls: frozenset[str] = frozenset()
     host: str | None = None
     runs: frozenset[str] = frozenset()
     names: frozenset[str] = frozenset()
-    # Bodies and texts of other pages that mention it are to go, too.
+    # Also erase bodies and texts of other pages that mention the URLs.
     mentions: bool = False
 
     def url(self, url: str | None) -> bool:
-        """Whether a URL is in scope."""
         if not url:
             return False
         if self.host is None:
@@ -51,7 +49,7 @@ class ErasureScope:
         return self.host in (origin, origin.partition("://")[2], hostname_of(url))
 
     def run(self, crawl_id: str | None) -> bool:
-        """Whether everything of a run is in scope."""
+        """Whether a whole run is in scope."""
         return crawl_id in self.runs
 
     def reference(self, reference: str) -> bool:
@@ -65,7 +63,7 @@ class ErasureScope:
         return any(self.url(url) for url in spellings)
 
     def shown(self, sample: str) -> bool:
-        """Whether an example may be of a URL in scope: queries are left out of examples."""
+        """Whether an example may be a URL in scope. Examples have no query."""
         return self.url(sample) or sample in self._redacted
 
     def text(self, text: str | None) -> bool:
@@ -73,7 +71,7 @@ class ErasureScope:
         return bool(text) and self._needles is not None and bool(self._needles.search(text or ""))
 
     def value_left(self, value: Any) -> Any:
-        """Say what is left of a cell: None of one that mentions it, a list without those."""
+        """Return what remains of a cell: None if it mentions a URL, lists without such entries."""
         match value:
             case str():
                 return None if self.url(value) or self.text(value) else value
@@ -84,7 +82,7 @@ class ErasureScope:
                 return value
 
     def row_left(self, row: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Say what is left of a row of an export: None for nothing, the same if it holds none."""
+        """Return what remains of an export's row: None, a changed copy, or the same object."""
         if self.url(row.get("url")) or self.run(row.get("crawl")):
             return None
         cut: dict[str, Any] = {}
@@ -98,11 +96,11 @@ class ErasureScope:
         return {**row, **cut} if cut else row
 
     def bytes(self, body: bytes) -> bool:
-        """Whether a body mentions a URL in scope, whole or by its path."""
+        """Whether a body mentions a URL in scope, in full or by its path."""
         return self._raw is not None and bool(self._raw.search(body))
 
     def line(self, line: Raw) -> bool:
-        """Whether a line of an export may hold a URL in scope; cheaper than to read it."""
+        """Whether an export's line may contain a URL in scope. Cheaper than parsing it."""
         return self._whole is not None and bool(self._whole.search(line))
 
     @cached_property
@@ -132,9 +130,9 @@ class ErasureScope:
         for url in self.urls:
             path = url[len(host_of(url)) :]
             for text in (url, path) if paths and len(path) > 1 else (url,):
-                # As JSON, HTML and headers have it.
+                # As in JSON, HTML and headers.
                 spelled |= {text, html.escape(text), text.replace("/", "\\/")}
-        # Another one may begin or end with it.
+        # A longer URL may contain a shorter one.
         longest_first = sorted(spelled, key=lambda text: (-len(text), text))
         any_of = "|".join(map(re.escape, longest_first))
         return rf"(?<![\w/.~%-])(?:{any_of}){END}" if any_of else ""
@@ -143,7 +141,7 @@ class ErasureScope:
 def scope_of_url(
     reference: str, crawls: Iterable[Crawl], *, mentions: bool = False
 ) -> ErasureScope:
-    """Mean a URL, as all these crawls spell it; raises ValueError for what is none."""
+    """Return the scope of a URL, in the forms of all crawls. Raises ValueError if invalid."""
     urls = {canonicalize(reference)}
     for tracking in (frozenset[str](), *(crawl.stripped for crawl in crawls)):
         try:
@@ -154,7 +152,7 @@ def scope_of_url(
 
 
 def scope_of_host(named: str, *, mentions: bool = False) -> ErasureScope:
-    """Mean a host; raises ValueError for what names none."""
+    """Return the scope of a host. Raises ValueError if the name is invalid."""
     text = named.strip().lower().rstrip("/")
     spelled = text if "://" in text else f"http://{text}"
     origin = host_of(canonicalize(f"{spelled}/"))
@@ -164,7 +162,10 @@ def scope_of_host(named: str, *, mentions: bool = False) -> ErasureScope:
 
 
 def scope_of_crawl(which: str, crawls: Iterable[Crawl], known: Mapping[str, str]) -> ErasureScope:
-    """Mean a run by its id, or all runs of a name; `known` names runs that only exports know."""
+    """Return the scope of a run's id, or of all runs of a name.
+
+    `known` maps runs listed in exports to their names.
+    """
     runs = {crawl.id: crawl.name for crawl in crawls}
     runs = {**known, **runs}
     if which in runs:
