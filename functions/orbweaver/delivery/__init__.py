@@ -1,10 +1,10 @@
-"""Exports brought elsewhere: an SFTP server, another bucket.
+"""Delivery of exports to an SFTP server or another bucket.
 
-Decides the order in which files go, so that what stands there is whole.
+Files are transferred in an order that keeps the receiver's copy consistent.
 
-    plan         what must go before what
-    known_hosts  which host keys are believed
+    plan         which step comes before which
+    known_hosts  trusted host keys
     deliverer    one export to its receivers
-    transfer     one file after the other
+    transfer     the files of one export
     ports        receivers and the delivery queue
 """

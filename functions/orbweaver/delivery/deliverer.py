@@ -1,13 +1,12 @@
-"""Deliveries: an export that stands is brought to its receivers.
+"""Delivery of an existing export to its receivers.
 
-- Whatever is there already is not brought again: not a file, not the beginning of one. So an order
-  that comes twice costs two readings, and one that was cut off goes on where it was
-  (delivery/transfer.py).
-- When time is short, the order is sent once more and this one is done: what was reached lies at the
-  receiver. A worker with little time still comes a little further.
-- What may work later is retried, longer and longer, for about a day. What will not (a host key that
-  is not known, a key that is not taken) is put aside at once, with its reason.
-- Receivers have orders of their own: one that is in trouble does not hold the others up.
+- Files and parts that exist at the receiver are not sent again. So a repeated order costs two
+  reads, and an interrupted one resumes (delivery/transfer.py).
+- When time is short, the order is sent again and the current message is done. The receiver keeps
+  what it has, so even a worker with little time makes progress.
+- A failure that may pass is retried at growing intervals for about a day. A permanent failure (an
+  unknown host key, a refused user key) goes to the dead-letter queue at once, with its reason.
+- Each receiver has its own orders, so a failing receiver does not delay the others.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from orbweaver.model.ports import Clock, Files, Metrics
 if TYPE_CHECKING:
     from orbweaver.delivery.ports import Courier, Deliveries
 
-# What an invocation keeps of its time, to end a window and say where it is.
+# Time left at the end of an invocation, to finish a window and send the order again.
 RESERVE_MS = 60_000
 
 _log = logging.getLogger(__name__)
@@ -44,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receiver:
-    """A receiver of exports, in some formats; `courier` opens the way there."""
+    """A receiver of exports in some formats. `courier` opens the connection to it."""
 
     formats: tuple[str, ...]
     courier: Callable[[], AbstractAsyncContextManager[Courier]]
@@ -52,7 +51,7 @@ class Receiver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """A message as taken from the queue; `handle` is that of this taking, the `receives`-th."""
+    """A message received for the `receives`-th time. `handle` belongs to this receive."""
 
     id: str
     body: str
@@ -62,7 +61,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deliverer:
-    """Carries out orders."""
+    """Carries out delivery orders."""
 
     files: Files
     receivers: Mapping[str, Receiver]
@@ -71,7 +70,7 @@ class Deliverer:
     metrics: Metrics
 
     async def run(self, taken: Taken, deadline_ms: int) -> tuple[str, ...]:
-        """Carry out one message's order; its id if the message is to come back."""
+        """Carry out one message's order. Return the message's id if it must come back."""
         try:
             order = order_of(taken.body)
         except OrderError as error:

@@ -1,13 +1,13 @@
-"""Host keys that a server may show: those that are written down, as OpenSSH writes them.
+"""Configured host keys of a server, in OpenSSH's formats.
 
-What is taken is any mix, in lines or with commas between, of
+The text may mix these, separated by lines or commas:
 
-    SHA256:…                     a fingerprint, as `ssh-keygen -l` and a server's operator say it
-    ssh-ed25519 AAAA…            a key, as it stands in a server's `ssh_host_ed25519_key.pub`
+    SHA256:…                     a fingerprint, as `ssh-keygen -l` or a server's operator gives it
+    ssh-ed25519 AAAA…            a key, as in a server's `ssh_host_ed25519_key.pub`
     host ssh-ed25519 AAAA…       a line of `known_hosts`, as `ssh-keyscan` prints it
 
-Names, addresses and comments are passed over: the keys are those of one server. Markers (`@revoked`
-and `@cert-authority`) say something else than "this is its key", and are refused.
+Names, addresses and comments are ignored, because all keys belong to one server. Markers
+(`@revoked` and `@cert-authority`) have another meaning than "this is its key", and are rejected.
 
 Source: RFC 4251 5 (strings), RFC 4253 6.6 (keys), sshd(8) "SSH_KNOWN_HOSTS FILE FORMAT".
 """
@@ -27,26 +27,25 @@ LENGTH_BYTES = 4
 
 
 class HostKeyError(ValueError):
-    """It names no host key; the text says what would."""
+    """The text contains no valid host key. The message shows the accepted forms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostKeys:
-    """The keys of a server, by fingerprint; `types` are those of all of them, if they are known.
+    """Fingerprints of a server's keys. `types` are their key types, if all are known.
 
-    A server that has several keys shows the one of a type that is asked for.
+    A server with several keys shows one of a requested type.
     """
 
     fingerprints: frozenset[str]
     types: tuple[str, ...] = ()
 
     def include(self, fingerprint: str) -> bool:
-        """Whether a key with this fingerprint is one of them."""
         return fingerprint.rstrip("=") in self.fingerprints
 
 
 def host_keys_of(text: str) -> HostKeys:
-    """Read host keys; raises HostKeyError for what names none, or says more than that."""
+    """Parse host keys. Raises HostKeyError for text without keys, or with markers."""
     fix = "give a line of `ssh-keyscan HOST`, or a fingerprint (SHA256:…)"
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     kept = "\n".join(lines)
@@ -61,7 +60,7 @@ def host_keys_of(text: str) -> HostKeys:
 
 
 def _key(kind: str, text: str) -> tuple[str, str]:
-    """Return type and fingerprint of a key, whose blob says its type as well."""
+    """Return type and fingerprint of a key. The blob also contains the type."""
     try:
         blob = base64.b64decode(text, validate=True)
     except binascii.Error as error:

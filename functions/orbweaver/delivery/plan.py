@@ -1,17 +1,17 @@
-"""Deliveries: what of an export is brought elsewhere, and what must be there before it.
+"""Delivery plan: the files of an export to deliver, and the steps before them.
 
-- Where an export is brought there lies, beside its files, a ledger a day: which content each file
-  there has of this stack. What the ledger does not say is not believed: a file counts as delivered
-  if it is as long as it should be *and* the ledger says of its content what the manifest does.
-- So that this stays true, a file that is to have another content is removed first, then the ledger
-  says the new content, and only then the file comes. A worker that dies between leaves a file that
-  is missing, and never one that is taken for another.
-- Readers go by the manifest: it is withdrawn before anything that it names changes, and comes last.
-  Of a day and of its crawls there may be several, over the same files.
-- What an earlier version of the export had and this one has not is removed, where the ledger says
-  that it was delivered, and only in the formats that are delivered.
-- What is read there was written by any client with access there: paths that no export has are
-  passed over, whatever they say.
+- The receiver holds, next to the files, one ledger per day: the SHA-256 of each file of this stack.
+  A file counts as delivered only if it has the right length *and* the ledger has the manifest's
+  SHA-256.
+- To keep the ledger true, a file whose content changes is removed first, then the ledger gets the
+  new SHA-256, then the file is transferred. A worker that dies in between leaves a missing file,
+  never a wrong one.
+- Readers start from the manifest. It is withdrawn before any file it lists changes, and written
+  last. A day and its crawls may have several manifests over the same files.
+- Files of an earlier version of the export are removed if the ledger lists them, and only in the
+  delivered formats.
+- Any client with access may have written the receiver's ledger: paths that no export has are
+  ignored.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ LEDGERS = "_delivered/"
 LEDGER_VERSION = 1
 SHA256 = re.compile("[0-9a-f]{64}")
 NAME = re.compile(r"[^/\\\x00-\x1f\x7f]+")
-# Deliveries of a message: one, two, four … minutes between them, then an hour: about a day in all.
-# A server that is being put right is so within hours; more often than hourly helps no server.
+# Receives of a message: after one, two, four … minutes, then hourly, for about a day. A server
+# under repair is usually back within hours, and more frequent retries would not help it.
 TRIES_MAX = 30
 RETRY_FIRST_S, RETRY_LAST_S = 60, 3_600
 ORDERS = 'it is no event of an export, and no {"day": "YYYY-MM-DD", "crawl": ID or null}'
 
 
 class OrderError(ValueError):
-    """A message asks for no delivery; the text says what one looks like."""
+    """A message is not a delivery order. The text shows the accepted forms."""
 
 
-# --- what is asked for --------------------------------------------------------------------------
+# --- orders -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryOrder:
-    """An export to be delivered: to one receiver, or to all; `again` looks at every file anew.
+    """Order to deliver an export to one receiver, or to all. `again` checks every file.
 
-    Without that, a manifest that stands there already means that there is nothing to do: receivers
-    may take files away.
+    Without `again`, an existing manifest means that nothing needs to be done, because receivers may
+    move files away.
     """
 
     day: str
@@ -65,12 +65,12 @@ class DeliveryOrder:
 
     @property
     def path(self) -> str:
-        """Where the manifest lies, below the exports' prefix."""
+        """Path of the manifest below the exports' prefix."""
         return manifest_path(self.day, self.crawl)
 
 
 def order_of(body: str) -> DeliveryOrder:
-    """Read a message: the bus's event, or an order as `spelled` has it."""
+    """Parse a message: an event of the bus, or an encoded order (`spelled`)."""
     try:
         raw = json.loads(body)
         asked = raw.get("detail", raw)
@@ -85,18 +85,21 @@ def order_of(body: str) -> DeliveryOrder:
 
 
 def spelled(order: DeliveryOrder) -> str:
-    """Spell an order as a message."""
+    """Encode an order as a message."""
     said = {"day": order.day, "crawl": order.crawl, "to": order.to, "again": order.again}
     return json.dumps({key: value for key, value in said.items() if value not in (None, False)})
 
 
 def retry_s(receives: int) -> int:
-    """Say how long to wait before a message that was received so often is received again."""
+    """Return the delay before the next receive of a message, in seconds."""
     return min(RETRY_LAST_S, RETRY_FIRST_S << min(receives, TRIES_MAX) - 1)
 
 
 def formats_of(text: str) -> tuple[str, ...]:
-    """Read a comma-separated list of formats, all if it is empty; ValueError names what is none."""
+    """Parse a comma-separated list of formats. An empty list means all.
+
+    Raises ValueError with the unknown name.
+    """
     found = tuple(dict.fromkeys(part for word in text.split(",") if (part := word.strip())))
     for name in found:
         if name not in FORMATS:
@@ -105,37 +108,37 @@ def formats_of(text: str) -> tuple[str, ...]:
 
 
 def shipped(manifest: Manifest, formats: Collection[str]) -> Manifest:
-    """Reduce a manifest to the files of these formats: what is not delivered is not named there."""
+    """Reduce a manifest to the files of the delivered formats."""
     files = tuple(file for file in manifest.files if file.format in formats)
     if any(_place(file.path, manifest.day) is None for file in files):
         raise ValueError("the manifest names a file that no export has")
     return replace(manifest, files=files)
 
 
-# --- what lies there ----------------------------------------------------------------------------
+# --- state of the receiver ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remains:
-    """Something to be removed: a file, and what was begun of the content that it was to have."""
+    """A file to remove, and the part of the content that replaces it."""
 
     path: str
     sha256: str | None = None
 
 
 def ledger_path(day: str) -> str:
-    """Say where the ledger of a day lies."""
+    """Return the path of a day's ledger."""
     return f"{LEDGERS}dt={day}.json"
 
 
 def encode_ledger(day: str, ledger: Mapping[str, str]) -> bytes:
-    """Render a ledger: SHA-256 of the content by path."""
+    """Encode a ledger: SHA-256 by path."""
     body = {"v": LEDGER_VERSION, "day": day, "files": dict(sorted(ledger.items()))}
     return json.dumps(body, indent=0).encode() + b"\n"
 
 
 def decode_ledger(day: str, body: bytes | None) -> Mapping[str, str]:
-    """Read a ledger back; what is none says nothing, nor does a line that fits no export."""
+    """Decode a ledger. An invalid ledger is empty, and lines that fit no export are ignored."""
     try:
         raw: dict[str, Any] = json.loads(body or b"")
         if raw["v"] != LEDGER_VERSION or raw["day"] != day:
@@ -150,14 +153,14 @@ def decode_ledger(day: str, body: bytes | None) -> Mapping[str, str]:
     }
 
 
-# --- what is to be done -------------------------------------------------------------------------
+# --- steps --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """What comes before the files, in this order: manifests go, then remains, then the ledger.
+    """Steps before the files, in this order: remove manifests, remove files, write the ledger.
 
-    After that a file of the manifest that is there, and as long as it should be, is that file.
+    After these steps, a file of the right length has the manifest's content.
     """
 
     manifests: tuple[str, ...]
@@ -166,12 +169,12 @@ class Steps:
 
     @property
     def nothing(self) -> bool:
-        """Whether the files may come at once."""
+        """Whether the files can be transferred at once."""
         return not self.remains
 
 
 def steps_of(manifest: Manifest, ledger: Mapping[str, str], formats: Collection[str]) -> Steps:
-    """Say what has to be done at the receiver before the files of a manifest are brought."""
+    """Return the steps needed at the receiver before the files of a manifest."""
     wanted = {file.path: file.sha256 for file in manifest.files}
     surplus = {
         path
@@ -194,7 +197,7 @@ def steps_of(manifest: Manifest, ledger: Mapping[str, str], formats: Collection[
 
 
 def _place(path: object, day: str) -> FilePlace | None:
-    """Read a path of any origin."""
+    """Parse an untrusted path. Return None if no export has such a path."""
     if not isinstance(path, str) or not all(map(_is_name, path.split("/"))):
         return None
     place = place_of(path)
@@ -202,5 +205,5 @@ def _place(path: object, day: str) -> FilePlace | None:
 
 
 def _is_name(part: object) -> bool:
-    """Whether it can be the name of one file or folder, and leads nowhere else."""
+    """Whether a text is a single name of a file or folder."""
     return isinstance(part, str) and part not in (".", "..") and bool(NAME.fullmatch(part))

@@ -1,4 +1,4 @@
-"""The port of receivers: places for exports beside the bucket that they are made in."""
+"""Ports for receivers of exports, and for the delivery queue."""
 
 from __future__ import annotations
 
@@ -10,35 +10,34 @@ from orbweaver.exporting.manifest import File
 
 
 class Courier(Protocol):
-    """A receiver's folder or bucket; paths are below it."""
+    """A receiver's folder or bucket. Paths are relative to it."""
 
     async def read(self, path: str, bytes_max: int) -> bytes | None:
-        """Read a small file, None if there is none; raises TooLarge for one that is larger."""
+        """Read a small file, or return None if it is missing. Raises TooLarge above `bytes_max`."""
 
     async def sizes(self, paths: Sequence[str]) -> Mapping[str, int]:
-        """Say how long these files are; those that are not there are left out."""
+        """Return the lengths of existing files. Missing files are left out."""
 
     async def write(self, path: str, body: bytes) -> None:
-        """Write a small file whole; readers see all of it, what was there before, or nothing."""
+        """Write a small file. Readers see the whole new file, the old one, or none."""
 
     async def bring(self, file: File, deadline_ms: int) -> bool:
-        """Bring a file of the export whole, as `write` does; False if there was no time for it.
+        """Transfer a file of the export, as atomically as `write`. False if time ran out.
 
-        What is there of it from earlier attempts is not brought again.
+        Parts from earlier attempts are not transferred again.
         """
 
     async def remove(self, remains: Sequence[Remains]) -> None:
-        """Remove files, and what was begun of them; those that are absent are passed over."""
+        """Remove files and their parts. Missing ones are ignored."""
 
 
 class Deliveries(Protocol):
-    """The queue of what is to be delivered."""
+    """The delivery queue."""
 
-    async def send(self, body: str) -> None:
-        """Put an order on the queue."""
+    async def send(self, body: str) -> None: ...
 
     async def postpone(self, handle: str, seconds: int) -> None:
-        """Have a message that was taken come back after so long."""
+        """Make a received message visible again after `seconds`."""
 
     async def bury(self, body: str, reason: str) -> None:
-        """Put a message aside that can never succeed, with its reason."""
+        """Send a message that can never succeed to the dead-letter queue."""

@@ -1,11 +1,11 @@
-"""One export on its way to one receiver.
+"""Transfer of one export to one receiver.
 
-Order of effects: first manifests that will not be true go. Then files go that change or do not
-belong to the export any more. Then the ledger says what is to come, then the files come, then the
-manifest. delivery/plan.py says why.
+Order of effects: withdraw manifests that will be wrong, remove files that change or no longer
+belong to the export, write the new ledger, transfer the files, write the manifest. delivery/plan.py
+gives the reasons.
 
-An export that is made anew while it is delivered is left where it is: the new one has an order of
-its own. This is looked at every few seconds, and before the manifest comes.
+If the export is rewritten during delivery, the transfer stops, because the new version has its own
+order. The manifest is checked every few seconds, and before it is written at the receiver.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from orbweaver.model.ports import Clock, Files
 if TYPE_CHECKING:
     from orbweaver.delivery.ports import Courier
 
-# As large as a manifest of a hundred thousand files.
+# Size of a manifest of a hundred thousand files.
 STANDING_BYTES_MAX = 64 * 1024 * 1024
-# Files at a time: what a server takes to answer is hidden, and memory stays small.
+# Parallel files: hides the server's latency and keeps memory small.
 AT_ONCE = 4
 LOOK_MS = 5_000
 
 DONE, STOOD, UNFINISHED = "delivered", "stood", "unfinished"
-GONE = "gone"  # the export was withdrawn or made anew, and its own order comes or has come
+GONE = "gone"  # the export was withdrawn or rewritten, and has a newer order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivered:
-    """How an order ended, and what was brought for it."""
+    """Result of an order, with the number of files and bytes transferred."""
 
     how: str
     files: int = 0
@@ -51,23 +51,23 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferSource:
-    """The manifest of an export, as it was found."""
+    """The manifest of an export, as read at the start."""
 
     files: Files
     key: str
     body: bytes
 
     async def stands(self) -> bool:
-        """Whether it is what it was."""
+        """Whether the manifest is unchanged."""
         return await self.files.get(self.key) == self.body
 
 
 class _Changed(Exception):
-    """The export was made anew meanwhile."""
+    """The export was rewritten meanwhile."""
 
 
 class Shipment:
-    """One export on its way to one receiver."""
+    """Transfer of one export to one receiver."""
 
     def __init__(
         self,
@@ -89,7 +89,6 @@ class Shipment:
         self._brought = Delivered(how=DONE)
 
     async def deliver(self, *, again: bool) -> Delivered:
-        """Bring the export."""
         said = encode_manifest(self._manifest)
         standing = await self._courier.read(self._manifest.path, STANDING_BYTES_MAX)
         if standing == said and not again:
@@ -115,7 +114,7 @@ class Shipment:
         await self._note(steps.ledger)
 
     async def _bring(self, missing: list[File]) -> bool:
-        """Bring files, some at a time; False if time ran out before all of them were there."""
+        """Transfer files, `AT_ONCE` at a time. Return False if time ran out."""
         rest = iter(missing)
         results = await asyncio.gather(
             *(self._carry(rest) for _ in range(AT_ONCE)), return_exceptions=True
@@ -126,7 +125,7 @@ class Shipment:
         return all(results)
 
     async def _carry(self, rest: Iterator[File]) -> bool:
-        """Bring one file after the other, until there is no other, or no time."""
+        """Transfer files one by one. Return False if time ran out before the last."""
         for file in rest:
             if self._clock.now_ms() - self._looked_ms >= LOOK_MS:
                 await self._look()
@@ -139,16 +138,16 @@ class Shipment:
         return True
 
     async def _look(self) -> None:
-        """See whether the export still is the one that is being delivered."""
+        """Raise `_Changed` if the export was rewritten."""
         self._looked_ms = self._clock.now_ms()
         if not await self._source.stands():
             raise _Changed
 
     async def _settle(self, steps: Steps) -> None:
-        """See to it that the ledger says what came: another order of the day may have written it.
+        """Make sure that the ledger has this export's files. Another order may have rewritten it.
 
-        What that order did not know of is added to what it says; where it says that another
-        version of a file came, both are in doubt.
+        Files missing from that ledger are added. If it has another version of a file, both versions
+        are in doubt.
         """
         ledger = await self._ledger()
         ours = {file.path: file.sha256 for file in self._manifest.files}
