@@ -133,7 +133,7 @@ class BudgetReader:
         waiting_bytes_max: int = WAITING_BYTES_MAX,
         in_place: Callable[[ReadingJob], bool] = is_light,
     ) -> None:
-        """`extractor` names the module of the user's extractors, `in_place` decides which pages are light."""
+        """`extractor` names the user's module. `in_place` decides which pages are light."""
         self._clock = clock
         self._in_place = in_place
         self._extractor = extractor
@@ -146,7 +146,7 @@ class BudgetReader:
     async def read(self, job: ReadingJob, host: str, until_ms: int) -> Read:
         if not job.apart and self._in_place(job) and (found := await _in_turns(job)) is not None:
             return found
-        # Read light pages in place, as `in_place` decides. `extractor` is the user's module.
+        # A page larger than the limit is read when no other page waits.
         if self._waiting_bytes and self._waiting_bytes + len(job.body) > self._waiting_bytes_max:
             return ReaderBusy()
         self._waiting_bytes += len(job.body)
