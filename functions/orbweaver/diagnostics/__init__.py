@@ -1,18 +1,18 @@
-"""Diagnostics: what is stored of a URL, a host or a crawl, in words for a person.
+"""Diagnostics: the stored facts about a URL, a host or a crawl, described for people.
 
-Decides nothing; reads.
+This room only reads.
 
-    rule_texts      what rules say of a URL, in words
-    url_changes     what canonicalisation changed
-    url_status      how a URL ended
-    explanation     its life, in words
-    explainer       what is read for that
-    host_status     how a crawl does at a host
-    refusal_report  what was left out, and why
-    request_counts  where the requests went, by kind of URL
-    request_texts   texts that are read for that
-    spared_links    which links wait, by kind of URL
+    rule_texts      texts on rules and a URL
+    url_changes     changes made by canonicalisation
+    url_status      status of a URL
+    explanation     the history of a URL as text
+    explainer       collects the facts for that
+    host_status     status of a crawl at a host
+    refusal_report  skipped and refused URLs, with reasons
+    request_counts  requests by kind of URL
+    request_texts   digests of stored texts for that
+    spared_links    waiting links by kind of URL
     site_sections   a site by its folders
-    run_comparison  what became of pages from one run to another
-    text_diff       two texts, line by line
+    run_comparison  changes of pages between two runs
+    text_diff       line-by-line difference of two texts
 """

@@ -1,9 +1,10 @@
-"""The facts stored about a URL, collected for `diagnostics/explanation.py`.
+"""Collects the stored facts about a URL for `diagnostics/explanation.py`.
 
-Nothing is written, and nothing is fetched unless the caller gives a way to fetch a robots.txt. The
-progress of a claimed URL follows from journals. That of the pack that claimed it says which page
-linked it, and which pack it was sent in; the journal of that one, how it ended or came back. A URL
-that has not ended may be a dead letter: a look hides dead letters from others for its length.
+Nothing is written, and nothing is fetched unless the caller provides a function that fetches a
+robots.txt. Journals show the progress of a claimed URL. The journal of the claiming pack shows the
+page that linked the URL and the pack it was sent in. That pack's journal shows how the URL ended or
+came back. A URL without an end may be a dead letter. Reading dead letters hides them from other
+readers meanwhile.
 """
 
 from __future__ import annotations
@@ -38,63 +39,63 @@ if TYPE_CHECKING:
 
     AskRobots = Callable[[str, Crawl], Awaitable[RobotsEntry | None]]
 
-# Packs that a URL is followed through: each requeue or retry is one.
+# Packs through which a URL is followed. Each requeue or retry is one.
 PACKS_MAX = 100
-# Names of crawls that are asked for a claim, where no scope says which one is meant.
+# Names of crawls searched for a claim if no scope identifies the crawl.
 NAMES_MAX = 25
-# Seeds that are looked at for one that withdraws its links.
+# Seeds checked for withdrawn links (nofollow).
 SEEDS_MAX = 5
-# Runs of a name that are asked, where the newest knows nothing of a URL.
+# Runs of a name to search if the newest has no data on a URL.
 RUNS_MAX = 10
-# Packs of the backlog of a host that are looked through for a URL.
+# Packs of a host's backlog to search for a URL.
 BACKLOG_MAX = 50
-# Dead letters that are looked through for a URL.
+# Dead letters to search for a URL.
 LETTERS_MAX = 1_000
-# Late packs of a crawl that are looked through for a URL.
+# Late packs of a crawl to search for a URL.
 LATE_MAX = 400
 
 
 def knows(facts: Facts, told: Explanation) -> bool:
-    """Whether a run has anything to say of a URL that was not told by its rules alone."""
+    """Whether a run has facts about a URL beyond its rules."""
     unseen = told.url_status in (UrlStatus.UNSEEN, UrlStatus.REFUSED)
     return not unseen or facts.late or bool(facts.refused) or facts.seed_nofollow
 
 
 class Finder(Protocol):
-    """What finds crawls and records by what a person calls them."""
+    """Finds crawls and records by a person's input."""
 
     async def runs(self, which: str | None = None) -> tuple[Crawl, ...]:
-        """List the runs that an id or a name may mean, newest first; raises UnknownCrawl."""
+        """Return the runs of an id or a name, newest first. Raises UnknownCrawl."""
 
     async def with_older(self, crawl: Crawl) -> tuple[Crawl, ...]:
-        """List a run, then those of its name that began before it, newest first."""
+        """Return a run and the earlier runs of its name, newest first."""
 
     async def page(self, url: str, crawl: Crawl | None = None) -> tuple[PageRecord, ...]:
-        """Find the records of a URL on the newest day that has any, newest first."""
+        """Return the records of a URL on the newest day that has any, newest first."""
 
 
 class FoundLetters(Protocol):
-    """The result of a look at dead letters."""
+    """Result of a search in dead letters."""
 
     @property
     def cases(self) -> tuple[Case, ...]:
-        """Return the selected dead letters."""
+        """The selected dead letters."""
 
     @property
     def cut(self) -> bool:
-        """Return whether there are more dead letters than were looked at."""
+        """Whether there are more dead letters than were read."""
 
 
 class LetterFinder(Protocol):
-    """The dead letters, as far as they are looked at."""
+    """Searches dead letters."""
 
     async def find(self, selection: DeadLetterSelection, *, limit: int) -> FoundLetters:
-        """Return the selected ones of at most `limit` dead letters."""
+        """Return the selected dead letters among the first `limit`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explainer:
-    """Explains URLs; without `letters`, dead letters are not looked at."""
+    """Explains URLs. Without `letters`, dead letters are not searched."""
 
     finder: Finder
     crawls: Crawls
@@ -110,9 +111,9 @@ class Explainer:
     async def explain(
         self, reference: str, which: str | None = None, ask: AskRobots | None = None
     ) -> tuple[Facts, Explanation]:
-        """Say what became of a reference in a crawl, or in the one it is most likely of.
+        """Explain a reference in a crawl, or in the most likely crawl.
 
-        `ask` fetches a robots.txt that no copy is kept of. Raises UnknownCrawl.
+        `ask` fetches a robots.txt if no copy is stored. Raises UnknownCrawl.
         """
         runs, chosen = await self._choose(reference, which)
         first, told = await self._explain(reference, runs[0], chosen, ask)
@@ -122,7 +123,7 @@ class Explainer:
         async def asked(_host: str, _crawl: Crawl) -> RobotsEntry | None:
             return first.robots
 
-        # What waited or was refused is known of its run alone, and another may have come since.
+        # Facts on waiting and refused URLs belong to one run, and a later run may exist.
         for run in runs[1:RUNS_MAX]:
             why = f"{chosen}; {runs[0].id}, the newest of that name, knows nothing of it"
             found = await self._explain(reference, run, why, asked)
@@ -153,7 +154,7 @@ class Explainer:
         return facts, explain(facts)
 
     async def _choose(self, reference: str, which: str | None) -> tuple[tuple[Crawl, ...], str]:
-        """Choose a run, before older ones of its name that may answer instead; and say why."""
+        """Choose a run, followed by earlier runs of its name, and give the reason."""
         if which is not None:
             return await self.finder.runs(which), "as asked for"
         crawl, why = await self._likely(reference)
@@ -236,7 +237,7 @@ class Explainer:
         return replace(facts, letters_note=note)
 
     async def _late(self, facts: Facts, url: str) -> Facts:
-        """Look for a URL among the links that wait, and for what is known of its kind."""
+        """Search the late packs for a URL, and add the counts of its kind."""
         crawl = facts.crawl
         if not is_ordered(crawl):
             return facts
@@ -250,13 +251,13 @@ class Explainer:
         return replace(facts, late=waits, kind=told_of(url, counts))
 
     async def _withdrawing(self, crawl: Crawl) -> tuple[str, ...]:
-        """Name the first pages that have no link to follow: of the first seeds of a crawl."""
+        """Return the crawl's first seeds whose pages have no link to follow."""
         seeds = [one for one in crawl.references if resolved(one) is not None][:SEEDS_MAX]
         found = await asyncio.gather(*(self.finder.page(seed, crawl) for seed in seeds))
         return tuple(record.url for records in found for record in records if record.links == 0)
 
     async def _waits(self, facts: Facts, url: str) -> bool:
-        """Whether a URL is found in the backlog of its host, behind the pack that comes first."""
+        """Whether a URL is in the backlog of its host, after the first pack."""
         claim, run = facts.claim, facts.run
         if claim is None or not run.live or not run.delay_ms:
             return False
@@ -267,7 +268,7 @@ class Explainer:
         )
 
     async def _record(self, facts: Facts, url: str) -> PageRecord | None:
-        """Find the record of the chosen run, or else of the run that has the claim."""
+        """Find the record in the chosen run, or else in the run that holds the claim."""
         crawl, claim = facts.crawl, facts.claim
         if claim is not None and claim.crawl != crawl.id:
             found = await self.finder.page(url, crawl)
@@ -278,12 +279,12 @@ class Explainer:
             record = (await self.history.before({url: prior})).get(url)
             if record is not None:
                 return record
-        # Of a claim that waited for more than a day, or that is gone by now.
+        # For claims that waited longer than a day, or were deleted.
         found = await self.finder.page(url, facts.run)
         return found[0] if found else None
 
     async def _follow(self, claim: StandingClaim, url: str) -> tuple[Journey, PageRecord | None]:
-        """Follow a URL from the pack that claimed it to the one that it is in now."""
+        """Follow a URL from the pack that claimed it to its current pack."""
         journey = Journey(pack=claim.pack)
         for _ in range(PACKS_MAX):
             known = (await self.packs.recall([journey.pack])).get(journey.pack)
@@ -296,7 +297,7 @@ class Explainer:
             end = next((one for one in journal.unrecorded if one.url == url), None)
             if end is not None and journey.target is not None:
                 return replace(journey, end=end), None
-            if ledger is None:  # this pack is being settled
+            if ledger is None:  # this pack is being processed
                 target = next((one for one in journal.candidates if one.url == url), None)
                 return replace(journey, target=journey.target or target), None
             outgoing_packs = outbox(journey.pack, claim.crawl, journal, ledger)

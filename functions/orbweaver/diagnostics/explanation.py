@@ -1,8 +1,7 @@
 """An explanation why a URL was or was not crawled, from stored facts alone.
 
-The statements follow the way of a URL: its dead letter, its URL changes, its crawl, the rules that
-decide, the page that linked it, the pack that claimed it, its place in a queue, its host, its end,
-and the next request.
+The statements follow the history of a URL: dead letter, URL changes, crawl, deciding rules, linking
+page, claiming pack, place in a queue, host, end, and next request.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ _WITHDRAWN = frozenset({Refusal.NOFOLLOW, Refusal.SEED_NOFOLLOW})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """One thing that is known: what it is about, and the words."""
+    """One fact: its subject and its text."""
 
     about: str
     words: str
@@ -57,7 +56,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """What became of a URL in one sentence, and everything that is known of it, in order."""
+    """The result for a URL in one sentence, and all facts in order."""
 
     url_status: UrlStatus
     verdict: str
@@ -66,7 +65,7 @@ class Explanation:
 
 
 def explain(facts: Facts) -> Explanation:
-    """Say what became of a URL, and why."""
+    """Explain what happened to a URL and why."""
     try:
         url = canonicalize(facts.reference, tracking=facts.crawl.stripped)
     except ValueError as error:
@@ -92,7 +91,7 @@ def explain(facts: Facts) -> Explanation:
     )
 
 
-# --- the sentence -------------------------------------------------------------------------------
+# --- the verdict --------------------------------------------------------------------------------
 
 
 def _verdict(facts: Facts, url: str, url_status: UrlStatus, refused: tuple[str, str] | None) -> str:
@@ -150,7 +149,7 @@ def _unseen(facts: Facts, url: str) -> str:
 
 
 def _kind(facts: Facts) -> str:
-    """Say what URLs of its kind have brought."""
+    """Describe the results of URLs of the same kind."""
     if facts.kind is None:
         return ": of its kind none is known to have been asked for"
     asked, fruitful = facts.kind
@@ -158,7 +157,7 @@ def _kind(facts: Facts) -> str:
 
 
 def _withdrawn(facts: Facts) -> str | None:
-    """Say that links to it are, or may be, ones that are not to be followed."""
+    """Explain that links to the URL are, or may be, marked nofollow."""
     named = f" ({' or '.join(facts.withdrawing)})" if facts.withdrawing else ""
     if not _WITHDRAWN.isdisjoint(facts.refused):
         page = (
@@ -174,7 +173,7 @@ def _withdrawn(facts: Facts) -> str | None:
 
 
 def _not_recorded(facts: Facts, url: str) -> str:
-    """Say why there is no record of a URL; the rules may have changed since it ended."""
+    """Explain why a URL has no record. The rules may have changed since it ended."""
     place = deciding(facts.run.rules, url).get("record")
     if place is None or facts.run.rules[place].record is not False:
         return "no record was kept of it, by a rule of that time"
@@ -233,7 +232,7 @@ def _statements(facts: Facts, url: str, url_status: UrlStatus) -> Iterator[tuple
 
 
 def _dead_letter(facts: Facts) -> Iterator[tuple[str, str]]:
-    """Describe the dead letter of a URL, or why it is not known."""
+    """Describe the dead letter of a URL, or why dead letters are unknown."""
     if facts.letter is not None:
         case = facts.letter
         since = f"{case.letter.id}, {case.kind}, since {moment(case.last_seen_ms)}"
@@ -273,7 +272,7 @@ def _referrer(facts: Facts) -> str | None:
 
 
 def _origin(facts: Facts, url: str) -> Iterator[tuple[str, str]]:
-    """Say who linked a claimed URL first, and how deep it lies."""
+    """Describe the first page that linked a claimed URL, and the URL's depth."""
     record, journey, claim = facts.record, facts.journey, facts.claim
     target = journey.target if journey is not None else None
     if record is None and claim is None:
@@ -296,7 +295,7 @@ def _origin(facts: Facts, url: str) -> Iterator[tuple[str, str]]:
 
 
 def _links(facts: Facts) -> Iterator[tuple[str, str]]:
-    """Say what is known of links to a URL that was never claimed."""
+    """Describe the known links to a URL that was never claimed."""
     kept = "pages whose links are left out are not kept"
     if facts.refused:
         reasons = " and ".join(facts.refused)
@@ -333,7 +332,7 @@ def _claim(facts: Facts, url: str, claim: StandingClaim) -> Iterator[tuple[str, 
 
 
 def _again(facts: Facts, url: str, claim: StandingClaim) -> str:
-    """Say when the claim stops to hold for a new run, or for a crawl without end."""
+    """Describe when a new run, or a continuous crawl, can claim the URL again."""
     run, expires_ms, window_s = facts.run, claim.expires_s * 1000, _window_s(facts.run, url)
     at_ms = min(claim.at_ms + window_s * 1000, expires_ms)
     if expires_ms <= facts.now_ms:
@@ -351,7 +350,7 @@ def _waiting(facts: Facts, url_status: UrlStatus) -> Iterator[tuple[str, str]]:
         return
     target = journey.target
     times = "once" if journey.deferrals == 1 else f"{journey.deferrals} times"
-    # At least: a pack that is requeued whole leaves no journal.
+    # "At least", because a pack that is requeued whole leaves no journal.
     requeued = f", requeued at least {times}" if journey.deferrals else ""
     yield "attempt", f"{target.attempt} of at most {ATTEMPTS_MAX}{requeued}"
     if target.render:
@@ -405,7 +404,7 @@ def _record(record: PageRecord) -> Iterator[tuple[str, str]]:
 
 
 def _rendering(facts: Facts, record: PageRecord) -> Iterator[tuple[str, str]]:
-    """Say why the scripts of a page were run, or not; a rule is one of now."""
+    """Explain why a page's scripts were run or not. Rules are shown as they are now."""
     if record.render_why not in MEANS:
         return
     why = RenderWhy(record.render_why)

@@ -1,9 +1,9 @@
-"""The status of a crawl at one host: counts, pace, and why no worker asks there now.
+"""Status of a crawl at one host: counts, pace, and why the host is not requested now.
 
 - Counters exist for the first hosts of a crawl's references (`Crawl.hosts_counted`, keys
-  `host.<place>.claimed|done|failed`); others are not counted.
-- The delay is the longest that the crawl and the host's robots.txt ask for. A worker may go slower
-  for a host that is slow; that is known to it alone.
+  `host.<place>.claimed|done|failed`). Other hosts are not counted.
+- The delay is the longest that the crawl or the host's robots.txt requests. A worker may be slower
+  for a slow host, which only that worker knows.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from orbweaver.politeness.robots_txt import parse
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostTimes:
-    """When a host may be asked next, None for now; until when and why it is left alone, if it is.
+    """When a host can be requested next, and until when and why it is blocked.
 
-    Moments in ms.
+    Times are in ms. None means now, or not blocked.
     """
 
     next_slot_ms: int | None
@@ -30,7 +30,7 @@ class HostTimes:
 
 
 def times_of(host: Host, now_ms: int) -> HostTimes:
-    """Say when a host may be asked, for all crawls alike."""
+    """Return when a host can be requested. The same for all crawls."""
     next_ms = max(host.tat_ms, host.line_ms)
     blocked = host.blocked_until_ms > now_ms
     return HostTimes(
@@ -42,10 +42,10 @@ def times_of(host: Host, now_ms: int) -> HostTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostView:
-    """One host of a crawl; counts are None where the books have none, moments in ms.
+    """One host of a crawl. Counts are None if the counters have none, times are in ms.
 
-    `next_slot_ms` is when it may be asked next, None for now; `blocked_until_ms` until when it is
-    left alone, and `why` it is; `failures` counts requests in a row without an answer.
+    `next_slot_ms` is the time of the next request, None for now. `blocked_until_ms` is the end of a
+    block and `why` its reason. `failures` counts consecutive requests without an answer.
     """
 
     host: str
@@ -63,11 +63,11 @@ class HostView:
 
 
 def host_view(crawl: Crawl, total: Counts, host: Host, now_ms: int, agent: str) -> HostView:
-    """Put together what is known of a host; `agent` asks where the crawl names none."""
+    """Combine the facts about a host. `agent` applies if the crawl names no agent."""
     claimed, done, failed = counts_of(crawl, total, host.name)
     queued = None
     if claimed is not None and done is not None:
-        # What is left of a crawl that has ended is not asked for any more.
+        # URLs left when a crawl ends are not requested any more.
         queued = 0 if crawl.finished_at_ms is not None else max(0, claimed - done)
     times = times_of(host, now_ms)
     robots, asked_s = _robots(crawl, host, agent)
@@ -88,13 +88,13 @@ def host_view(crawl: Crawl, total: Counts, host: Host, now_ms: int, agent: str) 
 
 
 def hosts_of(crawl: Crawl) -> tuple[str, ...]:
-    """Name the hosts that are counted, in the order of their numbers."""
-    # Of one that was forgotten there is only the place.
+    """Return the counted hosts, in the order of their numbers."""
+    # An erased host leaves an empty entry.
     return tuple(filter(None, crawl.hosts_counted)) or first_hosts(crawl.references)
 
 
 def counts_of(crawl: Crawl, total: Counts, host: str) -> tuple[int | None, int | None, int | None]:
-    """Read what a crawl's counters hold of a host: claimed, done, failed; None where nothing is."""
+    """Return a host's counts of a crawl: claimed, done, failed. None if it is not counted."""
     if host not in crawl.hosts_counted:
         return None, None, None
     place = crawl.hosts_counted.index(host)
@@ -105,7 +105,7 @@ def counts_of(crawl: Crawl, total: Counts, host: str) -> tuple[int | None, int |
 
 
 def why_blocked(host: Host, now_ms: int) -> str:
-    """Say why a host is left alone for now."""
+    """Explain why a host is blocked."""
     if is_down(host, now_ms):
         return f"it did not answer {host.failures} times in a row: its URLs end unasked"
     if host.failures >= FAILURES_MAX:
@@ -114,7 +114,7 @@ def why_blocked(host: Host, now_ms: int) -> str:
 
 
 def _robots(crawl: Crawl, host: Host, agent: str) -> tuple[str, float | None]:
-    """Say what is known of a host's robots.txt, and which delay it asks for."""
+    """Describe a host's robots.txt, and return its crawl delay."""
     entry = host.robots
     if not crawl.obey_robots:
         return "ignored", None
@@ -129,7 +129,7 @@ def _robots(crawl: Crawl, host: Host, agent: str) -> tuple[str, float | None]:
 
 
 def named(host: str) -> str:
-    """Return the host that a person means by a name or a URL; ValueError if there is none."""
+    """Return the host of a name or a URL. Raises ValueError if there is none."""
     try:
         return host_of(canonicalize(host if "://" in host else f"https://{host}/"))
     except ValueError as error:

@@ -1,8 +1,8 @@
-"""A report on a crawl: links refused, URLs skipped and failed, pages cut or empty; its requests.
+"""Report on a crawl: refused links, skipped and failed URLs, truncated or empty pages, requests.
 
-Counts are the crawl's counters. Examples of what was claimed come from page records; those of what
-was refused are what workers kept, written so that they may be shown. What ended because
-the crawl was over has no record, and so no example.
+Counts are the crawl's counters. Examples of claimed URLs come from page records. Examples of
+refused links were kept by workers in a form that can be shown. URLs that ended with the crawl have
+no record and no example.
 """
 
 from __future__ import annotations
@@ -26,21 +26,20 @@ NEEDED = (
     "it is empty until its scripts have run: text and links of it are not seen (a guess by its"
     " marks and its little text); --render auto runs them, on one machine with a Chromium"
 )
-# Records that are looked at for examples: the rare ones may go without.
+# Records searched for examples. Rare reasons may stay without one.
 RECORDS_MAX = 20_000
-# Of links that wait.
+# Kinds of waiting links to list.
 KINDS_NAMED = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
-    """One reason: how often, what it means, and some URLs that it was the reason for.
+    """One reason, with its count, meaning and examples.
 
-    `kind` is `refused` for links that were never claimed, `incomplete` for pages of which the
-    part that `reason` names is not whole, `needs_rendering` for pages that are empty until their
-    scripts have run, or else an outcome. Of refused links `taken` counts the
-    examples that were asked for all the same, since another page leads to them by a way that fits;
-    they are none of `samples`.
+    `kind` is `refused` for links that were never claimed, `incomplete` for pages without the part
+    that `reason` names, `needs_rendering` for pages that are empty without scripts, else an
+    outcome. `taken` counts examples of refused links that were requested after all, because another
+    page links them in a permitted way. They are not in `samples`.
     """
 
     kind: str
@@ -48,18 +47,18 @@ class Skipped:
     count: int
     means: str
     samples: tuple[str, ...] = ()
-    # What the records of these URLs name as the error, each once.
+    # Distinct errors in the records of these URLs.
     causes: tuple[str, ...] = ()
     taken: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestKind:
-    """The requests of a kind of URL; `texts` of `texts_read` are different, `usd` at list prices.
+    """The requests of one kind of URL. `usd` is at list prices.
 
-    `led_to` counts pages that may be indexed, that its pages named first, and that do not only lie
-    in another folder.
-    `exclude` is a pattern that leaves the kind out, and `saves_…` what that would have saved.
+    `texts` of `texts_read` texts differ. `led_to` counts indexable pages first linked from this
+    kind, except pages that differ only in their folder. `exclude` is a pattern that leaves the kind
+    out, and `saves_…` are its savings.
     """
 
     kind: str
@@ -82,10 +81,10 @@ class RequestKind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requests:
-    """The requests of a crawl by kind, those with the most first.
+    """The requests of a crawl by kind, most requests first.
 
-    `unread`: there are more records than were looked at. `other_…` are of kinds that are not named,
-    `saves_…` what would have been saved without the `suggested` kinds, all together.
+    `unread` means that more records exist than were read. `other_…` are of kinds not listed.
+    `saves_…` are the savings of leaving out all `suggested` kinds.
     """
 
     records: int = 0
@@ -102,7 +101,7 @@ class Requests:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparedKind:
-    """Links of a kind of URL, and one of them, without values of parameters."""
+    """Links of one kind of URL, with an example without parameter values."""
 
     kind: str
     links: int
@@ -113,9 +112,9 @@ class SparedKind:
 class Spared:
     """Links that wait while a crawl runs, and are spared once it has ended.
 
-    `links` counts different URLs that were never asked for, or says, where it is not `exact`, how
-    many there are at most. `read` of them were looked at, those that would be asked for first, for
-    `kinds`: the largest `KINDS_NAMED`, those with the most links first.
+    `links` counts distinct URLs that were never requested. It is an upper bound unless `exact`. The
+    `read` links that would be requested first are grouped in `kinds`: the largest `KINDS_NAMED`,
+    most links first.
     """
 
     links: int = 0
@@ -126,10 +125,10 @@ class Spared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """All that a crawl left out, by reason, most frequent first within a kind; its requests.
+    """All URLs that a crawl left out, by reason, most frequent first, and its requests.
 
-    `pages` counts those that could be read, `nothing_new` says that it ended without one URL: all
-    that it began at was seen before.
+    `pages` counts the pages that could be read. `nothing_new` means that the crawl ended without a
+    URL, because all its seeds had been seen before.
     """
 
     crawl: Crawl
@@ -142,7 +141,7 @@ class Report:
 
 @dataclass(slots=True, kw_only=True)
 class Examples:
-    """Collects URLs for the reasons that the counters have, from records in any order."""
+    """Collects example URLs for the counted reasons, from records in any order."""
 
     wanted: dict[tuple[str, str], int]
     found: dict[tuple[str, str], list[str]] = field(default_factory=dict)
@@ -151,7 +150,7 @@ class Examples:
 
     @classmethod
     def of(cls, total: Counts) -> Examples:
-        """Say for which reasons there are URLs to be found."""
+        """Collect examples for the reasons in a crawl's counters."""
         return cls(
             wanted={
                 (kind, reason): min(count, SAMPLES_MAX)
@@ -162,11 +161,11 @@ class Examples:
 
     @property
     def enough(self) -> bool:
-        """Whether there is nothing more to look for, or no end of it."""
+        """Whether the search is complete, or has reached its limit."""
         return not self.wanted or self.looked_at >= RECORDS_MAX
 
     def see(self, record: PageRecord) -> None:
-        """Take a record's URL for an example, if one of its kind is wanted."""
+        """Keep a record's URL as an example if its kind is wanted."""
         self.looked_at += 1
         keys = [(str(record.outcome), str(record.reason))]
         keys += [(COUNTER, name) for name, _ in parts_of(record.cut)] if record.cut else []
@@ -190,9 +189,9 @@ def report_of(
     requests: Requests = Requests(),
     spared: Spared = Spared(),
 ) -> Report:
-    """Put the report together.
+    """Build the report.
 
-    `refused` holds the examples of refusals, `ended` those of them that have a record.
+    `refused` contains examples of refused links, `ended` those among them that have a record.
     """
     samples = {(REFUSED, reason): urls for reason, urls in refused.items()}
     lines = []
@@ -234,7 +233,7 @@ def _counts(total: Counts) -> list[tuple[str, str, int]]:
 
 
 def _means(kind: str, reason: str) -> str:
-    """Say what a reason means; counters may be of another release."""
+    """Return the meaning of a reason, or "" for a reason of another release."""
     if kind == NEEDS_RENDERING:
         return NEEDED
     if kind == COUNTER:

@@ -1,27 +1,27 @@
-"""A crawl's requests by kind of URL: what they brought, what they cost, how to leave them out.
+"""A crawl's requests by kind of URL: results, cost, and patterns that leave kinds out.
 
-Counted from page records, in any order; URLs that a rule keeps no record of are missing. Memory is
-bounded: so many kinds (`model/url_kind.py`), of each so many different titles and bodies
-(`Distinct`), and the places of so many texts.
+Counts come from page records, in any order. URLs without a record are missing. Memory is bounded: a
+limited number of kinds (`model/url_kind.py`), of distinct titles and bodies per kind (`Distinct`),
+and of text locations.
 
-A text is the same as another if their digests differ in at most `NEAR_BITS`. Texts are not read
-for all pages, but for a sample of the kinds with the most requests: those whose URLs have the
-lowest hashes, so always the same ones.
+Two texts are equal if their digests differ in at most `NEAR_BITS` bits. Texts are read only for a
+sample: of the kinds with the most requests, the URLs with the lowest hashes, so the sample is
+always the same.
 
-A kind *brought little* if at most half of its requests brought something. That is a page that may
-be indexed, with a title, a body and, by the sample, a text that no other page of its kind has; or a
-link that named such a page first, unless both differ in their folders alone. Titles do not count
-where all pages have much the same. Kinds that brought little and differ in their folders alone are
-put together, with others if these are few.
+A kind *brought little* if at most half of its requests brought something new. That is an indexable
+page with a title, a body and (in the sample) a text that no other page of its kind has. A link that
+named such a page first also counts, unless both URLs differ only in their folders. Titles are
+ignored if all pages have much the same ones. Kinds that brought little and differ only in folders
+are merged, also with a few others.
 
-A pattern is suggested only if every kind that it excludes can be spared: no page of it is a seed,
-has a valid item or first named a page that may be indexed. At most half of its requests brought a
-title or body of its own, and at most half of the texts read are different. Where no text was read,
-a body of its own counts as a text of its own.
+A pattern is suggested only if each kind that it excludes can be spared. No page of such a kind is a
+seed, has a valid item, or first linked an indexable page. At most half of its requests brought a
+distinct title or body, and at most half of the texts read are distinct. Without texts read, a
+distinct body counts as a distinct text.
 
-A kind's dollars are its part of what the crawl spent, by what a budget charges for a claim and for
-a request. What an exclusion saves is at least what it leaves out: pages that only those lead to
-are left out as well.
+A kind's dollars are its share of the crawl's cost, by the budget's prices for claims and requests.
+An exclusion saves at least these, because pages reached only through the excluded ones are left out
+too.
 """
 
 from __future__ import annotations
@@ -59,32 +59,32 @@ NEAR_BITS = 8
 DIFFERENT_KEPT = 128
 SAMPLES_MAX = 12
 KINDS_SAMPLED = 25
-# Of a page, and of all of a kind: a main text takes 0.3 ms of CPU a KB to read, so all of them 5 s.
+# Bytes of one page, and of all pages of a kind. Extracting a main text takes 0.3 ms of CPU per KB,
+# so all samples take 5 s.
 SAMPLE_BYTES_MAX, SAMPLES_BYTES_MAX = 256 * 1024, 640 * 1024
-# An exclusion is suggested for a kind with so many requests, and so large a part of all.
+# Minimum requests of a kind, and minimum share of all, for a suggestion.
 SUGGESTED_MIN, SUGGESTED_SHARE = 10, 0.005
-# Folders are left open below so many, at most, if others have no larger part of the requests.
+# Leading folders kept when kinds are merged, and the largest share of requests from other kinds.
 FOLDERS_KEPT, OTHERS_SHARE = 3, 0.1
-# Of a site with fewer titles a page, titles say nothing.
+# Below this number of titles per page, titles are ignored.
 TITLES_SHARE = 0.1
 
 
 @dataclass(slots=True)
 class Distinct:
-    """Counts how many texts are different: exactly up to `DIFFERENT_KEPT`, then within 10 %.
+    """Counts distinct texts: exactly up to `DIFFERENT_KEPT`, then within 10 %.
 
-    It keeps hashes; once there are too many, just those that end in one more zero bit.
+    It keeps hashes. If there are too many, it keeps only those that end in one more zero bit.
     """
 
     kept: set[int] = field(default_factory=set)
     zeros: int = 0
 
     def add(self, text: str) -> None:
-        """Count a text."""
         self._take((int.from_bytes(_hash(text), "little"),))
 
     def merge(self, other: Distinct) -> None:
-        """Count the texts of another."""
+        """Add the texts of another counter."""
         self.zeros = max(self.zeros, other.zeros)
         kept, self.kept = self.kept, set()
         self._take((*kept, *other.kept))
@@ -97,13 +97,13 @@ class Distinct:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of distinct texts."""
         return len(self.kept) << self.zeros
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredText:
-    """Where a page's text or body lies, of so many bytes decoded; `body`: it is a body."""
+    """Location of a page's text, or of its body if `body` is set, and its decoded bytes."""
 
     url: str
     title: str
@@ -117,7 +117,7 @@ class StoredText:
 
 @dataclass(slots=True)
 class KindCounts:
-    """What is counted of a kind; samples stand with the hash of their URL, and without a place."""
+    """Counts of a kind. Samples have the hash of their URL, and perhaps no location."""
 
     urls: int = 0
     requests: int = 0
@@ -134,16 +134,16 @@ class KindCounts:
 
     @property
     def weight(self) -> int:
-        """How much it matters: requests; URLs that were not asked for count a little."""
+        """Sort weight: the requests, and with less weight URLs without a request."""
         return self.requests * 1_000 + self.urls
 
     @property
     def pages(self) -> int:
-        """How many of its URLs were read, or are as they were."""
+        """Number of URLs that were read or are unchanged."""
         return self.outcomes[Outcome.FETCHED] + self.outcomes[Outcome.UNCHANGED] - self.sitemaps
 
     def merge(self, other: Self) -> None:
-        """Take in the counts of another kind."""
+        """Add the counts of another kind."""
         self.urls += other.urls
         self.requests += other.requests
         self.noindex += other.noindex
@@ -161,7 +161,7 @@ class KindCounts:
     def see(self, record: PageRecord) -> None:
         """Count a record."""
         self.urls += 1
-        # What was not asked for has no latency.
+        # A record without a request has no latency.
         self.requests += record.attempt if record.latency_ms is not None else 0
         self.outcomes[record.outcome] += 1
         self.noindex += record.reason is Reason.NOINDEX
@@ -198,7 +198,7 @@ class RequestCounts:
                 self._kinds.of(record.referrer).led_to += 1
 
     def samples(self) -> list[StoredText]:
-        """Name the texts to be read."""
+        """Return the locations of the texts to read."""
         places = []
         for found in list(self._folded().values())[:KINDS_SAMPLED]:
             sizes = accumulate(place.bytes for _, place in found.samples)
@@ -207,7 +207,7 @@ class RequestCounts:
         return places
 
     def _folded(self) -> dict[Shape, KindCounts]:
-        """Put kinds together that have few requests, and differ in a word."""
+        """Merge kinds that have few requests and differ in one word."""
         found = {shape: one for shape, one in self._kinds.all().items() if one.urls}
         least = FOLDED_SHARE * sum(one.requests for one in found.values())
         places = folded({shape: one.requests for shape, one in found.items()}, least)
@@ -221,9 +221,9 @@ class RequestCounts:
         seeds: Collection[str] = (),
         unread: bool = False,
     ) -> Requests:
-        """Return where the requests went; `digests` of texts by URL, as far as these were read.
+        """Return the requests by kind. `digests` are those of the texts read, by URL.
 
-        No suggested pattern matches a URL of `seeds`.
+        No suggested pattern matches a URL in `seeds`.
         """
         judged = _Judged.of(self._folded(), digests)
         for kept in range(FOLDERS_KEPT):
@@ -264,9 +264,9 @@ class RequestCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Judged:
-    """Kinds, how many of their texts are different of how many, and which brought little.
+    """Kinds with their numbers of distinct and read texts, and the kinds that brought little.
 
-    `spare` are those among them that an exclusion may cost.
+    `spare` are the kinds among them that an exclusion may remove.
     """
 
     found: Mapping[Shape, KindCounts]
@@ -292,16 +292,16 @@ class _Judged:
         return cls(found=found, texts=texts, little=known[0], spare=known[1])
 
     def covered(self, shape: Shape) -> list[Shape]:
-        """Return the kinds that the pattern of a shape leaves out."""
+        """Return the kinds that a shape's pattern excludes."""
         return [one for one in self.found if covers(shape, one)]
 
     def alone(self, shape: Shape) -> bool:
-        """Whether its pattern excludes only kinds that can be spared."""
+        """Whether a shape's pattern excludes only kinds that can be spared."""
         return self.spare.keys() >= set(self.covered(shape))
 
 
 def _together(judged: _Judged, kept: int) -> dict[Shape, KindCounts]:
-    """Put kinds together that brought little, and differ below their first folders alone."""
+    """Merge kinds that brought little and differ only below their first folders."""
     groups: defaultdict[Shape, list[Shape]] = defaultdict(list)
     for shape in judged.little:
         groups[anywhere(shape, kept)].append(shape)
@@ -316,7 +316,7 @@ def _together(judged: _Judged, kept: int) -> dict[Shape, KindCounts]:
 
 
 def _merged(kinds: Iterable[tuple[Shape, KindCounts]]) -> dict[Shape, KindCounts]:
-    """Put counts of the same shape together; those with the most requests first."""
+    """Merge the counts of equal shapes, most requests first."""
     found: defaultdict[Shape, KindCounts] = defaultdict(KindCounts)
     for shape, one in kinds:
         found[shape].merge(one)
@@ -349,7 +349,7 @@ def _kind(
 
 
 def _texts(one: KindCounts, digests: Mapping[str, int]) -> tuple[int, int]:
-    """Count the different texts among those of a kind that were read, and these."""
+    """Return the numbers of distinct and read texts of a kind."""
     read = [digests[place.url] for _, place in one.samples if place.url in digests]
     different: list[int] = []
     for digest in read:
@@ -368,7 +368,7 @@ def _brought_little(one: KindCounts, texts: tuple[int, int], *, titled: bool) ->
 
 
 def _can_be_spared(one: KindCounts, texts: tuple[int, int], *, titled: bool) -> bool:
-    """Whether an exclusion of a kind loses no seed, item, link or text of its own."""
+    """Whether excluding a kind loses no seed, item, link or distinct text."""
     if one.seeds or one.with_items or one.led_to or one.sitemaps:
         return False
     pages = max(0, one.pages - one.noindex)
@@ -382,20 +382,20 @@ def _matches_any(pattern: str, urls: Collection[str]) -> bool:
 
 
 def _may_be_indexed(record: PageRecord) -> bool:
-    """Whether a record is that of a page that was read and does not ask to be left out."""
+    """Whether a record's page was read and is indexable."""
     read = record.outcome in (Outcome.FETCHED, Outcome.UNCHANGED)
     return read and record.reason not in (Reason.NOINDEX, Reason.SOFT_404, Reason.REPEATED)
 
 
 def stored_text(record: PageRecord) -> StoredText | None:
-    """Say where the text of a record's page lies, or else its body, if it is one to be read."""
+    """Return the location of a record's text, or else body, if it should be read."""
     key, body = record.body_key, record.text_offset is None
     offset, length = record.text_offset, record.text_length
     if body:
         offset, length = record.body_offset, record.body_length
     if key is None or offset is None or length is None or (record.bytes or 0) > SAMPLE_BYTES_MAX:
         return None
-    if body and record.charset is None:  # no page
+    if body and record.charset is None:  # not a page
         return None
     return StoredText(
         url=record.url,

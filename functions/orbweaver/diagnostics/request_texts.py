@@ -1,4 +1,4 @@
-"""Digests of stored texts, read for a report: of main texts, or of bodies where there are none."""
+"""Digests of stored texts for a report: main texts, or bodies if no text is stored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ READ_AT_ONCE = 16
 
 
 async def digests_of(places: Iterable[StoredText], files: Files) -> Mapping[str, int]:
-    """Digest texts, by URL; those that are gone, or cannot be read now, are missing."""
+    """Return digests by URL. Deleted or unreadable texts are missing."""
     found = await all_of((_digest(place, files) for place in places), READ_AT_ONCE)
     return {url: digest for url, digest in found if digest is not None}
 
@@ -34,7 +34,7 @@ async def _digest(place: StoredText, files: Files) -> tuple[str, int | None]:
 
 
 def _text(place: StoredText, member: bytes) -> str | None:
-    """Read a text; None for one that was erased. Raises ValueError for what is none."""
+    """Read a text, or return None if it was erased. Raises ValueError if invalid."""
     stored = warc.read(member)
     if warc.is_tombstone(stored):
         return None

@@ -1,6 +1,6 @@
-"""Texts on what a crawl's rules say of a URL, and on what it keeps of pages.
+"""Texts on a crawl's rules for a URL, and on the parts of pages it stores.
 
-A sentence on where a URL leads fits both decisions. What reasons mean: `model/outcome.py`.
+A sentence on scope fits both decisions. `model/outcome.py` has the meanings of reasons.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from orbweaver.model.url import host_of, hostname_of
 from orbweaver.model.url_limits import DEFAULT_BOUNDS, Bounds
 from orbweaver.model.url_rules import THINGS, UrlRule, deciding
 
-PUBLIC = "1.1.1.1"  # stands for the addresses that a name may have
+PUBLIC = "1.1.1.1"  # represents the addresses that a name may have
 MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
 
 
 def trap_rule(refusal: Refusal, bounds: Bounds = DEFAULT_BOUNDS) -> str | None:
-    """Say what a URL has that looks like a trap's; None if it was refused for something else."""
+    """Describe a URL's sign of a crawler trap, or return None if it was refused otherwise."""
     match refusal:
         case Refusal.PATH_DEPTH:
             return (
@@ -46,7 +46,7 @@ def trap_rule(refusal: Refusal, bounds: Bounds = DEFAULT_BOUNDS) -> str | None:
 
 
 def scope_rule(crawl: Crawl, url: str, page: str) -> str:
-    """Say which rule decides on where a URL leads; the sentence fits both decisions."""
+    """Describe the scope rule that decides on a link. The sentence fits both decisions."""
     if url == page:
         return "no page or seed is given, so it counts as a seed"
     match crawl.scope:
@@ -66,7 +66,7 @@ def scope_rule(crawl: Crawl, url: str, page: str) -> str:
 
 
 def rules_words(rules: tuple[UrlRule, ...], url: str) -> list[tuple[int, str]]:
-    """Say which rules decide on what for a URL: the place of each, and words."""
+    """Return the rules that decide on a URL: position and text."""
     things: dict[int, list[str]] = {}
     for thing, place in deciding(rules, url).items():
         things.setdefault(place, []).append(thing)
@@ -74,7 +74,7 @@ def rules_words(rules: tuple[UrlRule, ...], url: str) -> list[tuple[int, str]]:
 
 
 def rule_words(rule: UrlRule, things: Iterable[str] = THINGS) -> str:
-    """Say what a rule says, or some of it."""
+    """Describe a rule, or some of its settings."""
     words = {
         "depth_max": f"depth {rule.depth_max}",
         "express": f"priority {'high' if rule.express else 'normal'}",
@@ -87,7 +87,7 @@ def rule_words(rule: UrlRule, things: Iterable[str] = THINGS) -> str:
 
 
 def kept_words(crawl: Crawl) -> Iterator[str]:
-    """Say what a crawl keeps of pages, beside their records."""
+    """Describe what a crawl stores of pages in addition to their records."""
     if crawl.bodies is not Bodies.OFF:
         whose = "HTML pages" if crawl.bodies is Bodies.HTML else "whatever is fetched, HTML or not"
         yield f"the bodies of {whose}"
@@ -101,9 +101,9 @@ def kept_words(crawl: Crawl) -> Iterator[str]:
 def never_asked(
     url: str, allowed: Allowed = PUBLIC_ONLY, origins: AbstractSet[str] = NO_ORIGINS
 ) -> str | None:
-    """Say why a URL would not be dialled; of names only the port is known before DNS.
+    """Explain why a URL would not be dialled. For names, only the port is checked before DNS.
 
-    `origins` are those that its crawl was begun with.
+    `origins` are the origins of the crawl's seeds.
     """
     name, port = hostname_of(url), port_of(url)
     if name.startswith("[") or name.rpartition(".")[2].isdigit():
@@ -114,17 +114,17 @@ def never_asked(
 
 
 def moment(at_ms: int) -> str:
-    """Write a moment to the second."""
+    """Format a time to the second."""
     return f"{datetime.fromtimestamp(at_ms / 1000, tz=UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def urls(number: int) -> str:
-    """Write a number of URLs."""
+    """Format a number of URLs."""
     return f"{number:,} URL{'' if number == 1 else 's'}"
 
 
 def span(seconds: int) -> str:
-    """Write a span in its largest whole unit: `7 d`, `90 min`, `1 s`."""
+    """Format a duration in its largest whole unit: `7 d`, `90 min`, `1 s`."""
     for unit, word in ((DAY_S, "d"), (HOUR_S, "h"), (MINUTE_S, "min")):
         if seconds and seconds % unit == 0:
             return f"{seconds // unit} {word}"

@@ -1,8 +1,8 @@
-"""Two runs compared by their records: pages that are new, changed, moved, gone, failed, not seen.
+"""Comparison of two runs' records: pages that are new, changed, moved, gone, failed or not seen.
 
-What a record says of its URL is decided as for exports (`exporting/changes.py`). A page has
-changed if its body has another digest. Of a page without a record in the later run it is not known
-whether it is gone: it was not asked for, or nothing led to it.
+A record's state is decided as for exports (`exporting/changes.py`). A page has changed if its body
+has another digest. A page without a record in the later run may still exist: it was not requested,
+or no page linked it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from orbweaver.model.page_record import PageRecord
 
 
 class PageDifference(StrEnum):
-    """What became of a page from one run to another."""
+    """Difference of a page between two runs."""
 
     NEW = "new"
     CHANGED = "changed"
@@ -31,7 +31,7 @@ class PageDifference(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PageState:
-    """Of a record what a comparison needs."""
+    """The fields of a record that a comparison needs."""
 
     state: RecordState
     still: bool
@@ -42,7 +42,7 @@ class PageState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedPage:
-    """A page, what became of it, and its titles in both runs."""
+    """A page with its difference, and its titles in both runs."""
 
     url: str
     difference: PageDifference
@@ -52,7 +52,6 @@ class ComparedPage:
 
 
 def state_of(record: PageRecord) -> PageState:
-    """Keep of a record what a comparison needs."""
     return PageState(
         seen(record),
         record.outcome is Outcome.UNCHANGED,
@@ -65,7 +64,7 @@ def state_of(record: PageRecord) -> PageState:
 def compared(
     before: Mapping[str, PageState], after: Mapping[str, PageState]
 ) -> Iterator[ComparedPage]:
-    """Say of every page of either run what became of it."""
+    """Yield the difference of each page of either run."""
     for url, now in after.items():
         was = before.get(url)
         found = _difference(was, now)
@@ -99,6 +98,6 @@ def _difference(was: PageState | None, now: PageState) -> PageDifference | None:
 
 
 def counts_of(pages: Iterable[ComparedPage]) -> dict[str, int]:
-    """Count pages by what became of them."""
+    """Count pages by difference."""
     found = Counter(page.difference for page in pages)
     return {one: found[one] for one in PageDifference}

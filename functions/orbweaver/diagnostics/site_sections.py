@@ -1,8 +1,8 @@
-"""Sections of a site: a run's records summed up by the folders of their URLs.
+"""Sections of a site: a run's records summed by the folders of their URLs.
 
-A section has the URLs below its prefix: a host first, then a segment of the path after the other,
-without queries. What lies deeper than `LEVELS_MAX`, or would make more sections than
-`SECTIONS_MAX`, counts for the last section that there is.
+A section has the URLs below its prefix: first the host, then one path segment per level, without
+queries. URLs below `LEVELS_MAX`, or beyond `SECTIONS_MAX` sections, count for their last existing
+section.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from orbweaver.model.page_record import PageRecord
 from orbweaver.model.url import host_of
 
 LEVELS_MAX, SECTIONS_MAX, SHOWN_MAX = 8, 20_000, 40
-# Of a segment; a longer one is a section by its first characters.
+# Longer segments are cut to this length.
 SEGMENT_CHARS_MAX = 80
 
 
 @dataclass(slots=True)
 class Section:
-    """What is below one prefix."""
+    """Sums of the URLs below one prefix."""
 
     urls: int = 0
     outcomes: dict[str, int] = field(default_factory=dict)
@@ -33,7 +33,6 @@ class Section:
     inner: dict[str, Section] = field(default_factory=dict)
 
     def add(self, record: PageRecord) -> None:
-        """Count a record."""
         self.depth = min(self.depth, record.depth) if self.urls else record.depth
         self.urls += 1
         self.outcomes[record.outcome] = self.outcomes.get(record.outcome, 0) + 1
@@ -43,7 +42,7 @@ class Section:
             self.timed += 1
 
     def shown(self, prefix: str) -> dict[str, Any]:
-        """Show the section without those within."""
+        """Return the section as JSON, without inner sections."""
         return {
             "at": prefix,
             "urls": self.urls,
@@ -57,14 +56,14 @@ class Section:
 
 
 class SiteSections:
-    """Sums records up."""
+    """Sums records by section."""
 
     def __init__(self) -> None:
         self.whole = Section()
         self._number = 0
 
     def add(self, record: PageRecord) -> None:
-        """Count a record in each section that it lies in."""
+        """Count a record in each of its sections."""
         section = self.whole
         section.add(record)
         for name in _names(record.url):
@@ -78,7 +77,7 @@ class SiteSections:
             section.add(record)
 
     def shown(self, prefix: str) -> dict[str, Any] | None:
-        """Show a section and the largest of those within; None for one that there is not."""
+        """Return a section and its largest inner sections as JSON, or None if it does not exist."""
         section = self.whole
         for name in _names(prefix) if prefix else ():
             found = section.inner.get(name)
@@ -93,13 +92,13 @@ class SiteSections:
             "inner": rows[:SHOWN_MAX],
             "inner_more": max(0, len(rows) - SHOWN_MAX),
             "urls_more": sum(row["urls"] for row in rows[SHOWN_MAX:]),
-            # The section's own page, or what lies too deep.
+            # The section's own page, and URLs that are too deep.
             "own": section.urls - within,
         }
 
 
 def _names(url: str) -> Iterator[str]:
-    """Name the sections that a URL lies in, or the steps to the one that a prefix names."""
+    """Yield the names of a URL's sections, or the steps to a prefix."""
     host = host_of(url)
     yield host
     path = url[len(host) :].partition("?")[0]

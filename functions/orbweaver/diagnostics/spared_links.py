@@ -1,11 +1,10 @@
-"""Links of a crawl that wait to be asked for late, or were spared: how many, and of which kinds.
+"""Late and spared links of a crawl: how many, and of which kinds.
 
-What the crawl counts is places in late packs (frontier/late.py): one URL may have several, as each
-worker remembers for some minutes alone which links wait, and as links that are found once the limit
-is reached are put there without a look at their claims. So the packs that wait are read, the best
-first, up to `PACKS_READ`: each URL counts once, and none that was claimed by then, by this run or
-by one before it. Of packs behind these it is not known, nor once claims may be deleted: then what
-is told is the most that there can be.
+The crawl counts entries in late packs (frontier/late.py). One URL may have several: each worker
+remembers late links only for some minutes, and links found after the limit is reached are added
+without checking their claims. So the waiting packs are read, the best first, up to `PACKS_READ`.
+Each URL counts once, unless this run or an earlier one had claimed it. Beyond these packs, and once
+claims may have been deleted, the result is an upper bound.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from orbweaver.model.url_kind import FOLDED_SHARE, Kinds, Shape, example_of, fol
 if TYPE_CHECKING:
     from orbweaver.frontier.ports import Frontier
 
-# Some 10,000 links, and 0.3 s to read.
+# Some 10,000 links, read in 0.3 s.
 PACKS_READ = 400
 LOOKUPS_AT_ONCE = 16
 
@@ -43,7 +42,7 @@ class _Links:
         self.example = min(filter(None, (self.example, example_of(url))))
 
     def merge(self, other: Self) -> None:
-        """Take in the links of another kind."""
+        """Add the links of another kind."""
         self.weight += other.weight
         self.example = min(filter(None, (self.example, other.example)), default="")
 
@@ -51,7 +50,7 @@ class _Links:
 async def spared_links(
     crawl: Crawl, counters: Counters, backlog: Backlog, frontier: Frontier, now_ms: int
 ) -> Spared:
-    """Read which links of a crawl wait, as of `now_ms`; nothing is read where none was counted."""
+    """Return the waiting links of a crawl at `now_ms`. If none was counted, nothing is read."""
     if not is_ordered(crawl) or not counters.late_links:
         return Spared()
     packs = await backlog.standing(crawl.id, LANE, PACKS_READ)
@@ -81,13 +80,13 @@ async def spared_links(
 
 
 def _urls(packs: Sequence[WaitingPack]) -> list[str]:
-    """List the URLs of late packs, once for each place; those of a newer version are skipped."""
+    """Return the URLs of late packs, one per entry. Packs of a newer version are skipped."""
     decoded = (decode(one.body) for one in packs)
     return [target.url for pack in decoded if isinstance(pack, Pack) for target in pack.targets]
 
 
 async def _unasked(crawl: Crawl, urls: Sequence[str], frontier: Frontier) -> list[str]:
-    """Leave out URLs that were claimed by a run, or that it found claimed when it began."""
+    """Drop URLs that this run claimed, or that were claimed when it started."""
     began_ms = crawl.started_at_ms
     as_it_began = Claimer(
         name=crawl.name,
@@ -98,7 +97,7 @@ async def _unasked(crawl: Crawl, urls: Sequence[str], frontier: Frontier) -> lis
         expires_s=0,
     )
     known = await frontier.known(as_it_began, urls)
-    # A later run may have claimed them since: to this one they are as they were.
+    # Claims of later runs do not matter to this run.
     others = [url for url in urls if url in known.held - known.own]
     claims = await all_of((frontier.standing(crawl.name, url) for url in others), LOOKUPS_AT_ONCE)
     before = {

@@ -1,8 +1,8 @@
-"""The difference of two texts, line by line, and word by word within lines that were replaced.
+"""Difference of two texts by lines, and by words within replaced lines.
 
-Bounded: of longer texts the first `LINES_MAX` lines are compared, and lines are cut at
-`LINE_CHARS_MAX`; how many lines were left out is said. Looking for the longest common parts takes
-the square of the number of lines at worst, two seconds for that many.
+The size is bounded: the first `LINES_MAX` lines are compared, lines are cut at `LINE_CHARS_MAX`,
+and the number of omitted lines is reported. At worst the time is quadratic in the lines: two
+seconds for `LINES_MAX`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 from typing import TypeAlias
 
 LINES_MAX, LINE_CHARS_MAX, WORDS_MAX = 1_000, 2_000, 400
-# Lines around a change that are shown as they are.
+# Unchanged lines shown around a change.
 AROUND = 2
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
 # A piece of a line, and whether it differs.
@@ -23,17 +23,17 @@ Piece: TypeAlias = tuple[str, bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffLine:
-    """A line of either text, or of both; None: there is none on that side."""
+    """A line of one or both texts. None means absent on that side."""
 
     before: tuple[Piece, ...] | None
     after: tuple[Piece, ...] | None
-    # So many lines are the same in both texts, and not shown, before this one.
+    # Number of equal lines before this one that are not shown.
     skipped: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextDiff:
-    """What differs, and how many lines of each text were not compared."""
+    """The differences, and the numbers of lines not compared."""
 
     lines: tuple[DiffLine, ...]
     same: bool
@@ -42,7 +42,6 @@ class TextDiff:
 
 
 def text_diff(before: str, after: str) -> TextDiff:
-    """Compare two texts."""
     one, other = _lines(before), _lines(after)
     left, right = one[:LINES_MAX], other[:LINES_MAX]
     lines = tuple(_told(left, right))
@@ -59,7 +58,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _told(left: Sequence[str], right: Sequence[str]) -> Iterator[DiffLine]:
-    """List what differs with some lines around it."""
+    """Yield the differences with some lines around them."""
     matcher = SequenceMatcher(None, left, right, autojunk=False)
     shown_to = 0
     for group in matcher.get_grouped_opcodes(AROUND):

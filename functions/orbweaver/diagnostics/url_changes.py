@@ -1,4 +1,4 @@
-"""Changes that canonicalisation made to a reference, in words for a person."""
+"""Descriptions of the changes that canonicalisation made to a reference."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PATH_PARAMETER = re.compile(r";([^;/=?]*)=")
 def changes(
     reference: str, base: str | None = None, *, tracking: frozenset[str] = TRACKING_PARAMETERS
 ) -> tuple[str, ...]:
-    """Say by which rules a reference became its canonical URL; ValueError if it has none."""
+    """Describe how a reference became its canonical URL. Raises ValueError if invalid."""
     whole = canonicalize(reference, base, tracking=frozenset())
     stripped = reference.strip(SPACES)
     text = _BREAKS.sub("", stripped)
@@ -99,7 +99,7 @@ def _tracked(whole: str, tracking: frozenset[str]) -> dict[str, None]:
 
 
 def suggested(reference: str) -> str | None:
-    """Guess the URL behind a seed without a scheme, or with one that is mistyped."""
+    """Guess the URL of a seed that has no scheme or a mistyped one."""
     reference = reference.strip()
     scheme, sign, rest = reference.partition("://")
     if sign:

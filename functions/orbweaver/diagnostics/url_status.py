@@ -1,9 +1,8 @@
-"""The status of a URL: its crawl, how it ended, and the rule that would refuse it.
+"""Status of a URL: its crawl, its end, and the rule that would refuse it.
 
-The status is the first of these that holds: it is no URL; it has ended (there is a record); it is
-a dead letter; it is claimed; it was never claimed, and a rule refuses it, or none does. Of a
-claimed one: its claim has lapsed, its run was over first, it waits with its run, it waits for its
-host, or it waits for its turn.
+The status is the first that applies: not a URL, ended (has a record), dead letter, claimed, never
+claimed (with or without a rule that refuses it). A claimed URL has a lapsed claim, was left when
+its run ended, waits with its run, waits for its host, or waits its turn.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from orbweaver.politeness.robots_txt import parse
 
 
 class UrlStatus(StrEnum):
-    """What became of a URL."""
+    """Status of a URL."""
 
     MALFORMED = "malformed"
     ENDED = "ended"
@@ -54,10 +53,10 @@ class UrlStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Journey:
-    """How far a claimed URL has come, by the journals of the packs it was in; `pack` is the last.
+    """Progress of a claimed URL, from its packs' journals. `pack` is the last pack.
 
-    `target` is what it was sent as, None if its first journal is gone. `gone` says that its last
-    pack is done with it; without a record it ended unasked.
+    `target` is the target as first sent, None if that journal is deleted. `gone` means that the
+    last pack is done; without a record, the URL ended without a request.
     """
 
     pack: str
@@ -65,15 +64,15 @@ class Journey:
     deferrals: int = 0
     due_at_ms: int | None = None
     gone: bool = False
-    # Whether that pack waits in the backlog of its host, as far as that was read.
+    # Whether the pack waits in its host's backlog, as far as that was read.
     backlogged: bool = False
-    # How it ended, where a rule keeps no record of it.
+    # The end of a URL whose rule keeps no record.
     end: Unrecorded | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What is stored of a URL, and of the crawl that is asked about; `owner` is its claim's run."""
+    """Stored facts on a URL and the crawl in question. `owner` is the run of its claim."""
 
     reference: str
     crawl: Crawl
@@ -89,36 +88,36 @@ class Facts:
     record: PageRecord | None = None
     host: Host | None = None
     robots: RobotsEntry | None = None
-    # Reasons for which links to it were refused, as far as examples of them are kept.
+    # Reasons for refusing links to it, as far as examples are stored.
     refused: tuple[str, ...] = ()
-    # Whether a first page of the crawl has links that it asks not to follow, and which ones may.
+    # Whether a seed's page has links marked nofollow, and which pages may.
     seed_nofollow: bool = False
-    # Whether it waits, unclaimed, until little else is out, as far as that was read; and how many
-    # URLs of its kind were asked for, and brought something new.
+    # Whether the URL waits unclaimed as a late link, as far as that was read, and how many URLs of
+    # its kind were requested and brought something new.
     late: bool = False
     kind: tuple[int, int] | None = None
     withdrawing: tuple[str, ...] = ()
-    # The dead letter that holds it, and a note if not all dead letters could be read.
+    # Its dead letter, and a note if not all dead letters could be read.
     letter: Case | None = None
     letters_note: str | None = None
 
     @property
     def run(self) -> Crawl:
-        """The run whose URL it is."""
+        """The run that owns the URL."""
         return self.owner or self.crawl
 
     @property
     def orphaned(self) -> bool:
-        """Whether the URL belongs to another run, which is not stored any more."""
+        """Whether the URL belongs to another run that is not stored any more."""
         others = self.claim is not None and self.claim.crawl != self.crawl.id
         return others and self.owner is None
 
 
 def choose(crawls: Sequence[Crawl], reference: str) -> tuple[Crawl, str] | None:
-    """Of crawls, newest first, choose the one that a URL is most likely asked about, and say why.
+    """Choose the most likely crawl of a URL from `crawls` (newest first), and give the reason.
 
-    The newest whose seeds' scope it lies in, if that is a scope at all; else the newest that takes
-    any host; None if it can be of none by its seeds.
+    It is the newest whose seeds' scope contains the URL, else the newest that accepts all hosts.
+    None if no crawl can have it.
     """
     for crawl in crawls:
         seeds = crawl.anchors or crawl.references
@@ -131,7 +130,7 @@ def choose(crawls: Sequence[Crawl], reference: str) -> tuple[Crawl, str] | None:
 
 
 def url_status_of(facts: Facts, url: str) -> UrlStatus:
-    """Decide what became of a URL; one that was never claimed is `UNSEEN` here."""
+    """Return the status of a URL. A URL never claimed is `UNSEEN` here."""
     claim, journey = facts.claim, facts.journey
     unrecorded = journey is not None and journey.end is not None
     if unrecorded or (facts.record is not None and facts.record.url == url):
@@ -154,7 +153,7 @@ def url_status_of(facts: Facts, url: str) -> UrlStatus:
 
 
 def refusal_of(facts: Facts, url: str) -> tuple[str, str] | None:
-    """Find the first rule that refuses a URL: its name and words."""
+    """Return name and description of the first rule that refuses a URL."""
     found = _left_out(facts, url)
     if found is not None:
         return found
@@ -172,7 +171,7 @@ def refusal_of(facts: Facts, url: str) -> tuple[str, str] | None:
 
 
 def _left_out(facts: Facts, url: str) -> tuple[Refusal, str] | None:
-    """Find the first rule that keeps a URL from being claimed, as a seed or as a seed's link."""
+    """Return the first rule that keeps a URL from being claimed, as a seed or a seed's link."""
     crawl = facts.crawl
     seed = url in crawl.references
     said = said_of(crawl.rules, url)
@@ -195,7 +194,7 @@ def _left_out(facts: Facts, url: str) -> tuple[Refusal, str] | None:
 
 
 def robots_of(facts: Facts, url: str) -> tuple[bool, str]:
-    """Say whether robots.txt lets a URL be asked for as far as is known, and what decides."""
+    """Return whether the stored robots.txt allows a URL, and the deciding line."""
     if not facts.crawl.obey_robots:
         return True, "not asked (--ignore-robots)"
     entry = facts.robots
@@ -215,5 +214,5 @@ def robots_of(facts: Facts, url: str) -> tuple[bool, str]:
 
 
 def belongs(crawl: Crawl, url: str, pages: Iterable[str]) -> bool:
-    """Whether a URL would belong to a crawl as a link of one of these pages."""
+    """Whether a link to the URL from one of these pages would be in scope."""
     return any(in_scope(crawl, url, page) for page in pages)
