@@ -1,4 +1,4 @@
-"""Context keys about the account that a stack is deployed to."""
+"""Context keys for requirements of the AWS account."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ POLICY_ARN = r"arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[!-~]{1,512}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountKeys(DeliveryKeys):
-    """What an account asks of every stack in it."""
+    """Requirements of an account for every stack in it."""
 
     permissions_boundary: str = text(
         "",

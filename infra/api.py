@@ -1,12 +1,11 @@
-"""The HTTP API: requests signed by IAM, one function behind all of its routes.
+"""The HTTP API: IAM-signed requests, one function behind all routes.
 
-Rules
-- The routes are the operations that the function knows (`orbweaver.api.routes`), and no others:
-  a path that is not there is refused by the gateway.
-- The gateway checks who asks (SigV4), how often, that a needed parameter is there and that a body
-  is a JSON object; what they mean is the function's to decide, which says what does not fit. An
-  API key would be no authentication.
-- Nothing is always on: no web application firewall, no cache, no custom domain.
+- The routes are exactly the function's operations (`orbweaver.api.routes`). The gateway rejects all
+  other paths.
+- The gateway checks the signature (SigV4), the rate, required parameters, and that a body is a JSON
+  object. The function checks their meaning and explains errors. An API key would not authenticate
+  callers.
+- No component runs permanently: no web application firewall, no cache, no custom domain.
 
 Source: docs.aws.amazon.com/apigateway/latest/developerguide/permissions.html,
 …/api-gateway-request-validation-set-up.html.
@@ -34,17 +33,17 @@ if TYPE_CHECKING:
 
 HANDLER = "api"
 READ = (SEEDS_FOLDER, BODIES, EXPORTS)
-# What names the parts of the stack to it.
+# Environment variables that name the parts of the stack.
 SETTINGS = (
     *("CRAWL_QUEUE_URL", "EXPRESS_QUEUE_URL", "RENDER_QUEUE_URL", "URLS_TABLE", "PAGES_TABLE"),
     *("HOSTS_TABLE", "CRAWLS_TABLE", "PACKS_TABLE", "BUCKET"),
 )
-MEMORY_MB = 1024  # a cold start is all CPU, and CPU comes with it
+MEMORY_MB = 1024  # a cold start needs only CPU, which grows with memory
 TIMEOUT_S = 28  # the gateway waits 29 s
 
 
 class Api(Construct):
-    """The function that answers, and the gateway before it."""
+    """The function that answers, and its gateway."""
 
     def __init__(self, scope: Construct, construct_id: str, site: Site) -> None:
         super().__init__(scope, construct_id)
@@ -114,14 +113,14 @@ class Api(Construct):
 
 
 def _needed(operation: Operation) -> dict[str, bool]:
-    """Name the parameters without which a request is none."""
+    """Return the required parameters of an operation."""
     query = operation.takes.get("query")
     names = required(query) if query is not None else ()
     return {f"method.request.querystring.{name}": True for name in sorted(names)}
 
 
 def accept_reading(role: iam.Role, site: Site) -> None:
-    """Accept that a function which answers may read all files of a few folders."""
+    """Accept that a function may read all files in a few folders."""
     for folder in READ:
         accept(
             role,
@@ -131,12 +130,12 @@ def accept_reading(role: iam.Role, site: Site) -> None:
 
 
 def answering(site: Site) -> list[iam.PolicyStatement]:
-    """Name what a function may do that answers the operations of the API."""
+    """Return the permissions of a function that answers API operations."""
     frontier, storage = site.frontier, site.storage
     return [
         allow(sending(site.config), *(queue.queue_arn for queue in frontier.packs)),
-        # Crawls are looked up, listed, begun (the crawl `default` with its first seeds), steered
-        # and edited; BatchGetItem reads their counters.
+        # Crawls are read, listed, started (`default` with its first seeds), steered and edited.
+        # BatchGetItem reads their counters.
         allow(
             [
                 "dynamodb:BatchGetItem",
@@ -147,18 +146,18 @@ def answering(site: Site) -> list[iam.PolicyStatement]:
             ],
             storage.crawls.table_arn,
         ),
-        # What is parked is listed and forgotten; journals say how far a URL has come.
+        # Parked messages are listed and deleted. Journals show the progress of a URL.
         allow(
             ["dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:Query"],
             storage.packs.table_arn,
         ),
         allow(["dynamodb:BatchGetItem", "dynamodb:Query"], storage.pages.table_arn),
         allow(["dynamodb:BatchGetItem"], storage.urls.table_arn, storage.hosts.table_arn),
-        # Files of seeds; texts of pages; manifests, and what links to files of exports allow.
+        # Seed files, texts of pages, manifests, and files that signed links to exports allow.
         allow(
             ["s3:GetObject"],
             *(storage.bucket.arn_for_objects(f"{folder}*") for folder in READ),
         ),
-        # Without it a file that is not there is denied rather than not found.
+        # Without it, S3 reports a missing file as denied.
         allow(["s3:ListBucket"], storage.bucket.bucket_arn),
     ]

@@ -1,13 +1,14 @@
-"""The code of the functions as two folders (`Libraries`), built without Docker.
+"""The functions' code as two folders (`Libraries`), built without Docker.
 
-Rules
-- What goes in: the wheels that requirements/ pins (infra/wheels.py), without what no function reads
-  of them (infra/pruning.py), and functions/ without the command line, and without the console where
-  none is hosted.
-- Kept under a fingerprint of all that goes in, which is also the asset's hash: equal inputs give an
-  equal asset on any machine. What is kept appears whole, by a rename; the newest few are kept.
-- Zipped here, and not by CDK: a change to functions/ leaves the libraries and their archive as they
-  are, and costs a second. Deflating the libraries anew takes ten, copying an archive none.
+- Contents: the wheels pinned in requirements/ (infra/wheels.py), without files that no function
+  reads (infra/pruning.py), and functions/ without the command line. The console is included only if
+  it is hosted.
+- Assets are cached under a fingerprint of all inputs, which is also the asset's hash: equal inputs
+  give equal assets on any machine. A cached asset appears at once, by a rename. The newest
+  `KEPT_MAX` are kept.
+- The archives are made here and not by CDK. A change in functions/ keeps the libraries and their
+  archive, and takes one second. Compressing the libraries takes ten seconds, copying their archive
+  none.
 
 Source: docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html (250 MB unpacked).
 """
@@ -42,18 +43,18 @@ KEPT_MAX = 8  # four pairs, without a renderer
 PACKED = ".zst"
 UNPACKED_BYTES_MAX = 250 * 1024 * 1024
 
-# Which of requirements/ holds the libraries: of most functions, and of those that write and deliver
-# files, which need ten times as many bytes of them.
+# The requirements file: `runtime` for most functions, `files` for those that write and deliver
+# files, with ten times the bytes.
 Libraries = Literal["runtime", "files"]
-# Modules of ours that import what only `files` has.
+# Modules that import libraries of `files` only.
 FILES_ONLY = (
     "orbweaver/adapters/local/sftp.py",
     "orbweaver/adapters/local/sftp_connection.py",
     "orbweaver/exporting/formats/parquet.py",
 )
-# The hosted console, which not every stack has.
+# The hosted console, which only some stacks have.
 CONSOLE = ("orbweaver/console", "handlers/console.py")
-# And those that import what neither has.
+# Modules that import libraries of neither.
 NOWHERE = ("orbweaver/exporting/formats/duckdb_parquet.py",)
 
 
@@ -65,7 +66,7 @@ NOT_COMPILED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asset:
-    """A folder, and as an archive what is deployed; `hash` follows from what went in."""
+    """A folder and its archive for deployment. `hash` is computed from the inputs."""
 
     libraries: Libraries
     folder: Path
@@ -73,11 +74,11 @@ class Asset:
     hash: str
     unpacked_bytes: int
     zipped_bytes: int
-    # Whether it holds bytecode: a function cannot store any, and compiles all at each start.
+    # Whether it contains bytecode. A function cannot store any, and compiles at each start.
     compiled: bool = True
 
     def __str__(self) -> str:
-        """Return its size, and a warning where it lacks bytecode."""
+        """Return the size, with a warning if bytecode is missing."""
         unpacked, zipped = self.unpacked_bytes / 2**20, self.zipped_bytes / 2**20
         limit = UNPACKED_BYTES_MAX / 2**20
         name = "code asset" if self.libraries == "runtime" else f"code asset for {self.libraries}"
@@ -95,9 +96,9 @@ def build(
     console: bool = False,
     browser: Path | None = None,
 ) -> Asset:
-    """Return an asset for a runtime, built now where it is not kept.
+    """Return the asset for a runtime from the cache, or build it.
 
-    With the hosted `console`, and with the folder of a packed `browser`.
+    It can include the hosted `console`, and the folder of a packed `browser`.
     """
     compiler = wheels.find_compiler(runtime)
     requirements = root / "requirements" / f"{libraries}.txt"
@@ -132,7 +133,7 @@ def build(
         base = _archived(installed, installed.with_suffix(".zip"))
         archive = _archived(folder, folder.with_suffix(".zip"), packages, base)
         for used in (archive, base):
-            os.utime(used)  # used last, dropped last
+            os.utime(used)  # the most recently used is dropped last
         asset = _weighed(libraries, folder, archive, key, compiled=bool(compiler))
         _drop_oldest(store)
     return asset
@@ -140,15 +141,15 @@ def build(
 
 @contextlib.contextmanager
 def _alone(store: Path) -> Iterator[None]:
-    """Let one builder work in a store at a time: another one would do the same beside it."""
+    """Lock the store, so that two builders do not build the same asset."""
     store.mkdir(parents=True, exist_ok=True)
     place = os.open(store, os.O_RDONLY)
     try:
-        with contextlib.suppress(OSError):  # a file system without locks: both do it
+        with contextlib.suppress(OSError):  # a file system without locks: both build
             fcntl.flock(place, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(place)  # and so unlocks it
+        os.close(place)  # also releases the lock
 
 
 def _weighed(
@@ -173,7 +174,7 @@ def _weighed(
 def own_files(
     functions: Path, libraries: Libraries = "runtime", *, console: bool = False
 ) -> Iterator[Path]:
-    """Yield what of functions/ is deployed, relative to it: what a person uses is not."""
+    """Yield the deployed files of functions/, relative to it, without the command line."""
     left_out = ("orbweaver/cli", *(() if console else CONSOLE), *NOWHERE)
     for file in sorted(functions.rglob("*")):
         path = file.relative_to(functions)
@@ -185,13 +186,13 @@ def own_files(
 
 
 def _obtain(kept: Path, make: Callable[[Path], None]) -> Path:
-    """Return a kept folder, or have it filled and then appear at once."""
+    """Return a cached folder, or have `make` fill it and publish it at once."""
     if not kept.exists():
         with tempfile.TemporaryDirectory(prefix=".draft-", dir=kept.parent) as draft:
             folder = Path(draft) / "asset"
             folder.mkdir()
             make(folder)
-            with contextlib.suppress(OSError):  # another builder was faster: theirs is the same
+            with contextlib.suppress(OSError):  # another builder was faster, with the same result
                 folder.rename(kept)
     return kept
 
@@ -199,20 +200,20 @@ def _obtain(kept: Path, make: Callable[[Path], None]) -> Path:
 def _archived(
     folder: Path, kept: Path, packages: Sequence[str] = (".",), base: Path | None = None
 ) -> Path:
-    """Return a kept archive: of these of a folder's packages, behind what another archive holds."""
+    """Return a cached archive of a folder's packages, appended to the `base` archive."""
     if not kept.exists():
         with tempfile.TemporaryDirectory(prefix=".draft-", dir=kept.parent) as draft:
             target = Path(draft) / "asset.zip"
             if base is not None:
                 shutil.copyfile(base, target)
-            # West of Greenwich, 1980 has not begun yet.
+            # West of Greenwich, local time is still 1979.
             with zipfile.ZipFile(
                 target, "a", zipfile.ZIP_DEFLATED, strict_timestamps=False
             ) as archive:
                 for package in packages:
                     for path in sorted((folder / package).rglob("*")):
                         if path.is_file():
-                            # What is packed already is not packed again.
+                            # Compressed files are stored as they are.
                             packing = zipfile.ZIP_STORED if path.suffix == PACKED else None
                             archive.write(path, path.relative_to(folder), packing)
             target.rename(kept)

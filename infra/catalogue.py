@@ -1,17 +1,16 @@
-"""The database over exports: Glue tables, an Athena workgroup, and queries to begin with.
+"""The database over exports: Glue tables, an Athena workgroup, saved queries.
 
-Rules
-- Tables, columns and types are those of orbweaver.model.columns; those of items are only known
-  once a crawl has found some, and the exporter registers them (`items_…`).
-- Days are projected: nothing has to be registered, or crawled for, before a day can be asked for.
-- No query reads more than `athena_bytes_max`: Athena cancels it, and bills what it read until then
-  ($5 a TB). A client's settings do not count in the workgroup.
-- Results are encrypted, and go after `athena_retention_d` days (storage.py).
-- This stack gives no role the right to query: docs/query.md says what that takes.
-- Nothing of all this costs anything without queries.
+- Tables, columns and types come from orbweaver.model.columns. The exporter registers item tables
+  (`items_…`) once a crawl has found items.
+- Days are partitions by projection: a day can be queried without registering or crawling it.
+- No query reads more than `athena_bytes_max`: Athena cancels it, and bills the bytes read ($5 per
+  TB). Clients cannot override the workgroup's settings.
+- Results are encrypted, and deleted after `athena_retention_d` days (storage.py).
+- The stack gives no role the permission to query. docs/query.md lists the permissions.
+- Without queries this costs nothing.
 
-MiniStack (1.5.33) has databases, tables and workgroups, but refuses AWS::Athena::NamedQuery: on an
-emulator there are none, and `orbweaver query --saved` has the same.
+MiniStack (1.5.33) supports databases, tables and workgroups, but not AWS::Athena::NamedQuery. An
+emulator has no saved queries; `orbweaver query --saved` has the same ones.
 
 Source: docs.aws.amazon.com/athena/latest/ug/workgroups-settings.html,
 docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-resource-glue-table.html.
@@ -42,7 +41,7 @@ ENGINE = "Athena engine version 3"
 
 
 class Catalogue(Construct):
-    """The database, its workgroup, and the queries that are saved in it."""
+    """The database, its workgroup and saved queries."""
 
     def __init__(
         self, scope: Construct, construct_id: str, *, config: Config, storage: Storage
@@ -117,7 +116,7 @@ class Catalogue(Construct):
 
 
 def registering(config: Config) -> iam.PolicyStatement:
-    """Allow what it takes to register tables of items, and to change no others."""
+    """Allow registering item tables, and changing no other table."""
     name = database_name(config.stack_name)
     parts = ("catalog", f"database/{name}", f"table/{name}/{ITEMS}*")
     arns = [f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}:{part}" for part in parts]
@@ -125,7 +124,7 @@ def registering(config: Config) -> iam.PolicyStatement:
 
 
 def accept_registering(role: iam.Role, config: Config) -> None:
-    """Say why a role that may register has a wildcard."""
+    """Accept the wildcard of a role that registers item tables."""
     name = database_name(config.stack_name)
     part = f"table/{name}/{ITEMS}*"
     accept(
@@ -137,7 +136,7 @@ def accept_registering(role: iam.Role, config: Config) -> None:
 
 
 def encrypt_results(workgroup: athena.CfnWorkGroup, key: str) -> None:
-    """Have the results of queries encrypted with a key."""
+    """Encrypt query results with a key."""
     workgroup.add_property_override(
         "WorkGroupConfiguration.ResultConfiguration.EncryptionConfiguration",
         {"EncryptionOption": "SSE_KMS", "KmsKey": key},

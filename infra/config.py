@@ -1,14 +1,13 @@
-"""The settings of a stack: `cdk deploy -c key=value`, or "context" in cdk.json.
+"""Settings of a stack: `cdk deploy -c key=value`, or "context" in cdk.json.
 
-Rules
-- Every key has a default; `python -m infra.config` prints them all with their meaning.
-- A key that is not known, or a value that does not fit, is an error that names the key, the value
-  and what to do. Nothing is guessed and nothing is clipped. Keys that CDK itself puts into the
-  context carry a colon, an at sign or a slash, or stand in `CDK_KEYS`.
-- A limit of the functions (`LIMITS`) is given under its name in `orbweaver.model.settings`, which
-  also checks it; the defaults of limits live there and nowhere else.
-- What only a stack on an emulator may do (`allow_addresses`: crawl private networks) is refused
-  for AWS, where it would open the account's inside to every sender on the seed queue.
+- Every key has a default. `python -m infra.config` lists all keys with their meaning.
+- An unknown key or invalid value is an error that names the key, the value and a remedy. Values are
+  never guessed or clipped. CDK's own keys contain a colon, an at sign or a slash, or are in
+  `CDK_KEYS`.
+- A limit of the functions (`LIMITS`) has its name from `orbweaver.model.settings`, which also
+  validates it and holds its default.
+- Settings that only an emulator may have (`allow_addresses`: crawl private networks) are rejected
+  for AWS. There they would open the account's private network to every sender on the seed queue.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ if TYPE_CHECKING:
 DAY_S = 86_400
 CDK_KEYS = frozenset({"cli-telemetry"})
 KEY_ARN = r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/(mrk-)?[0-9a-f-]{32,36}"
-# Those of the functions' settings that a deployment may change; the rest are names of parts, or
-# follow from other keys here.
+# Settings of the functions that a deployment may change. The others name parts of the stack, or
+# follow from other keys.
 LIMITS = (
     "pages_shards",
     "body_bytes_max",
@@ -54,13 +53,13 @@ LIMITS = (
     "part_rows_max",
     "part_bytes_max",
 )
-# What CloudWatch Logs takes.
+# Values that CloudWatch Logs accepts.
 LOG_RETENTIONS_D = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(RenderingKeys):
-    """One deployment: each field is a context key, except `limits` and `stack_exists`."""
+    """One deployment. Each field except `limits` and `stack_exists` is a context key."""
 
     target: str = choice("aws", ("aws", "local"), "an AWS account, or an emulator on this machine")
     stack_name: str = text(
@@ -91,13 +90,13 @@ class Config(RenderingKeys):
         also="generate",
         local="generate",
     )
-    # 1,769 MB are one CPU. A worker waits for hosts for most of its time, and waiting is billed by
-    # memory, so it has as little as does (infra/memory.py). More is faster where nothing is waited
-    # for, and costs the same.
+    # 1,769 MB equal one CPU. A worker mostly waits for hosts, and waiting is billed by memory, so
+    # it gets the least memory that suffices (infra/memory.py). Without waiting, more memory is
+    # faster at equal cost.
     worker_memory_mb: int = number(
         MEMORY_MB, 256, 10_240, "memory of the worker; CPU comes with it"
     )
-    # A crawl's round of a minute, with what its last requests may take.
+    # A crawl's round of one minute, and the time of its last requests.
     worker_timeout_s: int = number(120, 30, 900, "longest run of the worker")
     worker_concurrency_max: int = number(WORKERS, 2, 1_000, "workers at once on the queue", local=2)
     express_concurrency_max: int = number(
@@ -110,7 +109,7 @@ class Config(RenderingKeys):
         "no: workers leave no files to others of what they know: docs/cost.md",
         local="no",
     )
-    # All hosts of a batch are crawled concurrently: more packs, less waiting in vain.
+    # All hosts of a batch are crawled concurrently: more packs mean less idle waiting.
     batch_size: int = number(BATCH, 1, 100, "messages a worker takes at once", local=10)
     batch_window_s: int = number(1, 0, 300, "how long a batch may gather", local=0)
     recursive_loop: str = choice(
@@ -134,7 +133,7 @@ class Config(RenderingKeys):
     snapshot_retention_d: int = number(
         365, 1, 3_650, "days a crawl's last state stays, with which its change feed compares"
     )
-    # More digits than a number takes; below 10 MB Athena takes no limit.
+    # A text because a number has too few digits. Athena accepts no limit below 10 MB.
     athena_bytes_max: str = text(
         "10000000000",
         "how much one query of Athena may read; it is cancelled, and billed until then",
@@ -165,8 +164,8 @@ class Config(RenderingKeys):
         takes="formats, separated by commas",
     )
     exporter_memory_mb: int = number(1024, 256, 10_240, "memory of the exporter")
-    # The files of a chunk are 256 MiB together (`part_bytes_max`, four times), and of each table up
-    # to 64 MiB wait uncompressed to be written as Parquet. Lambda's own 512 MB would do for most.
+    # The files of a chunk have 256 MiB together (`part_bytes_max`, four times), and up to 64 MiB
+    # per table wait uncompressed for Parquet. Lambda's default of 512 MB would suffice for most.
     exporter_storage_mb: int = number(
         2048, 512, 10_240, "room of the exporter for files that it is making"
     )
@@ -188,12 +187,12 @@ class Config(RenderingKeys):
         "encrypt the alarm topic with a key of its own: $1 a month, idle or not",
     )
     limits: tuple[tuple[str, str], ...] = ()
-    # No context key. True if the app has found the stack in the account.
+    # Not a context key. True if the app has found the stack in the account.
     stack_exists: bool = False
 
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> Config:
-        """Read CDK context; raises ConfigError for a key or value that does not fit."""
+        """Read CDK context. Raises ConfigError for an unknown key or invalid value."""
         given = {key: value for key, value in context.items() if is_ours(key)}
         known = {item.name: item for item in fields(cls) if item.metadata}
         for key, value in given.items():
@@ -222,7 +221,7 @@ class Config(RenderingKeys):
                 _limit(key, value)
 
     def check(self) -> None:
-        """Refuse values that do not fit together."""
+        """Reject values that contradict each other."""
         self.check_delivery()
         self.check_watching()
         self.check_console(self.target, self.stack_name)
@@ -233,7 +232,7 @@ class Config(RenderingKeys):
         if self.user_agent and self.contact:
             raise unfit("contact", self.contact, "give either contact or user_agent")
         if self.dead_letter_retention_d <= self.queue_retention_d:
-            # A dead letter's age counts from when it was first sent.
+            # A dead letter's age counts from its first send.
             fix = f"give more than queue_retention_d={self.queue_retention_d}"
             raise unfit("dead_letter_retention_d", self.dead_letter_retention_d, fix)
         if self.batch_size > 10 and self.batch_window_s < 1:  # noqa: PLR2004 - Lambda's own rule
@@ -252,17 +251,17 @@ class Config(RenderingKeys):
 
     @property
     def local(self) -> bool:
-        """Whether this is for an emulator on this machine."""
+        """Whether the target is an emulator on this machine."""
         return self.target == "local"
 
     @property
     def tls_only(self) -> bool:
-        """Whether plain HTTP is refused: all that an emulator speaks, were it to enforce this."""
+        """Whether plain HTTP is rejected. Emulators support only HTTP and would fail with it."""
         return not self.local
 
     @property
     def kept(self) -> bool:
-        """Whether what is stored outlives the stack."""
+        """Whether stored data outlives the stack."""
         return self.removal == "retain"
 
     @property
@@ -272,12 +271,12 @@ class Config(RenderingKeys):
 
     @property
     def renderer_runs_on(self) -> Runtime:
-        """The runtime of the renderer: the browser for functions is built for one processor."""
+        """The renderer's runtime. The browser exists for one architecture only."""
         runtime = self.functions_run_on
         return runtime if self.local else replace(runtime, architecture=ARCHITECTURE)
 
     def environment(self) -> dict[str, str]:
-        """Return the variables by which the functions learn what was set here."""
+        """Return the environment variables of the functions."""
         kept_d = self.queue_retention_d + NEWER_WAIT_D + self.dead_letter_retention_d + 1
         values = {
             "stack": self.stack_name,
@@ -292,7 +291,7 @@ class Config(RenderingKeys):
             values["user_agent"] = self.user_agent or f"{USER_AGENT} (+{self.contact})"
         values |= self.of_items()
         if self.webhook_secret:
-            # The start of a crawl has to know whether its webhook can be signed.
+            # The start of a crawl checks whether its webhook can be signed.
             values["webhook_secret"] = self.webhook_secret
         if self.thrifty:
             values["custom_metrics"] = "no"
@@ -303,7 +302,7 @@ class Config(RenderingKeys):
 
 
 def describe() -> str:
-    """Return all keys with their defaults and meanings, as a Markdown table."""
+    """Return all keys with defaults and meanings, as a Markdown table."""
     rows = ["| key | default | meaning |", "| --- | --- | --- |"]
     for item in fields(Config):
         if item.metadata:
@@ -318,7 +317,7 @@ def describe() -> str:
 
 
 def is_ours(key: str) -> bool:
-    """Tell our context keys from those of CDK."""
+    """Whether a context key is Orbweaver's rather than CDK's."""
     return key not in CDK_KEYS and not any(sign in key for sign in ":@/")
 
 

@@ -1,16 +1,14 @@
-"""The hosted console: one function behind an HTTP API, whose users sign in.
+"""The hosted console: one function behind an HTTP API with signed-in users.
 
-Rules
-- It is there with `console=yes` alone.
-- The stage is `$default`, so that paths are those of the console on one's own machine, and its
-  files stay as they are.
-- The files of the application are open; every other route takes a token that the gateway verifies
-  (infra/sign_in.py). What a token allows is the function's to decide (console/users.py).
-- The function may do what the API's may, count messages, and look at dead letters. It is not the
-  API's own function, which IAM alone opens.
-- Each route has a bucket of its own, so strangers at the open routes do not slow signed-in users.
-  Browsers keep the files for a while, so a visit needs few requests.
-- Nothing is always on: no web application firewall, no custom domain.
+- It exists only with `console=yes`.
+- The stage is `$default`, so paths and files are the same as in the local console.
+- The application's files are public. Every other route requires a token that the gateway verifies
+  (infra/sign_in.py). The function decides what a token permits (console/users.py).
+- The function has the API's permissions, and can count messages and read dead letters. It is
+  separate from the API's function, which only IAM opens.
+- Each route has its own rate limit, so strangers on the public routes do not slow signed-in users.
+  Browsers cache the files, so a visit needs few requests.
+- No component runs permanently: no web application firewall, no custom domain.
 
 Source: docs.aws.amazon.com/apigateway/latest/developerguide/, pages http-api-jwt-authorizer,
 http-api-develop-routes, http-api-throttling.
@@ -33,7 +31,7 @@ from infra.sign_in import SignInPages
 from orbweaver.console.users import OPEN_ROUTES, SIGNED_IN_ROUTES
 
 HANDLER = "console"
-MEMORY_MB = 1024  # a cold start is all CPU, and CPU comes with it
+MEMORY_MB = 1024  # a cold start needs only CPU, which grows with memory
 TIMEOUT_S = 28  # the gateway waits 30 s
 LOGGED = {
     "requestId": "$context.requestId",
@@ -48,7 +46,7 @@ LOGGED = {
 
 
 class HostedConsole(Construct):
-    """The gateway, who may pass, and the function behind it; `url` is where it is."""
+    """The gateway, its authorizer, and the function. `url` is the console's address."""
 
     def __init__(self, scope: Construct, construct_id: str, site: Site) -> None:
         super().__init__(scope, construct_id)
@@ -74,7 +72,7 @@ class HostedConsole(Construct):
             permissions=[
                 *answering(site),
                 allow(["sqs:GetQueueAttributes"], *counted),
-                # Dead letters are looked at, and put back.
+                # Dead letters are read and put back.
                 allow(
                     ["sqs:ReceiveMessage", "sqs:ChangeMessageVisibility"],
                     frontier.dead_letters.queue_arn,
@@ -86,7 +84,7 @@ class HostedConsole(Construct):
         self._accept(program, site)
         stage = self._stage(site)
         for route in self._routes():
-            # A bucket needs a route that exists.
+            # A rate limit requires an existing route.
             stage.add_dependency(route)
 
     def _stage(self, site: Site) -> apigateway.CfnStage:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from infra.keys import choice, unfit
 from infra.watch_keys import WatchKeys
 
-# No name of a sign-in page may have these in it: Cognito's own rule.
+# Cognito's rule: a sign-in domain must not contain these words.
 RESERVED = ("aws", "amazon", "cognito")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleKeys(WatchKeys):
-    """What a deployment may say of the console."""
+    """Settings of the console."""
 
     console: str = choice(
         "no",
@@ -27,7 +27,7 @@ class ConsoleKeys(WatchKeys):
         return self.console == "yes"
 
     def check_console(self, target: str, stack_name: str) -> None:
-        """Refuse it where nobody could sign in."""
+        """Reject a console where users could not sign in."""
         if not self.hosts_console:
             return
         if target == "local":

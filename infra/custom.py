@@ -1,7 +1,7 @@
-"""The module with functions of the user's own that is deployed with the worker.
+"""The module with the user's own functions, deployed with the worker.
 
-It is checked before anything is deployed: that it is there, that it is Python of the functions'
-version or an earlier one, and that it has a function at all. It is not run here.
+Before deployment it is checked, without running it: the file exists, is valid Python of the
+functions' version or earlier, and defines a function.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from infra.wheels import AssetError
 if TYPE_CHECKING:
     from pathlib import Path
 
-# The package that it is where it is deployed (orbweaver/adapters/local/custom_extractors.py).
+# Package name in the deployment (orbweaver/adapters/local/custom_extractors.py).
 MODULE = "orbweaver_extractor"
 
 
 def source_of(path: str, root: Path) -> Path | None:
-    """Return the file that a context key names, None for none; raises AssetError."""
+    """Return the file of a context key, or None if the key is empty. Raises AssetError."""
     if not path:
         return None
     file = root / path
@@ -36,7 +36,7 @@ def source_of(path: str, root: Path) -> Path | None:
 
 
 def functions_in(tree: ast.Module) -> list[str]:
-    """List the public functions of a module."""
+    """Return the public functions of a module."""
     return [
         node.name
         for node in tree.body

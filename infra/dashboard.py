@@ -1,11 +1,10 @@
-"""The dashboard: all that a person needs to run a crawl by, on one page.
+"""The dashboard: all data for operating a crawl, on one page.
 
-Rules
-- From top to bottom: is anything wrong, how fast does it go, what is left, how do URLs end, how do
-  sites take it, what goes wrong inside, what does it cost.
-- Three dashboards of 50 metrics each are free of charge, and so is this one.
-- Why URLs fail is read from the log, where it costs nothing until it is looked at
-  (orbweaver/model/metrics.py); a look costs $0.005 a GB of log.
+- From top to bottom: alarms, speed, backlog, outcomes of URLs, load on sites, internal failures,
+  cost.
+- Three dashboards with up to 50 metrics each are free, and this one stays within that.
+- Reasons of failed URLs come from the log, which costs nothing until the widget is viewed
+  (orbweaver/model/metrics.py). A view costs $0.005 per GB of log.
 
 Source: aws.amazon.com/cloudwatch/pricing.
 """
@@ -58,7 +57,7 @@ Row = list[cloudwatch.IWidget]
 
 
 def rows_of(parts: Parts, alarms: Sequence[cloudwatch.IAlarm]) -> list[Row]:
-    """Lay the dashboard out."""
+    """Return the rows of the dashboard."""
     return [
         [cloudwatch.TextWidget(markdown=HEADLINE.format(stack=parts.stack), width=24, height=2)],
         [cloudwatch.AlarmStatusWidget(alarms=[*alarms], title="Alarms", width=24, height=3)],
@@ -175,7 +174,7 @@ def _latency(parts: Parts) -> cloudwatch.GraphWidget:
 
 
 def _failures(parts: Parts) -> cloudwatch.LogQueryWidget:
-    """Show why URLs failed, from fields of the lines that metrics are made of."""
+    """Show reasons of failed URLs, from fields of the metrics' log lines."""
     sums = ", ".join(f"sum({field_of(reason)}) as {reason}" for reason in FAILURES)
     return cloudwatch.LogQueryWidget(
         title="Failed URLs by reason",
@@ -188,7 +187,7 @@ def _failures(parts: Parts) -> cloudwatch.LogQueryWidget:
 
 
 def _crawling(parts: Parts) -> dict[str, Worker | Renderer]:
-    """Name the functions that ask sites."""
+    """Return the functions that send requests to sites."""
     renderer = {} if parts.renderer is None else {"renderers": parts.renderer}
     return {"workers": parts.worker, **renderer}
 

@@ -1,16 +1,15 @@
-"""Deliveries: every export is pushed to an SFTP server, or copied to another bucket.
+"""Deliveries: exports are pushed to an SFTP server, or copied to another bucket.
 
-Rules
-- It is there where exports have receivers (`sftp_host`, `copy_bucket`), and costs nothing
-  else. Its role has only what that way needs.
-- A queue, and not an invocation by the bus: Lambda repeats an asynchronous invocation twice, within
-  three minutes, and a server that is down is down for longer. A message is retried after a minute
-  up to an hour, for a day in all, and then lies on a queue of its own with an alarm on it.
-- One message at a time, and two at once at most, which is the least that Lambda takes: more
-  connections would only share the same line. A long delivery goes on by a message to its own queue,
-  so loops are allowed to it.
-- The rule lets exports of this stack's bucket through and no others: stacks share the bus.
-- EventBridge delivers at least once and SQS too; the deliverer finds out what is there already.
+- The constructs exist only if exports have receivers (`sftp_host`, `copy_bucket`), and cost nothing
+  otherwise. The role has only the permissions of the chosen way.
+- A queue is used rather than invocations by the bus: Lambda repeats an asynchronous invocation only
+  twice within three minutes, and a failed server is down for longer. A message is retried after one
+  minute, later hourly, for a day in all. Then it goes to a dead-letter queue with an alarm.
+- One message per invocation, and two invocations at once, the least that Lambda accepts: more
+  connections would share the same line. A long delivery continues by a message to its own queue, so
+  recursive loops are allowed.
+- The rule passes only exports of this stack's bucket, because stacks share the bus.
+- EventBridge and SQS deliver at least once. The deliverer finds files that exist already.
 
 Source: docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html,
 docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html.
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from infra.storage import Storage
 
 HANDLER = "delivery"
-# Encryption is work: 1,024 MB are 0.6 CPU, which is about 20 MB/s.
+# Encryption needs CPU: 1,024 MB give 0.6 CPU, about 20 MB/s.
 MEMORY_MB = 1_024
 TIMEOUT_S = 900
 VISIBILITY_TIMEOUTS = 6
@@ -53,7 +52,7 @@ SOURCE, EXPORTED = "orbweaver", "ExportCompleted"
 
 
 class Delivery(Construct):
-    """The function that delivers, its queue, and the rule that fills it."""
+    """The delivering function, its queue, and the rule that fills the queue."""
 
     def __init__(self, scope: Construct, construct_id: str, site: Site) -> None:
         super().__init__(scope, construct_id)
@@ -103,7 +102,7 @@ class Delivery(Construct):
             ),
             allow(["sqs:SendMessage"], self.dead_letters.queue_arn),
             allow(["s3:GetObject"], f"{bucket}/{EXPORTS}*"),
-            # GetObject answers "no such key" instead of "access denied" only to who may list.
+            # Without it, GetObject answers "access denied" instead of "no such key".
             allow(["s3:ListBucket"], bucket),
         ]
         if config.sftp_host:
@@ -119,7 +118,7 @@ class Delivery(Construct):
         return given
 
     def _listen(self, storage: Storage) -> None:
-        """Have every export of the stack's bucket put on the queue."""
+        """Send every export event of the stack's bucket to the queue."""
         events.Rule(
             self,
             "Rule",

@@ -1,8 +1,7 @@
-"""Context keys of deliveries: receivers of exports beside the bucket that they lie in.
+"""Context keys of deliveries: receivers of exports other than the stack's bucket.
 
-Rules
-- Nothing is delivered, and nothing stands for it, without `sftp_host` or `copy_bucket`.
-- A server is never dialled without a host key that it must show.
+- Without `sftp_host` and `copy_bucket`, nothing is delivered and nothing is deployed for it.
+- A server is contacted only with a host key that it must show.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from orbweaver.exporting.formats import FORMATS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryKeys:
-    """The part of a deployment that is about deliveries: docs/delivery.md."""
+    """Settings of deliveries: docs/delivery.md."""
 
     sftp_host: str = text(
         "",
@@ -54,11 +53,11 @@ class DeliveryKeys:
 
     @property
     def delivers(self) -> bool:
-        """Whether there is anybody to deliver to."""
+        """Whether exports have a receiver."""
         return bool(self.sftp_host or self.copy_bucket)
 
     def check_delivery(self) -> None:
-        """Refuse keys that do not fit together."""
+        """Reject keys that contradict each other."""
         needed = {key: getattr(self, key) for key in ("sftp_user", "sftp_host_key", "sftp_secret")}
         if self.sftp_host:
             for key, value in needed.items():

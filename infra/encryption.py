@@ -1,17 +1,16 @@
-"""The user's own key, where `kms_key` names one: what it encrypts, and who may use it.
+"""The user's own key, if `kms_key` names one: what it encrypts and who may use it.
 
-Rules
-- Without it everything is encrypted at rest all the same, by keys that AWS owns, free of charge.
-- With it: tables, bucket, queues, log groups, topics, results of queries. Secrets are not: they
-  hold what a person put there, under a key of that person's choice.
-- It is applied to the whole stack once everything stands in it, so that nothing is left out: what
-  a role may do with the key follows from what else it may do.
-- Reading needs `Decrypt`; sending to a queue and writing to the bucket need `GenerateDataKey`, too.
-  Of tables a caller only ever decrypts the table's key.
-- A key of the stack's own (`generate`) lets in what acts for the account without a role of the
-  stack: log groups, alarms, rules that put what they could not deliver on a queue. Of a key that
-  is not the stack's its owner writes the policy: docs/privacy.md.
-- Few requests: a data key of a queue is used for an hour, the bucket has a key of its own.
+- Without it, all data is encrypted at rest with keys that AWS owns, free of charge.
+- With it, it encrypts tables, bucket, queues, log groups, topics and query results. Secrets are
+  excluded: they are encrypted with a key of their owner's choice.
+- It is applied to the finished stack, so no resource is missed: a role's key permissions follow
+  from its other permissions.
+- Reading needs `Decrypt`. Sending to a queue and writing to the bucket also need `GenerateDataKey`.
+  For tables, a caller only decrypts the table's key.
+- A key made by the stack (`generate`) admits services that act without a role of the stack: log
+  groups, alarms, and rules that send failed events to a queue. The owner of any other key writes
+  its policy: docs/privacy.md.
+- Requests to KMS are few: a queue's data key is used for an hour, and the bucket has a bucket key.
 
 Source: docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html,
 …/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html,
@@ -48,13 +47,13 @@ if TYPE_CHECKING:
 GENERATE = "generate"
 DATA_KEY_REUSE_S = 3_600
 DECRYPT, DATA_KEY = "kms:Decrypt", "kms:GenerateDataKey"
-# What else a role may do, and what it needs of the key for that.
+# A role's other permissions that require permissions for the key.
 READING = ("dynamodb:", "s3:GetObject", "sqs:ReceiveMessage")
 WRITING = ("s3:PutObject", "sqs:SendMessage")
 
 
 class Encryption(Construct):
-    """The key, and its use by a stack."""
+    """The key and its use in a stack."""
 
     def __init__(self, scope: Construct, construct_id: str, *, config: Config) -> None:
         super().__init__(scope, construct_id)
@@ -63,7 +62,7 @@ class Encryption(Construct):
             self.arn = self._generated(config).key_arn
 
     def apply(self) -> None:
-        """Encrypt everything that stands in the stack, and let its roles use the key."""
+        """Encrypt all resources of the stack, and let its roles use the key."""
         if not self.arn:
             return
         for construct in Stack.of(self).node.find_all():
@@ -104,7 +103,7 @@ class Encryption(Construct):
             "Key",
             description=f"What {config.stack_name} stores",
             enable_key_rotation=True,
-            # Without it nothing that is kept could ever be read.
+            # Without the key, kept data could never be read again.
             removal_policy=removal_of(config),
         )
         for statement in _for_services(Stack.of(self)):
@@ -113,7 +112,7 @@ class Encryption(Construct):
 
 
 def needed(policies: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Name what a role needs of the key, by what its policies allow."""
+    """Return the key permissions that a role's policies require."""
     allowed = {
         action
         for policy in policies
@@ -140,7 +139,10 @@ def _of_bucket(arn: str) -> s3.CfnBucket.BucketEncryptionProperty:
 
 
 def _for_services(stack: Stack) -> list[iam.PolicyStatement]:
-    """Let in, in a key's own policy (where `*` is that key), what acts without a role of ours."""
+    """Return a key policy's statements for services without a role of the stack.
+
+    In a key's own policy, `*` means that key.
+    """
     groups = f"arn:{Aws.PARTITION}:logs:{stack.region}:{stack.account}:log-group:*"
     account = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
     return [

@@ -1,16 +1,15 @@
-"""The exporter: writes days of page records to the bucket, every night and when asked.
+"""The exporter: writes days of page records to the bucket, every night and on request.
 
-Rules
-- An event begins a run and cuts it into units; a queue brings these to the same function, one at a
-  time, so that what one of them does to an invocation befalls no other.
-- The schedule's event carries its time, so a repeated one means the same day.
-- A worker that does not end a unit in time orders the rest of it, so loops are allowed to it as
-  well.
-- An order is seen again a minute after its invocation could not be alive any more: at once AWS's
-  six timeouts, an hour and a half, would be lost by each that dies. Its concurrency is bounded by
-  the queue, and throttled messages are taken less often.
-- An event that keeps failing ends in a queue of its own, and an order in another one, from where it
-  may be moved back: a day that is missing is a thing of its own for an operator.
+- An event starts a run and splits it into units. A queue passes these to the same function one at a
+  time, so a failing unit affects no other.
+- The schedule's event contains its time, so a repeated event means the same day.
+- A run that cannot finish a unit in time sends an order for the rest, so recursive loops are
+  allowed.
+- An order becomes visible again one minute after its invocation must have ended. AWS's recommended
+  six timeouts would lose an hour and a half per crash. The queue limits the concurrency, so
+  messages are rarely throttled.
+- A failing event ends in a dead-letter queue, and a failing order in another, from which it can be
+  moved back. A missing day needs an operator.
 
 Source: docs.aws.amazon.com/scheduler/latest/UserGuide/managing-targets-universal.html,
 docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html.
@@ -39,14 +38,14 @@ if TYPE_CHECKING:
 
 HANDLER = "exporter"
 HIDDEN_S = 60
-# Arrow's and glibc's own ways keep freed memory by the thread; Lambda ends who holds too much. What
-# `make export-scale` measures (a million pages in 256 MB) holds with these.
+# Arrow's and glibc's default allocators keep freed memory per thread, and Lambda kills functions
+# that use too much. `make export-scale` measures with these settings: a million pages in 256 MB.
 ALLOCATORS = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2"}
 ORDERS_KEPT_D = 4
 
 
 class Exporter(Construct):
-    """The function that exports, and its schedule."""
+    """The exporting function and its schedule."""
 
     def __init__(self, scope: Construct, construct_id: str, site: Site) -> None:
         super().__init__(scope, construct_id)
@@ -101,8 +100,8 @@ class Exporter(Construct):
             allow(["dynamodb:GetItem", "dynamodb:Scan"], storage.crawls.table_arn),
             allow(["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], f"{bucket}/{EXPORTS}*"),
             allow(["s3:GetObject"], f"{bucket}/{BODIES}*"),
-            # Without a condition on the prefix: GetObject answers "no such key" instead of
-            # "access denied" only to who may list, and it sends no prefix to compare.
+            # Without it, GetObject answers "access denied" instead of "no such key". No condition
+            # on the prefix, because GetObject sends no prefix to compare.
             allow(["s3:ListBucket"], bucket),
             allow(
                 ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"],
@@ -122,7 +121,7 @@ class Exporter(Construct):
             schedule_expression=config.exporter_cron,
             schedule_expression_timezone="UTC",
             flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
-            # Without an input of its own it sends the event with its time.
+            # Without an input, the schedule sends the event with its time.
             target=scheduler.CfnSchedule.TargetProperty(
                 arn=self.function.function_arn,
                 role_arn=role.role_arn,

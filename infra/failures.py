@@ -1,10 +1,9 @@
-"""Invocations that keep failing: they end in a queue, with an alarm on it.
+"""Failed invocations: they end in a queue with an alarm.
 
-Rules
-- It ends there whether it failed at its caller (a schedule, the event bus) or in the function.
-- It does not belong among dead letters, which are URLs.
-- The starter and the notifier share one queue: a message names its function, and alarms are paid
-  for by the piece.
+- The queue receives failures at the caller (a schedule, the event bus) and in the function.
+- It is separate from dead letters, which are URLs.
+- The starter and the notifier share one queue, because alarms cost per metric. A message names its
+  function.
 
 Source: docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html.
 """
@@ -25,13 +24,13 @@ if TYPE_CHECKING:
     from infra.config import Config
 
 RETRIES = 2
-# Longer than an outage of a night would be pointless: what was to be done then is stale.
+# Longer than an outage of a night would be useless, because the work is out of date by then.
 EVENT_S_MAX = 6 * 3_600
 FAILURES_KEPT_D = 14
 
 
 class FailedCalls(Construct):
-    """The queue of what the starter and the notifier could not do."""
+    """Queue of failed invocations of the starter and the notifier."""
 
     def __init__(self, scope: Construct, construct_id: str, *, config: Config) -> None:
         super().__init__(scope, construct_id)
@@ -41,7 +40,7 @@ class FailedCalls(Construct):
 def failures_queue(
     scope: Construct, construct_id: str, name: str, config: Config, *, of_queue: bool = False
 ) -> sqs.Queue:
-    """Make a queue for invocations that failed for good, or for what a queue gives up."""
+    """Make a queue for permanently failed invocations, or for a queue's dead letters."""
     queue = sqs.Queue(
         scope,
         construct_id,
@@ -59,7 +58,7 @@ def failures_queue(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keeping:
-    """How a queue keeps messages: taken ones hidden, all for so long, failed ones put aside."""
+    """How a queue keeps messages: visibility timeout, retention, receives, dead-letter queue."""
 
     hidden_s: int
     kept_d: int
@@ -70,7 +69,7 @@ class Keeping:
 def work_queue(
     scope: Construct, construct_id: str, name: str, config: Config, keeping: Keeping
 ) -> sqs.Queue:
-    """Make a queue for what is to be done; what fails too often is put aside."""
+    """Make a work queue with a dead-letter queue."""
     return sqs.Queue(
         scope,
         construct_id,
@@ -86,7 +85,7 @@ def work_queue(
 
 
 def retry(scope: Construct, function: lambda_.Function, failures: sqs.Queue) -> None:
-    """Have Lambda repeat what failed, and then put it aside; the role must allow it to send."""
+    """Configure Lambda's retries and the failure queue. The role must allow sending to it."""
     lambda_.CfnEventInvokeConfig(
         scope,
         "Retries",

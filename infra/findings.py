@@ -1,6 +1,6 @@
-"""Accepted findings of rule packs: each named with its resource and its reason.
+"""Accepted findings of rule packs, each with its resource and reason.
 
-The packs run in the tests, not at deployment; CDK keeps what is accepted here for them.
+The packs run in the tests, not at deployment. CDK stores the accepted findings for them.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ FENCED = "Names of files follow from days and crawls; the prefix is the narrowes
 
 
 def accept(construct: Construct, rule: str, reason: str) -> None:
-    """Accept one rule's finding about a resource and what belongs to it."""
+    """Accept a rule's finding about a resource and its children."""
     Validations.of(construct).acknowledge(Acknowledgment(id=rule, reason=reason))
 
 
 def accept_files(role: Construct, folder: str) -> None:
-    """Accept that what a role may do in a folder of a bucket, it may do to every file there."""
+    """Accept that a role's permissions in a folder apply to every file in it."""
     accept(role, f"AwsSolutions-IAM5[Resource::{folder}*]", FENCED)

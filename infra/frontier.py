@@ -1,16 +1,15 @@
-"""The queues: for seeds, for packs (crawl, express, and render), and for dead letters.
+"""The queues: seeds, packs (crawl, express, render), dead letters.
 
-Rules
-- People and programs drop seeds on the queue for seeds, and what comes from there is read as seeds
-  alone. Packs say what is to be crawled, so only the stack's own functions send those.
-- Visibility is at least 6 times the timeout of the function that takes from it, plus the time a
-  batch collects: a batch that Lambda takes again after throttling must still be its own.
-- A dead letter's age counts from when it was first sent, so it is kept longer than a message.
-- The render queue is there with `rendering=yes` alone: packs with pages that take a browser.
-- With `frugal` there is no express queue, which would be polled day and night: the crawl queue is
-  both.
-- Names are made here rather than by CloudFormation: the dead-letter queue names those that may
-  feed it, and they name it.
+- People and programs send seeds to the seed queue, whose messages are read only as seeds. Only the
+  stack's own functions may send packs.
+- The visibility timeout is at least 6 times the consumer's timeout plus the batching window: a
+  batch that Lambda retries after throttling must still belong to it.
+- A dead letter's age counts from its first send, so its retention is longer than a message's.
+- The render queue, for packs that need a browser, exists only with `rendering=yes`.
+- With `frugal` there is no express queue, which would be polled permanently. The crawl queue serves
+  as both.
+- Names are set here instead of by CloudFormation, because the dead-letter queue and its source
+  queues name each other.
 
 Source: docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html,
 docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html.
@@ -34,7 +33,7 @@ MESSAGE_BYTES_MAX = 1_048_576
 
 
 class Frontier(Construct):
-    """Where URLs wait."""
+    """The queues of the stack."""
 
     def __init__(self, scope: Construct, construct_id: str, *, config: Config) -> None:
         super().__init__(scope, construct_id)
@@ -75,7 +74,7 @@ class Frontier(Construct):
 
     @property
     def packs(self) -> tuple[sqs.Queue, ...]:
-        """The queues that functions send packs to."""
+        """The queues to which functions send packs."""
         rendering = () if self.render is None else (self.render,)
         return (self.crawl, self.express, *rendering)
 

@@ -1,8 +1,7 @@
-"""The gateway: how often it may be asked, what it logs, and how it says what it refuses.
+"""The API gateway: rate limits, logs, and the form of its own errors.
 
-Rules
-- What the gateway refuses by itself has the form of the function's own problems (RFC 9457), with
-  the gateway's reason where that tells the caller something.
+- The gateway's own errors have the form of the function's problems (RFC 9457), with the gateway's
+  reason if that helps the caller.
 - Bodies are not logged.
 
 Source: docs.aws.amazon.com/apigateway/latest/developerguide/set-up-logging.html,
@@ -28,9 +27,9 @@ if TYPE_CHECKING:
     from infra.config import Config
 
 STAGE = "v1"
-# The gateway's own words for what was wrong, as a text of JSON.
+# The gateway's own error text, as a JSON string.
 REASON = "$context.error.messageString"
-# Where that says too little.
+# Replacements for texts that explain too little.
 WORDS = {
     "MISSING_AUTHENTICATION_TOKEN": (
         "there is no such operation, or the request is not signed (AWS Signature Version 4)"
@@ -49,7 +48,7 @@ RETRY_AFTER = {"Retry-After": "'1'"}
 
 
 def rest_api(scope: Construct, config: Config) -> apigateway.RestApi:
-    """Make an API whose requests are throttled, logged and refused in one form."""
+    """Make an API with rate limits, logs and a uniform form of errors."""
     access = log_group(scope, "Access", f"/aws/apigateway/{config.stack_name}", config)
     rest = apigateway.RestApi(
         scope,
@@ -77,7 +76,7 @@ def rest_api(scope: Construct, config: Config) -> apigateway.RestApi:
             ),
         ),
     )
-    rest.node.try_remove_child("Endpoint")  # an output under a name of CDK's; ours is ApiUrl
+    rest.node.try_remove_child("Endpoint")  # an output with CDK's name; ours is ApiUrl
     if config.api_account_role == "yes":
         rest.deployment_stage.node.add_dependency(_account(scope, config))
     _say_problems(rest)
@@ -85,7 +84,7 @@ def rest_api(scope: Construct, config: Config) -> apigateway.RestApi:
 
 
 def _account(scope: Construct, config: Config) -> apigateway.CfnAccount:
-    """Let API Gateway write logs: a setting of the account and region, without which none."""
+    """Let API Gateway write logs, a setting of the account and region."""
     role = iam.Role(
         scope,
         "LogsRole",
@@ -104,7 +103,7 @@ def _account(scope: Construct, config: Config) -> apigateway.CfnAccount:
     )
     account = apigateway.CfnAccount(scope, "Account", cloud_watch_role_arn=role.role_arn)
     if config.kept:
-        # Other APIs of the account write by it, and removing the stack must not stop them.
+        # Other APIs of the account use it, and must keep logging when the stack is removed.
         account.apply_removal_policy(RemovalPolicy.RETAIN)
         role.apply_removal_policy(RemovalPolicy.RETAIN)
     return account
@@ -120,7 +119,7 @@ def _say_problems(rest: apigateway.RestApi) -> None:
             templates={"application/json": _template(kind, TITLES[status], status)},
         )
     for kind, title in DEFAULTS.items():
-        # These keep the status that they come with, whatever it is.
+        # These keep their original status.
         rest.add_gateway_response(
             _id(kind),
             type=apigateway.ResponseType.of(kind),

@@ -11,7 +11,7 @@ from infra.keys import number, text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemKeys(AccountKeys):
-    """What a deployment may say of items."""
+    """Settings of items."""
 
     extractor: str = text(
         "",
@@ -24,5 +24,5 @@ class ItemKeys(AccountKeys):
     )
 
     def of_items(self) -> dict[str, str]:
-        """Return the settings by which the worker learns of it."""
+        """Return the worker's settings of extractors."""
         return {"extractor": MODULE} if self.extractor else {}

@@ -1,4 +1,4 @@
-"""Context keys: their values, how they are read, and what is said of one that does not fit."""
+"""Context keys: their types, parsing and error messages."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dataclasses import Field
 
-# A person who takes it for what the secret holds has typed that.
+# Hidden in errors, because a person may have typed the secret instead of its name.
 SECRETS = ("proxy_secret", "webhook_secret", "sftp_secret")
-# Whole: with the six characters that AWS puts behind the name.
+# A whole ARN includes the six characters that AWS appends to the name.
 ARN = r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[\w/+=.@-]+-[A-Za-z0-9]{6}"
 
 
 class ConfigError(Exception):
-    """A context key has no usable value; the text names it, its value and what to do."""
+    """A context key has no valid value. The text contains the key, the value and a remedy."""
 
 
 def number(default: int, low: int, high: int, meaning: str, *, local: int | None = None) -> int:
-    """A whole number within bounds."""
+    """A key with a whole number within bounds."""
     rule = {"low": low, "high": high, "meaning": meaning, "local": local}
     return field(default=default, metadata=rule)
 
@@ -34,13 +34,13 @@ def text(
     takes: str = "printable ASCII",
     local: str | None = None,
 ) -> str:
-    """A text of one pattern."""
+    """A key with a text that matches a pattern."""
     rule = {"pattern": pattern, "takes": takes, "meaning": meaning, "local": local}
     return field(default=default, metadata=rule)
 
 
 def secret(meaning: str, *, also: str = "", local: str | None = None) -> str:
-    """The name or ARN of a secret; `also` is a word that is taken as well."""
+    """A key with a secret's name or ARN. `also` is a word that is accepted too."""
     return text(
         "",
         meaning,
@@ -51,13 +51,13 @@ def secret(meaning: str, *, also: str = "", local: str | None = None) -> str:
 
 
 def choice(default: str, options: tuple[str, ...], meaning: str, **local: str) -> str:
-    """One of several words."""
+    """A key with one of several words."""
     takes = " or ".join(options)
     return text(default, meaning, pattern="|".join(options), takes=takes, **local)
 
 
 def convert(item: Field[Any], value: object, *, local: bool) -> int | str:
-    """Read a value as its key takes it; raises ConfigError."""
+    """Convert a key's value. Raises ConfigError if it is invalid."""
     rule = item.metadata
     if "low" in rule:
         digits = str(value)
@@ -74,13 +74,13 @@ def convert(item: Field[Any], value: object, *, local: bool) -> int | str:
 
 
 def unfit(key: str, value: object, fix: str) -> ConfigError:
-    """Say that a value does not fit, and what to do."""
+    """Return the error for an invalid value."""
     shown = "…" if key in SECRETS else value
     return ConfigError(f"context key {key}={shown} does not fit: {fix}")
 
 
 def unknown(key: str, value: object, known: list[str]) -> ConfigError:
-    """Say that there is no such key, and which is near."""
+    """Return the error for an unknown key, with the closest known one."""
     near = difflib.get_close_matches(key, known, n=1)
     fix = f"did you mean {near[0]}?" if near else "`python -m infra.config` lists all keys"
     return ConfigError(f"context key {key}={value} is not known: {fix}")

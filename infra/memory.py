@@ -1,8 +1,7 @@
-"""How much memory a worker or a renderer needs, by its settings: all that may lie in it at once.
+"""Memory needs of a worker or renderer: the sum of all that its settings allow at once.
 
-Measured: a prepared container is 74 MB resident, and the process beside it that reads pages 27 MB.
-What that one adds for a page, what waits for it, and what is gathered for a file are bounded where
-they are named below.
+Measured: a prepared container has 74 MB resident, and its reader process 27 MB. The modules named
+below bound the other parts.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ PROGRAMS_MB = 101
 
 
 def unfit_memory(memory_mb: int, settings: Settings) -> str | None:
-    """Say why so much memory does not do, with the sum and what to give; None if it does."""
+    """Return why the memory is too small, with the sum and a remedy. None if it suffices."""
     return _unfit(memory_mb, _parts(settings), settings)
 
 
 def unfit_renderer_memory(memory_mb: int, settings: Settings) -> str | None:
-    """Say the same of a renderer, which has a browser besides."""
+    """Return the same for a renderer, which also has a browser."""
     limits = RenderLimits()
     parts = _parts(settings) | {
         "of a browser before it is ended": ceil(BEYOND * limits.memory_bytes_max / MB),
@@ -59,12 +58,12 @@ def _unfit(memory_mb: int, parts: dict[str, int], settings: Settings) -> str | N
 
 
 def _parts(settings: Settings) -> dict[str, int]:
-    """List what may lie in memory, in MB."""
-    # Of all that are fetched the beginning, of some the rest.
+    """Return the parts that may be in memory, in MB."""
+    # The first part of each fetched body, the rest of a few.
     small = ceil(settings.fetch_concurrency * SMALL_BYTES / MB)
     large = ceil(settings.large_bodies * settings.body_bytes_max / MB)
     sitemaps = ceil((SITEMAPS_AT_ONCE * settings.sitemap_bytes_max + KEPT_BYTES_MAX) / MB)
-    # It grows by eighths.
+    # The buffer grows by eighths.
     file = ceil(9 / 8 * settings.segment_bytes_max / MB)
     claims = ceil((CLAIMS_BYTES_MAX + LOADING_BYTES_MAX) / MB)
     return {

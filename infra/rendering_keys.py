@@ -15,25 +15,25 @@ if TYPE_CHECKING:
     from orbweaver.model.settings import Settings
 
 
-# Room for the browser, 214 MB unpacked, and for files that pages take: Lambda gives 512 MB to all.
+# Room for the browser (214 MB unpacked) and for pages' files. Lambda's default is 512 MB.
 STORAGE_MB = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderingKeys(ConsoleKeys):
-    """What a deployment may say of the renderer."""
+    """Settings of the renderer."""
 
     rendering: str = choice(
         "no",
         ("no", "yes"),
         "yes: crawls may have scripts of pages run, by functions with a browser: docs/rendering.md",
     )
-    # 1,769 MB are one CPU, which four pages at a time use up.
+    # 1,769 MB equal one CPU, which four pages at a time use fully.
     renderer_memory_mb: int = number(2048, 512, 10_240, "memory of the renderer; CPU comes with it")
-    # A round of a minute, a last request, a last page, and what comes after it.
+    # A round of one minute, a last request, a last page, and the work after it.
     renderer_timeout_s: int = number(240, 60, 900, "longest run of the renderer")
     renderer_concurrency_max: int = number(10, 2, 1_000, "renderers at once", local=2)
-    # A renderer has four pages at a time, of several hosts if it can.
+    # A renderer processes four pages at a time, of several hosts if possible.
     renderer_batch_size: int = number(5, 1, 10, "messages a renderer takes at once")
 
     @property
@@ -42,7 +42,7 @@ class RenderingKeys(ConsoleKeys):
         return self.rendering == "yes"
 
     def check_rendering(self, settings: Settings, *, local: bool) -> None:
-        """Refuse what would be killed or cut off at work, and keys of what is not there."""
+        """Reject settings that would kill or cut off a renderer, and renderer keys without one."""
         if not self.renders:
             for one in fields(RenderingKeys):
                 given = getattr(self, one.name)

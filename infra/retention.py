@@ -1,4 +1,4 @@
-"""Retention of the bucket's prefixes, in days; known without CDK and its Node."""
+"""Retention of the bucket's prefixes, in days. Independent of CDK and Node."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ if TYPE_CHECKING:
     from infra.config import Config
 
 BODIES = "bodies/"
-CLAIMED = "claimed/"  # digests of the URLs that runs have claimed of hosts
+CLAIMED = "claimed/"  # digests of URLs that runs have claimed, by host
 EXPORTS = "exports/"
-WORK = f"{EXPORTS}_work/"  # where running exports stand
-SNAPSHOTS = f"{EXPORTS}_snapshots/"  # what change feeds compare with
+WORK = f"{EXPORTS}_work/"  # files of running exports
+SNAPSHOTS = f"{EXPORTS}_snapshots/"  # baselines of change feeds
 ATHENA_RESULTS = "athena-results/"
 FOREVER = "forever"
-CLAIMED_D = 14  # longer than a run goes on, as a rule: who finds none looks its links up
-UPLOAD_D = 1  # an upload in parts that is not done after a day is left over from a crash
+CLAIMED_D = 14  # longer than most runs; a run without digests looks its links up
+UPLOAD_D = 1  # a multipart upload that is incomplete after a day is left from a crash
 
 
 def kept_d(config: Config) -> dict[str, int]:
-    """Return for how many days each prefix is kept; what is kept forever is not among them."""
+    """Return the retention of each prefix in days, except of prefixes kept forever."""
     days = {
         BODIES: config.body_retention_d,
         CLAIMED: CLAIMED_D,

@@ -1,7 +1,7 @@
-"""The functions' runtime: `arm64/python3.13`, one setting, since wheels fit both or neither.
+"""The functions' runtime, such as `arm64/python3.13`: one setting, because wheels fit both parts.
 
-Rule: on AWS only what runs on Amazon Linux 2023, whose C library is new enough for today's wheels;
-on an emulator, which runs functions on this machine, only what this machine has.
+On AWS, all runtimes use Amazon Linux 2023, whose C library is new enough for today's wheels. An
+emulator runs functions on this machine, so only this machine's runtime is possible.
 
 Source: docs.aws.amazon.com/lambda/latest/dg/lambda-runtimes.html.
 """
@@ -19,7 +19,7 @@ ARCHITECTURES = {"arm64": "arm64", "aarch64": "arm64", "x86_64": "x86_64", "AMD6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """A runtime in its parts; a native one is that of this machine, for an emulator on it."""
+    """A runtime in its parts. `native` means this machine's, for an emulator."""
 
     architecture: str
     python: str
@@ -27,13 +27,13 @@ class Runtime:
 
     @classmethod
     def of(cls, name: str, *, native: bool) -> Runtime:
-        """Take a name apart that fits."""
+        """Split a valid name."""
         architecture, python = name.split("/python")
         return cls(architecture=architecture, python=python, native=native)
 
 
 def host_runtime() -> str:
-    """Name the runtime of this interpreter on this machine."""
+    """Return the runtime of this interpreter on this machine."""
     machine = platform.machine()
     major, minor, *_ = sys.version_info
     return f"{ARCHITECTURES.get(machine, machine)}/python{major}.{minor}"

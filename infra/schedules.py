@@ -1,9 +1,8 @@
-"""Crawls that recur: a group for their schedules, and the function that each firing invokes.
+"""Recurring crawls: a group for their schedules, and the function that each firing invokes.
 
-Rules
-- Schedules are made by users of `orbweaver schedule put`, in the group, with the role that is
-  here; no function of the stack may make any. They go when the group goes.
-- The role may be assumed for schedules of that group alone, and invoke that one function.
+- Users make schedules with `orbweaver schedule put`, in this group and with this role. No function
+  of the stack can make schedules. They are removed with the group.
+- Only schedules of that group can assume the role, and only to invoke that function.
 
 Source: docs.aws.amazon.com/scheduler/latest/UserGuide/,
 cross-service-confused-deputy-prevention.html.
@@ -34,14 +33,14 @@ TIMEOUT_S = 60
 
 
 class Starter(Construct):
-    """The function that starts what recurs, and what its schedules are made with."""
+    """The function that starts recurring crawls, with the group and role of their schedules."""
 
     def __init__(self, scope: Construct, construct_id: str, site: Site) -> None:
         super().__init__(scope, construct_id)
         config, failed_calls = site.config, site.failed_calls
-        # It begins crawls: none of their pages takes a browser yet.
+        # It starts crawls, whose pages do not need a browser yet.
         crawl, express = site.frontier.crawl.queue_arn, site.frontier.express.queue_arn
-        # Which runs there are, whether one of them is ours and how far it came, ours.
+        # Existing runs are listed and read, and a new run is written.
         crawls = ("Scan", "GetItem", "BatchGetItem", "PutItem")
         needs = Needs(
             handler=HANDLER,

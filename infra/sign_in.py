@@ -1,13 +1,12 @@
-"""Users of the hosted console: a user pool with two groups, and where they sign in.
+"""Users of the hosted console: a user pool with two groups, and its sign-in pages.
 
-Rules
-- An administrator makes users; nobody signs up. A user of no group may nothing.
-- The application is public: a browser keeps no secret. It signs in by a code with a proof (PKCE),
-  and gets no token by a password of its own.
-- A token lasts an hour. The page keeps none that could be renewed.
-- Users and their groups outlive the stack where what is stored does (`removal`). A first create
-  that fails takes them away. From the second deployment on the pool is protected.
-- Nothing costs while idle: no advanced security, no messages by telephone.
+- An administrator creates users; there is no sign-up. A user in neither group has no access.
+- The application is public, because a browser cannot keep a secret. It signs in with a code and
+  PKCE, and gets no token by a password of its own.
+- A token is valid for one hour. The page keeps no refresh token.
+- Users and groups outlive the stack if stored data does (`removal`). A failed first create removes
+  them. From the second deployment on, the pool is protected.
+- No cost while idle: no advanced security, no text messages.
 
 Source: docs.aws.amazon.com/cognito/latest/developerguide/, pages authorization-endpoint,
 using-pkce-in-authorization-code, cognito-user-pools-assign-domain-prefix.
@@ -37,7 +36,7 @@ MEANINGS = {
 
 
 class SignInPages(Construct):
-    """The user pool, its groups and its pages; `url` is the console's address."""
+    """The user pool, its groups and sign-in pages. `url` is the console's address."""
 
     def __init__(self, scope: Construct, construct_id: str, config: Config, url: str) -> None:
         super().__init__(scope, construct_id)
@@ -88,7 +87,7 @@ class SignInPages(Construct):
             username_configuration=cognito.CfnUserPool.UsernameConfigurationProperty(
                 case_sensitive=False
             ),
-            # CloudFormation cannot undo a failed first create of a pool that is protected.
+            # CloudFormation cannot roll back a failed first create of a protected pool.
             deletion_protection="ACTIVE" if config.kept and config.stack_exists else "INACTIVE",
         )
         pool.apply_removal_policy(removal_of(config))

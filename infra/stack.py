@@ -1,6 +1,6 @@
-"""All of it, and the names by which clients find its parts.
+"""The whole stack, and the outputs by which clients find its parts.
 
-Rule: what a client needs is an output; its key is public (`CrawlQueueUrl`, `PagesTable`, …).
+Everything that a client needs is an output with a public key (`CrawlQueueUrl`, `PagesTable`, …).
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class OrbweaverStack(Stack):
             if config.local
             else Protection(self, "Protection", config=config, storage=self.storage)
         )
-        # Last, so that nothing is left out.
+        # Last, so that no resource is missed.
         Encryption(self, "Encryption", config=config).apply()
         if protection is not None:
             protection.come_last()
@@ -102,7 +102,7 @@ class OrbweaverStack(Stack):
         return delivery
 
     def _tell(self, config: Config) -> None:
-        """Name what clients need, and warn of what operators of sites would miss."""
+        """Add the outputs, and warn if site operators cannot reach the owner."""
         for key, value in self._outputs().items():
             CfnOutput(self, key, value=value)
         if not (config.local or config.contact or config.user_agent):
@@ -114,7 +114,7 @@ class OrbweaverStack(Stack):
     def _outputs(self) -> dict[str, str]:
         frontier, storage = self.frontier, self.storage
         names = {
-            # What people drop on it is read as seeds alone.
+            # Its messages are read only as seeds.
             "CrawlQueueUrl": frontier.seeds.queue_url,
             "PackQueueUrl": frontier.crawl.queue_url,
             "ExpressQueueUrl": frontier.express.queue_url,
@@ -170,7 +170,7 @@ class OrbweaverStack(Stack):
 
 
 def _boundary(policy: str) -> PermissionsBoundary | None:
-    """Bound every role by a policy, given by its name or ARN."""
+    """Return the permissions boundary of all roles, from a policy's name or ARN."""
     if not policy:
         return None
     named = policy.startswith("arn:")

@@ -1,16 +1,15 @@
 """The five tables and the bucket.
 
-Rules
-- On-demand, so that nothing is paid while nothing is crawled; TTL by `expires_at` on every table.
-- Encrypted at rest by keys that AWS owns: no key to pay for, no call to a key service per request;
-  by the user's own where `kms_key` says so (encryption.py).
-- Kept when the stack is destroyed and restorable to any second of the last 35 days (not with
-  `frugal`), unless `removal` says destroy; but taken away again with a first create that fails.
-  Tables that are kept are protected against deletion at the end of a deployment (protection.py).
-- The bucket is not versioned: every object is written once, under a name that follows from it, and
-  what is removed is gone.
-- Each prefix is kept for as long as its key says (docs/privacy.md). S3 deletes what has expired
-  once a day, which may take it another day.
+- Tables are on demand, so they cost nothing without crawls. Each has a TTL on `expires_at`.
+- They are encrypted at rest with keys that AWS owns: no key to pay for, no key request per call.
+  With `kms_key`, the user's own key is used (encryption.py).
+- They outlive the stack and can be restored to any second of the last 35 days (not with `frugal`),
+  unless `removal` is destroy. A failed first create removes them. Kept tables are protected against
+  deletion at the end of a deployment (protection.py).
+- The bucket is not versioned: each object is written once under a name that follows from its
+  content, and deletions are final.
+- Each prefix has its own retention (docs/privacy.md). S3 deletes expired objects once a day, which
+  can take another day.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ TLS_MIN = 1.2
 
 
 class Storage(Construct):
-    """Where everything is kept."""
+    """The tables and the bucket."""
 
     def __init__(self, scope: Construct, construct_id: str, *, config: Config) -> None:
         super().__init__(scope, construct_id)
@@ -64,12 +63,11 @@ class Storage(Construct):
 
     @property
     def tables(self) -> tuple[dynamodb.Table, ...]:
-        """The tables."""
         return (self.urls, self.pages, self.hosts, self.crawls, self.packs)
 
     @property
     def bucket_id(self) -> str:
-        """The name of the bucket in the template, by which findings call it."""
+        """Logical id of the bucket in the template, as findings name it."""
         return Stack.of(self).get_logical_id(cast("s3.CfnBucket", self.bucket.node.default_child))
 
     def _table(self, construct_id: str, partition: str, sort: str | None = None) -> dynamodb.Table:
@@ -92,12 +90,12 @@ class Storage(Construct):
 
 
 def removal_of(config: Config) -> RemovalPolicy:
-    """Return what becomes of stored data: kept, except by a first create that fails."""
+    """Return the removal policy of stored data. A failed first create always removes it."""
     return RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if config.kept else RemovalPolicy.DESTROY
 
 
 def lifecycle(config: Config) -> list[s3.LifecycleRule]:
-    """Return the rules by which the bucket forgets."""
+    """Return the bucket's retention rules."""
     return [
         s3.LifecycleRule(
             id="unfinished-uploads",

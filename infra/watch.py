@@ -1,15 +1,14 @@
-"""The alarms: what is watched, where the line is, its meaning and the command to begin with.
+"""The alarms: metric, threshold, meaning, and the first command to run.
 
-Rules
-- An alarm needs an operator to act, and stands for one cause. It names the command to begin
-  with: in its description, which is what the mail says, and in docs/operations.md.
-- Ten alarms on a metric each are free of charge; every metric of one more is $0.10 a month, idle or
-  not. So ten are there by default; others are asked for (`alarms`, `invalid_items_percent`, or by
-  delivering).
-- Dead letters are counted by what is visible: the metric of sent messages misses a redrive.
-- Messages grow old in a healthy crawl that is bigger than its concurrency. They are late when a
-  quarter of their retention is over, which leaves three to act; express ones after minutes.
-- A share is taken of 20 at least: of a handful each one would be a large share.
+- An alarm requires an operator to act and has one cause. Its description, which is the text of the
+  e-mail, and docs/operations.md contain the first command.
+- Ten alarms on one metric each are free. Each further metric costs $0.10 a month, idle or not. So
+  ten are the default, and others are optional (`alarms`, `invalid_items_percent`, or deliveries).
+- Dead letters are counted as visible messages, because the metric of sent messages misses a
+  redrive.
+- In a healthy crawl larger than its concurrency, messages grow old. They are late after a quarter
+  of their retention, which leaves three quarters to act. Express messages are late after minutes.
+- Percentages require at least 20 URLs, pages or items, because one of a few would be a large share.
 
 Source: aws.amazon.com/cloudwatch/pricing.
 """
@@ -39,9 +38,9 @@ if TYPE_CHECKING:
 
 PERIOD = Duration.minutes(5)
 EXPRESS_AGE_S_MAX = 15 * 60
-# Of the timeout: what takes longer is about to be cut off and delivered again.
+# Share of the timeout. A longer run is close to being cut off and delivered again.
 DURATION_SHARE_MAX = 0.95
-# What a share is taken of, at least.
+# Smallest total for a percentage.
 SHARED_MIN = 20
 ERROR_PERCENT_MAX = 10
 UNREADABLE_PERCENT_MAX = 1
@@ -50,7 +49,7 @@ NEEDS_RENDERING_PERCENT_MAX = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What is watched of every stack, and the stack's name."""
+    """The monitored parts of every stack, and the stack's name."""
 
     stack: str
     frontier: Frontier
@@ -63,9 +62,9 @@ class Parts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """One alarm: raised while the metric is above the limit, this many periods long.
+    """One alarm, raised while the metric is above the limit for this many periods.
 
-    Without a limit, once nothing has been counted for so many periods, after something had been.
+    Without a limit, it is raised after this many periods without data, once there was some.
     """
 
     name: str
@@ -85,7 +84,7 @@ def ours(
     period: Duration = PERIOD,
     label: str | None = None,
 ) -> cloudwatch.Metric:
-    """One of the own metrics of a stack's functions."""
+    """Return one of Orbweaver's own metrics."""
     return cloudwatch.Metric(
         namespace=NAMESPACE,
         metric_name=str(metric),
@@ -97,39 +96,39 @@ def ours(
 
 
 def visible(queue: sqs.Queue, label: str | None = None) -> cloudwatch.Metric:
-    """How many messages of a queue could be taken."""
+    """Return the number of messages available in a queue."""
     return queue.metric_approximate_number_of_messages_visible(
         period=Duration.minutes(1), statistic="Maximum", label=label
     )
 
 
 def age(queue: sqs.Queue, label: str | None = None) -> cloudwatch.Metric:
-    """How long the oldest message of a queue has been waiting."""
+    """Return the age of the oldest message in a queue."""
     return queue.metric_approximate_age_of_oldest_message(
         period=PERIOD, statistic="Maximum", label=label
     )
 
 
 def failed_share(stack: str) -> cloudwatch.MathExpression:
-    """How many percent of the URLs that ended failed."""
+    """Return the percentage of ended URLs that failed."""
     named = {"failed": Metric.FAILED, "ended": Metric.URLS_ENDED}
     return _share(stack, "failed", named, of=["ended"])
 
 
 def unreadable_share(stack: str) -> cloudwatch.MathExpression:
-    """How many percent of the URLs that ended have a page that Orbweaver fails to read."""
+    """Return the percentage of ended URLs whose page Orbweaver failed to read."""
     named = {"unreadable": Metric.PAGES_UNREADABLE, "ended": Metric.URLS_ENDED}
     return _share(stack, "unreadable", named, of=["ended"])
 
 
 def invalid_share(stack: str) -> cloudwatch.MathExpression:
-    """How many percent of the items that were found do not fit their rules."""
+    """Return the percentage of invalid items."""
     found = {"valid": Metric.ITEMS_VALID, "invalid": Metric.ITEMS_INVALID}
     return _share(stack, "invalid", found, of=[*found])
 
 
 def needing_share(stack: str) -> cloudwatch.MathExpression:
-    """How many percent of the pages of an hour are empty until their scripts have run."""
+    """Return the percentage of an hour's pages that are empty without their scripts."""
     pages = {"fetched": Metric.FETCHED, "unchanged": Metric.UNCHANGED}
     named = {"needing": Metric.NEEDS_RENDERING, **pages}
     return _share(stack, "needing", named, of=[*pages], period=Duration.hours(1))
@@ -154,7 +153,7 @@ def _share(
 
 
 def watches(config: Config, parts: Parts) -> list[Watch]:
-    """List the alarms of every stack."""
+    """Return the alarms of every stack."""
     worker = parts.worker.function
     late_s = config.queue_retention_d * DAY_S // 4
     return [
@@ -240,7 +239,7 @@ def watches(config: Config, parts: Parts) -> list[Watch]:
 
 
 def watches_paid(config: Config) -> list[Watch]:
-    """List the alarms that cost something: $0.90 a month for nine metrics."""
+    """Return the paid alarms: $0.90 a month for nine metrics."""
     return [
         Watch(
             name="ErrorRate",
@@ -290,7 +289,7 @@ def watches_paid(config: Config) -> list[Watch]:
 
 
 def watches_of_renderer(config: Config, parts: Parts) -> list[Watch]:
-    """List the alarms of a stack that renders, $0.30 a month."""
+    """Return the alarms of a stack that renders, $0.30 a month."""
     renderer, queue = parts.renderer, parts.frontier.render
     if renderer is None or queue is None:
         return []
@@ -329,7 +328,7 @@ def watches_of_renderer(config: Config, parts: Parts) -> list[Watch]:
 
 
 def watches_of_items(config: Config) -> list[Watch]:
-    """List the alarm of a stack that extracts: a template has changed, or a rule is wrong."""
+    """Return the alarm of a stack that extracts: a page template changed, or a rule is wrong."""
     return [
         Watch(
             name="InvalidItems",
@@ -342,7 +341,7 @@ def watches_of_items(config: Config) -> list[Watch]:
 
 
 def watches_of_deliveries(dead_letters: sqs.Queue) -> list[Watch]:
-    """List the alarm of a stack that delivers."""
+    """Return the alarm of a stack that delivers."""
     return [
         Watch(
             name="Deliveries",
@@ -356,7 +355,7 @@ def watches_of_deliveries(dead_letters: sqs.Queue) -> list[Watch]:
 
 
 def durations(function: lambda_.Function) -> list[cloudwatch.Metric]:
-    """How long invocations take."""
+    """Return the metrics of a function's durations."""
     return [
         function.metric_duration(period=PERIOD, statistic=statistic, label=statistic)
         for statistic in ("p50", "p99", "Maximum")

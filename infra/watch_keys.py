@@ -1,4 +1,4 @@
-"""Context keys about watching a stack: docs/operations.md."""
+"""Context keys of monitoring: docs/operations.md."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from infra.keys import choice, number, unfit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchKeys(ItemKeys):
-    """What a deployment may say of alarms and traces."""
+    """Settings of alarms and traces."""
 
     alarms: str = choice(
         "free",
@@ -33,11 +33,11 @@ class WatchKeys(ItemKeys):
 
     @property
     def thrifty(self) -> bool:
-        """Whether what is billed while idle is left out."""
+        """Whether resources that cost while idle are left out."""
         return self.frugal == "yes"
 
     def check_watching(self) -> None:
-        """Refuse alarms on metrics that are not sent."""
+        """Reject alarms on metrics that are not sent."""
         fix = "leave it out, or frugal=yes, which sends no metrics of its own"
         if self.thrifty and self.alarms == "all":
             raise unfit("alarms", self.alarms, fix)

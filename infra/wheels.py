@@ -1,12 +1,11 @@
-"""Libraries for the functions' platform: wheels unpacked, and compiled.
+"""Libraries for the functions' platform: wheels, unpacked and compiled.
 
-Rules
-- The wheels that a compiled requirements file pins, with their hashes. Nothing is built from
-  source, nothing runs while installing.
-- With compiled files, where a Python of the functions' version is at hand: /var/task is read-only,
-  so without them every cold start compiles 600 modules. Measured, importing the libraries with
-  Python 3.13: 1.40 s without, 0.43 s with.
-- Times and modes of files are the same everywhere.
+- The wheels are pinned by hash in a compiled requirements file. None is built from source, and
+  installing runs no code.
+- They are compiled if this machine has a Python of the functions' version. /var/task is read-only,
+  so otherwise every cold start compiles 600 modules. Measured with Python 3.13: importing the
+  libraries takes 1.40 s without compiled files, 0.43 s with them.
+- File times and modes are the same on every machine.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from infra.runtime import Runtime
 
-MTIME_S = 315_532_800  # 1980-01-01, the earliest time a zip file can name
+MTIME_S = 315_532_800  # 1980-01-01, the earliest time a zip file can store
 
 
 class AssetError(Exception):
-    """The asset cannot be built; the text says what to do."""
+    """The asset cannot be built. The text contains a remedy."""
 
 
 def install(runtime: Runtime, requirements: Path, folder: Path) -> None:
-    """Unpack the pinned wheels: by uv, or by pip where uv finds no index."""
+    """Unpack the pinned wheels with uv, or with pip if uv reaches no index."""
     common = ["--target", str(folder), "--only-binary", ":all:", "--require-hashes", "--no-compile"]
     common += ["--quiet", "-r", str(requirements)]
     machine = {"arm64": "aarch64"}.get(runtime.architecture, runtime.architecture)
@@ -56,7 +55,7 @@ def install(runtime: Runtime, requirements: Path, folder: Path) -> None:
 
 @functools.cache
 def find_compiler(runtime: Runtime) -> str | None:
-    """Return a Python that compiles for a runtime, or None where there is none on this machine."""
+    """Return a Python on this machine that compiles for the runtime, or None."""
     if runtime.native:
         return sys.executable
     question = "import sys; print(*sys.version_info[:2], sep='.')"
@@ -87,9 +86,9 @@ def _uv() -> str:
 
 
 def finish(folder: Path, compiler: str | None) -> None:
-    """Compile a folder, and make times and modes of its files the same everywhere."""
+    """Compile a folder, and make file times and modes uniform."""
     if compiler:
-        # Unchecked: nothing in a deployed asset ever changes, so nothing need be compared.
+        # Unchecked: deployed files never change, so timestamps need no comparison.
         options = [
             "-q",
             "-j",

@@ -1,11 +1,10 @@
-"""The worker: takes packs and seeds from their queues, crawls, and sends what follows.
+"""The worker: receives packs and seeds, crawls, and sends follow-up packs.
 
-Rules
-- Only failed packs of a batch go back (partial batch response).
-- Concurrency is bounded at the event sources: a reserved concurrency would throttle deliveries,
-  which count as received, into the dead-letter queue.
-- `RecursiveLoop: Allow`: a function that feeds its own queue is what Lambda halts after about 16
-  hops. Depth, budget and the kill switch (`workers off`) are the brakes.
+- Only the failed packs of a batch come back (partial batch response).
+- The event sources limit the concurrency. Reserved concurrency would throttle deliveries, which
+  count as receives and lead to the dead-letter queue.
+- `RecursiveLoop: Allow`: Lambda stops a function that feeds its own queue after about 16 hops.
+  Depth, budget and the kill switch (`workers off`) limit the loop instead.
 
 Source: docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html, …/invocation-recursion.html.
 """
@@ -53,12 +52,12 @@ USES = (
     *("DEAD_LETTER_QUEUE_URL", "URLS_TABLE", "PAGES_TABLE", "HOSTS_TABLE"),
     *("CRAWLS_TABLE", "PACKS_TABLE", "BUCKET"),
 )
-# As few as SQS takes: a body of seeds is only cut into messages, even in a flood.
+# The minimum of SQS: seeds are only split into messages, even in a flood.
 SEED_WORKERS, SEED_BODIES = 2, 10
 
 
 class Worker(Construct):
-    """The function that crawls, and its event sources."""
+    """The crawling function and its event sources."""
 
     def __init__(self, scope: Construct, construct_id: str, site: Site) -> None:
         super().__init__(scope, construct_id)
@@ -87,16 +86,16 @@ class Worker(Construct):
 
 
 def crawling(scope: Construct, site: Site, taken: Sequence[sqs.Queue]) -> list[iam.PolicyStatement]:
-    """Name what a function may do that takes packs from some queues, and crawls."""
+    """Return the permissions of a function that consumes pack queues and crawls."""
     config, frontier, storage = site.config, site.frontier, site.storage
     sent = (*frontier.packs, frontier.dead_letters)
     receive = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"]
-    # A message that failed need not wait for its whole visibility timeout.
+    # A failed message need not wait for its whole visibility timeout.
     receive.append("sqs:ChangeMessageVisibility")
-    # A transaction is authorised by what is in it: PutItem, UpdateItem, ConditionCheckItem.
+    # A transaction is authorised by its actions: PutItem, UpdateItem, ConditionCheckItem.
     tables = {
         storage.urls: ("BatchGetItem", "PartiQLInsert", "PutItem", "UpdateItem", "DeleteItem"),
-        # A later run reads what an earlier one has recorded of a page.
+        # A later run reads an earlier run's record of a page.
         storage.pages: ("BatchGetItem", "BatchWriteItem"),
         storage.hosts: ("BatchGetItem", "PutItem", "UpdateItem"),
         storage.crawls: (
@@ -106,7 +105,7 @@ def crawling(scope: Construct, site: Site, taken: Sequence[sqs.Queue]) -> list[i
             "UpdateItem",
             "ConditionCheckItem",
         ),
-        # Packs wait there for their hosts, too: put by PartiQL, looked at, and left.
+        # Backlogs of hosts: packs are put by PartiQL, read and removed.
         storage.packs: (
             *("GetItem", "BatchGetItem", "Query", "PartiQLInsert"),
             *("PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem"),
@@ -120,9 +119,9 @@ def crawling(scope: Construct, site: Site, taken: Sequence[sqs.Queue]) -> list[i
             for table, operations in tables.items()
         ),
         allow(["events:PutEvents"], event_bus_arn(scope)),
-        # Without reading or listing: a segment's name never repeats.
+        # No read or list permission: a segment's name never repeats.
         allow(["s3:PutObject"], f"{storage.bucket.bucket_arn}/{BODIES}*"),
-        # Without listing: for a file that is not there S3 answers that it may not be read.
+        # No list permission: S3 then answers 403 for a missing file.
         allow(["s3:GetObject", "s3:PutObject"], f"{storage.bucket.bucket_arn}/{CLAIMED}*"),
         *(
             allow(["secretsmanager:GetSecretValue"], secret_arn(scope, secret))
@@ -132,7 +131,7 @@ def crawling(scope: Construct, site: Site, taken: Sequence[sqs.Queue]) -> list[i
 
 
 def batches_of(config: Config, *, at_once: int, size: int) -> Batches:
-    """Say how packs are brought to a function that crawls; one switch is for all of them."""
+    """Return how packs reach a crawling function. One switch applies to all."""
     return Batches(
         at_once=at_once,
         size=size,
@@ -142,12 +141,14 @@ def batches_of(config: Config, *, at_once: int, size: int) -> Batches:
 
 
 def settings_of(config: Config) -> dict[str, str]:
-    """Settings that are the deployment's: where proxies are listed, whether waiting is paid for.
+    """Return settings of the deployment: the secret of proxies, and whether waiting is billed.
 
-    Where it is not, rounds are short: trips cost nothing either, and others get their turn sooner.
+    If waiting is free, rounds are short: messages cost nothing either, and others get their turn
+    sooner.
     """
     found = {"EVENT_BUS": EVENT_BUS}
-    if config.claims_travel != ("no" if config.local else "yes"):  # an environment has an end
+    # environment variables have a size limit
+    if config.claims_travel != ("no" if config.local else "yes"):
         found["CLAIMS_TRAVEL"] = config.claims_travel
     secret = {"PROXY_SECRET": config.proxy_secret} if config.proxy_secret else {}
     if config.local:
@@ -156,7 +157,7 @@ def settings_of(config: Config) -> dict[str, str]:
 
 
 def accept_crawling(program: Program, storage: Storage) -> None:
-    """Say why what remains of findings is as it should be."""
+    """Accept the remaining findings, with reasons."""
     for folder in (BODIES, CLAIMED):
         accept_files(program.role, f"<{storage.bucket_id}.Arn>/{folder}")
     accept(
