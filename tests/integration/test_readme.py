@@ -38,7 +38,7 @@ def shop() -> Iterator[Child]:
         yield served
 
 
-def test_readme_example_prints_what_the_page_shows(shop: Child, tmp_path: Path) -> None:
+def test_readme_example_output_matches_page(shop: Child, tmp_path: Path) -> None:
     def run(*words: str) -> str:
         path = os.pathsep.join([str(ROOT / "functions"), str(ROOT)])
         done = subprocess.run(
