@@ -1,22 +1,21 @@
-"""The formats of export files: name, suffix, and the module that writes and erases.
+"""Define the formats of export files: name, suffix, and the module that writes and erases.
 
-jsonl           a line of JSON for each row, gzip
-csv             for spreadsheets
-parquet         typed columns, zstd
-duckdb_parquet  the same, where pyarrow is not installed
-warc            answers as they came, and their index
-surt            keys of that index
-hashed_file     a file, hashed as it is written
-erasing         what erasers are given and give back
+    jsonl           a line of JSON for each row, gzip
+    csv             for spreadsheets
+    parquet         typed columns, zstd
+    duckdb_parquet  the same, if pyarrow is not installed
+    warc            stored responses, and their index
+    surt            keys of that index
+    hashed_file     a file that is hashed while it is written
+    erasing         input and result of erasers
 
 Rules
-- A writer holds a bounded number of rows, whatever it is given; its file is in the folder that it
-  was opened for, by a name that no other writer has there.
+- A writer holds a limited number of rows. Its file is in the given folder, with a unique name.
 - A file is hashed while it is written, and never read back.
-- Every row that is added is in the file: values that a column cannot hold are dealt with in
-  exporting/cells.py, the same way for all formats.
-- A writer ends by `close` or by `discard`; what is left of an interrupted run goes with its folder.
-- A module is imported when a file of its format is at hand: pyarrow alone takes 0.2 s and 40 MB.
+- Every added row is in the file. exporting/cells.py converts values that a column cannot hold, the
+  same way for all formats.
+- A writer ends by `close` or `discard`. Files of an interrupted run are removed with their folder.
+- A module is imported on first use of its format, because pyarrow alone takes 0.2 s and 40 MB.
 """
 
 from __future__ import annotations
@@ -37,42 +36,42 @@ if TYPE_CHECKING:
 
 
 class Writer(Protocol):
-    """A file in the making."""
+    """Writes one file."""
 
     @property
     def size(self) -> int:
-        """About how many bytes the file would have now; the same after the same rows."""
+        """Approximate size of the file so far. The same rows give the same value."""
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Append a row; columns that it lacks are empty."""
+        """Append a row. Missing columns are empty."""
 
     def close(self) -> Made:
-        """End the file."""
+        pass
 
     def discard(self) -> None:
-        """Give the file up; again, or after `close`, it does nothing."""
+        """Discard the file. Has no effect after `close` or when repeated."""
 
 
 class Eraser(Protocol):
-    """What is offered for every file."""
+    """Erases data from files of one format."""
 
     def erased(self, body: bytes, scope: ErasureFilter) -> Erased:
-        """Look through a file; raises WarcError, ValueError or OSError for an unreadable one."""
+        """Erase data from a file. Raises WarcError, ValueError or OSError if it is unreadable."""
 
 
 class TableFormat(Eraser, Protocol):
-    """A module whose files hold the rows of a table."""
+    """A format whose files hold rows of a table."""
 
     def writer(self, table: Table, sink: HashedFile) -> Writer:
-        """Begin a file."""
+        pass
 
     def outcomes(self, body: bytes) -> Counter[str]:
-        """Count the outcomes in a file of the pages table; raises as `erased` does."""
+        """Count the outcomes in a file of the pages table. Raises as `erased` does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """A kind of file."""
+    """A file format."""
 
     name: str
     suffix: str
@@ -81,7 +80,7 @@ class Format:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowFormat(Format):
-    """One that any table may have."""
+    """A format for all tables."""
 
     module: Callable[[], TableFormat]
 
@@ -99,7 +98,7 @@ def _csv() -> TableFormat:
 
 
 def _parquet() -> TableFormat:
-    """Choose pyarrow, which functions have, or else DuckDB, which any installation has."""
+    """Return the pyarrow module (in functions), or the DuckDB module (in all installations)."""
     try:
         from orbweaver.exporting.formats import parquet
     except ModuleNotFoundError:
@@ -121,7 +120,7 @@ def _index() -> Eraser:
     return Index
 
 
-WARC = "warc"  # of the pages table alone, where bodies are stored
+WARC = "warc"  # only for the pages table, if bodies are stored
 ARCHIVE = Format(name=WARC, suffix=".warc.gz", module=_warc)
 INDEX = Format(name=WARC, suffix=".cdxj", module=_index)
 ROWS = (
@@ -129,13 +128,13 @@ ROWS = (
     RowFormat(name="csv", suffix=".csv", module=_csv),
     RowFormat(name="parquet", suffix=".parquet", module=_parquet),
 )
-# Names of those that any table may have, and of all.
+# Names of the formats for all tables, and of all formats.
 NAMES = tuple(one.name for one in ROWS)
 FORMATS = (*NAMES, WARC)
 
 
 def writer(name: str, table: Table, folder: Path) -> Writer:
-    """Begin a file of a format, one of `NAMES`, in a folder; ValueError for another name."""
+    """Create a file of a format in `NAMES`. Raises ValueError for another name."""
     from orbweaver.exporting.formats.hashed_file import HashedFile
 
     for one in ROWS:
@@ -145,7 +144,7 @@ def writer(name: str, table: Table, folder: Path) -> Writer:
 
 
 def archive(folder: Path, name: str) -> WarcWriter:
-    """Begin a WARC file and its index; `name` is what the file will be called in the end."""
+    """Create a WARC file and its index. `name` is the final name of the file."""
     from orbweaver.exporting.formats.hashed_file import HashedFile
     from orbweaver.exporting.formats.warc import WarcWriter
 
@@ -153,7 +152,7 @@ def archive(folder: Path, name: str) -> WarcWriter:
 
 
 def erased(path: str, body: bytes, scope: ErasureFilter) -> Erased:
-    """Look through a file of an export or a segment, by its suffix; see `Eraser.erased`."""
+    """Erase data from a file of an export or a segment, by its suffix. See `Eraser.erased`."""
     from orbweaver.exporting.formats.erasing import Erased
 
     for one in (*ROWS, ARCHIVE, INDEX):
@@ -163,7 +162,7 @@ def erased(path: str, body: bytes, scope: ErasureFilter) -> Erased:
 
 
 def outcomes(path: str, body: bytes) -> Counter[str] | None:
-    """Count the outcomes in a file of the pages table; None if it does not say."""
+    """Count the outcomes in a file of the pages table. Returns None for other formats."""
     for one in ROWS:
         if path.endswith(one.suffix):
             return one.module().outcomes(body)
