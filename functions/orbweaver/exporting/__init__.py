@@ -1,25 +1,25 @@
-"""Exports: a day of page records as files, the same in every run; change feeds; tables.
+"""Export page records of a day as deterministic files, with change feeds and tables.
 
-Decides units, chunks and manifests; a manifest is written last, and says which files belong to the
+This room decides units, chunks and manifests. A manifest is written last and names the files of the
 export.
 
-    requests          which days are asked for
-    manifest          where files lie, and which of them count
-    run_state         orders to workers, and what they leave for each other
-    runs              which run of a day counts
-    exporter          which units a day has; one order worked through
-    unit_worker       one unit
-    row_reader        its rows
-    chunk             a stretch of them in all formats
-    workspace         a temporary folder for it
-    file_store        files, with patience
-    finalizer         the manifest; tables made known
-    repair            files that no manifest means
-    cells             what stands in a cell
-    changes           created, updated, deleted
-    snapshot          what the next run is compared with
-    snapshot_store    read and written
-    change_feed       what a run has changed
-    glue_schema       names and types for SQL
-    ports             orders, the bus, the catalogue
+    requests          reads which days an event requests
+    manifest          the layout of files, and the manifest
+    run_state         messages to workers, and files they share
+    runs              finds the current run of a scope
+    exporter          plans the units of a day and handles messages
+    unit_worker       exports one unit
+    row_reader        reads the rows of a unit
+    chunk             writes a chunk of rows in all formats
+    workspace         provides a temporary folder for a chunk
+    file_store        reads and writes files with retries
+    finalizer         publishes the manifest and registers tables
+    repair            removes files that no manifest names
+    cells             converts values to cells
+    changes           decides what was created, updated or deleted
+    snapshot          the form of a run's snapshot
+    snapshot_store    reads and writes snapshots
+    change_feed       computes the changes of a run
+    glue_schema       SQL names and types
+    ports             ports of the queue, the event bus and the catalogue
 """

@@ -1,12 +1,12 @@
-"""Cells of an exported table: the same value for every format.
+"""Convert values to cells of an exported table, the same for all formats.
 
 Rules
-- A value of its column's type stands there as it is; half a surrogate pair, which no encoding
-  has, as U+FFFD.
-- Rules of a crawl may change, so an item found before may hold what its column no longer is. Where
-  it says the same in the column's type (5 is "5", "12.3" is a number), that stands there; the cell
-  is empty otherwise. An export never fails for a value.
-- Moments are those that ISO 8601 has four digits of a year for.
+- A value of its column's type is kept. Lone surrogates, which no encoding can represent, become
+  U+FFFD.
+- Rules of a crawl may change, so an earlier item may have values of another type. A value with the
+  same meaning in the column's type is converted (5 to "5", "12.3" to a number). Otherwise the cell
+  is empty. No value makes an export fail.
+- Moments must have a year with four digits in ISO 8601.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from orbweaver.model.columns import Column, Table, Type
 Fit: TypeAlias = "Callable[[Any], Any]"
 
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
-# As JSON writes a number: no sign but minus, no zeros before it.
+# A JSON number: no sign except minus, no leading zeros.
 DIGITS = re.compile(r"-?(?:0|[1-9][0-9]{0,13})(?:\.[0-9]{1,4})?")
 STEP = Decimal("0.0001")
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -35,7 +35,7 @@ MOMENT_MAX = (datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC) - EPOCH) /
 
 
 def cells_of(table: Table) -> Callable[[Mapping[str, Any]], list[Any]]:
-    """Return what takes rows of a table apart: into values, in the order of its columns."""
+    """Return a function that converts a row to cells, in the order of the table's columns."""
     columns = tuple(
         (column.name, column.type is Type.STRING and not column.many, fit_of(column))
         for column in table.columns
@@ -45,7 +45,7 @@ def cells_of(table: Table) -> Callable[[Mapping[str, Any]], list[Any]]:
         found = row.get
         return [
             value
-            # Most are texts in ASCII, whose class and signs are known without a look at them.
+            # Most values are ASCII texts, which need no conversion.
             if (value := found(name)) is None
             or (text and value.__class__ is str and value.isascii())
             else fit(value)
@@ -56,14 +56,14 @@ def cells_of(table: Table) -> Callable[[Mapping[str, Any]], list[Any]]:
 
 
 def iso(at_ms: int) -> str:
-    """Write a moment as ISO 8601, UTC, to the millisecond."""
+    """Format a time as ISO 8601 in UTC with milliseconds."""
     moment = EPOCH + timedelta(milliseconds=at_ms)
-    # Below the year 1000 too: isoformat writes four digits.
+    # isoformat writes four digits also for years below 1000.
     return moment.isoformat(timespec="milliseconds")[:23] + "Z"
 
 
 def fit_of(column: Column) -> Fit:
-    """Return the function that makes a cell of a value that is not None."""
+    """Return the function that converts a non-None value to a cell of the column."""
     fit = _FITS[column.type]
     if not column.many:
         return fit
@@ -112,10 +112,10 @@ def _decimal(value: Any) -> str | None:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
-        # Of a float the digits that it is written with.
+        # The shortest digits of a float.
         number = Decimal(str(value))
         exact = number.quantize(STEP)
-    except (InvalidOperation, ValueError):  # no number, or far too large a one
+    except (InvalidOperation, ValueError):  # not a number, or far too large
         return None
     digits = format(exact, "f").rstrip("0").rstrip(".")
     return digits if exact == number and DIGITS.fullmatch(digits) else None
@@ -127,7 +127,7 @@ def _boolean(value: Any) -> bool | None:
 
 def _date(value: Any) -> str | None:
     try:
-        # Python also reads 20261121 and 2026-W47-6: only what it writes itself is a day's name.
+        # Python also reads 20261121 and 2026-W47-6. Only the form that it writes is accepted.
         if isinstance(value, str) and date.fromisoformat(value).isoformat() == value:
             return value
     except ValueError:

@@ -1,19 +1,18 @@
-"""The change feed: what is different at the end of a run from what was known before it.
+"""Compute the change feed of a run: the difference to the pages known before it.
 
-Order of effects for a run (exporting/changes.py decides, exporting/snapshot.py says where all of
-it lies):
+Order of effects for a run (exporting/changes.py decides, exporting/snapshot.py defines the layout):
 
-    1  shard by shard: records and the snapshot before, merged, into bundles; then the shard's file
-    2  what was due and not asked for is decided on, for all shards together
-    3  the head, and with it the snapshot stands; then snapshots that no run needs are removed
+    1  per shard: merge records and the previous snapshot into bundles, then write the shard's file
+    2  decide on pages that were due and not requested, for all shards together
+    3  write the head, which publishes the snapshot, then remove snapshots that no run needs
 
-- Everything is named after the run and follows from what is stored, so runs that are repeated,
-  doubled or killed come to the same files. A shard that is done is not read again.
-- Where the snapshot before is not made yet, it is made first: it matters which run ended first,
-  and not which was exported first. A run whose records may be gone is the beginning of no feed.
-- Rows of a feed are read from its files: a later export of the same day needs no other run.
-- Memory: a bundle for each stream that is merged, and the referrers of what was due.
-- With little time left, the rest is left for another call. Each does at least a shard.
+- All names follow from the run, and contents from stored data, so runs that are repeated, doubled
+  or killed write the same files. A finished shard is not read again.
+- A missing previous snapshot is made first. The order in which runs ended matters, not the order of
+  exports. A run whose records may be expired starts no feed.
+- Rows of a feed are read from its files, so a later export of the same day needs no other run.
+- Memory: one bundle per merged stream, and the referrers of due pages.
+- When time is short, another call does the rest. Each call finishes at least one shard.
 """
 
 from __future__ import annotations
@@ -40,15 +39,15 @@ from orbweaver.frontier.ports import Crawls, Pages
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.page_record import PageRecord, day_of
 
-# How many runs are caught up with, at most, of which no feed was made.
+# Maximum number of earlier runs without a feed that are processed first.
 CHAIN_MAX = 10
-# About 100 MB of URLs; beyond that nothing is said to be deleted because nothing led to it.
+# About 100 MB of URLs. Above this limit no page is reported as deleted for lack of referrers.
 REFERRERS_MAX = 500_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeFeed:
-    """Makes the feeds of runs, and reads them; `reserve_ms` is what one shard may need."""
+    """Makes and reads the feeds of runs. `reserve_ms` is the time for one shard."""
 
     pages: Pages
     crawls: Crawls
@@ -58,15 +57,15 @@ class ChangeFeed:
     referrers_max: int = REFERRERS_MAX
 
     async def ended_on(self, day: str) -> tuple[Crawl, ...]:
-        """Name the runs whose feed belongs to a day: those that ended on it, by id."""
+        """Return the runs whose feed belongs to a day, because they ended on it, by id."""
         found = [crawl for crawl in await self.crawls.list() if has_feed(crawl)]
         mine = [crawl for crawl in found if day_of(crawl.finished_at_ms or 0) == day]
         return tuple(sorted(mine, key=lambda crawl: crawl.id))
 
     async def make(self, crawl: Crawl, deadline_ms: int | None = None) -> bool:
-        """Make the feed of a run that has ended, if it is not there; False if time was short.
+        """Make the feed of an ended run if it is missing. Returns False if time was short.
 
-        Where none can be made any more, because records are gone, it has no rows.
+        The feed is empty if it cannot be made any more because records are gone.
         """
         if not has_feed(crawl) or await self.snapshots.head(crawl.name, crawl.id) is not None:
             return True
@@ -81,7 +80,7 @@ class ChangeFeed:
     async def rows(
         self, crawl: Crawl, shard: int | None = None
     ) -> AsyncIterator[Mapping[str, Any]]:
-        """Read the rows of a feed that was made, of all shards or of one, in a fixed order."""
+        """Yield the rows of an existing feed, of all shards or of one, in a fixed order."""
         head = await self.snapshots.head(crawl.name, crawl.id)
         place = SnapshotPlace(name=crawl.name, run=crawl.id)
         for number, bundles in enumerate(() if head is None else head.shards):
@@ -90,10 +89,10 @@ class ChangeFeed:
                     async for line in self.snapshots.lines(place, kind, number, bundles):
                         yield as_row(row_of(line))
 
-    # --- which runs -------------------------------------------------------------------------
+    # --- selection of runs ------------------------------------------------------------------
 
     async def _lacking(self, crawl: Crawl, crawls: Sequence[Crawl]) -> list[EndedRun]:
-        """List a run and those before it that have no snapshot, the last one first."""
+        """Return a run and the runs before it that have no snapshot, latest first."""
         known = {other.id: other for other in crawls}
         runs: list[EndedRun] = []
         current = crawl
@@ -106,7 +105,7 @@ class ChangeFeed:
         return runs
 
     def _recorded(self, crawl: Crawl) -> bool:
-        """Whether all records of a run are still there."""
+        """Whether all records of a run still exist."""
         kept_ms = self.page_retention_s * 1000
         return crawl.started_at_ms + kept_ms > self.snapshots.store.clock.now_ms()
 
@@ -140,7 +139,7 @@ class ChangeFeed:
     async def _merge(
         self, run: EndedRun, place: SnapshotPlace, before: Head | None, number: int
     ) -> SnapshotShard:
-        """Bring one shard's records and entries together, URL by URL."""
+        """Merge records and snapshot entries of one shard, URL by URL."""
         count = self.pages.shards
         sinks = {kind: self.snapshots.sink(place, kind, number) for kind in BundleKind}
         entries = self.snapshots.entries(run.crawl.name, before, number, count)
@@ -160,7 +159,10 @@ class ChangeFeed:
     async def _settle(
         self, run: EndedRun, place: SnapshotPlace, shards: list[SnapshotShard]
     ) -> list[SnapshotShard]:
-        """Decide on what was due and not asked for; the shards with the bundles of that, too."""
+        """Decide on due pages that were not requested.
+
+        Returns the shards with the resulting bundles.
+        """
         if not any(shard.bundles[BundleKind.DUE] for shard in shards):
             return shards
         orphans = await self._looked_into(Orphans(run=run), place, shards)
@@ -184,7 +186,7 @@ class ChangeFeed:
     async def _looked_into(
         self, orphans: Orphans, place: SnapshotPlace, shards: Sequence[SnapshotShard]
     ) -> Orphans | None:
-        """Find what had led to what was due; None if that is too much to hold."""
+        """Find the referrers of due pages. Returns None if there are too many to hold."""
         async for entry in self.snapshots.all_of(place, BundleKind.DUE, shards):
             orphans.see(entry)
             if len(orphans.referrers) > self.referrers_max:
@@ -198,13 +200,13 @@ class ChangeFeed:
     # --- records ----------------------------------------------------------------------------
 
     async def _records(self, crawl: Crawl, number: int) -> AsyncIterator[tuple[str, PageRecord]]:
-        """Read the records of one shard of a run, of all its days, in the order of their hashes."""
+        """Yield the records of one shard of a run, of all its days, in the order of URL hashes."""
         days = days_between(crawl.started_at_ms, crawl.finished_at_ms or crawl.started_at_ms)
         last: tuple[str, PageRecord] | None = None
         async for found in merged([self._day(crawl, day, number) for day in days]):
             if last is not None and last[0] != found[0]:
                 yield last
-            # A URL that is there twice was asked for again on the day after, which then counts.
+            # A repeated URL was requested again on the following day. The later record counts.
             last = found
         if last is not None:
             yield last

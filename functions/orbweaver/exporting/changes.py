@@ -1,24 +1,24 @@
-"""Changes of a run's pages against earlier ones: created, updated, unchanged, deleted.
+"""Decide how a run changed a page: created, updated, unchanged or deleted.
 
-What is known is the snapshot of the run of the same name that ended last before this one
-(exporting/snapshot.py), whichever of them is exported first.
+The basis is the snapshot of the previous run, the last run of the same name that ended before this
+one (exporting/snapshot.py). The order of exports does not matter.
 
-- A page is *created* if there was none, *unchanged* if its body is the same (SHA-256) or the server
-  said so (304), and *updated* otherwise. Sitemaps are no pages.
-- It is *deleted* if it is gone (404, 410, or a page that says so), if it leads elsewhere (redirect,
-  another one as canonical) or if the crawl is to leave it out (noindex).
-- Failures and robots.txt change nothing: what is not known to be gone is still there.
-- A page that this run did not ask for is as it was, unless it was *due*: no claim held it when the
-  run began, so the run would have asked, had anything led to it. A due page is deleted if the run
-  went to its own end, and if what led to it is read, gone itself, or deleted for the same reason.
-  An own end: no limit was met, it was not cancelled, and no other run of the name held claims. A
-  page below one that could not be read is left as it is.
-- A run that asks again for failures (`retry_of`) leaves all as it is that it does not ask for. A
-  crawl without end (the one bare URLs belong to) has no run before it, so no feed.
-- Of a URL that another run asked for later than this one, this one says nothing.
+- A page is *created* if it was unknown, *unchanged* if its body has the same SHA-256 or the server
+  sent 304, and *updated* otherwise. Sitemaps are not pages.
+- It is *deleted* if it is gone (404, 410, or soft 404), if it leads elsewhere (redirect, other
+  canonical page) or if the crawl must omit it (noindex).
+- Failures and robots.txt change nothing, because the page may still exist.
+- A page that this run did not request stays as it was, unless it was *due*. A page is due if no
+  claim held it when the run began, so the run would have requested it if anything had led to it. A
+  due page is deleted if the run was complete, and if its referrer was read, is gone, or is deleted
+  for the same reason. A complete run met no limit, was not cancelled, and no other run of the name
+  held claims. A page below an unreadable one stays as it was.
+- A retry (`retry_of`) leaves pages unchanged that it does not request. A continuous crawl (the
+  default crawl of bare URLs) has no previous run, so it has no feed.
+- If another run requested a URL later than this run, this run does not change it.
 
-Of a page only the referrer that led to it last is known. Where that one is read and another one
-cannot be, the page is deleted, and created again once that one leads to it.
+Only the last referrer of each page is known. If that referrer is read and another referrer is
+unreadable, the page is deleted, and created again once the other one leads to it.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from orbweaver.model.url_rules import said_of
 ROBOTS = "/robots.txt"
 NAMES = tuple(column.name for column in CHANGES.columns)
 GONE_STATUSES = frozenset({404, 410})
-# What is left out of the data, and may have led to others.
+# Pages omitted from the data that may have led to others.
 LEFT_OUT = frozenset({Reason.CANONICAL, Reason.NOINDEX})
 
 
 class Change(StrEnum):
-    """What became of a page."""
+    """Change of a page."""
 
     CREATED = "created"
     UPDATED = "updated"
@@ -53,7 +53,7 @@ class Change(StrEnum):
 
 
 class RecordState(StrEnum):
-    """What a record says of its URL: a page, something that leads on, nothing there, or nothing."""
+    """Meaning of a record for its URL: a page, a pointer to other URLs, a gone page, or unknown."""
 
     PAGE = "page"
     LEAD = "lead"
@@ -62,7 +62,6 @@ class RecordState(StrEnum):
 
 
 def seen(record: PageRecord) -> RecordState:
-    """Say what a record says of its URL."""
     match record.outcome, record.reason:
         case (Outcome.REDIRECTED, _) | (Outcome.FETCHED, Reason.SITEMAP):
             return RecordState.LEAD
@@ -83,7 +82,7 @@ def seen(record: PageRecord) -> RecordState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedRun:
-    """A run that has ended, the one before it, and whether what it did not find is gone."""
+    """A run that has ended, the previous one, and whether unfound pages are gone (`whole`)."""
 
     crawl: Crawl
     previous: str | None
@@ -91,7 +90,6 @@ class EndedRun:
 
     @property
     def id(self) -> str:
-        """Its crawl's."""
         return self.crawl.id
 
 
@@ -101,7 +99,7 @@ def has_feed(crawl: Crawl) -> bool:
 
 
 def run_of(crawl: Crawl, crawls: Iterable[Crawl]) -> EndedRun:
-    """Put a run that has ended in its place among all crawls."""
+    """Return an ended run with its position among all crawls."""
     others = [other for other in crawls if other.name == crawl.name and other.id != crawl.id]
     mine = _order(crawl)
     before = [other for other in others if has_feed(other) and _order(other) < mine]
@@ -125,14 +123,14 @@ def _order(crawl: Crawl) -> tuple[int, str]:
     return crawl.finished_at_ms or 0, crawl.id
 
 
-# --- what becomes of one URL --------------------------------------------------------------------
+# --- change of one URL --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunVerdict:
-    """What is known of a URL from now on, and the row that says what has changed.
+    """New snapshot entry of a URL, and its row in the change feed.
 
-    `pending` is for `Orphans` to decide: the entry stands, or is deleted.
+    `pending`: `Orphans` decides whether the entry is kept or deleted.
     """
 
     entry: SnapshotEntry | None = None
@@ -141,7 +139,7 @@ class RunVerdict:
 
 
 def judge(run: EndedRun, before: SnapshotEntry | None, record: PageRecord | None) -> RunVerdict:
-    """Say what a run means for a URL, of which this was known and this is recorded."""
+    """Return the change of a URL from its previous entry and its record in this run."""
     if record is None:
         return RunVerdict(entry=before, pending=before is not None and is_due(run, before))
     if before is not None and record.fetched_at < before.asked_ms:
@@ -155,7 +153,7 @@ def judge(run: EndedRun, before: SnapshotEntry | None, record: PageRecord | None
         case RecordState.GONE:
             return RunVerdict(row=deleted(run, before, record.fetched_at))
         case _:
-            # Asked for all the same: a claim holds from then on.
+            # The URL was requested, so a claim holds from then on.
             asked = before and replace(before, asked_ms=record.fetched_at)
             return RunVerdict(entry=asked)
 
@@ -180,7 +178,7 @@ def _entry(run: EndedRun, record: PageRecord, *, page: bool, sha256: str | None)
 
 
 def deleted(run: EndedRun, before: SnapshotEntry | None, at_ms: int) -> list[Any] | None:
-    """Say that what was known of a URL is deleted; None where that was no page."""
+    """Return a row that reports a page as deleted. None if the URL was no page."""
     if before is None or not before.page:
         return None
     return _row(run, before.url, Change.DELETED, at_ms, None, before)
@@ -199,52 +197,52 @@ def _row(
 
 
 def is_due(run: EndedRun, entry: SnapshotEntry) -> bool:
-    """Whether a run would have asked for a URL that anything led to, so that nothing did."""
+    """Whether a run would have requested this URL if anything had led to it."""
     crawl = run.crawl
     if not run.whole:
         return False
     said = said_of(crawl.rules, entry.url)
-    if said.record is False:  # it may have been asked for
+    if said.record is False:  # it may have been requested
         return False
     window_s = said.window_s if entry.page else None
     return entry.asked_ms < crawl.stale_before_ms(entry.asked_ms, window_s)
 
 
 def as_row(values: Collection[Any]) -> Mapping[str, Any]:
-    """Name the values of a row."""
+    """Return the values of a row by column name."""
     return dict(zip(NAMES, values, strict=True))
 
 
-# --- pages that nothing leads to ----------------------------------------------------------------
+# --- pages without referrers --------------------------------------------------------------------
 
 
 @dataclass(slots=True, kw_only=True)
 class Orphans:
-    """Decides on pages that a run could have asked for and did not: deleted, or below unread ones.
+    """Decides whether due pages that a run did not request are deleted or kept.
 
-    By what had led to each of them. That one was read, or is gone itself: nothing leads here any
-    more. It could not be read: it may still lead here. It was not asked for either: what is so of
-    that one is so of this one. A circle that nothing else leads to is gone.
+    The referrer of a page decides. If it was read, or is gone itself, nothing leads to the page any
+    more. If it was unreadable, it may still lead to the page. If it was not requested either, its
+    own decision applies to the page. A circle without another referrer is gone.
 
-    First everything that is due is `see`n, then each of that is `link`ed and everything else that
-    is known passed by; then `stands` says of each. Memory goes with the number of different
-    referrers, which are far fewer than pages; an exporter with more of them than it can hold says
-    of nothing that it is deleted.
+    Call `see` for all due entries, then `link` for each of them and `pass_by` for all other
+    entries, then `stands` for each due entry. Memory grows with the number of distinct referrers,
+    which are far fewer than pages. An exporter with more referrers than it can hold reports no
+    deletions of this kind.
     """
 
     run: EndedRun
-    # What led to something that is due; of the due itself among that, what had led to it.
+    # Referrers of due entries, and the referrer of each due entry that is itself a referrer.
     referrers: set[str] = field(default_factory=set)
     _links: dict[str, str | None] = field(default_factory=dict)
-    # Of the rest among that: what this run could not read.
+    # Other referrers that this run could not read.
     _unread: set[str] = field(default_factory=set)
-    # Whose robots.txt led to something that is due; where pages were read.
+    # Sites whose robots.txt is a referrer of due entries, and sites where pages were read.
     _sites: set[str] = field(default_factory=set)
     _answered: set[str] = field(default_factory=set)
     _known: dict[str, bool] = field(default_factory=dict)
 
     def see(self, entry: SnapshotEntry) -> None:
-        """Note something due: what led to it is to be looked for."""
+        """Record a due entry and its referrer."""
         if entry.referrer is None:
             return
         self.referrers.add(entry.referrer)
@@ -252,12 +250,12 @@ class Orphans:
             self._sites.add(host_of(entry.referrer))
 
     def link(self, entry: SnapshotEntry) -> None:
-        """Note what had led to something due, if that itself led to others."""
+        """Record the referrer of a due entry that is itself a referrer."""
         if entry.url in self.referrers:
             self._links[entry.url] = entry.referrer
 
     def pass_by(self, entry: SnapshotEntry) -> None:
-        """Note something that stands in any case."""
+        """Record an entry that is kept in any case."""
         if entry.crawl != self.run.id:
             if entry.url in self.referrers:
                 self._unread.add(entry.url)
@@ -267,7 +265,7 @@ class Orphans:
                 self._answered.add(site)
 
     def stands(self, entry: SnapshotEntry) -> bool:
-        """Whether something due is left as it is, because what led to it could not be read."""
+        """Whether a due entry is kept because its referrer was unreadable."""
         path: dict[str, None] = {}
         url, answer = entry.referrer, False
         while url is not None and url not in path:
@@ -282,10 +280,10 @@ class Orphans:
     def _unreadable(self, url: str) -> bool:
         if url in self._unread:
             return True
-        if url.endswith(ROBOTS):  # never recorded; where a page was read, it was, too
+        if url.endswith(ROBOTS):  # never recorded; it was read if a page of the site was
             return host_of(url) not in self._answered
         return said_of(self.run.crawl.rules, url).record is False
 
     def row(self, entry: SnapshotEntry) -> list[Any] | None:
-        """Say that something due is deleted; None for what is no page."""
+        """Return the row that reports a due page as deleted. None if it was no page."""
         return deleted(self.run, entry, self.run.crawl.finished_at_ms or 0)

@@ -1,11 +1,11 @@
-"""One chunk of a unit: its rows, in all tables and formats at once.
+"""Write one chunk of a unit: its rows, in all tables and formats at once.
 
 Rules
-- Whether a chunk is full follows from its rows: so many pages, or so many bytes of its largest file
-  or of all its files together (they lie in one temporary folder).
-- A table's file is begun by its first row: a table without rows in a chunk has no file of it.
-- Items have the columns that their rule has in the crawl's definition. Where crawl or rule are
-  gone, there is one column, `item`, of what was found, as JSON.
+- A chunk's rows decide when it is full: by the number of pages, the size of its largest file, or
+  the size of all its files together, because they share a temporary folder.
+- The first row of a table creates its file, so a table without rows has no file.
+- Items have the columns of their rule in the crawl's definition. If crawl or rule are gone, the
+  single column `item` contains them as JSON.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ from orbweaver.model.page_record import COLUMNS, PageRecord
 if TYPE_CHECKING:
     from pathlib import Path
 
-# All files of a chunk together, in terms of the largest.
+# Maximum size of all files of a chunk, as a multiple of the largest one's.
 TOGETHER = 4
 UNTYPED = (Column(name="item"),)
 COLUMNS_OF_ORIGIN = tuple(column.name for column in ORIGIN)
 DOCUMENT = tuple(column.name for column in TEXTS.columns if column not in ORIGIN)
-# What a crawl's id has behind its name.
+# Length of the suffix of a crawl's id after its name.
 RUN_CHARS = len("-20261121-235959")
 
 
 class ChunkTables:
-    """The tables of one crawl; `crawl` is None where its definition is gone."""
+    """The tables of one crawl. `crawl` is None if its definition is gone."""
 
     def __init__(self, crawl_id: str, crawl: Crawl | None) -> None:
         self.name = crawl_id[:-RUN_CHARS] if crawl is None else crawl.name
@@ -65,7 +65,7 @@ class ChunkTables:
         return self._items.get(rule)
 
     def untyped(self, rule: str) -> Table:
-        """Return the table of the items of a rule that is gone."""
+        """Return the table for items of a deleted rule."""
         if rule not in self._untyped:
             self._untyped[rule] = item_table(self.name, rule, UNTYPED)
         return self._untyped[rule]
@@ -73,7 +73,7 @@ class ChunkTables:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A page, and what of it is read beside its record."""
+    """A page's record, text and stored response."""
 
     shard: int
     key: str
@@ -83,7 +83,7 @@ class Row:
 
 
 class Chunk:
-    """Rows on their way into files."""
+    """Rows being written to files."""
 
     def __init__(
         self, workspace: ChunkWorkspace, tables: ChunkTables, *, day: str, unit: Unit, number: int
@@ -99,7 +99,7 @@ class Chunk:
         self._last: Row | None = None
 
     def add(self, row: Row, cut: Cut) -> None:
-        """Append a page, its items and its text, in all formats."""
+        """Append a page, its items and its text in all formats."""
         record = row.record
         self._put(PAGES, page_row(record), cut)
         for item in sorted(record.extracted, key=lambda item: not item.valid):
@@ -127,7 +127,7 @@ class Chunk:
         self._put(CHANGES, cells, cut)
 
     def full(self, cut: Cut) -> bool:
-        """Whether the next row belongs into the next chunk."""
+        """Whether the next row belongs to the next chunk."""
         if max(self._rows[PAGES.name], self._rows[CHANGES.name]) >= cut.part_rows_max:
             return True
         sizes = [writer.size for writer in self._writers.values()]
@@ -138,16 +138,15 @@ class Chunk:
 
     @property
     def empty(self) -> bool:
-        """Whether there is no row yet."""
         return not self._rows
 
     def close(self) -> tuple[UnitProgress, dict[str, Path]]:
-        """End all files: what the unit comes further by, and where each file is for now."""
+        """Finish all files. Returns the unit's progress, and the temporary path of each file."""
         files: list[File] = []
         paths: dict[str, Path] = {}
         made = [(table, name, writer.close()) for (table, name), writer in self._writers.items()]
         if self._archive is not None:
-            # Of nothing but pages that are forgotten there is none.
+            # An archive that contains only erased pages is omitted.
             made += [(PAGES.name, WARC, part) for part in self._archive.close() if part.rows]
         for table, name, part in made:
             files.append(self._file(table, name, part))
@@ -165,7 +164,7 @@ class Chunk:
         return progress, paths
 
     def discard(self) -> None:
-        """Give all files up; those that are done go with their folder."""
+        """Discard all files. Finished ones are deleted with their folder."""
         for writer in self._writers.values():
             writer.discard()
         if self._archive is not None:
@@ -200,7 +199,7 @@ class Chunk:
 
 
 def _untyped(cells: Mapping[str, Any]) -> dict[str, Any]:
-    """Put what was found into one cell."""
+    """Move the extracted fields into one cell."""
     found = {name: value for name, value in cells.items() if name not in COLUMNS_OF_ORIGIN}
     item = json.dumps(found, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return {name: cells[name] for name in COLUMNS_OF_ORIGIN} | {"item": item}
@@ -215,7 +214,7 @@ def page_row(record: PageRecord) -> dict[str, Any]:
 
 
 def text_row(record: PageRecord, document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the row of a record's text, as its `conversion` holds it."""
+    """Return the row of a record's text from its `conversion` record."""
     return _origin(record) | {name: document.get(name) for name in DOCUMENT}
 
 
@@ -225,7 +224,7 @@ def item_row(record: PageRecord, item: Item) -> dict[str, Any]:
 
 
 def invalid_row(record: PageRecord, item: Item) -> dict[str, Any]:
-    """Return the row of an item that is not what its rule asks for."""
+    """Return the row of an invalid item."""
     return {
         **_origin(record),
         "place": item.place,

@@ -1,28 +1,29 @@
-"""The exporter: a UTC day of page records becomes files that say the same however often it is run.
+"""Export a UTC day of page records as files, with the same result in every run.
 
-A run is worked on by any number of workers, by orders on a queue that may come twice, late, at once
-and after a death. All that they know of each other lies in files (exporting/run_state.py).
+Any number of workers process a run, by messages on a queue that may arrive twice, late,
+concurrently or after a crash. Workers share state only through files (exporting/run_state.py).
 
-- The manifest is all that readers see. It comes after everything that it names, is withdrawn before
-  a file that it names is replaced, and says nothing of who wrote it. A run over unchanged records
-  puts nothing at all: files are compared by their SHA-256 before.
-- What is in a file follows from the records: units from the records of the day, rows by shard and
-  key, chunks from rows. So doubled, repeated and continued work comes to the same bytes.
-- A request that comes in later begins a run of its own, which takes the place of the one before:
-  what was stored when it came in is in its export. The same request twice is one run.
-- A unit has one worker in the end, by its tickets, however many orders there are. One that goes on
-  in another turn is ordered under a higher ticket, and copies stop at their next chunk.
-- Runs that saw different records could mix their files. A worker that is late sees to it that what
-  stands is true (repair.py), and the last one to seal reads what stands after it (finalizer.py).
-- Time: a unit does at least a chunk a turn, so that a day ends. Memory: the rows of a chunk are in
-  files, and what is read ahead is bounded (row_reader.py); the state of a run goes with its files.
+- Readers use only the manifest. It is written after all files that it names, is withdrawn before
+  one of these files is replaced, and does not depend on its writer. A run over unchanged records
+  writes nothing, because files are first compared by SHA-256.
+- Records determine the contents of files: units follow from the records of the day, rows are
+  ordered by shard and key, chunks follow from rows. So doubled, repeated and resumed work produces
+  the same bytes.
+- A later request starts its own run, which replaces the previous one, so its export contains all
+  records stored before the request. The same request twice is one run.
+- Tickets ensure that one worker finishes a unit, even if there are several messages. A continuation
+  has a higher ticket, and other workers stop at their next chunk.
+- Runs that saw different records could mix their files. A late worker checks that the published
+  export is correct (repair.py), and the last worker that seals reads the files again
+  (finalizer.py).
+- Time: a unit writes at least one chunk per turn, so a day ends. Memory: rows of a chunk are in
+  files, and read-ahead is limited (row_reader.py). The state of a run is proportional to its files.
 
-What cannot be had: readers that list folders instead of reading manifests see a run's files as they
-come. A worker may stop after it has looked, and die. Then a file may stand that its manifest does
-not mean. Its SHA-256 gives it away, and the order comes back and mends it. A worker may stand still
-between its last look and its manifest while a later run begins and ends, and die before it looks
-again. Where the older one's files are all there, unchanged, its manifest stays until the day's next
-run.
+Known gaps: readers that list folders instead of reading manifests see files before the export is
+complete. A worker may stop after its last check and die. Then a file may exist that its manifest
+does not mean. Its SHA-256 reveals that, and the redelivered message repairs it. A worker may stop
+between its last check and its manifest while a later run begins and ends, and die before it checks
+again. If all files of the older run exist unchanged, its manifest stays until the day's next run.
 """
 
 from __future__ import annotations
@@ -62,20 +63,20 @@ from orbweaver.frontier.ports import Crawls, Pages
 from orbweaver.model.ports import Clock, Files
 
 TOKEN_BYTES = 8
-# A unit of a crawl that is cut has about so many chunks.
+# Approximate number of chunks per unit of a divided crawl.
 UNIT_PARTS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planner:
-    """Begins runs; a unit has about `unit_rows_max` rows, None: it is never cut.
+    """Starts runs. A unit has about `unit_rows_max` rows. None: crawls are not divided.
 
-    Order of effects: note that the run has begun, keep its plan, order its units. A request that
-    comes twice goes on where it stopped the first time.
+    Order of effects: record the run, store its plan, send its units. A repeated request continues
+    where the first one stopped.
 
     The number of units of a crawl follows from its records in the day's first shard, so the same
-    records are cut the same way. Its counters would not do: they grow while it runs, and count
-    other days too.
+    records are divided the same way. Counters of a crawl would not work: they grow while it runs,
+    and include other days.
     """
 
     pages: Pages
@@ -86,7 +87,7 @@ class Planner:
     unit_rows_max: int | None
 
     async def begin(self, scope: ExportScope, token: str, *, gives_way: bool = False) -> str | None:
-        """Begin a run, and have it worked on; None where another one does what is asked for."""
+        """Start or continue a run. Returns None if another run satisfies the request."""
         if gives_way and await self._going_on(scope, token):
             return None
         run = await self.runs.begin(scope, token, self.store.clock.now_ms())
@@ -108,7 +109,7 @@ class Planner:
         return run
 
     async def _going_on(self, scope: ExportScope, token: str) -> bool:
-        """Whether a run that another request began is under way."""
+        """Whether a run of another request is in progress."""
         current = await self.runs.current(scope)
         if current is None or current.endswith(f"-{token}"):
             return False
@@ -130,7 +131,7 @@ class Planner:
         return tuple(units)
 
     async def _counts(self, scope: ExportScope, crawls: tuple[str, ...]) -> list[int]:
-        """Say into how many groups each crawl is cut."""
+        """Return the number of groups for each crawl."""
         most, shards = self.unit_rows_max, self.pages.shards
         if most is None or shards == 1:
             return [1] * len(crawls)
@@ -144,7 +145,7 @@ class Planner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exporter:
-    """Begins runs, and works on them."""
+    """Starts runs and handles their messages."""
 
     store: Store
     planner: Planner
@@ -153,7 +154,10 @@ class Exporter:
     span: str = "day"
 
     async def begin(self, event: Mapping[str, Any], identity: str) -> tuple[str, ...]:
-        """Begin what an event asks for: the days; `identity` tells it from others without time."""
+        """Start the runs that an event requests and return their days.
+
+        `identity` identifies the event if it has no time.
+        """
         event = dict(event)
         jobs = jobs_of(event, self.store.clock.now_ms(), self.span)
         begun = []
@@ -165,7 +169,7 @@ class Exporter:
         return tuple(begun)
 
     async def handle(self, body: str, deadline_ms: int | None = None) -> Manifest | None:
-        """Do what an order asks for; the manifest if that has sealed a run."""
+        """Handle a message. Returns the manifest if that sealed a run."""
         order = decode_order(body)
         match order.kind:
             case OrderKind.PLAN:
@@ -178,18 +182,18 @@ class Exporter:
 
 
 def token_of(identity: str) -> str:
-    """Make of what tells requests apart what names of runs may hold."""
+    """Hash a request's identity to a token for run names."""
     return blake2b(identity.encode(), digest_size=TOKEN_BYTES).hexdigest()
 
 
-# --- put together -------------------------------------------------------------------------------
+# --- assembly -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembly:
-    """What an exporter is made of; `cuts_crawls`: large ones are several workers' business.
+    """Parts of an exporter. `cuts_crawls`: divide large crawls between workers.
 
-    `reserve_ms` is what a chunk, or the end of a day, may need.
+    `reserve_ms` is the time for a chunk, or for the end of a day.
     """
 
     pages: Pages
@@ -201,7 +205,7 @@ class Assembly:
     formats: tuple[str, ...]
     part_rows_max: int
     part_bytes_max: int
-    # Where bodies and texts of pages are, if it is not where the export goes.
+    # Storage of bodies and texts, if it is not the target of the export.
     bodies: Files | None = None
     events: ExportEvents | None = None
     feed: ChangeFeed | None = None
@@ -215,7 +219,6 @@ class Assembly:
     read_ahead_rows: int = READ_AHEAD_ROWS
 
     def exporter(self) -> Exporter:
-        """Put it together."""
         store = Store(files=self.files, clock=self.clock, random=self.random, prefix=self.prefix)
         runs = ExportRuns(store=store, orders=self.orders)
         repairer = Repairer(store=store, runs=runs)
@@ -262,11 +265,11 @@ class Assembly:
         )
 
 
-# --- alone: what it orders, it does -------------------------------------------------------------
+# --- one process: handles its own messages ------------------------------------------------------
 
 
 class WaitingExport:
-    """The queue of an exporter that is alone."""
+    """In-memory queue of an exporter that runs alone."""
 
     def __init__(self) -> None:
         self.bodies: deque[str] = deque()
@@ -278,13 +281,13 @@ class WaitingExport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alone:
-    """An exporter, and what it has ordered of itself."""
+    """An exporter with an in-memory queue, for one process."""
 
     exporter: Exporter
     waiting: WaitingExport
 
     async def export(self, day: str, *, crawl: str | None = None) -> Manifest:
-        """Export a day, or one crawl's records of it, here and now."""
+        """Export a day, or one crawl's records of it, immediately."""
         exporter, scope = self.exporter, ExportScope(day=check_day(day), crawl=crawl)
         chance = exporter.store.random.getrandbits(8 * TOKEN_BYTES)
         self.waiting.bodies.clear()
@@ -293,7 +296,7 @@ class Alone:
             manifest = await exporter.handle(self.waiting.bodies.popleft())
             if manifest is not None:
                 return manifest
-        # Another process exports the same into the same folder, and was later.
+        # Another process exports the same into the same folder and started later.
         body = await exporter.store.get(scope.manifest)
         manifest = None if body is None else decode_manifest(body)
         return await self.export(day, crawl=crawl) if manifest is None else manifest
@@ -301,6 +304,6 @@ class Alone:
     async def export_between(
         self, first_ms: int, last_ms: int, *, crawl: str
     ) -> tuple[Manifest, ...]:
-        """Export every day that a time span touches, as a crawl's does."""
+        """Export all days that a time span overlaps."""
         days = days_between(first_ms, last_ms)
         return tuple([await self.export(day, crawl=crawl) for day in days])

@@ -1,4 +1,4 @@
-"""The files of exports, by their paths below a prefix; transient faults are waited out."""
+"""Access files of exports by paths below a prefix, with retries of transient errors."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from orbweaver.frontier.retrying import Patience, all_of
 from orbweaver.model.ports import Clock, Files, Print
 
 T = TypeVar("T")
-# Files looked at at a time: S3's latency is hidden, and connections are left for others.
+# Concurrent file operations: enough to hide S3's latency, and few enough to leave connections.
 AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store:
-    """A bucket or a folder, with patience; `prefix` is empty or ends in a slash."""
+    """A bucket or a folder with retries. `prefix` is empty or ends in a slash."""
 
     files: Files
     clock: Clock
@@ -27,48 +27,43 @@ class Store:
     prefix: str = PREFIX
 
     def key(self, path: str) -> str:
-        """Say under which key something lies."""
         return f"{self.prefix}{path}"
 
     @property
     def patience(self) -> Patience:
-        """How it is called."""
+        """Retry policy."""
         return Patience(clock=self.clock, random=self.random)
 
     async def tried(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Call a port; a transient fault is waited out a few times."""
+        """Call a port. Retries transient errors a few times."""
         return await self.patience.tried(call)
 
     async def each(self, calls: Iterable[Callable[[], Awaitable[T]]]) -> list[T]:
-        """Call a port many times, some at once; their results, in order."""
+        """Call a port many times, some concurrently. Returns the results in order."""
         return await all_of(map(self.tried, calls), AT_ONCE)
 
     async def get(self, path: str) -> bytes | None:
-        """Read a file."""
         return await self.tried(lambda: self.files.get(self.key(path)))
 
     async def put(self, path: str, body: bytes) -> None:
-        """Write a file."""
         await self.tried(lambda: self.files.put(self.key(path), body))
 
     async def put_file(self, path: str, local: Path, sha256: str) -> None:
-        """Write a local file."""
         await self.tried(lambda: self.files.put_file(self.key(path), local, sha256))
 
     async def delete(self, paths: Sequence[str]) -> None:
-        """Remove files."""
         if paths:
             keys = [self.key(path) for path in paths]
             await self.tried(lambda: self.files.delete(keys))
 
     async def folders(self, prefix: str) -> tuple[str, ...]:
-        """Name the folders right below a prefix."""
+        """Return the folders directly below a prefix."""
         key = self.key(prefix)
         found = await self.tried(lambda: self.files.folders(key))
         return tuple(prefix + name[len(key) :] for name in found)
 
     async def damaged(self, files: Sequence[File]) -> list[File]:
-        """Look at what stands, and name the files that differ from these."""
+        """Return the files whose stored contents are missing or differ."""
         keys = [self.key(file.path) for file in files]
         prints = await self.each((lambda key=key: self.files.print_of(key)) for key in keys)  # type: ignore[misc]
         return [
@@ -78,12 +73,12 @@ class Store:
         ]
 
     async def manifest(self, path: str) -> tuple[bytes | None, Manifest | None]:
-        """Read a manifest: as it lies there, and what it says if it is one."""
+        """Read a manifest. Returns its bytes, and its content if it is valid."""
         body = await self.get(path)
         return body, None if body is None else decode_manifest(body)
 
     async def list(self, prefix: str) -> tuple[str, ...]:
-        """Name what lies below a prefix, as its paths."""
+        """Return the paths of files below a prefix."""
         key = self.key(prefix)
         found = await self.tried(lambda: self.files.list(key))
         return tuple(prefix + name[len(key) :] for name in found)

@@ -1,23 +1,23 @@
-"""Sealing a run: from units that are done to an export that stands.
+"""Seal a run: publish the export when all units are done.
 
 Order of effects
 
-    1  put the manifest, if it is not the one that stands already
-    2  remove the day's files that it does not name: those of earlier runs
-    3  audit: every file that it names is there and is the one that it means
-    4  make tables of items known; announce the export
-    5  remove the run; look whether the manifest still stands
+    1  write the manifest, unless it is already published
+    2  remove files of the day that it does not name, from earlier runs
+    3  audit: each named file exists with the expected contents
+    4  register tables of items, announce the export
+    5  remove the run's state, check again that the manifest exists
 
-- Where the audit finds another file, a worker has put it by an older order. The manifest goes, and
-  the units that it belongs to are worked on once more.
-- Where the run does not count any more after the manifest was put, that may have taken the place of
-  a later one: it goes, and the day is exported again, unless a later run is at it.
-- Where the run does not count any more after the audit, another worker has finalized it, or a later
-  run has begun, which withdraws the manifest before it puts anything else. If the audit failed,
-  too, the manifest goes and the day is exported again.
-- Two that seal at once put the same manifest. One that finds units that are not done has been
-  overtaken by an audit, and orders them again.
-- Step 5 looks because a copy of an old order may have begun on a unit while the run was removed.
+- If the audit finds another file, a worker wrote it for an older message. The manifest is removed,
+  and its units are exported again.
+- If the run is outdated after the manifest was written, the manifest may have replaced a later one.
+  It is removed, and the day is exported again, unless a later run is in progress.
+- If the run is outdated after the audit, another worker finalized it, or a later run began, which
+  withdraws the manifest before it writes other files. If the audit also failed, the manifest is
+  removed and the day is exported again.
+- Two workers that seal at the same time write the same manifest. A worker that finds unfinished
+  units was overtaken by an audit, and sends them again.
+- Step 5 checks because a copy of an old message may have started a unit while the run was removed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LOGGER = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finalizer:
-    """Puts manifests."""
+    """Publishes manifests."""
 
     store: Store
     runs: ExportRuns
@@ -51,13 +51,13 @@ class Finalizer:
     catalogue: Catalogue | None
 
     async def seal(self, order: ExportOrder) -> Manifest | None:
-        """Seal a run whose units are done; its manifest, if it stands."""
+        """Seal a run whose units are done. Returns its manifest if it is published."""
         scope, run = order.scope, order.run
         if not await self._counts(order):
             await self.repairer.repair(scope, None)
             return None
         plan = await self.runs.plan(scope, run)
-        if plan is None:  # a worker that finalized it died in the end
+        if plan is None:  # a worker died after it had finalized the run
             await self._remove(order)
             return None
         states = await self.runs.all_progress(scope, run, plan.units)
@@ -73,17 +73,15 @@ class Finalizer:
         return manifest
 
     async def _counts(self, order: ExportOrder) -> bool:
-        """Whether a run still counts; what is left of one that does not is removed.
-
-        Its request may have come twice, and its plan been kept anew as the run was removed.
-        """
+        """Whether a run is current. Removes the rest of an outdated one."""
+        # A repeated request may have stored the plan again while the run was removed.
         if await self.runs.current(order.scope) == order.run:
             return True
         await self.runs.clean_up(order.scope, order.run)
         return False
 
     async def _tell(self, manifest: Manifest) -> None:
-        """Make tables of items known, and announce the export."""
+        """Register tables of items and announce the export."""
         catalogue, events = self.catalogue, self.events
         if catalogue is not None:
             await register_items(manifest, catalogue, self.store.tried)
@@ -94,7 +92,7 @@ class Finalizer:
     async def _stands(
         self, order: ExportOrder, states: Sequence[tuple[Unit, UnitProgress]], manifest: Manifest
     ) -> bool:
-        """Put a manifest and look at what stands; whether it is what the run has come to."""
+        """Write a manifest and audit its files. Returns whether the export is correct."""
         scope, body = order.scope, encode_manifest(manifest)
         standing = await self.store.get(scope.manifest)
         if not await self._counts(order):
@@ -124,7 +122,7 @@ class Finalizer:
         states: Sequence[tuple[Unit, UnitProgress]],
         damaged: Sequence[File],
     ) -> None:
-        """Withdraw the manifest, and have the units of files that are not theirs worked on anew."""
+        """Withdraw the manifest and export the units of wrong files again."""
         scope, run = order.scope, order.run
         await self.store.delete([scope.manifest])
         hit = {_owner(file) for file in damaged}
@@ -139,7 +137,7 @@ class Finalizer:
 
 
 def _owner(file: File) -> tuple[str, int | None]:
-    """Say which unit a file is of."""
+    """Return crawl and group of the unit that a file belongs to."""
     place = place_of(file.path)
     group = None if place is None or file.table == CHANGES.name else place.group
     return file.crawl, group
@@ -150,10 +148,10 @@ async def register_items(
     catalogue: Catalogue,
     tried: Callable[[Callable[[], Awaitable[None]]], Awaitable[None]],
 ) -> None:
-    """Register the tables of items that an export has files of; `tried` calls ports patiently.
+    """Register the item tables of an export. `tried` calls ports with retries.
 
-    Other tables are part of a deployment. What is refused is logged, and registered with a later
-    export: one that stands is announced all the same.
+    Other tables are part of a deployment. A refused table is logged and registered with a later
+    export. The export is announced in any case.
     """
     names = {
         file.table

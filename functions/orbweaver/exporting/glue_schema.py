@@ -1,13 +1,14 @@
-"""The SQL schema of exports: names and types of tables and columns, for all engines.
+"""Define the SQL schema of exports: names and types of tables and columns, for all engines.
 
-- A table of items, `items/<name>/<rule>`, is called `items_<name>_<rule>`; what no engine takes
-  unquoted becomes an underscore. Two that come to one name: the second has a hash behind it.
-- Besides its columns each table has `dt`, the day of the export that a row is in: a text, so that
-  `dt = '2026-11-21'` means the same to all engines.
-- Days are not registered but projected: Athena works their folders out of the query. Each day in
-  question costs a listing, so a query should name its days. Folders below that of a day, one for
-  each crawl, are read along and mean nothing to it: `crawl` is a column of the files.
-- A table's columns only ever become more: files of earlier days have those that they had.
+- An item table, `items/<name>/<rule>`, is called `items_<name>_<rule>`. Characters that some engine
+  does not accept unquoted become underscores. If two tables get the same name, the second has a
+  hash suffix.
+- In addition to its columns each table has `dt`, the day of a row's export. It is a text, so that
+  `dt = '2026-11-21'` has the same meaning in all engines.
+- Days are not registered but projected: Athena derives their folders from the query. Each day in
+  question costs a listing, so a query should name its days. Athena also reads the folders of crawls
+  below a day and ignores their names: `crawl` is a column of the files.
+- Columns of a table are only added, never removed, because files of earlier days have them.
 
 Source: docs.aws.amazon.com/athena/latest/ug/partition-projection-supported-types.html,
 …/tables-location-format.html (all files below a location are read), …/data-types.html.
@@ -22,16 +23,16 @@ from typing import Any
 
 from orbweaver.model.columns import CHANGES, INVALID_ITEMS, PAGES, TEXTS, Column, Table, Type
 
-# Those that every deployment has.
+# Tables of every deployment.
 TABLES = (PAGES, TEXTS, INVALID_ITEMS, CHANGES)
 DAY = "dt"
 FORMAT = "parquet"
 ITEMS = "items_"
-# Before the first export that there can be.
+# Before the first possible export.
 FIRST_DAY = "2026-01-01"
 UNSAFE = re.compile("[^a-z0-9_]")
 HASH_CHARS = 8
-# Where a table says which of ours it is.
+# Table parameter with the name of our table.
 OWNER = "orbweaver.table"
 
 HIVE: Mapping[Type, str] = {
@@ -52,18 +53,19 @@ SERDE = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
 
 
 def query_name(table: str) -> str:
-    """Name a table as queries do."""
+    """Return the name of a table in queries."""
     return UNSAFE.sub("_", table.lower())
 
 
 def second_name(table: str) -> str:
-    """Name a table whose name for queries is another one's."""
+    """Return the name of a table whose query name is taken."""
     return f"{query_name(table)}_{sha256(table.encode()).hexdigest()[:HASH_CHARS]}"
 
 
 def query_names(tables: Iterable[str]) -> dict[str, str]:
-    """Name tables as queries do, each by its own: name to table; of two the first is not hashed."""
+    """Return query names of tables, each unique, as name to table."""
     names: dict[str, str] = {}
+    # In sorted order, so that the first of two equal names gets no hash.
     for table in sorted(set(tables)):
         name = query_name(table)
         names[second_name(table) if name in names else name] = table
@@ -71,26 +73,25 @@ def query_names(tables: Iterable[str]) -> dict[str, str]:
 
 
 def database_name(stack: str) -> str:
-    """Name the database of a stack."""
+    """Return the name of a stack's database."""
     return UNSAFE.sub("_", stack.lower())
 
 
-# --- tables, as AWS Glue has them -----------------------------------------------------------------
+# --- tables for AWS Glue --------------------------------------------------------------------------
 
 
 def hive_type(column: Column) -> str:
-    """Name a column's type as Hive does."""
     name = HIVE[column.type]
     return f"array<{name}>" if column.many else name
 
 
 def glue_columns(columns: Iterable[Column]) -> list[dict[str, str]]:
-    """Spell columns."""
+    """Return columns in Glue's form."""
     return [{"Name": column.name, "Type": hive_type(column)} for column in columns]
 
 
 def glue_table(name: str, table: Table, root: str) -> dict[str, Any]:
-    """Spell a table by its name for queries; `root` is where exports are: `s3://…/`."""
+    """Return a Glue table. `name` is its query name, `root` is the exports' URL, `s3://…/`."""
     folder = f"{root}{table.name}/{FORMAT}/"
     return {
         "Name": name,
@@ -122,9 +123,9 @@ def glue_table(name: str, table: Table, root: str) -> dict[str, Any]:
 
 
 def grown(standing: Mapping[str, Any], wanted: dict[str, Any]) -> dict[str, Any] | None:
-    """Say what a table that stands is to become; None if it says all of that already.
+    """Return an existing table with added columns, or None if nothing changes.
 
-    Columns that it has and we do not want any more stay: files of earlier days have them.
+    Existing columns stay, because files of earlier days have them.
     """
     storage = standing.get("StorageDescriptor", {})
     types = {one["Name"]: one["Type"] for one in storage.get("Columns", ())}
@@ -136,7 +137,7 @@ def grown(standing: Mapping[str, Any], wanted: dict[str, Any]) -> dict[str, Any]
 
 
 def _settled(table: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What is ours of a table, beside its columns; a catalogue may add to the rest."""
+    """Return the parts of a table that we set, except columns. A catalogue may add other parts."""
     storage, parameters = table.get("StorageDescriptor", {}), table.get("Parameters", {})
     ours = {
         name: value

@@ -1,23 +1,23 @@
-"""An export's files and their places, and the manifest that names those that count.
+"""Define the layout of export files, and the manifest that names the files of an export.
 
-Layout, below the export's prefix (a bucket's) or folder (a person's), the same for both:
+Layout below the export's prefix (bucket) or folder (local), the same for both:
 
     <table>/<format>/dt=<day>/<crawl>/part-<group>-<chunk><suffix>
     pages/warc/dt=<day>/<crawl>/<crawl>-<day>-<group>-<chunk><suffix>
     manifests/dt=<day>.json                 of a day
     manifests/dt=<day>/crawl=<crawl>.json   of one crawl's records of a day
-    _work/…, _snapshots/…                   what exporters keep for each other
+    _work/…, _snapshots/…                   shared state of exporters
 
 - The folder of a crawl has no key, because `crawl` is a column of the files. Readers of partitioned
-  folders reject a column that the path repeats. Earlier versions wrote `crawl=<crawl>`: such files
+  folders reject a column that the path repeats. Earlier versions wrote `crawl=<crawl>`. Such files
   are read, erased and replaced like others.
-- A group is some of the shards of a day, a chunk a stretch of its rows; all formats of all tables
-  are cut at the same rows.
-- The manifest says which files make up the export, and by their SHA-256 whether they are those it
-  means; it says nothing of the run that wrote it. Readers go by it, never by a listing.
-- A name within its folder is enough, but for archives: those are collected in one place, and their
-  indexes name no folders. So they are called after crawl and day.
-- A group or chunk of more digits grows wider; the order of files is the manifest's.
+- A group is a part of a day's shards. A chunk is a sequence of its rows. All formats of all tables
+  are divided at the same rows.
+- The manifest names the files of the export with their SHA-256. It does not depend on the run that
+  wrote it. Readers use the manifest, never a listing.
+- A file name is unique within its folder. Only archives have unique names, because they are
+  collected in one place and their indexes contain no folders. So their names contain crawl and day.
+- A group or chunk number may have more digits. The manifest defines the order of files.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from orbweaver.model.columns import PAGES, SCHEMA, Column, Type
 from orbweaver.model.page_record import DAY_MS, PageRecord, day_of
 
 PREFIX = "exports/"
-# How much of its digest tells an export from another of the same day.
+# Digits of the digest that distinguish exports of the same day.
 ID_DIGITS = 16
-# What lies beside the tables, and is none.
+# Folders next to the tables that are not tables.
 MANIFESTS, WORK, SNAPSHOTS = "manifests/", "_work/", "_snapshots/"
-# Begins the name of a crawl's folder in files of earlier versions.
+# Prefix of a crawl's folder in files of earlier versions.
 CRAWL_KEY = "crawl="
 PART = re.compile(
     r"(?P<table>.+)/(?P<format>[a-z]+)/dt=(?P<day>[^/]+)/(?P<key>(?:crawl=)?)(?P<crawl>[^/]+)"
@@ -50,11 +50,11 @@ PART = re.compile(
 
 
 class ExportEventError(ValueError):
-    """An event asks for nothing that can be exported; the text says what it may be."""
+    """An event requests nothing that can be exported. The message contains the valid forms."""
 
 
 def formats_in(text: str) -> tuple[str, ...]:
-    """Read a list of formats, separated by commas; raises ValueError for what is none."""
+    """Parse a comma-separated list of formats. Raises ValueError for an unknown one."""
     named = {name.strip() for name in text.split(",")}
     if unknown := sorted(named.difference(FORMATS)):
         raise ValueError(f"{unknown[0]!r} is no format: give some of {','.join(FORMATS)}")
@@ -66,7 +66,7 @@ def formats_in(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FilePlace:
-    """What a file's path says of it."""
+    """Components of a file's path."""
 
     table: str
     format: str
@@ -75,20 +75,20 @@ class FilePlace:
     group: int
     chunk: int
     suffix: str
-    # What its name begins with.
+    # Beginning of its name.
     stem: str = "part"
     # Key before the crawl in the path: empty, or `CRAWL_KEY` in files of earlier versions.
     key: str = ""
 
     @property
     def path(self) -> str:
-        """Where it lies, below the prefix."""
+        """Path below the prefix."""
         folder = folder_of(self.table, self.format, self.day, f"{self.key}{self.crawl}")
         return f"{folder}{self.stem}-{self.group:02d}-{self.chunk:05d}{self.suffix}"
 
 
 def folder_of(table: str, file_format: str, day: str, crawl: str | None = None) -> str:
-    """Name the folder of a table's files of a day, or of one crawl's; it ends in a slash."""
+    """Return the folder of a table's files of a day, or of one crawl's, with a final slash."""
     folder = f"{table}/{file_format}/dt={day}/"
     return folder if crawl is None else f"{folder}{crawl}/"
 
@@ -96,13 +96,13 @@ def folder_of(table: str, file_format: str, day: str, crawl: str | None = None) 
 def path_of(
     table: str, file_format: str, day: str, crawl: str, group: int, chunk: int, suffix: str
 ) -> str:
-    """Say where a file lies, below the prefix."""
+    """Return the path of a file below the prefix."""
     stem = f"{crawl}-{day}" if file_format == WARC else "part"
     return FilePlace(table, file_format, day, crawl, group, chunk, suffix, stem).path
 
 
 def place_of(path: str) -> FilePlace | None:
-    """Read a path back; None for what is no file of an export."""
+    """Parse a path. Returns None if it is not a file of an export."""
     match = PART.fullmatch(path)
     if match is None:
         return None
@@ -111,7 +111,7 @@ def place_of(path: str) -> FilePlace | None:
 
 
 def manifest_path(day: str, crawl: str | None = None) -> str:
-    """Say where the manifest of a day lies, or of one crawl's records of it."""
+    """Return the path of the manifest of a day, or of one crawl's records of it."""
     return (
         f"{MANIFESTS}dt={day}.json" if crawl is None else f"{MANIFESTS}dt={day}/crawl={crawl}.json"
     )
@@ -122,7 +122,7 @@ def manifest_path(day: str, crawl: str | None = None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
-    """One file, as it lies there; `path` is below the prefix."""
+    """A file of an export. `path` is relative to the prefix."""
 
     path: str
     table: str
@@ -135,7 +135,7 @@ class File:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sums:
-    """What an export holds of one crawl: rows by table, pages by outcome."""
+    """Contents of an export for one crawl: rows by table, pages by outcome."""
 
     name: str
     rows: Mapping[str, int] = field(default_factory=dict)
@@ -144,9 +144,9 @@ class Sums:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """Which files make up a day; `crawl` is set where only that crawl's rows were wanted.
+    """The files of a day. `crawl` is set if only that crawl's rows were exported.
 
-    `crawls` are those of which there are rows, by id; `columns` those of each table.
+    `crawls` are the crawls with rows, by id. `columns` are the columns of each table.
     """
 
     day: str
@@ -157,12 +157,12 @@ class Manifest:
 
     @property
     def path(self) -> str:
-        """Where it lies, below the prefix."""
+        """Path below the prefix."""
         return manifest_path(self.day, self.crawl)
 
     @property
     def rows(self) -> Mapping[str, int]:
-        """How many rows each table has, in whichever format."""
+        """Number of rows of each table, counted once for all formats."""
         total: Counter[str] = Counter()
         for sums in self.crawls.values():
             total.update(sums.rows)
@@ -170,16 +170,16 @@ class Manifest:
 
     @property
     def bytes(self) -> int:
-        """How large all files are together."""
+        """Total size of all files."""
         return sum(file.bytes for file in self.files)
 
     def named(self) -> Mapping[str, File]:
-        """List its files by their paths."""
+        """Return its files by path."""
         return {file.path: file for file in self.files}
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    """Render a manifest as ASCII JSON, the same bytes for the same files."""
+    """Encode a manifest as ASCII JSON. The same files give the same bytes."""
     body = {
         "schema": SCHEMA,
         "day": manifest.day,
@@ -195,7 +195,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
 
 
 def exported_detail(manifest: Manifest, key: str, bucket: str) -> dict[str, Any]:
-    """Say which export stands: the event's `id` is the same for the same manifest."""
+    """Return the event detail of an export. Its `id` follows from the manifest."""
     digest = sha256(encode_manifest(manifest)).hexdigest()
     whose = (manifest.day, manifest.crawl, digest[:ID_DIGITS])
     return {
@@ -212,7 +212,7 @@ def exported_detail(manifest: Manifest, key: str, bucket: str) -> dict[str, Any]
 
 
 def decode_manifest(body: bytes) -> Manifest | None:
-    """Read a manifest back; None for what is not one of this schema."""
+    """Parse a manifest. Returns None if it does not have this schema."""
     try:
         raw = json.loads(body)
         if raw["schema"] != SCHEMA:
@@ -229,12 +229,12 @@ def decode_manifest(body: bytes) -> Manifest | None:
 
 
 def columns_as_json(columns: Iterable[Column]) -> list[list[Any]]:
-    """Render columns as JSON has them: name, type, whether each value is a list."""
+    """Return columns as JSON lists: name, type, whether each value is a list."""
     return [[column.name, str(column.type), column.many] for column in columns]
 
 
 def columns_of_json(raw: Iterable[list[Any]]) -> tuple[Column, ...]:
-    """Read columns back; raises ValueError for what is none."""
+    """Parse columns. Raises ValueError for invalid ones."""
     return tuple(Column(name=name, type=Type(kind), many=many) for name, kind, many in raw)
 
 
@@ -250,9 +250,9 @@ def _sums(sums: Sums) -> dict[str, Any]:
 
 
 def check_day(day: object) -> str:
-    """Pass a day's name through if it is one: `YYYY-MM-DD`, and in the calendar."""
+    """Return a valid day, `YYYY-MM-DD`. Raises ExportEventError for anything else."""
     try:
-        # Python also reads 20261121 and 2026-W47-6: only what it writes itself is a day's name.
+        # Python also reads 20261121 and 2026-W47-6. Only the form that it writes is accepted.
         if isinstance(day, str) and date.fromisoformat(day).isoformat() == day:
             return day
     except ValueError:
@@ -261,17 +261,17 @@ def check_day(day: object) -> str:
 
 
 def days_between(first_ms: int, last_ms: int) -> tuple[str, ...]:
-    """Name the UTC days that two moments and the time between them touch."""
+    """Return the UTC days that a time span overlaps."""
     return tuple(
         day_of(number * DAY_MS) for number in range(first_ms // DAY_MS, last_ms // DAY_MS + 1)
     )
 
 
-# --- pages, one by one ---------------------------------------------------------------------------
+# --- single pages --------------------------------------------------------------------------------
 
 
 def page_as_json(record: PageRecord) -> dict[str, Any]:
-    """Render a record as JSON has it: as a line of an export."""
+    """Return a record as JSON, as in a line of an export."""
     row = {column.name: getattr(record, column.name) for column in PAGES.columns}
     found = dict(zip(row, _PAGE(row), strict=True))
     return found | {"fetched_at": iso(record.fetched_at)}

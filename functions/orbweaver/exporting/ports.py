@@ -1,4 +1,4 @@
-"""Ports of exporters: orders among themselves, the bus, and tables for queries."""
+"""Define ports of exporters: the queue, the event bus, and the catalogue of tables."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ class ExportEvents(Protocol):
     """The event bus, as exporters need it."""
 
     async def exported(self, manifest: Manifest, key: str) -> None:
-        """Announce that an export stands under the key of its manifest.
+        """Announce an export. `key` is the key of its manifest.
 
-        The event's id follows from what the manifest says: a repeat has the same.
+        The event's id follows from the manifest, so a repetition has the same id.
         """
 
 
 class Catalogue(Protocol):
-    """Which tables can be queried."""
+    """Catalogue of tables for queries."""
 
     async def register(self, table: Table) -> None:
-        """Make a table of exports known, or bring it up to date.
+        """Register a table of exports, or update it.
 
-        Columns that it had before stay; a name that is another one's is left to that one.
+        Existing columns stay. A name that belongs to another table is not changed.
         """
 
     async def remove(self, folder: str) -> int:
-        """Remove the tables of exports that lie in a folder; how many there were."""
+        """Remove the tables of exports in a folder. Returns their number."""
 
 
 class Orders(Protocol):
-    """The queue of what exporters are to do."""
+    """The queue of messages to exporters."""
 
     async def send(self, bodies: Sequence[tuple[str, str]]) -> None:
-        """Send messages, each with whose work it is; returns once all of them are accepted."""
+        """Send messages, each with its group (a crawl or a day). Returns when all are accepted."""

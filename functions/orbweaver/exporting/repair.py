@@ -1,15 +1,14 @@
-"""Repair of exports: files that a standing manifest does not name.
+"""Repair exports with files that the published manifest does not name.
 
-- Before and after a file is put, a manifest that means another one by its name is withdrawn:
-  before, so that readers never see the two together; after, because it may have come meanwhile.
-- A worker whose run does not count any more may have put or removed a file all the same, just
-  before it noticed, or died of it. It looks at what stands of the crawl it worked on, or of all
-  that it sealed: where that is not what the manifest means, the manifest goes and the day is
-  exported again. Where there is neither a manifest nor a run that counts, a worker withdrew it when
-  the export was thought to be done.
-- A worker that removes files looks whether a manifest names them by then: it may have stood still
-  between listing and removing them. A manifest that comes later is looked after by the run that
-  puts it.
+- Before and after a file is written, a manifest that names other contents for it is withdrawn:
+  before, so that readers never see both; after, because it may have been written meanwhile.
+- A worker of an outdated run may have written or removed a file just before it noticed, or before
+  it died. It checks the files of its crawl, or of all crawls if it sealed. If they differ from the
+  manifest, the manifest is removed and the day is exported again. If there is no manifest and no
+  current run, a worker withdrew the manifest after the export was complete, so the day is exported
+  again.
+- A worker that removes files then checks that no manifest names them, because it may have been
+  suspended between listing and removing. The run that writes a later manifest checks that manifest.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ ITEMS = "items/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repairer:
-    """Keeps manifests and files together."""
+    """Keeps manifests and files consistent."""
 
     store: Store
     runs: ExportRuns
 
     async def withdraw(self, scope: ExportScope, files: Sequence[File]) -> None:
-        """Remove a manifest that means other files by these names, or that cannot be read."""
+        """Remove a manifest that names other contents for these paths, or that is unreadable."""
         body, manifest = await self.store.manifest(scope.manifest)
         if body is None:
             return
@@ -43,10 +42,7 @@ class Repairer:
             await self.store.delete([scope.manifest])
 
     async def repair(self, scope: ExportScope, crawl: str | None) -> None:
-        """Look after what a worker may have left of a crawl, of a run that does not count.
-
-        None: of all crawls.
-        """
+        """Check what a worker of an outdated run may have left of a crawl. None: of all crawls."""
         current = await self.runs.current(scope)
         body, manifest = await self.store.manifest(scope.manifest)
         if body is None:
@@ -61,20 +57,23 @@ class Repairer:
         await self.replace(scope, body)
 
     async def replace(self, scope: ExportScope, body: bytes) -> None:
-        """Withdraw a manifest that is not true, unless it is gone, and export the day again."""
-        # The run that counts may have withdrawn it meanwhile, to put other files.
+        """Withdraw a wrong manifest and export the day again, unless the manifest is gone."""
+        # The current run may have withdrawn it meanwhile, to write other files.
         if await self.store.get(scope.manifest) == body:
             await self.store.delete([scope.manifest])
             await self._export_again(scope)
 
     async def take_back(self, scope: ExportScope, body: bytes) -> None:
-        """Withdraw a manifest that came too late; what counts next, or a new run, puts another."""
+        """Withdraw a manifest that was written too late.
+
+        The current or a new run writes another one.
+        """
         if await self.store.get(scope.manifest) == body:
             await self.store.delete([scope.manifest])
         await self.missing(scope)
 
     async def missing(self, scope: ExportScope) -> None:
-        """Have a scope exported again that has no manifest, and that no run is at."""
+        """Export a scope again if it has no manifest and no run is in progress."""
         if await self.runs.current(scope) is None and await self.store.get(scope.manifest) is None:
             await self._export_again(scope)
 
@@ -82,7 +81,7 @@ class Repairer:
         await self.runs.order(OrderKind.PLAN, scope, self.runs.ticket(0)[1])
 
     async def clear(self, scope: ExportScope, crawl: str | None, named: Sequence[File]) -> None:
-        """Remove all files of a day, or of one crawl of it, but these; others' are left."""
+        """Remove all files of a day, or of one crawl of it, except these."""
         kept = {file.path for file in named}
         present = await self._present(scope.day, crawl or scope.crawl)
         surplus = [path for path in present if path not in kept]
@@ -98,7 +97,7 @@ class Repairer:
             await self.replace(scope, body)
 
     async def _present(self, day: str, crawl: str | None) -> list[str]:
-        """List the files of a day, or of one crawl of it."""
+        """Return the files of a day, or of one crawl of it."""
         found: list[str] = []
         crawls = (None,) if crawl is None else (crawl, f"{CRAWL_KEY}{crawl}")
         for table in await self._tables():
@@ -108,7 +107,7 @@ class Repairer:
         return [path for path in found if place_of(path) is not None]
 
     async def _tables(self) -> list[str]:
-        """Name the tables that there are files of."""
+        """Return the tables that have files."""
         tables: list[str] = []
         for folder in await self.store.folders(""):
             if folder == ITEMS:

@@ -1,10 +1,11 @@
-"""Export requests: the days that an event asks for.
+"""Read export requests: the days that an event requests.
 
-- `{}` is the day before, `{"day": "YYYY-MM-DD"}` that day, whatever the time.
-- A schedule's event means what its own time says, so that a repeated one, or one that comes a day
-  late, means the same. By the day: the day before. By the hour: the day as far as it is, and in the
-  first hours of a day the day before as well, of which records may have been late.
-- A day that is not over gives way to a run of it that is still going on; others begin anew.
+- `{}` means the previous day, `{"day": "YYYY-MM-DD"}` means that day.
+- For a schedule's event its own time counts, so that a repeated or late event has the same meaning.
+  Daily: the previous day. Hourly: the current day so far, and in the first hours also the previous
+  day, because its last records may have been late.
+- A request for an unfinished day does nothing while a run of that day is in progress. Other
+  requests start a new run.
 """
 
 from __future__ import annotations
@@ -18,22 +19,22 @@ from orbweaver.model.page_record import DAY_MS, day_of
 
 EVENTS = 'an export event is {}, {"day": "YYYY-MM-DD"} or a schedule\'s'
 SPANS = ("day", "hour")
-# A record is stored minutes after its URL was asked for; a pack may be requeued meanwhile.
+# A record is stored minutes after its URL was requested. Its pack may be requeued meanwhile.
 LATE_HOURS = 2
-# A run that takes longer is taken for dead.
+# A run that takes longer is considered dead.
 RUN_MS_MAX = 3 * 3_600_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportJob:
-    """One day to export; `gives_way`: not while another run of it is going on."""
+    """One day to export. `gives_way`: skip it while another run of the day is in progress."""
 
     day: str
     gives_way: bool = False
 
 
 def jobs_of(event: object, now_ms: int, span: str = "day") -> tuple[ExportJob, ...]:
-    """Read an event; raises ExportEventError for one that asks for nothing."""
+    """Parse an event. Raises ExportEventError if it is invalid."""
     if not isinstance(event, dict):
         raise ExportEventError(f"{EVENTS}; not {type(event).__name__}")
     if "detail-type" in event:
@@ -46,7 +47,7 @@ def jobs_of(event: object, now_ms: int, span: str = "day") -> tuple[ExportJob, .
 
 
 def identity_of(event: dict[str, Any], fallback: str) -> str:
-    """Tell an event from others, and its repetitions not."""
+    """Return an identity of an event that its repetitions share."""
     if "detail-type" in event and event.get("time") is not None:
         return f"{event.get('id', '')}/{event['time']}"
     return fallback

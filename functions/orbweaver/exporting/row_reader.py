@@ -1,10 +1,10 @@
-"""The rows of a unit: records shard by shard in key order, and their pages' content.
+"""Read the rows of a unit: records shard by shard in key order, with their pages' content.
 
 Rules
-- Order follows from the keys alone, however the parallel reads are timed.
-- A transient fault is waited out where it stopped.
+- The order follows from the keys, regardless of the timing of parallel reads.
+- After a transient error a read continues where it stopped.
 - Memory: `READ_AHEAD_ROWS` records of `SHARDS_AHEAD` shards, and `PARTS_AHEAD` parts of bodies.
-- A part that is gone (its retention is over, or it is forgotten) is left out, as if never stored.
+- A missing part (expired or erased) is omitted, as if it had never been stored.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from orbweaver.model.ports import Files
 
 READ_AHEAD_ROWS = 500
 SHARDS_AHEAD = 4
-# A body has at most 5 MiB, by default.
+# The default limit of a body is 5 MiB.
 PARTS_AHEAD = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowReader:
-    """Reads the rows of units."""
+    """Reads the rows of units in order."""
 
     pages: Pages
     store: Store
@@ -44,7 +44,7 @@ class RowReader:
     async def rows(
         self, scope: ExportScope, unit: Unit, progress: UnitProgress, cut: Cut
     ) -> AsyncGenerator[Row, None]:
-        """Read all rows of a unit behind its progress, in order."""
+        """Yield all rows of a unit after its progress, in order."""
         asked: deque[asyncio.Task[Row]] = deque()
         try:
             async with aclosing(self._records(scope, unit, progress, cut)) as records:
@@ -62,7 +62,7 @@ class RowReader:
                 part.cancel()
             await asyncio.gather(*asked, return_exceptions=True)
 
-    # --- what is stored of a page -----------------------------------------------------------
+    # --- stored content of a page -----------------------------------------------------------
 
     async def _row(self, shard: int, key: str, record: PageRecord, cut: Cut) -> Row:
         text = answer = None
@@ -86,7 +86,7 @@ class RowReader:
     async def _records(
         self, scope: ExportScope, unit: Unit, progress: UnitProgress, cut: Cut
     ) -> AsyncGenerator[tuple[int, str, PageRecord], None]:
-        """Read records, some shards ahead."""
+        """Yield records, reading some shards ahead."""
         shards = [shard for shard in unit.shards(cut.shards) if shard >= progress.shard]
         inboxes: dict[int, _Inbox] = {}
         readers: dict[int, asyncio.Task[None]] = {}
@@ -101,7 +101,7 @@ class RowReader:
                 inbox = inboxes.pop(shard)
                 while (item := await inbox.take()) is not None:
                     yield shard, *item
-                await readers[shard]  # raises what ended it, if not the shard's end
+                await readers[shard]  # raises an error of the reader
         finally:
             for reader in readers.values():
                 reader.cancel()
@@ -110,7 +110,7 @@ class RowReader:
     async def _read(
         self, day: str, shard: int, after: str | None, crawl: str, inbox: _Inbox
     ) -> None:
-        """Read one shard into its inbox; a transient fault is waited out where it stopped."""
+        """Read one shard into its inbox. After a transient error it continues where it stopped."""
         patience = self.store.patience
         reading = patience.read_shard(self.pages, day, shard, crawl=crawl, after=after)
         try:
@@ -122,12 +122,12 @@ class RowReader:
 
 
 def _stored(record: PageRecord, cut: Cut) -> bool:
-    """Whether anything of a page is to be read beside its record."""
+    """Whether content of a page must be read in addition to its record."""
     return record.body_key is not None and (record.text_offset is not None or WARC in cut.formats)
 
 
 async def text_of(record: PageRecord, files: Files) -> Mapping[str, Any] | None:
-    """Read the text of one page; None where it has none, or it is gone."""
+    """Read the text of one page. Returns None if it has none or the text is gone."""
     offset, length = record.text_offset, record.text_length
     if record.body_key is None or offset is None or length is None:
         return None
@@ -136,7 +136,7 @@ async def text_of(record: PageRecord, files: Files) -> Mapping[str, Any] | None:
 
 
 def _document(member: bytes) -> Mapping[str, Any] | None:
-    """Read a page's text; None for what is none any more."""
+    """Parse a page's text. Returns None if the record is no text any more."""
     try:
         record = warc.read(member)
         found = json.loads(record.payload) if record.type == "conversion" else None
@@ -146,10 +146,10 @@ def _document(member: bytes) -> Mapping[str, Any] | None:
 
 
 class _Inbox:
-    """Records of one shard, read but not yet taken: at most `rows_max`."""
+    """Records of one shard that are read but not processed: at most `rows_max`."""
 
     def __init__(self, rows_max: int) -> None:
-        # The queue itself has no bound, so that the end always fits: the room is what bounds it.
+        # The semaphore limits the queue, so that the end marker always fits.
         self._queue: asyncio.Queue[tuple[str, PageRecord] | None] = asyncio.Queue()
         self._room = asyncio.Semaphore(rows_max)
 

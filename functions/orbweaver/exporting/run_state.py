@@ -1,14 +1,14 @@
-"""State of an export run: orders to its workers, and files that they leave for each other.
+"""Define the state of an export run: messages to its workers, and files that they share.
 
-- A *scope* is what is exported: a day, or one crawl's records of it.
-- A *run* is one attempt at a scope. Runs are ordered by their ids; the last one counts, and
-  a worker whose run is not the last one stops.
-- A *unit* is a crawl's records in some of the day's shards, or a crawl's changes. Which units there
-  are follows from the records of the day, and the plan keeps it for the whole run.
-- A *ticket* says who works on a unit: of several, the one with the highest goes on. Every message
-  has a new one, so that copies of a message come down to one.
+- A *scope* is the subject of an export: a day, or one crawl's records of it.
+- A *run* is one attempt at a scope. Runs are ordered by their ids. The last one is current, and a
+  worker of an outdated run stops.
+- A *unit* is a crawl's records in some of the day's shards, or a crawl's changes. The units follow
+  from the records of the day, and the plan stores them for the whole run.
+- A *ticket* decides which worker continues a unit: the worker with the highest ticket. Each message
+  has a new ticket, so that only one of several copies continues.
 
-Everything lies below `_work/`, and goes with the run.
+All files are below `_work/` and are removed with the run.
 """
 
 from __future__ import annotations
@@ -35,41 +35,41 @@ from orbweaver.exporting.manifest import (
 from orbweaver.model.columns import Column
 
 VERSION = 1
-# Turn and chance: the later turn goes on, and of equal ones any, as long as it is the same for all.
+# Turn and random value. The later turn continues. Among equal turns the random value decides.
 Ticket: TypeAlias = tuple[int, str]
 FIRST: Ticket = (-1, "")
-# The group of the unit that is a crawl's changes: a part of that group is in a table of its own.
+# Group of the unit with a crawl's changes. Its files are in a separate table.
 CHANGES = "changes"
 RUN = re.compile(r"(\d{13,})-([0-9a-f]+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportScope:
-    """What is exported: a day, or one crawl's records of it."""
+    """Subject of an export: a day, or one crawl's records of it."""
 
     day: str
     crawl: str | None = None
 
     @property
     def manifest(self) -> str:
-        """Where its manifest lies, below the prefix."""
+        """Path of its manifest below the prefix."""
         return manifest_path(self.day, self.crawl)
 
     @property
     def work(self) -> str:
-        """Where its runs leave what they leave."""
+        """Folder of the state of its runs."""
         whose = "all/" if self.crawl is None else f"crawl={self.crawl}/"
         return f"{WORK}dt={self.day}/{whose}"
 
     @property
     def runs(self) -> str:
-        """What the names of its runs begin with."""
+        """Prefix of the names of its runs."""
         return f"{self.work}runs/"
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Some of the shards of a crawl, group `group` of `groups`; or, with none, its changes."""
+    """Group `group` of `groups` of a crawl's shards. With no groups, the crawl's changes."""
 
     crawl: str
     group: int = 0
@@ -81,7 +81,7 @@ class Unit:
         return f"{self.crawl}/{self.group:02d}" if self.groups else f"{self.crawl}/{CHANGES}"
 
     def shards(self, shards: int) -> range:
-        """Say which shards of a day are its."""
+        """Return its range of a day's shards."""
         if not self.groups:
             return range(0)
         first, end = (shards * place // self.groups for place in (self.group, self.group + 1))
@@ -89,12 +89,12 @@ class Unit:
 
 
 def changes_of(crawl: str) -> Unit:
-    """Make the unit that is a crawl's changes."""
+    """Return the unit with a crawl's changes."""
     return Unit(crawl=crawl, groups=0)
 
 
 def groups_of(rows: int, shards: int, unit_rows_max: int) -> int:
-    """Say into how many units a crawl is cut whose first shard has so many rows."""
+    """Return the number of units for a crawl with this number of rows in its first shard."""
     return max(1, min(shards, -(-rows * shards // unit_rows_max)))
 
 
@@ -102,28 +102,28 @@ def groups_of(rows: int, shards: int, unit_rows_max: int) -> int:
 
 
 def run_name(at_ms: int, token: str, runs: Iterable[str]) -> str | None:
-    """Name the run that a request begins, or its own if it has; None if a later one stands.
+    """Return the name of the run of a request, existing or new. None if a later run exists.
 
-    `token` tells requests apart: the same one may arrive twice. A later run began after the
-    request came in, so it misses nothing.
+    `token` identifies the request, which may arrive twice. A later run began after the request
+    arrived, so it misses no record.
     """
     found = sorted(run for run in runs if RUN.fullmatch(run))
     mine = [run for run in found if run.endswith(f"-{token}")]
     if mine:
         return mine[-1] if mine[-1] == found[-1] else None
-    # Clocks differ; the last to ask is to be the last.
+    # Clocks differ, so the name must sort after the existing ones.
     last_ms = int(found[-1].partition("-")[0]) if found else 0
     return f"{max(at_ms, last_ms + 1):013d}-{token}"
 
 
 def begun_ms(run: str) -> int:
-    """Say when a run began."""
+    """Return when a run began."""
     return int(run.partition("-")[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """Where files end, and in which formats they are: the same for all units of a run."""
+    """Limits and formats of files, the same for all units of a run."""
 
     shards: int
     formats: tuple[str, ...]
@@ -133,20 +133,19 @@ class Cut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlan:
-    """What a run consists of."""
+    """Units of a run, and its limits."""
 
     cut: Cut
     units: tuple[Unit, ...] = ()
 
 
 def encode_plan(plan: RunPlan) -> bytes:
-    """Render a plan."""
     units = [*map(astuple, plan.units)]
     return json.dumps({"v": VERSION, "cut": asdict(plan.cut), "units": units}).encode()
 
 
 def decode_plan(body: bytes) -> RunPlan:
-    """Read a plan back; raises ValueError for one of another version."""
+    """Parse a plan. Raises ValueError if it has another version."""
     try:
         raw = json.loads(body)
         if raw["v"] != VERSION:
@@ -164,10 +163,10 @@ def decode_plan(body: bytes) -> RunPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitProgress:
-    """How far a unit has come: all rows up to sort key `after` of `shard` are in `files`.
+    """Progress of a unit: `files` contain all rows up to sort key `after` of `shard`.
 
-    `chunk` is the number of the next one; `name` that of the crawl. A unit's changes, which have
-    no keys, begin anew. `groups` are those of the unit; None: an earlier release did not say.
+    `chunk` is the number of the next chunk, `name` is the crawl's name. The changes of a crawl have
+    no keys, so their unit starts again. `groups` is the unit's. None: stored by an earlier release.
     """
 
     ticket: Ticket = FIRST
@@ -183,7 +182,7 @@ class UnitProgress:
     groups: int | None = None
 
     def past(self, chunk: UnitProgress) -> UnitProgress:
-        """Come further by one chunk, which says where it ended."""
+        """Return the progress after one more chunk."""
         return replace(
             self,
             name=chunk.name,
@@ -198,16 +197,15 @@ class UnitProgress:
 
 
 def encode_progress(progress: UnitProgress, unit: Unit) -> bytes:
-    """Render a unit's state."""
     progress = replace(progress, groups=unit.groups)
     columns = {table: columns_as_json(some) for table, some in progress.columns.items()}
     return json.dumps({"v": VERSION} | asdict(progress) | {"columns": columns}).encode()
 
 
 def decode_progress(body: bytes | None, unit: Unit) -> UnitProgress:
-    """Read a unit's state back; what is absent, or of another version, is the beginning.
+    """Parse the progress of a unit. Missing or unknown data means the beginning.
 
-    So is what a unit of another plan has come to, which has other shards.
+    So does progress of another plan with other groups, because it covers other shards.
     """
     try:
         raw = json.loads(body or b"")
@@ -224,7 +222,7 @@ def decode_progress(body: bytes | None, unit: Unit) -> UnitProgress:
 
 
 def manifest_of(scope: ExportScope, states: Sequence[tuple[Unit, UnitProgress]]) -> Manifest:
-    """Put together what the units of a run have come to; the same for the same units."""
+    """Combine the results of all units. The same units give the same manifest."""
     sums: dict[str, Sums] = {}
     files: list[File] = []
     columns: dict[str, tuple[Column, ...]] = {}
@@ -247,11 +245,11 @@ def manifest_of(scope: ExportScope, states: Sequence[tuple[Unit, UnitProgress]])
     )
 
 
-# --- orders -------------------------------------------------------------------------------------
+# --- messages -----------------------------------------------------------------------------------
 
 
 class OrderKind(StrEnum):
-    """What a worker is to do: begin a run, work on a unit, or put the manifest."""
+    """Kind of a message: start a run, process a unit, or publish the manifest."""
 
     PLAN = "plan"
     UNIT = "unit"
@@ -260,7 +258,7 @@ class OrderKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOrder:
-    """A message on the export queue; `run` of a plan is its token."""
+    """A message on the export queue. `run` of a plan is its token."""
 
     kind: OrderKind
     scope: ExportScope
@@ -270,7 +268,7 @@ class ExportOrder:
 
 
 def encode_order(order: ExportOrder) -> str:
-    """Render a message as ASCII JSON."""
+    """Encode a message as ASCII JSON."""
     body: dict[str, Any] = {
         "v": VERSION,
         "kind": order.kind,
@@ -284,7 +282,7 @@ def encode_order(order: ExportOrder) -> str:
 
 
 def decode_order(body: str) -> ExportOrder:
-    """Read a message back; raises ExportEventError for what is none."""
+    """Parse a message. Raises ExportEventError if it is invalid."""
     try:
         raw = json.loads(body)
         kind = OrderKind(raw["kind"] if raw["v"] == VERSION else f"of version {raw['v']}")

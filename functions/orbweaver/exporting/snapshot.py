@@ -1,16 +1,16 @@
-"""Snapshots of a run's pages, by which the next run of its name finds what has changed.
+"""Define snapshots of a run's pages, with which the next run of the same name is compared.
 
-- An entry is a URL as last known: a page, or what led to others (a redirect, a sitemap).
-- Entries of a shard lie in the order of their URLs' hashes, in bundles: gzip (RFC 1952) without
-  time or file name, so equal entries give equal bytes, a JSON array a line.
-- Everything lies below `_snapshots/<name>/<run>/`; names follow from the run. `head.json` comes
-  last, and before it there is no snapshot. `shard-….json` says that one shard is done.
+- An entry is a URL as last known: a page, or a pointer to others (a redirect, a sitemap).
+- Entries of a shard are sorted by URL hash, in bundles: gzip (RFC 1952) without time or file name,
+  so equal entries give equal bytes, one JSON array per line.
+- All files are below `_snapshots/<name>/<run>/`. Names follow from the run. `head.json` is written
+  last and publishes the snapshot. `shard-….json` means that one shard is done.
 
-    pages  entries of this run, and those that it left as they were
-    due    entries that it did not ask for though it could have; each is then one of
-    kept   those of them that stand all the same, and
-    gone   rows of those that do not
-    rows   the other rows of the change feed
+    pages  entries of this run, and entries that it left unchanged
+    due    entries that it could have requested and did not; each is then in `kept` or `gone`
+    kept   due entries that are kept
+    gone   change feed rows of due entries that are deleted
+    rows   other rows of the change feed
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from typing import Any, TypeVar
 from orbweaver.exporting.manifest import SNAPSHOTS
 
 VERSION = 1
-# About 3 MB as they lie there, 6 MB as text: what is in memory at a time.
+# About 3 MB compressed, 6 MB as text. This is the amount in memory.
 LINES_MAX = 20_000
 GZIP_LEVEL = 3  # a fifth larger than at 6, in a third of the time
 # zlib's window of 32 KiB, in gzip's framing: it writes mtime 0 and no name.
 GZIP_WBITS = 31
-# Made once: json.dumps makes an encoder for each line, json.loads guesses each line's encoding.
+# Created once, because json.dumps creates an encoder per line and json.loads detects each encoding.
 ENCODE = json.JSONEncoder(separators=(",", ":")).encode
 DECODE = json.JSONDecoder().decode
 
 
 class BundleKind(StrEnum):
-    """What a bundle holds."""
+    """Contents of a bundle."""
 
     PAGES = "pages"
     DUE = "due"
@@ -47,9 +47,9 @@ class BundleKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotEntry:
-    """A URL as last known: by `crawl`, which asked and was answered; `asked_ms` may be later.
+    """A URL as last known, by the run `crawl` that got a response. `asked_ms` may be later.
 
-    `page` is False for what only leads to others.
+    `page` is False for a URL that only leads to others.
     """
 
     url: str
@@ -61,35 +61,32 @@ class SnapshotEntry:
 
 
 def entry_line(entry: SnapshotEntry) -> bytes:
-    """Render an entry as a line."""
     row = (entry.url, entry.page, entry.sha256, entry.crawl, entry.asked_ms, entry.referrer)
     return line_of(row)
 
 
 def entry_of(line: bytes) -> SnapshotEntry:
-    """Read an entry back."""
     return SnapshotEntry(*row_of(line))
 
 
 def line_of(row: Sequence[Any]) -> bytes:
-    """Render a row as a line; ASCII, so that whatever a URL or name holds can be written."""
+    """Encode a row as a line of ASCII JSON, so that any URL or name can be written."""
     return ENCODE(row).encode() + b"\n"
 
 
 def row_of(line: bytes) -> list[Any]:
-    """Read a row back."""
     row: list[Any] = DECODE(line.decode())
     return row
 
 
 def bundled(lines: Iterable[bytes]) -> bytes:
-    """Pack lines into a bundle."""
+    """Compress lines to a bundle."""
     stream = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, GZIP_WBITS)
     return stream.compress(b"".join(lines)) + stream.flush()
 
 
 def lines_of(body: bytes) -> Iterator[bytes]:
-    """Read the lines of a bundle back; raises ValueError for what is none."""
+    """Return the lines of a bundle. Raises ValueError if it is invalid."""
     try:
         return iter(zlib.decompress(body, GZIP_WBITS).splitlines())
     except zlib.error as error:
@@ -101,43 +98,41 @@ def lines_of(body: bytes) -> Iterator[bytes]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotPlace:
-    """Where the snapshot of a run is, below the exports' prefix."""
+    """Paths of a run's snapshot, relative to the exports' prefix."""
 
     name: str
     run: str
 
     @property
     def folder(self) -> str:
-        """What all its files begin with."""
+        """Prefix of all its files."""
         return f"{folder_of(self.name)}{self.run}/"
 
     @property
     def head(self) -> str:
-        """Path of the head."""
         return f"{self.folder}head.json"
 
     def shard(self, shard: int) -> str:
-        """Path of what says that a shard is done."""
+        """Return the path of the file that marks a shard as done."""
         return f"{self.folder}shard-{shard:04d}.json"
 
     def bundle(self, kind: BundleKind, shard: int, number: int) -> str:
-        """Path of a bundle."""
         return f"{self.folder}{kind}-{shard:04d}-{number:05d}.jsonl.gz"
 
 
 def folder_of(name: str) -> str:
-    """Say where the snapshots of all runs of a name are."""
+    """Return the folder of the snapshots of all runs of a name."""
     return f"{SNAPSHOTS}{name}/"
 
 
-# --- what stands in the head, and of a shard ----------------------------------------------------
+# --- head and shards ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotShard:
-    """What one shard of a run came to: how many bundles of each kind there are.
+    """Result of one shard: number of bundles of each kind.
 
-    It only counts for a run that still follows `previous`, and is cut into as many `shards`.
+    It is valid only for a run with the same `previous` and number of `shards`.
     """
 
     previous: str | None
@@ -147,7 +142,7 @@ class SnapshotShard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """What a snapshot consists of: the run it follows, and the bundles of its shards."""
+    """Contents of a snapshot: the previous run, and the bundles of its shards."""
 
     crawl: str
     previous: str | None
@@ -158,12 +153,11 @@ Said = TypeVar("Said", SnapshotShard, Head)
 
 
 def encode(what: SnapshotShard | Head) -> bytes:
-    """Render either as JSON."""
     return json.dumps({"v": VERSION, **asdict(what)}, sort_keys=True).encode() + b"\n"
 
 
 def decode(kind: type[Said], body: bytes | None) -> Said | None:
-    """Read either back; None for what is none of this version."""
+    """Parse a head or shard. Returns None if it does not have this version."""
     try:
         raw = json.loads(body or b"")
         return kind(**raw) if raw.pop("v") == VERSION else None

@@ -1,7 +1,7 @@
-"""Snapshots of runs, read and written bundle by bundle.
+"""Read and write snapshots of runs, bundle by bundle.
 
-A bundle is whole or not there, and by its name follows from the run: writing it again changes
-nothing. At most one bundle of each stream that is read or written is in memory.
+A bundle is written atomically, and its name follows from the run, so writing it again changes
+nothing. Each stream holds at most one bundle in memory.
 """
 
 from __future__ import annotations
@@ -31,35 +31,35 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshots:
-    """The snapshots in a store."""
+    """Reads and writes the snapshots in a store."""
 
     store: Store
     lines_max: int = snapshot.LINES_MAX
 
-    # --- what says how far one is -----------------------------------------------------------
+    # --- head and shards --------------------------------------------------------------------
 
     async def head(self, name: str, run: str | None) -> Head | None:
-        """Read the head of a run's snapshot; None if it has none."""
+        """Read the head of a run's snapshot. Returns None if it has none."""
         if run is None:
             return None
         return snapshot.decode(Head, await self.store.get(SnapshotPlace(name=name, run=run).head))
 
     async def shard(self, place: SnapshotPlace, number: int) -> SnapshotShard | None:
-        """Read what one shard came to; None if it is not through."""
+        """Read the result of one shard. Returns None if it is not done."""
         return snapshot.decode(SnapshotShard, await self.store.get(place.shard(number)))
 
     async def put(self, path: str, what: SnapshotShard | Head) -> None:
-        """Write a head, or that a shard is done."""
+        """Write a head, or the result of a shard."""
         await self.store.put(path, snapshot.encode(what))
 
     async def prune(self, name: str, wanted: Iterable[str | None]) -> None:
-        """Remove the snapshots of all runs of a name but these."""
+        """Remove the snapshots of a name's other runs."""
         folder = snapshot.folder_of(name)
         paths = await self.store.list(folder)
         runs = {path.removeprefix(folder).partition("/")[0] for path in paths}
         for run in sorted(runs.difference(wanted)):
             place = SnapshotPlace(name=name, run=run)
-            # The head first: what is left of a snapshot is none.
+            # The head first, because a snapshot without a head is invalid.
             await self.store.delete([place.head])
             rest = [path for path in paths if path.startswith(place.folder) and path != place.head]
             await self.store.delete(rest)
@@ -67,13 +67,13 @@ class Snapshots:
     # --- bundles ----------------------------------------------------------------------------
 
     def sink(self, place: SnapshotPlace, kind: BundleKind, number: int) -> SnapshotSink:
-        """Begin the bundles of a kind."""
+        """Create a sink for the bundles of a kind."""
         return SnapshotSink(snapshots=self, place=place, kind=kind, number=number)
 
     async def lines(
         self, place: SnapshotPlace, kind: BundleKind, number: int, bundles: Mapping[str, int]
     ) -> AsyncIterator[bytes]:
-        """Read all lines of a kind, of one shard."""
+        """Yield all lines of one kind and shard."""
         for chunk in range(bundles[kind]):
             path = place.bundle(kind, number, chunk)
             body = await self.store.get(path)
@@ -85,7 +85,7 @@ class Snapshots:
     async def all_of(
         self, place: SnapshotPlace, kind: BundleKind, shards: Sequence[SnapshotShard]
     ) -> AsyncIterator[SnapshotEntry]:
-        """Read all entries of a kind."""
+        """Yield all entries of a kind."""
         for number, shard in enumerate(shards):
             async for line in self.lines(place, kind, number, shard.bundles):
                 yield entry_of(line)
@@ -93,10 +93,10 @@ class Snapshots:
     async def entries(
         self, name: str, head: Head | None, number: int, count: int
     ) -> AsyncIterator[tuple[str, SnapshotEntry]]:
-        """Read what is known of one shard of so many, in the order of the URLs' hashes."""
+        """Yield the entries of shard `number` of `count`, in the order of URL hashes."""
         if head is None:
             return
-        # One that is cut into other shards may hold some of ours in each.
+        # A snapshot with another number of shards may have some of these URLs in each shard.
         sources = range(len(head.shards)) if len(head.shards) != count else [number]
         place = SnapshotPlace(name=name, run=head.crawl)
         streams = [
@@ -118,7 +118,7 @@ class Snapshots:
 
 @dataclass(slots=True, kw_only=True)
 class SnapshotSink:
-    """Lines on their way into the bundles of a kind, of one shard."""
+    """Writes lines to the bundles of one kind and shard."""
 
     snapshots: Snapshots
     place: SnapshotPlace
@@ -128,13 +128,12 @@ class SnapshotSink:
     _written: int = 0
 
     async def add(self, line: bytes) -> None:
-        """Append a line."""
         self._lines.append(line)
         if len(self._lines) == self.snapshots.lines_max:
             await self._write()
 
     async def end(self) -> int:
-        """Write what is left; how many bundles there are."""
+        """Write the remaining lines. Returns the number of bundles."""
         if self._lines:
             await self._write()
         return self._written
@@ -146,11 +145,11 @@ class SnapshotSink:
         self._lines.clear()
 
 
-# --- streams in the order of their keys ---------------------------------------------------------
+# --- sorted streams -----------------------------------------------------------------------------
 
 
 async def merged(streams: Sequence[AsyncIterator[tuple[str, T]]]) -> AsyncIterator[tuple[str, T]]:
-    """Read several streams as one; of equal keys that of an earlier stream comes first."""
+    """Merge sorted streams. For equal keys the earlier stream comes first."""
     heap: list[tuple[str, int, T]] = []
     for place, stream in enumerate(streams):
         async for key, value in stream:
@@ -170,7 +169,7 @@ async def merged(streams: Sequence[AsyncIterator[tuple[str, T]]]) -> AsyncIterat
 async def joined(
     first: AsyncIterator[tuple[str, S]], second: AsyncIterator[tuple[str, T]]
 ) -> AsyncIterator[tuple[S | None, T | None]]:
-    """Pair two streams by their keys, each of which is in a stream once at most."""
+    """Join two sorted streams by key. Each key occurs at most once per stream."""
     one, two = await anext(first, None), await anext(second, None)
     while one is not None or two is not None:
         mine = one if one is not None and (two is None or one[0] <= two[0]) else None

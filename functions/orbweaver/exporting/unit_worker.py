@@ -1,13 +1,13 @@
-"""Working through a unit, chunk by chunk, until it is done or time is short.
+"""Export a unit chunk by chunk, until it is done or time is short.
 
-Order of effects, for each chunk, after it is made in a temporary folder:
+Order of effects for each chunk, after it is written to a temporary folder:
 
-    1  look whether the run counts, and no worker is on the unit by a higher ticket
-    2  for the files that are not there yet: withdraw, put, withdraw (repair.py), and look again
-    3  keep the state
+    1  check that the run is current, and no worker has a higher ticket for the unit
+    2  for files that do not exist yet: withdraw, write, withdraw (repair.py), check again
+    3  store the progress
 
-After the last one: keep the state as done, note it among what is done, and if that is all there
-is, have the run sealed.
+After the last chunk: store the progress as done, mark the unit as done, and if all units are done,
+send the message to seal the run.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from orbweaver.model.crawl import Crawl
 
 
 class Hold(Enum):
-    """Whether a worker may go on."""
+    """Whether a worker may continue."""
 
     MINE = auto()
     OTHERS = auto()
@@ -42,7 +42,7 @@ class Hold(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitWorker:
-    """Works through units; with less than `reserve_ms` left no further chunk is begun."""
+    """Exports units. Starts no further chunk with less than `reserve_ms` left."""
 
     store: Store
     runs: ExportRuns
@@ -52,17 +52,17 @@ class UnitWorker:
     feed: ChangeFeed | None
     workspace: Workspace
     reserve_ms: int
-    # Who is told how far a unit is, after each of its chunks.
+    # Progress callback, called after each chunk of a unit.
     tell: Callable[[UnitProgress], None] | None = None
 
     async def work(self, order: ExportOrder, unit: Unit, deadline_ms: int | None) -> None:
-        """Do what an order asks for, as far as no other worker does."""
+        """Process a message, unless another worker does."""
         scope, run = order.scope, order.run
         plan = await self.runs.plan(scope, run) if await self.runs.current(scope) == run else None
-        if plan is None:  # another run counts, or this one is sealed
+        if plan is None:  # another run is current, or this one is sealed
             await self._stop(order, unit)
             return
-        if unit not in plan.units:  # two workers have made a plan, and the other one counts
+        if unit not in plan.units:  # two workers made a plan, and the other plan counts
             return
         progress = await self.runs.progress(scope, run, unit)
         if progress.done:
@@ -79,7 +79,7 @@ class UnitWorker:
             await self._finish(order, unit, plan)
 
     async def _finish(self, order: ExportOrder, unit: Unit, plan: RunPlan) -> None:
-        """Note that a unit is done, and have the run sealed if it was the last."""
+        """Mark a unit as done, and send the message to seal the run if it was the last."""
         await self.runs.finish(order.scope, order.run, unit)
         if not await self.runs.unfinished(order.scope, order.run, plan):
             await self.runs.order(OrderKind.SEAL, order.scope, order.run)
@@ -87,11 +87,11 @@ class UnitWorker:
             await self._stop(order, unit)
 
     async def _stop(self, order: ExportOrder, unit: Unit) -> None:
-        """See to what is left of work that no order waits for any more."""
+        """Clean up after a run that no message refers to any more."""
         await self.runs.clean_up(order.scope, order.run)
         await self.repairer.repair(order.scope, unit.crawl)
 
-    # --- a turn -----------------------------------------------------------------------------
+    # --- one turn ---------------------------------------------------------------------------
 
     async def _turn(
         self,
@@ -101,7 +101,10 @@ class UnitWorker:
         progress: UnitProgress,
         deadline_ms: int | None,
     ) -> UnitProgress | None:
-        """Go through a unit's rows; all it has come to, or None if it is not for us to end it."""
+        """Export rows of a unit.
+
+        Returns its progress if it is done, None if another turn continues.
+        """
         crawl = await self.store.tried(lambda: self.crawls.get(unit.crawl))
         if not unit.groups and not await self._made(crawl, deadline_ms):
             await self._go_on(order, unit, progress)
@@ -133,7 +136,7 @@ class UnitWorker:
             deadline_ms is not None and self.store.clock.now_ms() + self.reserve_ms >= deadline_ms
         )
 
-    # --- a chunk ----------------------------------------------------------------------------
+    # --- one chunk --------------------------------------------------------------------------
 
     async def _chunk(
         self,
@@ -144,9 +147,9 @@ class UnitWorker:
         rows: AsyncGenerator[Row | Mapping[str, Any], None],
         tables: ChunkTables,
     ) -> tuple[bool, UnitProgress | None]:
-        """Make a chunk and put its files in place: whether it was the last, and how far we are.
+        """Write a chunk and its files. Returns whether it was the last, and the progress.
 
-        None: another worker goes on with the unit, or none.
+        The progress is None if this worker must stop.
         """
         with self.workspace.opened() as workspace:
             chunk = Chunk(workspace, tables, day=order.scope.day, unit=unit, number=progress.chunk)
@@ -168,7 +171,7 @@ class UnitWorker:
     async def _place(
         self, order: ExportOrder, files: Sequence[File], paths: Mapping[str, Path]
     ) -> bool:
-        """Put files in place, those that are not there already; whether there were any."""
+        """Write files that do not exist yet. Returns whether there were any."""
         changed = await self.store.damaged(files)
         if not changed:
             return False
@@ -179,7 +182,7 @@ class UnitWorker:
         return True
 
     async def _mine(self, order: ExportOrder, unit: Unit) -> Hold:
-        """Look whether a unit is still this order's."""
+        """Check whether this message still owns the unit."""
         if await self.runs.current(order.scope) != order.run:
             return Hold.STALE
         progress = await self.runs.progress(order.scope, order.run, unit)
@@ -189,7 +192,7 @@ class UnitWorker:
     # --- rows -------------------------------------------------------------------------------
 
     async def _made(self, crawl: Crawl | None, deadline_ms: int | None) -> bool:
-        """Have the changes of a crawl made; whether they are."""
+        """Make the changes of a crawl. Returns whether they are complete."""
         if self.feed is None or crawl is None:
             return True
         until_ms = None if deadline_ms is None else deadline_ms - self.reserve_ms
@@ -198,7 +201,7 @@ class UnitWorker:
     async def _rows(
         self, order: ExportOrder, unit: Unit, cut: Cut, progress: UnitProgress, crawl: Crawl | None
     ) -> AsyncGenerator[Row | Mapping[str, Any], None]:
-        """Read the rows of a unit behind its progress: pages, or changes."""
+        """Yield the rows of a unit after its progress: pages or changes."""
         if unit.groups:
             async with aclosing(self.reader.rows(order.scope, unit, progress, cut)) as pages:
                 async for page in pages:
@@ -215,7 +218,7 @@ class UnitWorker:
 async def _fill(
     chunk: Chunk, rows: AsyncGenerator[Row | Mapping[str, Any], None], cut: Cut
 ) -> bool:
-    """Fill a chunk; whether there are no more rows."""
+    """Fill a chunk. Returns whether no more rows exist."""
     async for row in rows:
         if isinstance(row, Row):
             chunk.add(row, cut)

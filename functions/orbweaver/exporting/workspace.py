@@ -1,4 +1,4 @@
-"""The workspace of a chunk: a temporary folder, before any file is put in place."""
+"""Provide temporary folders for the files of a chunk."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from orbweaver.model.columns import Table
 
 
 class ChunkWorkspace(Protocol):
-    """Room for one chunk."""
+    """Workspace of one chunk."""
 
     def writer(self, name: str, table: Table) -> Writer:
-        """Begin a file of a table."""
+        """Create a file of a table."""
 
     def archive(self, name: str) -> WarcWriter:
-        """Begin a file of answers that will be called so."""
+        """Create a WARC file. `name` is its final name."""
 
 
 class Workspace(Protocol):
-    """Room for chunks."""
+    """Workspace of chunks."""
 
     def opened(self) -> AbstractContextManager[ChunkWorkspace]:
-        """Make room for a chunk, until its files are in place."""
+        """Provide a workspace for a chunk until its files are in place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderWorkspace:
-    """A folder for temporary files; None: the system's own."""
+    """Workspace in a folder for temporary files. None: the system's."""
 
     folder: Path | None = None
 

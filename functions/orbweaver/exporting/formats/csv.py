@@ -1,19 +1,19 @@
-"""CSV that a spreadsheet opens by a double click, and that runs nothing there.
+"""Write CSV that opens in spreadsheets and runs no formulas there.
 
 Rules
-- RFC 4180: commas, CR LF, quotes doubled, names of columns first; UTF-8 with a byte order mark,
-  without which Excel takes it for the machine's own charset. Not compressed: Excel opens no
-  `.csv.gz`, and small files are what Parquet is for. (Where the comma is the decimal sign,
-  Excel splits at semicolons: Data > From Text/CSV reads the file there.)
-- What is empty is empty, and a text without characters is `""`.
-- A spreadsheet takes a cell that begins with = + - @, a tab or an end of line for a formula (OWASP,
-  "CSV Injection"; signs of full width too). Such a text gets an apostrophe before it, and so does
-  one that begins with apostrophes and then such a sign: a reader takes one off where apostrophes
-  and such a sign begin a text, and has what was there. Numbers stay as they are.
-- Control characters other than tab and ends of lines are left out: CSV has no way to write them
-  that a terminal does not obey, and NUL ends the file for some readers.
-- A moment is ISO 8601 in UTC, a decimal its digits, a list its JSON.
-- A cell of more than 32,767 characters, which Excel cuts, is written whole: others read it.
+- RFC 4180: commas, CR LF, doubled quotes, a header line. UTF-8 with a byte order mark, because
+  without it Excel uses the machine's charset. Not compressed, because Excel does not open
+  `.csv.gz`, and Parquet is the format for small files. (If the comma is the decimal sign, Excel
+  splits at semicolons. Data > From Text/CSV reads the file there.)
+- An empty value is an empty cell, an empty text is `""`.
+- A spreadsheet treats a cell that begins with = + - @, a tab or a line end as a formula (OWASP,
+  "CSV Injection"; full-width signs as well). Such a text gets an apostrophe prefix. So does a text
+  that begins with apostrophes and then such a sign. To restore a text, a reader removes one
+  apostrophe if apostrophes and such a sign begin it. Numbers stay unchanged.
+- Control characters other than tab and line ends are removed. CSV cannot write them in a form that
+  terminals ignore, and NUL ends the file for some readers.
+- A moment is ISO 8601 in UTC, a decimal is its digits, a list is JSON.
+- Cells above 32,767 characters, which Excel truncates, are written whole for other readers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ END = "\r\n"
 CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 FORMULA = re.compile("'*[-=+@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 QUOTED = re.compile('[",\r\n]')
-# A cell as it stands there, and a record of them.
+# A raw cell, and a raw record.
 CELL = re.compile(r'("(?:[^"]|"")*"|[^,\r\n]*)(?:,|\r\n)')
 _CELL = rb'(?:"(?:[^"]|"")*+"|[^",\r\n]*+)'
 RECORD = re.compile(rb"%b(?:,%b)*+\r\n" % (_CELL, _CELL))
@@ -62,10 +62,10 @@ def _text_of(column: Column) -> Callable[[Any], str]:
 
 
 def cell_of(text: str) -> str:
-    """Write a text as a cell that no spreadsheet takes for a formula."""
+    """Encode a text as a cell that no spreadsheet treats as a formula."""
     if not text:
         return '""'
-    if not text.isprintable():  # rarely: what is left has none of these characters
+    if not text.isprintable():  # rare, and the condition for all of these characters
         text = CONTROLS.sub("", text)
     if FORMULA.match(text):
         text = f"'{text}"
@@ -81,11 +81,10 @@ _TEXTS = TEXTS | {Type.STRING: cell_of, Type.DATE: str.__str__, Type.MOMENT: iso
 
 writer = CsvWriter
 
-# --- without what is erased ----------------------------------------------------------------------
+# --- erasing -------------------------------------------------------------------------------------
 
 
 def erased(body: bytes, scope: ErasureFilter) -> Erased:
-    """Look through rows."""
     head, *rows = _records(body)
     names = [_text(cell) or "" for cell in _cells(head)]
 
@@ -112,7 +111,7 @@ def outcomes(body: bytes) -> Counter[str]:
 
 
 def _records(body: bytes) -> list[bytes]:
-    """Take a file apart into its records, as they stand there."""
+    """Split a file into raw records."""
     found: list[bytes] = []
     at = len(BYTE_ORDER_MARK) if body.startswith(BYTE_ORDER_MARK) else 0
     while record := RECORD.match(body, at):

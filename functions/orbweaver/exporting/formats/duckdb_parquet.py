@@ -1,17 +1,17 @@
-"""Parquet by DuckDB, where pyarrow is not installed: on one machine, not in a function.
+"""Write Parquet by DuckDB if pyarrow is not installed: on one machine, not in a function.
 
-Columns, types and compression are those of formats/parquet.py, with two differences that no engine
-minds: moments are stored in microseconds, and row groups are smaller.
+Columns, types and compression equal formats/parquet.py, with two differences that no engine
+notices: moments have microseconds, and row groups are smaller.
 
 Rules
-- Rows wait as lines of JSON in a folder beside the file; DuckDB reads them when the file is closed.
-  A writer holds none of them, however many tables there are. Measured with 100,000 pages: 38,000 a
-  second of CPU, against 51,000 by pyarrow, and 200 MB at most, against 130.
-- A row group ends at `GROUP_ROWS_MAX` rows, or at `GROUP_BYTES_MAX` in memory's form. With texts of
-  up to a million characters a process has 225 MB at most.
-- DuckDB marks a column `required` where no cell of it happens to be empty, by its statistics. It
-  gets none, so all files of a table have one schema.
-- Where groups end follows from the rows, and there is one thread, so equal rows give equal bytes.
+- Rows are buffered as lines of JSON in a folder next to the file. DuckDB reads them when the file
+  is closed. A writer holds none in memory, for any number of tables. Measured with 100,000 pages:
+  38,000 a second of CPU and at most 200 MB, against 51,000 and 130 MB by pyarrow.
+- A row group ends at `GROUP_ROWS_MAX` rows, or at `GROUP_BYTES_MAX` in memory. With texts of up to
+  a million characters a process takes at most 225 MB.
+- DuckDB's statistics would mark a column without empty cells as `required`. They are disabled, so
+  all files of a table have the same schema.
+- Rows determine the ends of groups, and there is one thread, so equal rows give equal bytes.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 LEVEL = 3
 GROUP_ROWS_MAX = 65_536
 GROUP_BYTES_MAX = 32 * 2**20
-# What lines of texts shrink by, until the rows of a row group tell.
+# Compression ratio of lines of texts, until the first row group gives the real one.
 SHRINKS_BY = 3
 COPIED_BYTES = 2**20
 ROWS_AT_ONCE = 500
-# DuckDB reads twice so many bytes of lines at a time, or else the longest line.
+# DuckDB reads twice this many bytes of lines at a time, or the longest line.
 LINE_BYTES = 2**20
 CONFIG = {
     "threads": "1",
@@ -61,7 +61,7 @@ TYPES: dict[Type, str] = {
     Type.DATE: "DATE",
     Type.MOMENT: "TIMESTAMP WITH TIME ZONE",
 }
-# Types of the cells of exporting/cells.py, where they are others.
+# Types of cells (exporting/cells.py) that differ.
 CELLS: dict[Type, str] = {
     Type.DECIMAL: "VARCHAR",
     Type.DATE: "VARCHAR",
@@ -82,18 +82,17 @@ class DuckdbParquetWriter:
         self._lines = (Path(self._folder.name) / "rows.json").open("wb")
         self._longest = LINE_BYTES
         self._bytes = 0
-        # Bytes of lines, and of a file of them.
+        # Bytes of lines, and of a file made of them.
         self._tried: tuple[int, int] | None = None
         self.rows = 0
 
     @property
     def size(self) -> int:
-        """About how many bytes the file would have: lines shrink as those that were tried."""
+        """Approximate size of the file, by the compression ratio of the first lines."""
         lines, made = self._tried or (SHRINKS_BY, 1)
         return self._sink.bytes or self._bytes * made // lines
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Append a row."""
         cells = zip(self._keys, self._cells(row), strict=True)
         line = f"{_line(dict(cells))}\n".encode()
         self._lines.write(line)
@@ -105,7 +104,6 @@ class DuckdbParquetWriter:
             self._tried = self._bytes, self._made().stat().st_size
 
     def close(self) -> Made:
-        """End the file."""
         self._lines.close()
         with self._made().open("rb") as file:
             shutil.copyfileobj(file, self._sink, COPIED_BYTES)
@@ -113,13 +111,12 @@ class DuckdbParquetWriter:
         return self._sink.made(self.rows)
 
     def discard(self) -> None:
-        """Give the file up."""
         self._lines.close()
         self._folder.cleanup()
         self._sink.discard()
 
     def _made(self) -> Path:
-        """Make a file of the lines until now."""
+        """Write a file of all lines so far."""
         made = Path(self._folder.name) / "rows.parquet"
         with _opened(Path(self._folder.name)) as connection:
             connection.execute("SET disabled_optimizers = 'statistics_propagation'")
@@ -133,7 +130,7 @@ class DuckdbParquetWriter:
             chosen.append(f"{_typed(key, column)} AS {_name(column.name)}")
         read = f"{_text(lines)}, format = 'newline_delimited', columns = {{{', '.join(kinds)}}}"
         return (
-            f"COPY (SELECT {', '.join(chosen)}"  # noqa: S608 - names of ours, and all quoted
+            f"COPY (SELECT {', '.join(chosen)}"  # noqa: S608 - our own names, all quoted
             f" FROM read_json({read}, maximum_object_size = {self._longest})) TO {_text(made)}"
             f" (FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL {LEVEL},"
             f" ROW_GROUP_SIZE {GROUP_ROWS_MAX}, ROW_GROUP_SIZE_BYTES {GROUP_BYTES_MAX})"
@@ -151,7 +148,7 @@ def _many(column: Column, kind: str) -> str:
 
 
 def _typed(key: str, column: Column) -> str:
-    """Turn a cell into its column's type."""
+    """Return the SQL that converts a cell to its column's type."""
     if column.type is Type.MOMENT:
         if column.many:
             return f"list_transform({key}, lambda one: make_timestamptz(one * 1000))"
@@ -169,11 +166,10 @@ def _text(path: Path) -> str:
 
 writer = DuckdbParquetWriter
 
-# --- without what is erased ----------------------------------------------------------------------
+# --- erasing -------------------------------------------------------------------------------------
 
 
 def erased(body: bytes, scope: ErasureFilter) -> Erased:
-    """Look through rows."""
     with _read(body) as (connection, folder):
         table = Table(name="", columns=tuple(_columns(connection)))
         names = [column.name for column in table.columns]
@@ -206,7 +202,7 @@ def outcomes(body: bytes) -> Counter[str]:
 
 @contextmanager
 def _read(body: bytes) -> Iterator[tuple[duckdb.DuckDBPyConnection, Path]]:
-    """Have DuckDB read a file as `given`; raises ValueError where it cannot."""
+    """Open a file in DuckDB as the view `given`. Raises ValueError if it is unreadable."""
     with TemporaryDirectory() as name:
         folder, file = Path(name), Path(name) / "given.parquet"
         file.write_bytes(body)
@@ -226,7 +222,7 @@ def _columns(connection: duckdb.DuckDBPyConnection) -> Iterator[Column]:
 
 
 def _cell(column: Column) -> str:
-    """Turn a value into the cell of exporting/cells.py."""
+    """Return the SQL that converts a value to a cell of exporting/cells.py."""
     name = _name(column.name)
     if column.type is Type.MOMENT:
         return (

@@ -1,8 +1,8 @@
-"""Erasers of files: input and result of taking out what is to be erased.
+"""Define input and result of erasing data from files.
 
 Rules
-- What is left is byte for byte what it was, but for cells that mention what is erased.
-- A file of which no row is left is none.
+- Remaining data keeps its bytes, except cells that mention erased data.
+- A file without remaining rows is deleted.
 """
 
 from __future__ import annotations
@@ -11,42 +11,42 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-# A method below is called as they are.
+# `bytes` would refer to the method below.
 Raw: TypeAlias = bytes
 
 
 class ErasureFilter(Protocol):
-    """What is to be erased, as formats ask for it: `erasure.scope.ErasureScope`."""
+    """Selection of data to erase, as formats need it: `erasure.scope.ErasureScope`."""
 
     @property
     def runs(self) -> Collection[str]:
-        """Runs all of which is."""
+        """Runs that are erased completely."""
 
     @property
     def mentions(self) -> bool:
-        """Whether bodies and texts go that only mention it."""
+        """Whether bodies and texts are erased that only mention the selection."""
 
     def url(self, url: str | None) -> bool:
-        """Whether a URL is of it."""
+        """Whether a URL belongs to the selection."""
 
     def run(self, crawl_id: str | None) -> bool:
-        """Whether everything of a run is."""
+        """Whether a run is erased completely."""
 
     def bytes(self, body: Raw) -> bool:
-        """Whether a body mentions it."""
+        """Whether a body mentions the selection."""
 
     def line(self, line: Raw) -> bool:
-        """Whether a line may hold it."""
+        """Whether a line may contain selected data."""
 
     def row_left(self, row: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Say what is left of a row: None for nothing, the same one if it holds none."""
+        """Return a row without selected data: None if it is erased, the same row if unchanged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erased:
-    """A file that was looked through: its new body if it is another one by now, its rows.
+    """Result of erasing in a file: its new body if it changed, and its number of rows.
 
-    `gone` counts what is not there any more by kind, `mentions` what stays though it mentions it.
+    `gone` counts erased data by kind, `mentions` counts remaining mentions.
     """
 
     body: bytes | None = None
@@ -61,7 +61,7 @@ def lines_left(
     left_of: Callable[[bytes, ErasureFilter], bytes | None],
     packed: Callable[[list[bytes]], bytes],
 ) -> Erased:
-    """Go through a file of lines; those that cannot hold it are not read."""
+    """Erase data from a file of lines. Lines that cannot contain any are not parsed."""
     needed = [scope.line(line) or bool(scope.runs) for line in lines]
     if not any(needed):
         return Erased(rows=len(lines), gone={})

@@ -1,4 +1,4 @@
-"""A file that is hashed and counted while it is written, and what writes rows into it as text."""
+"""Write files that are hashed and counted while they are written, and rows as text into them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from orbweaver.model.columns import Column, Table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """A file that is done; `suffix` is what its name should end in."""
+    """A finished file. `suffix` belongs to its final name."""
 
     path: Path
     suffix: str
@@ -29,33 +29,32 @@ class HashedFile:
     """A new file in a folder."""
 
     def __init__(self, folder: Path, suffix: str) -> None:
-        # Buffered: gzip and CSV come in small pieces.
+        # Buffered, because gzip and CSV write small pieces.
         self._file = tempfile.NamedTemporaryFile(dir=folder, suffix=suffix, delete=False)  # noqa: SIM115 - see `close`
         self.folder, self._suffix = folder, suffix
         self._digest = hashlib.sha256()
         self.bytes = 0
 
     def write(self, data: bytes) -> int:
-        """Append bytes."""
         self._digest.update(data)
         self.bytes += len(data)
         return self._file.write(data)
 
     def flush(self) -> None:
-        """Hand on to the system what is buffered; Arrow asks for it."""
+        """Flush the buffer, as Arrow requires."""
         self._file.flush()
 
     @property
     def closed(self) -> bool:
-        """Whether it is closed; Arrow asks."""
+        """Whether it is closed, for Arrow."""
         return self._file.closed
 
     def close(self) -> None:
-        """Close the file; again, it does nothing."""
+        """Close the file. Has no effect when repeated."""
         self._file.close()
 
     def made(self, rows: int) -> Made:
-        """Close the file, and say what it is."""
+        """Close the file and return its path, size and hash."""
         self.close()
         return Made(
             path=Path(self._file.name),
@@ -66,16 +65,16 @@ class HashedFile:
         )
 
     def discard(self) -> None:
-        """Remove the file, unless it is done."""
+        """Remove the file, unless it is closed."""
         if not self._file.closed:
             self.close()
             Path(self._file.name).unlink(missing_ok=True)
 
 
 class TextWriter(ABC):
-    """Writes each row as it comes, by the texts of its cells."""
+    """Writes each row immediately, from the texts of its cells."""
 
-    # What stands in a cell without a value.
+    # Text of an empty cell.
     EMPTY: ClassVar[str]
 
     def __init__(
@@ -88,11 +87,9 @@ class TextWriter(ABC):
 
     @property
     def size(self) -> int:
-        """How many bytes are written."""
         return self._sink.bytes
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Append a row."""
         found = self._cells(row)
         self._write(
             [
@@ -103,11 +100,9 @@ class TextWriter(ABC):
         self.rows += 1
 
     def close(self) -> Made:
-        """End the file."""
         return self._sink.made(self.rows)
 
     def discard(self) -> None:
-        """Give the file up."""
         self._sink.discard()
 
     @abstractmethod

@@ -1,12 +1,11 @@
-"""JSON lines: a row is a line of UTF-8, with every column in order, null where empty.
+"""Write JSON lines: a row is a line of UTF-8 with all columns in order, null if empty.
 
 Rules
-- Characters that a reader may take for a line's end or a terminal for a command are escaped, so
-  that a line is a line for every reader; half a surrogate pair is U+FFFD.
-- A decimal is a JSON number of exactly its digits, a moment is ISO 8601 in UTC to the millisecond.
-- gzip (RFC 1952) without time or file name. By zlib, though ISA-L is three times as fast: what
-  ISA-L makes of the same text depends on the processor, and two runs over the same rows must not
-  differ.
+- Characters that a reader may treat as a line end or a terminal as a command are escaped, so that
+  all readers see the same lines. Lone surrogates are U+FFFD.
+- A decimal is a JSON number with exactly its digits, a moment is ISO 8601 in UTC with milliseconds.
+- gzip (RFC 1952) without time or file name. It uses zlib, though ISA-L is three times as fast,
+  because ISA-L's output depends on the processor, and two runs over the same rows must be equal.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from orbweaver.model.columns import Column, Table, Type
 LEVEL = 6
 # zlib's window of 32 KiB, in gzip's framing: it writes mtime 0 and no name.
 GZIP_WBITS = 31
-# C1 controls and DEL steer terminals, U+2028 and U+2029 end lines for some readers: JSON leaves
-# all of them raw.
+# C1 controls and DEL control terminals, U+2028 and U+2029 end lines for some readers. JSON does not
+# escape them.
 UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029]")
 
 
@@ -44,7 +43,6 @@ class JsonlWriter(TextWriter):
         self._stream = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP_WBITS)
 
     def close(self) -> Made:
-        """End the file."""
         self._sink.write(self._stream.flush())
         return super().close()
 
@@ -55,7 +53,7 @@ class JsonlWriter(TextWriter):
 
 
 def text_of(column: Column) -> Callable[[Any], str]:
-    """Return what writes the values of a column as JSON."""
+    """Return the function that encodes a column's values as JSON."""
     text = TEXTS[column.type]
     if not column.many:
         return text
@@ -67,7 +65,7 @@ def text_of(column: Column) -> Callable[[Any], str]:
 
 
 def safe(text: str) -> str:
-    """Escape in JSON what a reader may take for more than a character."""
+    """Escape unsafe characters in JSON."""
     return text if text.isascii() and "\x7f" not in text else UNSAFE.sub(_escaped, text)
 
 
@@ -96,11 +94,11 @@ TEXTS: dict[Type, Callable[[Any], str]] = {
 
 writer = JsonlWriter
 
-# --- without what is erased ----------------------------------------------------------------------
+# --- erasing -------------------------------------------------------------------------------------
 
 
 class _Number(str):
-    """A number by its digits."""
+    """A number with its original digits."""
 
     __slots__ = ()
 
@@ -119,7 +117,7 @@ def _packed(lines: list[bytes]) -> bytes:
 
 
 def erased(body: bytes, scope: ErasureFilter) -> Erased:
-    """Look through rows, objects in a line each; a snapshot's are arrays, and go whole."""
+    """Erase data from rows (objects). Rows of a snapshot are arrays and are erased whole."""
     return lines_left(_lines(body), scope, _line_left, _packed)
 
 
@@ -140,7 +138,7 @@ def _line_left(line: bytes, scope: ErasureFilter) -> bytes | None:
 
 
 def _entry_left(line: bytes, row: list[Any], scope: ErasureFilter) -> bytes | None:
-    """An entry of a snapshot: what is of it goes, and the mention of who led there."""
+    """Erase an entry of a snapshot if it is selected. Otherwise erase only a selected referrer."""
     if any(isinstance(cell, str) and (scope.url(cell) or scope.run(cell)) for cell in row[:-1]):
         return None
     if row and isinstance(row[-1], str) and scope.url(row[-1]):

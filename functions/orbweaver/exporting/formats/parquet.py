@@ -1,18 +1,18 @@
-"""Parquet: a typed column for each of the table's, for Athena, DuckDB and readers of Arrow.
+"""Write Parquet with typed columns, for Athena, DuckDB and readers of Arrow.
 
     STRING   string     DECIMAL  decimal(18, 4), stored as 64 bits     DATE    date
     INTEGER  int64      BOOLEAN  boolean                               MOMENT  timestamp, ms, UTC
     NUMBER   double     a column of `many`: list of these
 
 Rules
-- zstd at level 3, dictionaries, statistics of every column, version 2.6 with data pages of version
-  1.0, which all readers know. Types are Parquet's own: no schema of Arrow or pandas beside them.
-- A row group ends at `GROUP_ROWS_MAX` rows (engines share a file out by row groups, and read of one
-  what statistics do not rule out) or at `GROUP_BYTES_MAX` in memory's form, whichever is first.
-- Until then its columns lie in a file of Arrow's, from which Parquet is written by a memory map:
-  a writer holds a megabyte or two, however many tables there are, and the one that writes a row
-  group at the time 40 MB more. Measured with 65,536 pages: 75 MB, against 160 if they are held.
-- Where groups end follows from the rows, so equal rows give equal bytes.
+- zstd at level 3, dictionaries, statistics of each column, version 2.6 with data pages of version
+  1.0, which all readers support. Types are Parquet's own, without an Arrow or pandas schema.
+- A row group ends at `GROUP_ROWS_MAX` rows, or at `GROUP_BYTES_MAX` in memory, whichever is first.
+  Engines divide a file by row groups, and skip those that statistics exclude.
+- Until then its columns are in an Arrow file, from which Parquet is written through a memory map. A
+  writer holds one or two megabytes, for any number of tables, and 40 MB more while it writes a row
+  group. Measured with 65,536 pages: 75 MB, against 160 in memory.
+- Rows determine the ends of groups, so equal rows give equal bytes.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from orbweaver.model.columns import Column, Table, Type
 LEVEL = 3
 GROUP_ROWS_MAX = 65_536
 GROUP_BYTES_MAX = 64 * 2**20
-BATCH_ROWS_MAX = 2_048  # rows wait in Python's form, which is five times that of Arrow
+BATCH_ROWS_MAX = 2_048  # buffered Python rows take five times the memory of Arrow
 BATCH_CHARS_MAX = 2**20
-# What zstd makes of a table's bytes in memory, until a row group of it tells: a quarter.
+# Compression ratio of zstd, until a row group of the table gives the real one.
 SHRINKS_BY = 4
 
 TYPES: dict[Type, pa.DataType] = {
@@ -53,12 +53,12 @@ TYPES: dict[Type, pa.DataType] = {
     Type.DATE: pa.date32(),
     Type.MOMENT: pa.timestamp("ms", tz="UTC"),
 }
-# What Arrow takes in another form than a cell has.
+# Conversions of cells that Arrow takes in another form.
 FORMS: dict[Type, Callable[[str], Any]] = {Type.DECIMAL: Decimal, Type.DATE: date.fromisoformat}
 
 
 def schema_of(table: Table) -> pa.Schema:
-    """Return a table's columns as Arrow names their types."""
+    """Return a table's columns as an Arrow schema."""
     return pa.schema([pa.field(column.name, _type_of(column)) for column in table.columns])
 
 
@@ -90,7 +90,7 @@ class ParquetWriter:
 
     @property
     def size(self) -> int:
-        """About how many bytes the file would have: what waits shrinks like what is written."""
+        """Approximate size of the file, by the compression ratio of written row groups."""
         written = self._sink.bytes
         waiting = self._group.bytes + self._waiting_chars
         if not self._grouped_bytes:
@@ -98,7 +98,6 @@ class ParquetWriter:
         return written + waiting * written // self._grouped_bytes
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Append a row."""
         found = self._cells(row)
         self._waiting.append(found)
         self._waiting_chars += sum([len(value) for value in found if value.__class__ is str])
@@ -107,7 +106,6 @@ class ParquetWriter:
             self._batch()
 
     def close(self) -> Made:
-        """End the file."""
         self._batch()
         self._write()
         self._file.close()
@@ -115,13 +113,12 @@ class ParquetWriter:
         return self._sink.made(self.rows)
 
     def discard(self) -> None:
-        """Give the file up."""
         self._group.discard()
-        self._file.is_open = False  # or it would write its end when it is collected
+        self._file.is_open = False  # otherwise it writes a footer when it is collected
         self._sink.discard()
 
     def _batch(self) -> None:
-        """Turn the rows that wait into columns."""
+        """Convert buffered rows to columns."""
         if not self._waiting:
             return
         columns = zip(self._columns, zip(*self._waiting, strict=True), strict=True)
@@ -142,7 +139,7 @@ class ParquetWriter:
 
 
 class RowGroup:
-    """The columns of a row group, in a file until all of it is there."""
+    """The columns of a row group, in a file until the group is complete."""
 
     def __init__(self, folder: Path, schema: pa.Schema) -> None:
         descriptor, path = tempfile.mkstemp(dir=folder, suffix=".arrow")
@@ -152,7 +149,6 @@ class RowGroup:
         self.rows = self.bytes = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Append rows."""
         if self._file is None:
             self._file = pa.ipc.new_file(str(self._path), self._schema)
         self._file.write_batch(batch)
@@ -161,14 +157,13 @@ class RowGroup:
 
     @contextlib.contextmanager
     def taken(self) -> Iterator[pa.Table]:
-        """Lend all rows, and begin anew."""
+        """Yield all rows as a table, then start the next group."""
         self._end()
         with pa.memory_map(str(self._path)) as mapped:
             yield pa.ipc.open_file(mapped).read_all()
         self.rows = self.bytes = 0
 
     def discard(self) -> None:
-        """Give it up."""
         self._end()
         self._path.unlink(missing_ok=True)
 
@@ -184,7 +179,7 @@ def _type_of(column: Column) -> pa.DataType:
 
 
 def array_of(column: Column, values: Sequence[Any]) -> pa.Array:
-    """Make an array of the column's type from cells."""
+    """Convert cells to an array of the column's type."""
     form = FORMS.get(column.type)
     if form is None:
         return pa.array(values, _type_of(column))
@@ -200,11 +195,10 @@ def _formed(form: Callable[[str], Any], values: Sequence[Any]) -> list[Any]:
 
 writer = ParquetWriter
 
-# --- without what is erased ----------------------------------------------------------------------
+# --- erasing -------------------------------------------------------------------------------------
 
 
 def erased(body: bytes, scope: ErasureFilter) -> Erased:
-    """Look through rows."""
     table = pq.read_table(BytesIO(body))
     names = [field.name for field in table.schema if _holds_text(field.type)]
     columns = {name: table.column(name).to_pylist() for name in names}

@@ -1,17 +1,17 @@
-"""SURT: the key by which indexes of web archives sort and find URLs.
+"""Compute SURTs: sort keys of URLs in indexes of web archives.
 
-`https://www.Example.com/b/?z=1&a` is `com,example)/b?a&z=1`: the host backwards, so that a site's
-pages stand together, and without what does not matter to most servers:
+`https://www.Example.com/b/?z=1&a` becomes `com,example)/b?a&z=1`. The host is reversed, so that a
+site's pages are adjacent. The key omits differences that most servers ignore:
 
-- scheme, default port, `www.` and `www2.` and their like, a slash at the end, cases of letters;
-- session ids, by the names and lengths that they have; the order of parameters;
-- escapes of what need not be escaped (only `#`, `%`, spaces and what is not printable ASCII stay
-  so), repeated slashes, dot segments.
+- scheme, default port, `www.`, `www2.` and the like, a final slash, case of letters;
+- session ids, by their names and lengths, and the order of parameters;
+- unnecessary escapes (only `#`, `%`, spaces and characters that are not printable ASCII stay
+  escaped), repeated slashes, dot segments.
 
-Archives look URLs up by this key (pywb, OpenWayback, Common Crawl's index), so it has to be theirs
-to the last sign, odd as some of it is. Their Python package is under the AGPL and was last released
-in 2019: this is a function of its own, for URLs that are canonical already (model/url.py), compared
-with that package over a million URLs.
+Archives look URLs up by this key (pywb, OpenWayback, Common Crawl's index), so it must equal theirs
+exactly, including oddities. Their Python package is under the AGPL and was last released in 2019.
+This is an independent function for canonical URLs (model/url.py), compared with that package over a
+million URLs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 DEFAULT_PORTS = {"http": "80", "https": "443"}
 WWW = re.compile(r"www\d*\.")
 SAFE = "!\"$&'()*+,-./:;<=>?@[\\]^_`{|}~"
-# Of ASP.NET, which puts them into the path.
+# ASP.NET puts session ids into the path.
 IN_PATH = (
     re.compile(r"(.*/)\((?:[a-z]\([0-9a-z]{24}\))+\)/([^?]+\.aspx.*)"),
     re.compile(r"(.*/)\([0-9a-z]{24}\)/([^?]+\.aspx.*)"),
@@ -37,7 +37,6 @@ IN_QUERY = (
 
 
 def surt(url: str) -> str:
-    """Return the key of a canonical URL."""
     scheme, _, rest = url.partition("://")
     authority, _, tail = rest.partition("/")
     path, _, query = tail.partition("?")
@@ -48,7 +47,7 @@ def surt(url: str) -> str:
 
 def _host(scheme: str, authority: str) -> str:
     host, colon, port = authority.rpartition(":")
-    if not colon or not port.isdigit():  # none, or the end of an address of version 6
+    if not colon or not port.isdigit():  # no port, or the end of an IPv6 address
         host, port = authority, ""
     found = WWW.match(host)
     labels = host[found.end() if found else 0 :].strip("[].").split(".")
@@ -78,7 +77,7 @@ def _query(query: str) -> str:
 
 
 def _bare(text: str) -> bytes:
-    """Take out all escapes, also those that taking out others brings about."""
+    """Remove all escapes, including those that appear when others are removed."""
     before, after = text.encode(), unquote_to_bytes(text)
     while before != after:
         before, after = after, unquote_to_bytes(after)

@@ -1,15 +1,15 @@
-"""WARC 1.1 with an index beside it: the answers of pages, as they were stored.
+"""Write WARC 1.1 files with an index: the stored responses of pages.
 
 Rules
-- First a `warcinfo`, then the response members byte for byte: what one range request reads of a
-  stored segment, another reads of this file. Other records, like those that stand where a page was
-  forgotten, are passed over.
-- Behind each response its `request`, as far as the response says what it was asked for with. The
-  index has responses alone.
-- The index is CDXJ: a line for each response, of its SURT, its time in 14 digits and JSON that says
-  where it lies. Sorted by bytes, so that readers search it by halves; what exceeds
-  `LINES_MAX` is sorted in files of its own and merged.
-- Numbers in the index are texts, as all programs write and some read it.
+- A `warcinfo` comes first, then the response members byte for byte. Both a stored segment and this
+  file can be read by one range request. Other records, such as tombstones of erased pages, are
+  skipped.
+- Each response is followed by its `request`, if the response contains the request's headers. The
+  index lists only responses.
+- The index is CDXJ: one line per response with its SURT, its time in 14 digits, and JSON with its
+  location. It is sorted by bytes for binary search. More than `LINES_MAX` lines are sorted in
+  separate files and merged.
+- Numbers in the index are strings, as all programs write and some require.
 
 Source: ISO 28500:2017; specs.webrecorder.net/cdxj/0.1.0.
 """
@@ -48,11 +48,11 @@ ABOUT = {
 }
 LINES_MAX = 20_000
 HEAD_BYTES = 4_096
-UNKNOWN_TYPE = "unk"  # as indexes say of an answer without a type
+UNKNOWN_TYPE = "unk"  # value in indexes for a response without a type
 
 
 class WarcWriter:
-    """Writes responses and their index; `name` is what the file will be called in the end."""
+    """Writes responses and their index. `name` is the final name of the file."""
 
     def __init__(self, sink: HashedFile, index: HashedFile, name: str) -> None:
         self._sink, self._index_sink, self._name = sink, index, name
@@ -61,11 +61,10 @@ class WarcWriter:
 
     @property
     def size(self) -> int:
-        """How many bytes are written."""
         return self._sink.bytes
 
     def add(self, record: PageRecord, member: bytes) -> bool:
-        """Append the stored response of a page; False if the member is none."""
+        """Append the stored response of a page. Returns False if the member is no response."""
         head = _head(member)
         if head.get("warc-type") != "response":
             return False
@@ -95,21 +94,21 @@ class WarcWriter:
         return True
 
     def close(self) -> tuple[Made, ...]:
-        """End the file, then its index."""
+        """Finish the file and its index."""
         for line in self._index.lines():
             self._index_sink.write(line)
         self._index.close()
         return self._sink.made(self.rows), self._index_sink.made(self.rows)
 
     def discard(self) -> None:
-        """Give both up."""
+        """Discard both files."""
         self._index.close()
         self._index_sink.discard()
         self._sink.discard()
 
 
 class Index:
-    """Lines to be sorted, `LINES_MAX` of them in memory."""
+    """Sorts lines with at most `LINES_MAX` in memory."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -117,7 +116,6 @@ class Index:
         self._runs: list[BinaryIO] = []
 
     def add(self, line: bytes) -> None:
-        """Take a line in."""
         self._lines.append(line)
         if len(self._lines) == LINES_MAX:
             run = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 - closed by `close`
@@ -127,23 +125,23 @@ class Index:
             self._lines.clear()
 
     def lines(self) -> Iterator[bytes]:
-        """Give all lines in order, once."""
+        """Return all lines in order, once."""
         return iter(heapq.merge(*self._runs, sorted(self._lines)))
 
     def close(self) -> None:
-        """Close what lies in files."""
+        """Close the temporary files."""
         for run in self._runs:
             run.close()
         self._runs.clear()
 
     @staticmethod
     def erased(body: bytes, scope: ErasureFilter) -> Erased:
-        """Look through an index: it loses the lines of URLs that go."""
+        """Erase the lines of selected URLs from an index."""
         return lines_left(body.splitlines(keepends=True), scope, _line_left, b"".join)
 
 
 def _head(member: bytes) -> dict[str, str]:
-    """Read the headers of a record without what it holds."""
+    """Read the headers of a record without its content."""
     inflate = zlib.decompressobj(GZIP_WBITS)
     text = inflate.decompress(member, HEAD_BYTES)
     while CR_LF * 2 not in text:
@@ -156,20 +154,20 @@ def _head(member: bytes) -> dict[str, str]:
     return {name.strip().lower(): value.strip() for name, _, value in pairs}
 
 
-# --- without what is erased ----------------------------------------------------------------------
+# --- erasing -------------------------------------------------------------------------------------
 
 
 _GONE = {"conversion": "texts", "resource": "screenshots"}
 
 
 def erased(body: bytes, scope: ErasureFilter) -> Erased:
-    """Look through records: a tombstone of the same length takes the place of one that goes.
+    """Erase records. A tombstone of the same length replaces an erased record.
 
-    Everything behind it stays where the index and page records say it is.
+    All later records keep the offsets that the index and page records contain.
     """
     kept = bytearray(body)
     gone: Counter[str] = Counter()
-    # Pages that go since they mention something: their pictures cannot be looked through.
+    # Pages erased because they mention the selection. Their screenshots cannot be searched.
     pages: set[str | None] = set()
     rows = mentions = 0
     for member in members(body):
@@ -182,7 +180,7 @@ def erased(body: bytes, scope: ErasureFilter) -> Erased:
             pages.add(record.url)
             end = member.offset + member.length
             kept[member.offset : end] = tombstone(member.length)
-            if record.type != "request":  # which goes with its response
+            if record.type != "request":  # erased together with its response
                 gone[_GONE.get(record.type, "bodies")] += 1
             continue
         mentions += mentioned
