@@ -1,16 +1,16 @@
-"""Running the whole stack on one machine, with no account and no Docker.
+"""Runs the whole stack on one machine, without an AWS account or Docker.
 
 The modules, from the outside in:
 
-- `stack`      what a command or a test asks for: the stack, up (emulator + deployment)
-- `cdk`        the CDK app against whatever `AWS_ENDPOINT_URL` names, or AWS
-- `assembly`   synthesized stacks, kept by the content they were made from
+- `stack`      starts and stops the stack (emulator + deployment) for a command or a test
+- `cdk`        runs the CDK app against `AWS_ENDPOINT_URL`, or AWS
+- `assembly`   synthesized stacks, cached by their inputs
 - `emulator`   MiniStack as a child process: start, find, stop
-- `lending`    one emulator for several commands: the last one stops it
-- `launch`     its process; `lost` the mark that a killed one leaves
-- `guard`      what runs inside that process: it never outlives who it belongs to
-- `processes`  processes told apart by more than their number
-- `layout`     where things are in this checkout, and the environment that clients need
+- `lending`    one emulator for several commands; the last one stops it
+- `launch`     its process; `lost` the mark of a killed emulator
+- `guard`      runs inside that process, so that it never outlives its owner
+- `processes`  processes identified by more than their id
+- `layout`     paths in this checkout, and the environment of clients
 
-Everything else in the project talks to whatever `AWS_ENDPOINT_URL` names.
+All other code uses the endpoint in `AWS_ENDPOINT_URL`.
 """

@@ -1,4 +1,4 @@
-"""`python -m localstack up | down | status`: as `orbweaver local up | down | status`."""
+"""`python -m localstack up | down | status`, the same as `orbweaver local up | down | status`."""
 
 from __future__ import annotations
 

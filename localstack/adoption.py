@@ -1,12 +1,11 @@
 """Adoption of an earlier stack's resources: its tables, its queues' names.
 
-Rules
-- The next deployment of the same stack, account and region imports what a removed one has left
-  (removal.py), as far as it is still there: new tables beside the old ones would begin without
-  claims and counts. What cannot be imported is an error that says how to begin anew.
+- The next deployment of the same stack, account and region imports the resources that a removed one
+  left (removal.py), if they still exist: new tables would start without claims and counts. A failed
+  import is an error with instructions to start over.
 - A resource that this deployment does not declare stays in the file. So a user pool waits until a
-  deployment hosts the console again, also one of a stack that exists.
-- SQS refuses the name of a deleted queue for 60 s, so a deployment waits for as long.
+  deployment hosts the console again, even for an existing stack.
+- SQS refuses the name of a deleted queue for 60 s, so a deployment waits for that time.
 
 Source: docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/import-resources-existing-stack.html,
 …/AWSSimpleQueueService/latest/APIReference/API_DeleteQueue.html.
@@ -34,16 +33,17 @@ if TYPE_CHECKING:
     from localstack.removal import Say
     from localstack.retained import Lend
 
-    Left = dict[str, dict[str, str]]  # logical id to identifiers, as `cdk import` reads it
+    Left = dict[str, dict[str, str]]  # logical id to identifiers, the format of `cdk import`
 
 QUEUE_NAME_S = 60.0
-# What CloudFormation's own clock may be off, and what lies between a queue and the end of a stack.
+# Allows for CloudFormation's clock error, and for the time between a queue's and a stack's
+# deletion.
 MARGIN_S = 5.0
 LISTS_MAX = 20
 
 
 def place(stack: str, root: Path, lend: Lend) -> Path:
-    """Name the file for what a stack of this name leaves in an account and region."""
+    """Return the file for resources left by a stack of this name, account and region."""
     with lend("sts") as sts:
         account, region = sts.get_caller_identity()["Account"], sts.meta.region_name
     return root / layout.LEFT.relative_to(layout.ROOT) / f"{stack}-{account}-{region}.json"
@@ -70,7 +70,7 @@ def _left(file: Path) -> Left:
 
 
 def pause_s(stack: str, lend: Lend, now: datetime) -> float:
-    """How long names of queues are not to be had, after a stack of this name has been removed."""
+    """Return for how long the names of a removed stack's queues are still unavailable."""
     states = ["DELETE_COMPLETE", "ROLLBACK_COMPLETE"]
     with lend("cloudformation") as cloudformation:
         pages = cloudformation.get_paginator("list_stacks").paginate(StackStatusFilter=states)
@@ -87,7 +87,7 @@ def pause_s(stack: str, lend: Lend, now: datetime) -> float:
 
 
 def wait(stack: str, lend: Lend, say: Say) -> None:
-    """Wait until the names of queues are to be had."""
+    """Wait until the queues' names are available."""
     if seconds := pause_s(stack, lend, datetime.now(tz=UTC)):
         say(f"waiting {seconds:.0f} s: SQS holds names of queues back for a minute after removal")
         time.sleep(seconds)
@@ -101,7 +101,10 @@ def adopt(
     lend: Lend,
     say: Say,
 ) -> None:
-    """Import left resources: `run` gets a mapping file. Resources not declared stay in `file`."""
+    """Import left resources with `run`, which gets a mapping file.
+
+    Undeclared ones stay in `file`.
+    """
     if adopted := adoptable(file, declared, deployed, lend, say):
         say(f"taking up {len(adopted)} resources that an earlier stack has left")
         with tempfile.TemporaryDirectory() as scratch:
@@ -122,7 +125,7 @@ def adopt(
 
 
 def bootstrapped(qualifier: str, lend: Lend) -> bool:
-    """Whether the account has the bootstrap of a qualifier, whatever its stack is called."""
+    """Whether the account has been bootstrapped with a qualifier, whatever the stack's name."""
     name = f"/cdk-bootstrap/{qualifier}/version"
     try:
         with lend("ssm") as ssm:

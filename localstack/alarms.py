@@ -1,7 +1,7 @@
-"""Alarms of a stack: which there are, and which are raised.
+"""A stack's alarms and their states.
 
-CloudFormation names them after stack and construct, so that the names of one stack begin alike; one
-whose own name goes on where another's ends is told apart by its dashes.
+CloudFormation names alarms after stack and construct, so the names of one stack share a prefix. An
+alarm of another stack whose name extends the prefix is recognised by its dashes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NAME = re.compile(r"-(?:Monitoring)?(\w+?)(?:[0-9A-F]{8})?-\w+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alarm:
-    """One alarm: `OK`, `ALARM` or `INSUFFICIENT_DATA`, since when, and what it means."""
+    """An alarm: `OK`, `ALARM` or `INSUFFICIENT_DATA`, the time of that state, and its meaning."""
 
     name: str
     state: str
@@ -34,7 +34,7 @@ class Alarm:
 
 
 def of(stack: str, environment: Mapping[str, str]) -> tuple[Alarm, ...] | None:
-    """List the alarms of a stack, those that are raised first; None if they may not be read."""
+    """Return a stack's alarms, raised ones first, or None without permission to read them."""
     try:
         with cdk.client("cloudwatch", environment) as client:
             pages = client.get_paginator("describe_alarms").paginate(AlarmNamePrefix=f"{stack}-")

@@ -1,18 +1,17 @@
-"""Amendments after a deployment: what an emulator's CloudFormation leaves out.
+"""Amendments after a deployment: properties that an emulator's CloudFormation ignores.
 
-MiniStack (1.5.33) has both properties in its own APIs but passes over them in a template:
+MiniStack (1.5.33) supports both properties in its own APIs but ignores them in a template:
 
-| property                                    | without it                                        |
-| ------------------------------------------- | ------------------------------------------------- |
-| `TimeToLiveSpecification` of a table        | nothing expires, however long the emulator runs   |
-| `RecursiveLoop` of a function               | a crawl is halted after 16 hops                   |
+ property                                    | effect of ignoring it                             |
+ ------------------------------------------- | ------------------------------------------------- |
+ `TimeToLiveSpecification` of a table        | nothing expires, however long the emulator runs   |
+ `RecursiveLoop` of a function               | a crawl is stopped after 16 hops                  |
 
-Rules
-- What is wanted is read from the template of the cloud assembly, so that an emulator is told what
-  AWS would be told; nothing is named here.
-- Only what differs is changed: an emulator that reads these properties by itself is left alone
-  (for a table, AWS and LocalStack refuse to be told twice).
-- Never for AWS, whose CloudFormation does as the template says.
+- The values come from the template in the cloud assembly, so an emulator gets the same as AWS. This
+  module names none.
+- Only differing values are changed. An emulator that applies these properties itself is left alone:
+  AWS and LocalStack refuse to set a table's twice.
+- AWS is never amended, because its CloudFormation applies the template.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    Lend = Callable[[str], AbstractContextManager[Any]]  # a service's name in, its client out
+    Lend = Callable[[str], AbstractContextManager[Any]]  # takes a service's name, yields its client
     # Physical name and wanted value of each resource that has the property.
     Wanted = dict[str, Any]
 
@@ -37,7 +36,7 @@ STACK = "aws:cloudformation:stack"
 
 
 def apply(assembly: Path, lend: Lend) -> None:
-    """Bring the deployed stacks of an assembly to what their templates say."""
+    """Change the deployed stacks of an assembly to match their templates."""
     try:
         for name, template in _templates(assembly):
             deployed = _deployed(name, lend)
@@ -48,7 +47,7 @@ def apply(assembly: Path, lend: Lend) -> None:
 
 
 def _templates(assembly: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Read the stacks of an assembly: name and template."""
+    """Yield name and template of each stack in an assembly."""
     artifacts = json.loads((assembly / "manifest.json").read_text()).get("artifacts", {})
     for artifact, described in artifacts.items():
         if described["type"] == STACK:
@@ -58,7 +57,7 @@ def _templates(assembly: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _deployed(stack: str, lend: Lend) -> dict[str, str]:
-    """Name the resources of a deployed stack: logical id to physical."""
+    """Return a deployed stack's resources: logical to physical id."""
     with lend("cloudformation") as cloudformation:
         found = cloudformation.describe_stack_resources(StackName=stack)["StackResources"]
     return {item["LogicalResourceId"]: item["PhysicalResourceId"] for item in found}

@@ -1,10 +1,9 @@
-"""Synthesized stacks, kept by the content they were made from: a synthesis takes about 8 s.
+"""Synthesized stacks, cached by their inputs, because a synthesis takes about 8 s.
 
-Rules
-- The key is a hash of the contents of all that a synthesis reads (`INPUTS`), of the context given
-  and of the Python version. File times, caches and compiled files do not count.
-- An assembly appears under its key at once and whole, by a rename; two makers cannot spoil it.
-- The newest few are kept: one weighs as much as the code asset in it.
+- The key is a hash of all files that a synthesis reads (`INPUTS`), the given context and the Python
+  version. File times, caches and compiled files do not count.
+- An assembly appears under its key at once, by a rename, so two makers cannot corrupt it.
+- Only the newest few are kept, because each contains a code asset.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-# What the app and its code asset are made from. dev.txt holds the version of the CDK library.
+# Inputs of the app and its code asset. dev.txt contains the version of the CDK library.
 INPUTS = (
     "app.py",
     "cdk.json",
@@ -34,11 +33,11 @@ INPUTS = (
     "package-lock.json",
 )
 KEPT_MAX = 4
-DRAFT_AGE_S_MAX = 3600.0  # older than any synthesis: what a killed one has left
+DRAFT_AGE_S_MAX = 3600.0  # older than any synthesis: left by a killed one
 
 
 def fingerprint(root: Path, context: Mapping[str, str], inputs: tuple[str, ...] = INPUTS) -> str:
-    """Hash what a synthesis depends on; an input that is not there counts as absent."""
+    """Hash the inputs of a synthesis. A missing input counts as absent."""
     digest = hashlib.sha256()
     settings = {"context": dict(context), "python": list(sys.version_info[:2])}
     digest.update(json.dumps(settings, sort_keys=True).encode())
@@ -51,18 +50,18 @@ def fingerprint(root: Path, context: Mapping[str, str], inputs: tuple[str, ...] 
 
 
 def obtain(key: str, store: Path, make: Callable[[Path], None]) -> tuple[Path, bool]:
-    """Return the assembly of a key and whether it was made anew; `make` fills the folder given."""
+    """Return a key's assembly and whether it is new. `make` fills the given folder."""
     kept = store / key
     if (kept / "manifest.json").exists():
         with contextlib.suppress(OSError):
-            os.utime(kept)  # used last, dropped last
+            os.utime(kept)  # the most recently used is dropped last
         return kept, False
     draft = store / f".{key}.{os.getpid()}"
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
     try:
         make(draft)
-        with contextlib.suppress(OSError):  # another maker was faster: theirs is the same
+        with contextlib.suppress(OSError):  # another maker was faster, with the same result
             draft.rename(kept)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
@@ -81,7 +80,7 @@ def stack_names(assembly: Path) -> list[str]:
 
 
 def resources(assembly: Path, stack: str) -> set[str]:
-    """Return the logical names of the resources that a stack of an assembly declares."""
+    """Return the logical ids of the resources that a stack of an assembly declares."""
     artifacts = json.loads((assembly / "manifest.json").read_text()).get("artifacts", {})
     described = [one.get("properties", {}) | {"name": name} for name, one in artifacts.items()]
     files = [
@@ -95,7 +94,7 @@ def resources(assembly: Path, stack: str) -> set[str]:
 
 
 def _extractor(root: Path, context: Mapping[str, str]) -> list[str]:
-    """Name the user's own file that goes into the asset, where context or cdk.json name one."""
+    """Return the user's own file in the asset, if context or cdk.json name one."""
     with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
         context = {**json.loads((root / "cdk.json").read_text()).get("context", {}), **context}
     return [context["extractor"]] if context.get("extractor") else []

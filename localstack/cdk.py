@@ -1,14 +1,13 @@
-"""The CDK app against whatever `AWS_ENDPOINT_URL` names, or against AWS if it names nothing.
+"""Runs the CDK app against the endpoint in `AWS_ENDPOINT_URL`, or against AWS without one.
 
-Rules
 - The CDK command line is the one in node_modules, run by the Node of .venv.
-- On an emulator nothing is asked and little is said; its output is shown when it fails. On AWS the
-  terminal belongs to CDK, which shows its own progress and asks before it widens permissions.
-- An assembly for an emulator is taken from the store where nothing it depends on has changed; one
-  for AWS is always made anew.
-- What an emulator's CloudFormation passes over is made up for after a deployment (`amend`).
-- What outlives a stack, and what must be empty before it goes: `removal`, `adoption`.
-- A command that is interrupted ends with all its processes.
+- For an emulator it asks no questions, and its output appears only if it fails. For AWS it uses the
+  terminal, shows its own progress, and asks before it widens permissions.
+- An assembly for an emulator comes from the cache if its inputs are unchanged. One for AWS is
+  always new.
+- `amend` adds properties that an emulator's CloudFormation ignores.
+- `removal` and `adoption` handle resources that outlive a stack or must be emptied first.
+- An interrupted command ends with all its processes.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
     Say = Callable[[str], None]
 
-MARK = "orbweaver:stack"  # context key by which the app knows that a command has planned
+MARK = "orbweaver:stack"  # context key that shows the app that a command has made a plan
 TOOLKIT = "CDKToolkit"  # the stack that `cdk bootstrap` makes
 RUN_S_MAX = 900.0
 LINES_SHOWN = 40
@@ -51,17 +50,17 @@ _STANDING = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "
 
 
 def is_emulator(environment: Mapping[str, str]) -> bool:
-    """Tell whether an environment names an endpoint of its own."""
+    """Whether an environment has an endpoint of its own."""
     return bool(environment.get(layout.ENDPOINT))
 
 
 @contextlib.contextmanager
 def client(service: str, environment: Mapping[str, str]) -> Iterator[Any]:
-    """Lend a boto3 client of the account that an environment names."""
+    """Yield a boto3 client for the account in an environment."""
     with contextlib.closing(_open(service, environment)) as opened:
         try:
             yield opened
-        except ResponseParserError as error:  # neither of botocore's two base classes
+        except ResponseParserError as error:  # in neither of botocore's two base classes
             where = environment.get(layout.ENDPOINT) or opened.meta.endpoint_url
             said = str(error).partition("\n")[0][:ANSWER_CHARS]
             raise LocalStackError(
@@ -71,7 +70,7 @@ def client(service: str, environment: Mapping[str, str]) -> Iterator[Any]:
 
 
 def region_of(environment: Mapping[str, str]) -> str | None:
-    """Return the region of an environment: of its variables, or else of its profile."""
+    """Return the region in an environment's variables, or else its profile."""
     named = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
     try:
         return named or boto3.Session(profile_name=environment.get("AWS_PROFILE")).region_name
@@ -87,7 +86,7 @@ def _open(service: str, environment: Mapping[str, str]) -> Any:
             aws_secret_access_key=environment.get("AWS_SECRET_ACCESS_KEY", "test"),
             region_name=region or layout.REGION,
         )
-        # Two tries: on this machine, what does not answer is not there.
+        # Two attempts: a service on this machine that does not answer is not running.
         tries = Config(retries={"total_max_attempts": 2})
         return session.client(service, endpoint_url=environment[layout.ENDPOINT], config=tries)
     session = boto3.Session(profile_name=environment.get("AWS_PROFILE"), region_name=region)
@@ -95,7 +94,7 @@ def _open(service: str, environment: Mapping[str, str]) -> Any:
 
 
 def standing(name: str, environment: Mapping[str, str]) -> dict[str, str] | None:
-    """Return the outputs of a stack that stands, or None where there is none."""
+    """Return the outputs of a complete stack, or None if it does not exist."""
     try:
         with client("cloudformation", environment) as cloudformation:
             described = cloudformation.describe_stacks(StackName=name)
@@ -123,7 +122,7 @@ def synthesize(
     root: Path = layout.ROOT,
     store: Path = layout.ASSEMBLIES,
 ) -> Path:
-    """Return the folder of the cloud assembly for a context, made now where need be."""
+    """Return the folder of the cloud assembly for a context, from the cache or new."""
     reusable = is_emulator(environment)
     key = assembly.fingerprint(root, context) if reusable else "aws"
 
@@ -146,9 +145,9 @@ def bootstrap(
     say: Say = lambda _: None,
     root: Path = layout.ROOT,
 ) -> None:
-    """Make what CDK needs in an account and region, unless it is there already.
+    """Bootstrap CDK in an account and region, if needed.
 
-    A qualifier has a bootstrap of its own, whatever its stack is called: a parameter tells.
+    Each qualifier has its own bootstrap, whatever its stack is called. A parameter identifies it.
     """
     if qualifier:
         if adoption.bootstrapped(qualifier, _lender(environment)):
@@ -161,7 +160,7 @@ def bootstrap(
         words += ["--qualifier", qualifier, "--toolkit-stack-name", f"{TOOLKIT}-{qualifier}"]
     if is_emulator(environment):
         words.append(f"aws://{layout.ACCOUNT}/{layout.REGION}")
-        # Named outright, the app needs no run of its own just to learn its regions.
+        # With explicit values, the app need not run to find its regions.
         words += ["--app", ""]
     else:
         words += ["-c", f"{MARK}="]
@@ -177,9 +176,9 @@ def deploy(
     root: Path = layout.ROOT,
     store: Path = layout.ASSEMBLIES,
 ) -> dict[str, str]:
-    """Bring the stack up to date and return its outputs.
+    """Deploy the stack and return its outputs.
 
-    `yes` deploys to AWS without asking; an emulator never asks.
+    `yes` deploys to AWS without asking. An emulator never asks.
     """
     context = context or {}
     if prebuilt.is_used(environment):
@@ -201,7 +200,7 @@ def deploy(
 def _deploy(
     folder: Path, environment: Mapping[str, str], *, say: Say, yes: bool, root: Path
 ) -> dict[str, str]:
-    """Deploy an assembly by the CDK command line."""
+    """Deploy an assembly with the CDK command line."""
     lend, held = _lender(environment), {}
     for name in assembly.stack_names(folder):
         held[name] = _make_way(name, folder, environment, say=say, root=root)
@@ -224,15 +223,15 @@ def _deploy(
 def _make_way(
     name: str, folder: Path, environment: Mapping[str, str], *, say: Say, root: Path
 ) -> list[removal.Resource]:
-    """Adopt resources of an earlier stack; return the stack's resources before its deployment.
+    """Import an earlier stack's resources. Return the stack's resources before its deployment.
 
-    A first deployment waits for names that SQS holds back.
+    A first deployment waits for names that SQS withholds.
     """
     lend, there = _lender(environment), standing(name, environment) is not None
 
     def adopt(mapping: Path) -> None:
         words = ["import", name, "--app", str(folder), "--resource-mapping", str(mapping)]
-        # Beside imports, a template may change more: the deployment that follows does that.
+        # A template with imports may contain other changes, which the next deployment makes.
         words += ["--force"] if there else []
         _run(words, environment, root=root, attached=not is_emulator(environment))
 
@@ -260,13 +259,13 @@ def destroy(
     root: Path = layout.ROOT,
     store: Path = layout.ASSEMBLIES,
 ) -> None:
-    """Remove the stack; `yes` does not ask first, an emulator never asks.
+    """Remove the stack. `yes` does not ask first. An emulator never asks.
 
-    Buckets that go are emptied first; where CDK asks, once it went on and found them full. Workers
-    may fill them once more meanwhile, so there are two tries.
+    Buckets that are removed are emptied first. If CDK asks, this happens after it has run and found
+    them full. Workers may fill them again meanwhile, so there are two attempts.
     """
     installed.ensure_cdk(say)
-    # A removal needs the names of stacks alone: the app plans nothing.
+    # A removal only needs the names of stacks, so the app makes no plan.
     marked = {**(context or {}), **({} if is_emulator(environment) else {MARK: ""})}
     folder = synthesize(environment, marked, say=say, root=root, store=store)
     names, lend = assembly.stack_names(folder), _lender(environment)
@@ -302,7 +301,7 @@ def _run(
     attached: bool,
     say: Say = lambda _: None,
 ) -> None:
-    """Run one CDK command: with the terminal, or quietly but for how long it has taken so far."""
+    """Run a CDK command: with the terminal, or quietly except for the elapsed time."""
     if not layout.CDK.exists():
         raise LocalStackError("The CDK command line is not installed: run `make setup`")
     command = [str(layout.node_directory() / "node"), str(layout.CDK), "--no-notices", *words]
@@ -322,7 +321,7 @@ def _run(
 
 
 def _heard(process: subprocess.Popen[str], say: Say, told_every_s: float = TOLD_EVERY_S) -> str:
-    """Wait for the end of a process, and say now and then how long that has been; what it said."""
+    """Wait for a process and report the elapsed time now and then. Return its output."""
     for times in itertools.count(1):
         try:
             return process.communicate(timeout=told_every_s)[0]
@@ -335,7 +334,7 @@ def _heard(process: subprocess.Popen[str], say: Say, told_every_s: float = TOLD_
 def group(
     command: Sequence[str], root: Path, environment: Mapping[str, str]
 ) -> Iterator[tuple[subprocess.Popen[str], threading.Event]]:
-    """Run a command in a process group of its own, which ends with the block or its time."""
+    """Run a command in its own process group, which ends with the block or its time limit."""
     process = subprocess.Popen(
         command,
         cwd=root,

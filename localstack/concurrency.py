@@ -1,10 +1,11 @@
-"""Limits of concurrency that fit into what Lambda runs at once in an account and region.
+"""Concurrency limits that fit into the account's Lambda concurrency in a region.
 
-A new account has ten: event sources that may take all of them leave none for the API, which is then
-throttled. Rules
-- What was given for a deployment, or stands in cdk.json, is left as it is, with a warning.
-- Of the rest each gets its share, at least two (the least that an event source takes), and a fifth
-  stays for functions that have no limit: API, starter, notifier.
+A new account has ten. Event sources that may take all of them leave none for the API, which is then
+throttled.
+
+- Limits given to the deployment or in cdk.json are kept, with a warning.
+- The others get a share of the rest, at least two (an event source's minimum). A fifth is left for
+  functions without a limit: API, starter, notifier.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ QUOTA = "Service Quotas, AWS Lambda, Concurrent executions"
 
 
 def usual(*, renders: bool) -> dict[str, int]:
-    """Return the limits that a deployment has which is told none, by context key."""
+    """Return the default limits by context key."""
     from infra.config import Config
 
     return {
@@ -40,7 +41,7 @@ def usual(*, renders: bool) -> dict[str, int]:
 def look(
     environment: Mapping[str, str], given: Mapping[str, str]
 ) -> tuple[dict[str, str], list[str]]:
-    """Ask how much Lambda runs at once; the limits that are chosen, and what is to be said."""
+    """Read the account's concurrency. Return the chosen limits and messages for the user."""
     try:
         with cdk.client("lambda", environment) as client:
             found = client.get_account_settings()["AccountLimit"]
@@ -54,7 +55,7 @@ def look(
 def choose(
     quota: int, limits: Mapping[str, int], given: Mapping[str, str]
 ) -> tuple[dict[str, str], list[str]]:
-    """Choose limits for what is not given."""
+    """Choose the limits that are not given."""
     room = min(ROOM_MAX, max(ROOM_MIN, quota // 5))
     fixed = {key: int(value) for key, value in given.items() if value.isdecimal()}
     free = {key: value for key, value in limits.items() if key not in given}
@@ -76,7 +77,7 @@ def choose(
 
 
 def _shared(spare: int, limits: Mapping[str, int]) -> dict[str, int]:
-    """Share what there is out in proportion, whatever there is: at least `LEAST` to each."""
+    """Share the concurrency in proportion, at least `LEAST` to each."""
     total = sum(limits.values()) or 1
     shares = {key: min(limit, max(LEAST, spare * limit // total)) for key, limit in limits.items()}
     while sum(shares.values()) > spare and max(shares.values(), default=0) > LEAST:

@@ -1,10 +1,9 @@
-"""Deployed stacks in CloudFormation: their status, outputs and parameters.
+"""Deployed stacks in CloudFormation: status, outputs, parameters.
 
-Rules
-- A stack that is being updated, or whose update failed, is there: its outputs are those of the
-  version before. One that is being created or removed, or whose creation failed, is not.
-- The context that was given to a deployment is in the metadata of its template, without what
-  cdk.json says. So a later deployment can keep it, from whatever machine.
+- A stack during an update, or after a failed one, exists with the outputs of its previous version.
+  A stack that is being created or removed, or whose creation failed, does not exist.
+- The template's metadata contains the context given to the deployment, without values of cdk.json.
+  So a later deployment can keep it, on any machine.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from localstack.errors import LocalStackError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-# Of infra/config.py and infra/kept.py, which need not be imported for this.
+# From infra/config.py and infra/kept.py, without importing them.
 STACK = "Orbweaver"
 DESCRIPTION = "Orbweaver, a serverless web crawler"
 METADATA = "Orbweaver"
@@ -60,24 +59,24 @@ class Described:
 
     @property
     def there(self) -> bool:
-        """Whether it has parts that can be spoken to."""
+        """Whether its parts can be used."""
         return self.status.startswith(_THERE)
 
     @property
     def settled(self) -> bool:
-        """Whether nothing is being changed, and the last change was made or undone in whole."""
+        """Whether no change is running, and the last change was completed or rolled back."""
         return self.status in _SETTLED
 
     @property
     def told(self) -> str:
-        """Its status in words, with what to do."""
+        """Its status as text, with a remedy."""
         words = _NOT_THERE if not self.there else _PASSING
         meaning = words.get(self.status, _MAY_BE_OLD)
         return f"the stack {self.name!r} is {self.status}: {meaning}"
 
 
 def describe(name: str, environment: Mapping[str, str]) -> Described | None:
-    """Describe a stack, or return None where there is none of the name."""
+    """Describe a stack, or return None if it does not exist."""
     try:
         with cdk.client("cloudformation", environment) as cloudformation:
             found = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
@@ -95,12 +94,12 @@ def describe(name: str, environment: Mapping[str, str]) -> Described | None:
 
 
 def names(environment: Mapping[str, str]) -> list[str]:
-    """Name the stacks of this product that are in an account and region."""
+    """Return the names of Orbweaver's stacks in an account and region."""
     return [each.name for each in of_product(environment)]
 
 
 def of_product(environment: Mapping[str, str]) -> list[Described]:
-    """Describe the stacks of this product that are in an account and region, by name."""
+    """Describe Orbweaver's stacks in an account and region, by name."""
     with _asking("stacks"), cdk.client("cloudformation", environment) as cloudformation:
         pages = cloudformation.get_paginator("describe_stacks").paginate()
         found = [_described(each, environment) for page in pages for each in page["Stacks"]]
@@ -110,7 +109,7 @@ def of_product(environment: Mapping[str, str]) -> list[Described]:
 
 
 def context_of(name: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """Read what was given to the last deployment of a stack; nothing where that is not known."""
+    """Return the context given to a stack's last deployment, or {} if unknown."""
     with _asking(f"template of {name}"), cdk.client("cloudformation", environment) as client:
         body = client.get_template(StackName=name, TemplateStage="Original")["TemplateBody"]
     template = json.loads(body) if isinstance(body, str) else body
@@ -130,7 +129,7 @@ def _described(found: Mapping[str, Any], environment: Mapping[str, str]) -> Desc
 
 @contextlib.contextmanager
 def _asking(what: str) -> Iterator[None]:
-    """Turn AWS's errors into one of ours."""
+    """Raise LocalStackError for errors of AWS."""
     try:
         yield
     except (BotoCoreError, ClientError) as error:

@@ -1,11 +1,10 @@
-"""A deployment that keeps what the stack was deployed with, and says what it changes.
+"""A deployment that keeps the stack's previous settings and lists the changes.
 
-Rules
-- The context of the last deployment is kept, key by key, unless a key is given anew; an empty value
-  drops a key, back to cdk.json or the default. `reset` drops all.
-- Workers that are switched off stay off, unless `worker_enabled` is given: then the event sources
-  are switched as it says, as CloudFormation does not see what was switched beside it.
-- Limits of concurrency are chosen for the account and never kept: each deployment looks again.
+- The last deployment's context is kept per key, unless the key is given again. An empty value drops
+  a key, back to cdk.json or the default. `reset` drops all.
+- Workers that are off stay off unless `worker_enabled` is given. Then the event sources are
+  switched accordingly, because CloudFormation does not notice a switch made elsewhere.
+- Concurrency limits are chosen for the account and never kept: each deployment checks again.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ if TYPE_CHECKING:
 
     from localstack.cdk import Say
 
-# Of infra/kept.py.
+# From infra/kept.py.
 KEY = "orbweaver:context"
 NEVER = ("stack_name", "target", "worker_enabled", "keep_settings")
-# Tells the app that a deployment was planned, and whether its stack exists.
+# Shows the app that a deployment was planned, and whether its stack exists.
 MARK, EXISTS, NEW = cdk.MARK, "exists", "new"
 ENABLED = "worker_enabled"
 WORKER = "WorkerFunction"
@@ -36,7 +35,7 @@ TRIES, PAUSE_S = 30, 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What CDK is given, and what is said before; `off` says that the workers stay off."""
+    """CDK's context, and messages to show before. `off` means that the workers stay off."""
 
     name: str
     context: Mapping[str, str]
@@ -52,14 +51,14 @@ def plan(
     reset: bool = False,
     root: Path = layout.ROOT,
 ) -> Plan:
-    """Plan a deployment of the stack that is named, or of the usual one."""
+    """Plan a deployment of the named stack, or of the default one."""
     name = given.get("stack_name") or usual_name(root)
     described = deployed.describe(name, environment)
     kept = {} if described is None or not described.there else _kept(name, environment, reset=reset)
     wanted = _merged({} if reset else kept, given)
     named = {key: given[key] for key in NEVER if given.get(key)}
     if named.get(ENABLED) == "yes" and ENABLED not in _file(root):
-        del named[ENABLED]  # as it is anyway: the same stack, and the same assembly
+        del named[ENABLED]  # the default: keeps the same stack and assembly
     context = {**(defaults or {}), **wanted, **named}
     told = differences(kept, wanted)
     off = False
@@ -87,7 +86,7 @@ def deploy(
     yes: bool = False,
     root: Path = layout.ROOT,
 ) -> dict[str, str]:
-    """Say what changes, and deploy it."""
+    """Show the changes and deploy."""
     for line in wanted.told:
         say(line)
     return cdk.deploy(environment, wanted.context, say=say, yes=yes, root=root)
@@ -96,13 +95,13 @@ def deploy(
 def switch(
     given: Mapping[str, str], outputs: Mapping[str, str], environment: Mapping[str, str]
 ) -> None:
-    """Have the workers switched as a deployment was told, whatever its template changed."""
+    """Switch the workers as given, whatever the template changed."""
     if given.get(ENABLED) and WORKER in outputs:
         _switch(outputs[WORKER], environment, on=given[ENABLED] == "yes")
 
 
 def differences(kept: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
-    """Say what a deployment keeps, sets, changes and drops, a line each."""
+    """Return one line each for settings that a deployment keeps, sets, changes and drops."""
     same = [f"{key}={wanted[key]}" for key in sorted(wanted) if kept.get(key) == wanted[key]]
     lines = [f"keeps what the stack was deployed with: {', '.join(same)}"] if same else []
     for key in sorted({*kept, *wanted}):
@@ -117,7 +116,7 @@ def differences(kept: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]
 
 
 def switched_off(function: str | None, environment: Mapping[str, str]) -> bool:
-    """Tell whether all event sources of a stack's worker are switched off."""
+    """Whether all event sources of a stack's worker are off."""
     found = sources.of(function, environment) if function else ()
     return bool(found) and all(source.off for source in found)
 
@@ -141,7 +140,7 @@ def _merged(kept: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]
 
 
 def usual_name(root: Path = layout.ROOT) -> str:
-    """Name the stack of a deployment that is told no name."""
+    """Return the name of the stack if a deployment names none."""
     return _file(root).get("stack_name") or deployed.STACK
 
 

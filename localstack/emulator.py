@@ -1,16 +1,17 @@
-"""MiniStack as a child process: started, found again, and stopped with all that it started.
+"""MiniStack as a child process: started, found again, and stopped with its children.
 
-Rules
-- One instance per port, in a folder of its own: `.local/instances/<port>/` with `pid.json`,
-  `emulator.log`, `state/`, `s3/` and `tmp/` (its Lambda functions' code). Several run at once.
-- It listens on 127.0.0.1 alone, and sees nothing of the caller's environment but what it needs:
-  no account, no proxy, no Python path.
-- A kept instance (`keep`) writes its state when it is asked to stop (MiniStack writes it nowhere
-  else: a killed one keeps what the last orderly stop wrote). One that is not kept leaves nothing.
-- A new instance is on a leash: it stops when the process that started it ends, even by SIGKILL,
-  unless `release` releases it (see `guard`) or another command uses it (see `lending`).
-- A note of one that has ended without an orderly stop is found by the next command: what was lost
-  is marked (`lost.json`) and told until the next start.
+- There is one instance per port, in its own folder: `.local/instances/<port>/` with `pid.json`,
+  `emulator.log`, `state/`, `s3/` and `tmp/` (code of its Lambda functions). Several can run at
+  once.
+- It listens on 127.0.0.1 only, and gets only the needed variables: no account, no proxy, no Python
+  path.
+- A kept instance (`keep`) writes its state when it is stopped. MiniStack writes it at no other
+  time, so a killed one falls back to its last orderly stop. An instance that is not kept leaves no
+  files.
+- A new instance is on a leash: it stops when its starter ends, even by SIGKILL, unless `release`
+  releases it (see `guard`) or another command uses it (see `lending`).
+- If an instance ended without an orderly stop, the next command finds its note. The lost state is
+  marked (`lost.json`) and reported until the next start.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _PORT_TRIES = 5
 
 @dataclass(slots=True, kw_only=True)
 class Emulator:
-    """One running emulator; `ends_with` says what stops it: see `guard`."""
+    """A running emulator. `ends_with` is its owner: see `guard`."""
 
     port: int
     directory: Path
@@ -56,24 +57,24 @@ class Emulator:
 
     @property
     def endpoint_url(self) -> str:
-        """Return what `AWS_ENDPOINT_URL` is to be."""
+        """Return the value for `AWS_ENDPOINT_URL`."""
         return f"http://{launch.HOST}:{self.port}"
 
     @property
     def log(self) -> Path:
-        """Return the file of all that the emulator and its functions print."""
+        """Return the log file of the emulator and its functions."""
         return self.directory / "emulator.log"
 
     def environment(self) -> dict[str, str]:
-        """Return a whole environment for clients of this emulator."""
+        """Return a complete environment for clients of this emulator."""
         return layout.client_environment(self.endpoint_url)
 
     def is_healthy(self) -> bool:
-        """Tell whether this process runs and answers."""
+        """Whether this process runs and answers."""
         return processes.is_running(self.process) and launch.answers(self.endpoint_url)
 
     def release(self) -> None:
-        """Let the emulator outlive this process, and all commands that use it."""
+        """Let the emulator outlive this process and all commands that use it."""
         if self.ends_with != guard.DOWN:
             self.ends_with = guard.DOWN
             _note(self)
@@ -82,7 +83,7 @@ class Emulator:
         self.hand_over()
 
     def lend(self) -> None:
-        """Have the emulator end with the last command that uses it: see `lending`."""
+        """Let the emulator end with the last command that uses it: see `lending`."""
         self.ends_with = guard.USER
         _note(self)
 
@@ -90,18 +91,18 @@ class Emulator:
         """Leave the emulator to its guard, which waits for the commands that use it."""
         self._drop_leash()
         if self._child is not None and self._child.poll() is None:
-            self._child.returncode = 0  # no longer ours to wait for, nor to be warned about
+            self._child.returncode = 0  # keeps Popen from waiting for it or warning about it
         self._child = None
 
     def stop(self) -> None:
-        """Stop the emulator with its functions; write its state if it is kept, else remove it."""
+        """Stop the emulator and its functions. Write its state if it is kept, else remove it."""
         if self.keep and processes.is_running(self.process):
             guard.end_functions(self.process.pid)
         processes.stop_group(self.process, grace_s=STOP_S_MAX if self.keep else 0)
         if self._child is not None:
             self._child.wait()
         self._drop_leash()
-        if (self.directory / guard.NOTE).exists():  # its own last act removes it
+        if (self.directory / guard.NOTE).exists():  # an orderly stop removes it last
             if self.keep:
                 lost.mark(self.directory, self.since_s)
             (self.directory / guard.NOTE).unlink(missing_ok=True)
@@ -125,9 +126,8 @@ def start(
 ) -> Emulator:
     """Start an emulator and wait until it answers.
 
-    `port` 0 takes a free one. `keep` keeps its state over a stop, `fresh` forgets what was kept.
-    `settings` are further variables for MiniStack (`LAMBDA_…`, `LOG_LEVEL`), which its functions
-    see too.
+    `port` 0 takes a free one. `keep` keeps its state over a stop, `fresh` discards a kept state.
+    `settings` are further variables for MiniStack (`LAMBDA_…`, `LOG_LEVEL`) and its functions.
     """
     if not layout.EMULATOR_PYTHON.exists():
         raise LocalStackError("The emulator is not installed: run `make setup`")
@@ -143,9 +143,9 @@ def start(
 
 
 def find(port: int = PORT, *, instances: Path = layout.INSTANCES) -> Emulator | None:
-    """Return the emulator that runs on a port, started by whichever process, or None.
+    """Return the emulator that runs on a port, whoever started it, or None.
 
-    The file of one that has died is removed, with what it left running.
+    For one that has died, its note and leftover processes are removed.
     """
     directory = instances / str(port)
     try:
@@ -168,13 +168,13 @@ def find(port: int = PORT, *, instances: Path = layout.INSTANCES) -> Emulator | 
 
 
 def find_all(*, instances: Path = layout.INSTANCES) -> list[Emulator]:
-    """Return every emulator of this checkout that runs."""
+    """Return all running emulators of this checkout."""
     ports = sorted(int(file.parent.name) for file in instances.glob(f"*/{guard.NOTE}"))
     return [found for port in ports if (found := find(port, instances=instances))]
 
 
 def stopped(*, instances: Path | None = None) -> list[int]:
-    """Return the ports of emulators that do not run and have kept a state, used last first."""
+    """Return the ports of stopped emulators with a kept state, most recently used first."""
     states = (layout.INSTANCES if instances is None else instances).glob("*/state")
     used = {
         int(state.parent.name): state.parent.stat().st_mtime
@@ -246,7 +246,7 @@ def _note(emulator: Emulator) -> None:
 
 def _wait_healthy(emulator: Emulator, child: subprocess.Popen[bytes]) -> None:
     deadline_s = time.monotonic() + START_S_MAX
-    # Whether it runs is asked first: what answers must not be another process on our port.
+    # Check the process first: another process could answer on this port.
     while child.poll() is None:
         if launch.answers(emulator.endpoint_url):
             return

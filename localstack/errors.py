@@ -1,4 +1,4 @@
-"""The one error of this package, and sentences for errors of AWS's clients."""
+"""The error class of this package, and sentences for errors of AWS's clients."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import sys
 
 
 class LocalStackError(Exception):
-    """Something on this machine is not as needed; the message says what to do about it."""
+    """A requirement on this machine is not met. The message contains the remedy."""
 
 
 def sentence_of(error: Exception) -> str | None:
-    """Return a sentence for an error of AWS's clients that no caller expected; None for others."""
+    """Return a sentence for an unexpected error of AWS's clients, or None for other errors."""
     if "botocore" not in sys.modules:  # a store needs no client of AWS
         return None
     from botocore.exceptions import BotoCoreError, ClientError

@@ -1,16 +1,17 @@
-"""Runs MiniStack, and sees to it that nothing of it outlives who it belongs to.
+"""Runs MiniStack, and makes sure that none of its processes outlive its owner.
 
-Started by path with the emulator's own interpreter, as the leader of its own process group, in the
-folder of its instance, with the reading end of a pipe as its only argument. Rules
-- While the pipe is open, the starter lives. A byte on it lets the emulator go its own way
-  (`local up` has ended well); its end without a byte means that the starter is gone, however it
-  went. Then the emulator stops, one that is lent as soon as no other command uses it (`lending`).
-- Its note (`pid.json`) goes with an orderly end, which has written the state. One that is left
-  tells of an emulator that was killed.
-- Functions are told to end before their emulator is, as Lambda tells them. One that is idle goes; a
-  worker answers its batch first, and goes when it is told again.
-- MiniStack does not end its Lambda processes when it ends (1.5.33). The last act here is to kill
-  the group.
+The emulator's interpreter starts this file by path, as leader of its own process group, in the
+instance's folder, with the reading end of a pipe as the only argument.
+
+- While the pipe is open, the starter lives. A byte on it releases the emulator (`local up` has
+  succeeded). If it closes without a byte, the starter has ended in some way, and the emulator
+  stops. A lent emulator stops once no other command uses it (`lending`).
+- An orderly end writes the state and then removes the note (`pid.json`). A note left behind means
+  that the emulator was killed.
+- Functions get SIGTERM before their emulator stops, as in Lambda. An idle function exits. A worker
+  finishes its batch first, and exits at the next SIGTERM.
+- MiniStack (1.5.33) does not end its Lambda processes when it ends, so the last step kills the
+  group.
 """
 
 from __future__ import annotations
@@ -32,17 +33,17 @@ if TYPE_CHECKING:
 
 RELEASED = b"r"
 GRACE_S = 10.0
-# So long functions have to requeue what is in work, while the emulator still serves them.
+# Time for functions to requeue their work while the emulator still serves them.
 FUNCTIONS_S, ASKED_EVERY_S = 2.0, 0.1
-# What an emulator ends with, as its note says: its starter, its last user, or `local down`.
+# The emulator's owner in its note: its starter, its last user, or `local down`.
 STARTER, USER, DOWN = "starter", "user", "down"
-# In the folder of an instance: its users, as they come and go, and its process.
+# Files in an instance's folder: a gate for users, a lock for users, and the process's note.
 GATE, USERS, NOTE = "gate", "users", "pid.json"
 
 
 @contextlib.contextmanager
 def locked(file: Path) -> Iterator[None]:
-    """Hold a file's lock for the length of a block; wait for it."""
+    """Hold a file's lock during the block. Waits for the lock."""
     with file.open("a") as opened:
         fcntl.flock(opened, fcntl.LOCK_EX)
         yield
@@ -58,7 +59,7 @@ def take(opened: TextIO) -> bool:
 
 
 def watch(leash: int, folder: Path) -> None:
-    """Wait for the starter's word; stop this process when it ends without one."""
+    """Wait for the starter's byte. Stop this process if the pipe closes without one."""
     if os.read(leash, 1) == RELEASED:
         os.close(leash)
         return
@@ -79,7 +80,7 @@ def _ends_with(folder: Path) -> str:
 
 
 def wait_unused(folder: Path, locks: contextlib.ExitStack) -> None:
-    """Wait until no command uses the emulator; `locks` then hold the gate: none comes meanwhile."""
+    """Wait until no command uses the emulator. Then `locks` hold the gate against new ones."""
     users = locks.enter_context((folder / USERS).open("a"))
     gate = locks.enter_context((folder / GATE).open("a"))
     while True:
@@ -92,7 +93,7 @@ def wait_unused(folder: Path, locks: contextlib.ExitStack) -> None:
 
 
 def end_functions(emulator: int) -> None:
-    """Tell the functions of an emulator to end, and give them a moment for it."""
+    """Send SIGTERM to an emulator's functions, and give them a moment to end."""
     told = _children(emulator)
     until_s = time.monotonic() + FUNCTIONS_S
     while told and time.monotonic() < until_s:
@@ -104,11 +105,11 @@ def end_functions(emulator: int) -> None:
 
 
 def _children(parent: int) -> set[int]:
-    """Return the ids of a process's children that run; none where there is no /proc."""
+    """Return the ids of a process's running children, or none without /proc."""
     found = set()
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, IndexError, ValueError):
-            # proc(5): "pid (name) state ppid …"; the name may hold anything.
+            # proc(5): "pid (name) state ppid …"; the name may contain anything.
             state, ppid = entry.read_text().rpartition(")")[2].split()[:2]
             if int(ppid) == parent and state not in "ZX":
                 found.add(int(entry.parent.name))

@@ -1,11 +1,11 @@
-"""Messages that were in work when an emulator ended: visible again when it is started.
+"""Messages in flight when an emulator ended: made visible when it starts again.
 
-A worker of that emulator ended with it (see `guard`), so each of them waits for a worker that is
-dead. On AWS its visibility has to run out, since a queue cannot tell. Here the processes are known
-to be gone, and the saved state of the queues is read before the next start and nowhere else.
+The emulator's workers ended with it (see `guard`), so each such message waits for a dead worker. On
+AWS the visibility timeout must expire, because a queue cannot detect that. Here the processes are
+known to be gone, and the queues' saved state is only read at the next start.
 
-A message stays counted as received: its worker did not requeue it in the moment that it had, and
-may have died of it. Messages that were sent with a delay keep it.
+A message still counts as received: its worker did not requeue it in the time it had, and may have
+died because of it. Messages sent with a delay keep the delay.
 
 Source: MiniStack 1.5.33, `services/sqs.py` (`visible_at`, `receive_count`) and
 `core/persistence.py`.
@@ -24,9 +24,9 @@ STATE = "sqs.json"
 
 
 def make_visible(state: Path, now_s: float) -> int:
-    """Have messages in work seen at once, in the folder of a saved state; how many there were.
+    """Make messages in flight visible in a saved state. Return their number.
 
-    A state that is not there, or is not as it is known here, is left as it is.
+    A missing state, or one in an unknown format, is left unchanged.
     """
     file = state / STATE
     try:

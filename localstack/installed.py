@@ -1,13 +1,12 @@
-"""An installed package's counterpart of `make setup`: made when it is first needed.
+"""`make setup` for an installed package: each part is made when first needed.
 
-Rules
-- In a checkout nothing is done here. An installed package has its folder in `layout.ROOT`: a copy
-  of the project's files, the emulator and the CDK command line.
-- Each part is made once, and anew for another version of the package or of Python. It is said what
-  is being made, where, that it is made once, and how long it takes.
-- A part appears whole, by a rename; two commands that need it wait for one another.
-- Only what the hashes in requirements/ and package-lock.json name is installed: by pip, or by uv
-  where this environment has no pip.
+- In a checkout this module does nothing. An installed package has its folder in `layout.ROOT`: a
+  copy of the project's files, the emulator and the CDK command line.
+- Each part is made once, and again for another version of the package or of Python. Messages name
+  the part, its folder, that it is made once, and the time taken.
+- A part appears at once, by a rename. Two commands that need it wait for one another.
+- Only packages pinned by hash in requirements/ and package-lock.json are installed, with pip, or
+  with uv if this environment has no pip.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
     Say = Callable[[str], None]
 
-# In the wheel: files of the project that belong to no package (pyproject.toml).
+# In the wheel: project files that belong to no package (pyproject.toml).
 SHIPPED = Path(__file__).with_name("shipped")
 STAMP = ".orbweaver-stamp"
 SAID_EVERY_S = 10.0
@@ -43,7 +42,7 @@ LINES_SHOWN = 20
 
 
 def ensure_project() -> None:
-    """Have the project's files in this package's folder, as synthesis and assets read them."""
+    """Copy the project's files to this package's folder, for synthesis and assets."""
     if layout.CHECKOUT:
         return
     packages = {f"functions/{name}": _package(name) for name in ("orbweaver", "handlers")}
@@ -69,7 +68,7 @@ def ensure_project() -> None:
 
 
 def ensure_emulator(say: Say) -> None:
-    """Have the emulator in this package's folder."""
+    """Install the emulator in this package's folder."""
     if layout.CHECKOUT:
         return
     ensure_project()
@@ -87,7 +86,7 @@ def ensure_emulator(say: Say) -> None:
 
 
 def ensure_cdk(say: Say) -> None:
-    """Have the CDK command line; raises ExtraMissing where its library or Node is missing."""
+    """Install the CDK command line. Raises ExtraMissing if its library or Node is missing."""
     if layout.CHECKOUT:
         return
     if not extras.has_cdk():
@@ -105,7 +104,7 @@ def ensure_cdk(say: Say) -> None:
 
 @contextlib.contextmanager
 def told(what: str, say: Say) -> Iterator[None]:
-    """Say what is being done, every few seconds for how long, and at its end how long it took."""
+    """Report a step, the elapsed time every few seconds, and the total at the end."""
     begun_s, over = time.monotonic(), threading.Event()
 
     def tick() -> None:
@@ -159,7 +158,7 @@ def _alone() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _draft(folder: Path) -> Iterator[Path]:
-    """Lend a folder that takes the place of another once the block has ended well."""
+    """Yield a folder that replaces another one when the block succeeds."""
     draft = folder.with_name(f".{folder.name}.new")
     shutil.rmtree(draft, ignore_errors=True)
     try:

@@ -1,4 +1,4 @@
-"""The emulator's process: its port, its variables, and the guard that runs it."""
+"""The emulator's process: port, variables, and the guard that runs it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HOST = "127.0.0.1"
-# Below those that systems give to connections: one of these would be taken while an instance rests.
+# Below the ephemeral ports, one of which could be taken while an instance is stopped.
 _PORTS = range(20_000, 32_000)
-# What a process needs of its surroundings; certificates, because functions speak TLS to the web.
+# Inherited variables; certificates, because functions use TLS.
 _INHERITED = ("PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
 def spawn(directory: Path, variables: Mapping[str, str]) -> tuple[subprocess.Popen[bytes], int]:
-    """Start the guard in an instance's folder; the process, and the end of its leash."""
+    """Start the guard in an instance's folder. Return the process and the leash."""
     leash_end, leash = os.pipe()
     try:
         with (directory / "emulator.log").open("wb") as log:
@@ -38,7 +38,7 @@ def spawn(directory: Path, variables: Mapping[str, str]) -> tuple[subprocess.Pop
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 pass_fds=[leash_end],
-                start_new_session=True,  # a group of its own: Ctrl-C reaches us, we stop it
+                start_new_session=True,  # its own group: Ctrl-C reaches us, and we stop it
             )
     except BaseException:
         os.close(leash)
@@ -49,7 +49,7 @@ def spawn(directory: Path, variables: Mapping[str, str]) -> tuple[subprocess.Pop
 
 
 def environment(port: int, directory: Path, *, keep: bool) -> dict[str, str]:
-    """Return the variables of an emulator, and no others."""
+    """Return the complete variables of an emulator."""
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     kept = "1" if keep else "0"
     return inherited | {
@@ -68,13 +68,13 @@ def environment(port: int, directory: Path, *, keep: bool) -> dict[str, str]:
         "LOG_LEVEL": "WARNING",  # INFO writes a line per request
         "SFTP_ENABLED": "0",  # fixed ports, which two instances would share
         "IOT_MTLS_ENABLED": "0",
-        "DOCKER_HOST": f"unix://{directory}/no-docker",  # never looked for
+        "DOCKER_HOST": f"unix://{directory}/no-docker",  # keeps it from looking for Docker
         "PYTHONUNBUFFERED": "1",
     }
 
 
 def answers(endpoint_url: str) -> bool:
-    """Tell whether an emulator answers there, asked directly whatever proxy is set."""
+    """Whether an emulator answers, ignoring any proxy."""
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with direct.open(f"{endpoint_url}/_ministack/health", timeout=2) as answer:
@@ -84,7 +84,7 @@ def answers(endpoint_url: str) -> bool:
 
 
 def is_taken(port: int) -> bool:
-    """Tell whether another program listens on a port."""
+    """Whether another program listens on a port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -95,7 +95,7 @@ def is_taken(port: int) -> bool:
 
 
 def free_port(instances: Path) -> int:
-    """Choose a port that is free and has no instance yet."""
+    """Return a free port without an instance."""
     for _ in range(100):
         port = random.choice(_PORTS)  # noqa: S311 - not a secret
         if not (instances / str(port)).exists() and not is_taken(port):

@@ -1,9 +1,9 @@
-"""The layout of this checkout, and the environment in which clients and tools run.
+"""Paths in this checkout, and the environment of clients and tools.
 
-Rules
-- A package that is installed has no checkout. Its folder is `ORBWEAVER_HOME`, or else `orbweaver`
-  among the user's data (`XDG_DATA_HOME`, `~/.local/share`), and holds what a checkout holds.
-- Credentials made up here are for an emulator only: with no endpoint, the caller's own count.
+- An installed package has no checkout. Its folder is `ORBWEAVER_HOME`, or `orbweaver` in the user's
+  data folder (`XDG_DATA_HOME`, `~/.local/share`), with the same contents as a checkout.
+- The credentials defined here are for an emulator only. Without an endpoint, the caller's own are
+  used.
 - Node comes from its wheel in the running environment, or else from the machine.
 """
 
@@ -37,8 +37,8 @@ ROOT = PACKAGES if CHECKOUT else data_folder()
 LOCAL = ROOT / ".local"
 INSTANCES = LOCAL / "instances"
 ASSEMBLIES = LOCAL / "assemblies"
-LEFT = LOCAL / "left"  # what removed stacks have left, to be taken up again
-# Functions run on the emulator's own Python, which is therefore that of this process.
+LEFT = LOCAL / "left"  # resources left by removed stacks, to be imported again
+# Functions use the emulator's Python, which therefore has this process's version.
 _EMULATOR = "emulator" if CHECKOUT else f"emulator-{sys.version_info[0]}.{sys.version_info[1]}"
 EMULATOR_PYTHON = LOCAL / _EMULATOR / "bin" / "python"
 CDK = ROOT / "node_modules" / "aws-cdk" / "bin" / "cdk"
@@ -46,12 +46,12 @@ CDK = ROOT / "node_modules" / "aws-cdk" / "bin" / "cdk"
 REGION = "us-east-1"
 ACCOUNT = "000000000000"
 ENDPOINT = "AWS_ENDPOINT_URL"
-# What would send a client elsewhere than the endpoint, or under another identity than the dummy.
+# Variables that would redirect a client, or give it another identity than the dummy.
 _FOREIGN = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE")
 
 
 def node_directory() -> Path:
-    """Return the folder that holds the `node` that CDK runs on (infra/node.py)."""
+    """Return the folder with the `node` for CDK (infra/node.py)."""
     found = node.folder()
     if found is None:
         lacking = f"CDK needs Node {node.VERSION_MIN} or newer, with npm, and there is none"
@@ -64,7 +64,7 @@ def node_directory() -> Path:
 def client_environment(
     endpoint_url: str, inherited: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
-    """Return a whole environment for clients of an emulator, whatever account is set up here."""
+    """Return a complete environment for clients of an emulator, without the caller's account."""
     kept = {
         name: value
         for name, value in inherited.items()
@@ -85,7 +85,7 @@ def client_environment(
 
 
 def tool_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment with this interpreter and Node first on the path, for `cdk`."""
+    """Return the environment for `cdk`, with this interpreter and Node first on the path."""
     folder = node_directory()
     path = [str(Path(sys.executable).parent), str(folder), environment.get("PATH", os.defpath)]
     return {

@@ -1,13 +1,12 @@
 """One emulator for several commands: the last command that uses it stops it.
 
-Rules
-- A command holds a shared lock on the file `users` of the instance for as long as it uses the
-  emulator. The kernel takes the lock back however the process ends: no list of processes is kept.
-- A command comes and goes under the lock of the file `gate`, so that no emulator is stopped that
-  another command has just found.
-- Only what a command started for itself is stopped. An emulator of `local up` stays until
-  `local down`, a temporary one ends with its starter.
-- A starter that is killed leaves the emulator to the others: its guard waits for them.
+- A command holds a shared lock on the instance's file `users` while it uses the emulator. The
+  kernel releases the lock however the process ends, so no list of processes is needed.
+- Commands enter and leave under the lock of the file `gate`, so an emulator that a command has just
+  found is not stopped.
+- A command stops only an emulator that a command started for itself. An emulator of `local up` runs
+  until `local down`, a temporary one ends with its starter.
+- If the starter is killed, the others keep the emulator: its guard waits for them.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 def lend(
     *, port: int, say: Say, instances: Path | None = None
 ) -> Iterator[tuple[emulator.Emulator, bool]]:
-    """Use the emulator of a port for the length of a block; True where this command started it."""
+    """Use a port's emulator during the block. Also yields whether this command started it."""
     instances = layout.INSTANCES if instances is None else instances
     with contextlib.ExitStack() as use:
         with gate(port, instances):
@@ -54,7 +53,7 @@ def lend(
 
 @contextlib.contextmanager
 def gate(port: int, instances: Path) -> Iterator[None]:
-    """Let one command at a time come or go; a port that is yet to be chosen has no gate."""
+    """Let one command at a time enter or leave. Port 0 has no gate yet."""
     if not port:
         yield
         return
@@ -65,7 +64,7 @@ def gate(port: int, instances: Path) -> Iterator[None]:
 
 
 def _leave(used: emulator.Emulator, instances: Path, say: Say) -> None:
-    """Stop an emulator that is lent, unless another command uses it."""
+    """Stop a lent emulator, unless another command uses it."""
     current = emulator.find(used.port, instances=instances)
     if current is None or current.process != used.process:
         used.hand_over()  # it ended meanwhile

@@ -1,6 +1,6 @@
-"""The mark that a killed emulator leaves: since when its state is lost.
+"""The mark of a killed emulator: the time since which its state is lost.
 
-Rule: the mark stays until the emulator has been started again, and of several the earliest counts.
+The mark stays until the emulator is started again. The earliest mark counts.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ MARK = "lost.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """The state that an emulator held in memory when it was killed: all since a moment."""
+    """In-memory state that was lost when an emulator was killed, since a moment."""
 
     since_s: float
 
     def told(self, port: int) -> str:
-        """Say what is lost and how to keep it the next time."""
+        """Describe the loss, and how to avoid it next time."""
         since = datetime.fromtimestamp(self.since_s, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         return (
             f"the emulator on port {port} was killed, or the machine went down: what its tables"
@@ -35,7 +35,7 @@ class Lost:
 
 
 def of(directory: Path) -> Lost | None:
-    """Read the mark of an instance."""
+    """Return the mark of an instance, or None."""
     try:
         return Lost(since_s=json.loads((directory / MARK).read_text())["since_s"])
     except (OSError, ValueError, KeyError):
@@ -43,13 +43,13 @@ def of(directory: Path) -> Lost | None:
 
 
 def of_all(instances: Path) -> dict[int, Lost]:
-    """Read the marks of all instances, by port."""
+    """Return the marks of all instances, by port."""
     ports = sorted(int(file.parent.name) for file in instances.glob(f"*/{MARK}"))
     return {port: told for port in ports if (told := of(instances / str(port)))}
 
 
 def mark(directory: Path, since_s: float) -> None:
-    """Note that what an instance held since a moment is lost."""
+    """Record that an instance's state since a moment is lost."""
     before = of(directory)
     since_s = since_s if before is None else before.since_s
     (directory / MARK).write_text(json.dumps({"since_s": since_s}))

@@ -1,15 +1,14 @@
-"""The stack of this machine without CDK: the wheel's template, filled in and deployed.
+"""The local stack without CDK: the wheel's template, completed and deployed.
 
-Rules
-- Used where CDK is not installed, for an emulator alone. What a checkout synthesizes is deployed by
-  CDK, here as well as in AWS.
-- A template is made when the wheel is built (`ship.py`), for each context in `contexts`. Another
-  context changes the template, which needs CDK.
-- Three things depend on the machine and are filled in: the functions' Python, their architecture,
-  and where their code is. The code is built here, of the libraries that requirements/ pins.
-- Functions of a stack that exports no Parquet (`-c export_formats=jsonl`) are not given pyarrow,
-  which is 165 MB less to fetch and to unpack.
-- The result is a cloud assembly as far as `assembly` and `amend` read one.
+- It is used for an emulator if CDK is not installed. A checkout deploys with CDK, locally as on
+  AWS.
+- `ship.py` makes a template for each context in `contexts` when the wheel is built. Any other
+  context changes the template, which requires CDK.
+- Three machine-dependent values are filled in: the functions' Python version, their architecture,
+  and the location of their code. The code is built here from the libraries pinned in requirements/.
+- Without Parquet exports (`-c export_formats=jsonl`), functions get no pyarrow, which saves 165 MB
+  of download and unpacking.
+- The result has the parts of a cloud assembly that `assembly` and `amend` read.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ TEMPLATE = f"{STACK}.template.json"
 BUCKET = "orbweaver-local-assets"
 FUNCTION, SOURCE = "AWS::Lambda::Function", "AWS::Lambda::EventSourceMapping"
 WORKER = "handlers.worker.handler"
-# Context keys; the last is infra/kept.py's, and empty where nothing was given.
+# Context keys. The last is from infra/kept.py, and empty if no context was given.
 ENABLED, FORMATS, KEY = "worker_enabled", "export_formats", "orbweaver:context"
 LIBRARIES = ("runtime", "files")
 WAIT = {"Delay": 1, "MaxAttempts": 300}
@@ -44,18 +43,18 @@ FAILED = ("CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILE
 
 
 def is_used(environment: Mapping[str, str]) -> bool:
-    """Tell whether a stack is deployed by this module."""
+    """Whether this module deploys the stack."""
     return bool(environment.get(layout.ENDPOINT)) and not extras.has_cdk()
 
 
 def contexts(common: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Name the contexts whose templates the wheel carries."""
+    """Return the contexts whose templates the wheel contains."""
     whole = {**common, KEY: "{}"}
     return {"whole": whole, "jsonl": {**whole, FORMATS: "jsonl"}}
 
 
 def synthesize(context: Mapping[str, str], *, say: Say, root: Path, store: Path) -> Path:
-    """Return the folder of an assembly for a context, made now where need be."""
+    """Return the folder of an assembly for a context, from the cache or new."""
 
     def make(folder: Path) -> None:
         template = _template(context)
@@ -73,7 +72,7 @@ def synthesize(context: Mapping[str, str], *, say: Say, root: Path, store: Path)
 
 
 def fill(template: dict[str, Any], archives: Mapping[str, str], context: Mapping[str, str]) -> None:
-    """Fill in what depends on the machine, and whether the workers are switched on."""
+    """Fill in machine-dependent values, and whether the workers are on."""
     from infra.runtime import host_runtime
 
     architecture, python = host_runtime().split("/")
@@ -91,13 +90,13 @@ def fill(template: dict[str, Any], archives: Mapping[str, str], context: Mapping
 
 
 def deploy(folder: Path, lend: Lend) -> dict[str, str]:
-    """Bring the stack of an assembly up to date, and return its outputs."""
+    """Deploy the stack of an assembly and return its outputs."""
     try:
         with lend("s3") as s3:
             s3.create_bucket(Bucket=BUCKET)
             for file in (*folder.glob("*.zip"), folder / TEMPLATE):
                 s3.upload_file(str(file), BUCKET, file.name)
-            # By its address, as a template in a request has at most 51,200 bytes.
+            # By URL, because a template in a request is limited to 51,200 bytes.
             template_url = f"{s3.meta.endpoint_url}/{BUCKET}/{TEMPLATE}"
         with lend("cloudformation") as cloudformation:
             _deploy(template_url, cloudformation)
@@ -166,7 +165,7 @@ def _template(context: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _archives(context: Mapping[str, str], root: Path) -> dict[str, Path]:
-    """Build the functions' code for this machine; the path of each archive."""
+    """Build the functions' code for this machine. Return the archives' paths."""
     from infra.asset import build
     from infra.runtime import Runtime, host_runtime
     from infra.wheels import AssetError

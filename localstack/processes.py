@@ -1,11 +1,11 @@
-"""Processes told apart by more than their number, and stopped by group.
+"""Processes identified by more than their id, and stopped by group.
 
-Rules
-- A process id alone says nothing after a while: ids are used again. An identity is the id and the
-  moment of its start, from /proc on Linux and from ps elsewhere.
-- A zombie is gone: it runs no more and cannot be stopped. One whose threads still end is not gone:
-  what it has open, a port as well, stays open until the last of them has ended.
-- Only a process that leads its own group is stopped with its group, so no other group is touched.
+- A process id alone is ambiguous, because ids are reused. An identity is the id and the start time,
+  from /proc on Linux and from ps elsewhere.
+- A zombie counts as gone: it does not run and cannot be stopped. A process whose threads are still
+  ending is not gone: its open files and ports stay open until the last thread ends.
+- Only a process that leads its own group is stopped with its group, so other groups are not
+  affected.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _KILL_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """One process: its id, and the moment it was started as the system spells it."""
+    """A process: its id, and its start time in the system's format."""
 
     pid: int
     started: str
 
 
 def identify(pid: int) -> Identity | None:
-    """Return who runs under a process id now, or None."""
+    """Return the process that runs under an id now, or None."""
     status = Path(f"/proc/{pid}/stat")
     if Path("/proc/self/stat").exists():
         try:
-            # proc(5): "pid (name) state ppid … starttime"; the name may hold anything.
+            # proc(5): "pid (name) state ppid … starttime"; the name may contain anything.
             fields = status.read_text().rpartition(")")[2].split()
         except OSError:
             return None
@@ -56,12 +56,12 @@ def identify(pid: int) -> Identity | None:
 
 
 def is_running(process: Identity) -> bool:
-    """Tell whether exactly this process still runs."""
+    """Whether exactly this process still runs."""
     return identify(process.pid) == process
 
 
 def members(group: int) -> list[int]:
-    """Return the ids of a group's processes that still run; empty where /proc is not there."""
+    """Return the ids of a group's running processes, or none without /proc."""
     found = []
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, IndexError, ValueError):
@@ -72,16 +72,16 @@ def members(group: int) -> list[int]:
 
 
 def _is_gone(fields: list[str]) -> bool:
-    """Tell from the fields of `stat` after the name whether no thread of a process is left."""
+    """Whether no thread of a process is left, from the fields of `stat` after the name."""
     return fields[0] in "ZX" and int(fields[17]) <= 1
 
 
 def stop_group(leader: Identity, *, grace_s: float) -> None:
-    """Stop a group leader, asking first where there is time, then kill what is left of its group.
+    """Stop a group leader, with SIGTERM first if there is time, then kill the rest of its group.
 
-    The leader alone is asked: it ends its children in its own order. A group id stays taken while
-    the group has a member, so what is left of a dead leader's group can be told from the group of
-    a process that was given its id later.
+    Only the leader gets SIGTERM, because it ends its children in its own order. A group id stays
+    reserved while the group has a member. So the rest of a dead leader's group cannot be confused
+    with the group of a later process with that id.
     """
     if is_running(leader):
         if grace_s > 0:
@@ -94,14 +94,14 @@ def stop_group(leader: Identity, *, grace_s: float) -> None:
 
 
 def kill_group(group: int) -> None:
-    """Kill a group, and wait until none of it runs: a signal is on its way when it is sent."""
+    """Kill a group and wait until none of its processes run."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
     _wait_until(lambda: not members(group), timeout_s=_KILL_S)
 
 
 def wait_gone(process: Identity, *, timeout_s: float) -> bool:
-    """Wait until a process has ended; False when it still runs after the time given."""
+    """Wait until a process has ended. Return False if it still runs after `timeout_s`."""
     return _wait_until(lambda: not is_running(process), timeout_s=timeout_s)
 
 

@@ -1,12 +1,12 @@
-"""Data that outlives a stack: what is emptied, what is left, and by which command it goes.
+"""Data that outlives a stack: buckets to empty, resources left, and commands that remove them.
 
-Rules
 - The deployed template decides: a resource whose `DeletionPolicy` begins with Retain stays.
-- A bucket that goes with its stack is emptied first, for CloudFormation deletes none that holds
-  anything: objects, versions and unfinished uploads, 1,000 a request.
-- What stays is named with the command that removes it, and written to a file (adoption.py).
+- A bucket that is removed with its stack is emptied first, because CloudFormation deletes only
+  empty ones: objects, versions and incomplete uploads, 1,000 per request.
+- Remaining resources are listed with the commands that remove them, and written to a file
+  (adoption.py).
 - Tables that stay on an emulator are protected here, after a deployment. On AWS the stack protects
-  them itself (infra/protection.py).
+  them (infra/protection.py).
 
 Source: docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-deletionpolicy.html,
 …/AmazonS3/latest/API/API_DeleteObjects.html.
@@ -39,9 +39,9 @@ PAGES_SAID = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """One resource of a deployed stack: its physical name; whether it stays, or could not go.
+    """A resource of a deployed stack: its physical name, and whether it stays or failed to go.
 
-    `parent` is the name of the resource that it is a part of.
+    `parent` is the name of the resource that contains it.
     """
 
     logical: str
@@ -53,13 +53,13 @@ class Resource:
 
     @property
     def identifier(self) -> dict[str, str]:
-        """Return the identifiers by which CloudFormation imports it; none if it imports none."""
+        """Return the identifiers for a CloudFormation import, or {} if it cannot be imported."""
         names = KINDS[self.kind].identifiers if self.kind in KINDS else ()
         return dict(zip(names, (self.name, self.parent), strict=False))
 
 
 def resources_of(stack: str, lend: Lend) -> list[Resource]:
-    """List the resources of a stack as it is deployed; none where there is no stack."""
+    """Return the resources of a deployed stack, or [] if it does not exist."""
     try:
         with lend("cloudformation") as cloudformation:
             template = cloudformation.get_template(StackName=stack)["TemplateBody"]
@@ -102,11 +102,11 @@ def _policy(declared: Mapping[str, Any]) -> str:
     return str(declared.get("DeletionPolicy", "Delete"))
 
 
-# --- what goes ----------------------------------------------------------------------------------
+# --- removed resources --------------------------------------------------------------------------
 
 
 def empty(resources: list[Resource], lend: Lend, say: Say = lambda _: None) -> int:
-    """Empty the buckets that go with their stack; how many objects and uploads that were."""
+    """Empty the buckets removed with their stack. Return the number of objects and uploads."""
     removed = 0
     for resource in resources:
         if resource.kind == BUCKET and not resource.kept:
@@ -148,9 +148,9 @@ def _empty(bucket: str, s3: Any, say: Say) -> int:
 
 
 def _versions(bucket: str, s3: Any) -> Iterator[list[dict[str, str]]]:
-    """List what a bucket holds, versions and delete markers too, by the page, until it is empty.
+    """Yield pages of a bucket's versions and delete markers until it is empty.
 
-    Always the first page, as what it lists is deleted before the next one is asked for.
+    Each page is the first one, because its entries are deleted before the next request.
     """
     while True:
         page = s3.list_object_versions(Bucket=bucket, MaxKeys=PAGE)
@@ -161,7 +161,7 @@ def _versions(bucket: str, s3: Any) -> Iterator[list[dict[str, str]]]:
 
 
 def drop_logs(resources: list[Resource], lend: Lend) -> None:
-    """Delete the log groups that API Gateway made by itself, where nothing of the stack stays."""
+    """Delete API Gateway's own log groups, if no resource of the stack stays."""
     if any(one.kept and not KINDS[one.kind].shared for one in resources if one.kind in KINDS):
         return
     for group in _groups(resources, lend):
@@ -181,11 +181,11 @@ def _groups(resources: list[Resource], lend: Lend) -> list[str]:
         ]
 
 
-# --- what stays ---------------------------------------------------------------------------------
+# --- kept resources -----------------------------------------------------------------------------
 
 
 def protect(resources: list[Resource], lend: Lend) -> None:
-    """Protect the tables that stay against deletion, and no others."""
+    """Protect exactly the tables that stay against deletion."""
     with lend("dynamodb") as dynamodb:
         for resource in resources:
             if resource.kind == TABLE:
@@ -197,20 +197,20 @@ def protect(resources: list[Resource], lend: Lend) -> None:
 
 
 def finish(resources: list[Resource], lend: Lend, file: Path, say: Say) -> None:
-    """After a removal: drop what nothing of the stack needs any more, say and note what stays."""
+    """After a removal, delete unneeded log groups, and report and record kept resources."""
     drop_logs(resources, lend)
     remember(resources, lend, file, say)
 
 
 def remember(resources: list[Resource], lend: Lend, file: Path, say: Say) -> None:
-    """Say what a stack has left, with the commands that remove it; write down how to adopt it."""
+    """Report a stack's kept resources with their removal commands, and record them for adoption."""
     kept = [resource for resource in resources if resource.kept and resource.kind in KINDS]
     own = [one for one in kept if not KINDS[one.kind].shared]
     if own:
         say("these stay, and may be billed; remove them by")
         names = {one.name for one in own}
         for one in own:
-            if one.parent not in names:  # else it goes with its parent
+            if one.parent not in names:  # otherwise it is removed with its parent
                 _say_commands(one, say)
         for group in _groups(resources, lend):
             say(f"  {DROP_GROUP.format(name=group)}")
@@ -231,6 +231,6 @@ def _say_commands(one: Resource, say: Say) -> None:
 
 
 def dropped(before: list[Resource], after: list[Resource]) -> list[Resource]:
-    """Return what an update took out of a stack and left where it was."""
+    """Return the resources that an update removed from a stack but kept."""
     names = {one.logical for one in after}
     return [one for one in before if one.kept and one.logical not in names]

@@ -1,9 +1,8 @@
-"""Kinds of resources that can outlive a stack: how each is imported, found and removed.
+"""Kinds of resources that can outlive a stack: how to import, find and remove each.
 
-Rules
-- CloudFormation imports a resource by its identifiers, which `Kind.identifiers` names.
-- A part of another resource is identified by its parent too: a group by its user pool.
-- A kind without identifiers is a setting of the account, which the next stack sets anew.
+- CloudFormation imports a resource by the identifiers in `Kind.identifiers`.
+- A part of another resource is also identified by its parent: a group by its user pool.
+- A kind without identifiers is a setting of the account, which the next stack sets again.
 
 Source: docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/
 resource-import-supported-resources.html.
@@ -22,13 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
 
-    Lend = Callable[[str], AbstractContextManager[Any]]  # a service's name in, its client out
+    Lend = Callable[[str], AbstractContextManager[Any]]  # takes a service's name, yields its client
 
 TABLE, BUCKET, KEY = "AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::KMS::Key"
 POOL, GROUP = "AWS::Cognito::UserPool", "AWS::Cognito::UserPoolGroup"
 ROLE, ACCOUNT = "AWS::IAM::Role", "AWS::ApiGateway::Account"
 ABSENT = ("ResourceNotFoundException", "404", "NoSuchBucket", "NotFoundException", "NoSuchEntity")
-# A key that is to be deleted still answers, and cannot be imported.
+# A key scheduled for deletion still answers, but cannot be imported.
 USABLE = "Enabled"
 
 
@@ -36,9 +35,9 @@ USABLE = "Enabled"
 class Kind:
     """A kind of resource.
 
-    `identifiers` are CloudFormation's names and `parameters` those of `operation` of `service`,
-    in the same order: the resource's own name first, then its parent's. `commands` remove it.
-    `shared` says that the whole account uses it.
+    `identifiers` are CloudFormation's names, and `parameters` those of `operation` of `service`, in
+    the same order: the resource's own name first, then its parent's. `commands` remove it. `shared`
+    means that the whole account uses it.
     """
 
     identifiers: tuple[str, ...] = ()
@@ -119,18 +118,18 @@ KINDS: Mapping[str, Kind] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """A property of a template that holds a resource's name, and the one that holds its parent."""
+    """The template properties with a resource's name and its parent's."""
 
     name: str
     parent: str
 
 
-# The name of a part of a resource is no identifier of its own: the template names both.
+# A part's physical name is no identifier by itself, so the template must name both.
 PARTS: Mapping[str, Named] = {GROUP: Named(name="GroupName", parent="UserPoolId")}
 
 
 def is_there(identifier: Mapping[str, str], lend: Lend) -> bool:
-    """Return whether a resource with these identifiers exists and can be imported."""
+    """Whether a resource with these identifiers exists and can be imported."""
     kind = next(one for one in KINDS.values() if {*one.identifiers} == {*identifier})
     values = [identifier[name] for name in kind.identifiers]
     try:

@@ -1,7 +1,7 @@
-"""Templates for the wheel, made while it is built: `python -m localstack.ship FOLDER`.
+"""Templates for the wheel, made during its build: `python -m localstack.ship FOLDER`.
 
-A template is that of a synthesis for an emulator, without what CDK adds for its own command line,
-and with a placeholder for the code of each function. `prebuilt` fills in the rest.
+A template is synthesized for an emulator, without CDK's additions for its command line, and with a
+placeholder for the code of each function. `prebuilt` fills in the rest.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from localstack.stack import CONTEXT
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-# What CDK's own command line needs of a template.
+# Parts of a template that only CDK's command line needs.
 LEFT_OUT = ("Parameters", "Rules")
 
 
@@ -37,8 +37,8 @@ def write(folder: Path) -> None:
 
 
 def template_of(context: Mapping[str, str]) -> dict[str, Any]:
-    """Synthesize a template and put placeholders into it."""
-    # An endpoint has the assembly kept and taken again; nothing is asked of it.
+    """Synthesize a template with placeholders."""
+    # An endpoint enables the cache of assemblies. It receives no requests.
     environment = layout.client_environment("http://127.0.0.1:1")
     folder = cdk.synthesize(environment, context, say=lambda text: print(text, file=sys.stderr))
     template = json.loads((folder / prebuilt.TEMPLATE).read_text())
@@ -46,9 +46,9 @@ def template_of(context: Mapping[str, str]) -> dict[str, Any]:
 
 
 def reduced(template: dict[str, Any], libraries: Callable[[str], str]) -> dict[str, Any]:
-    """Take out of a template what depends on the machine, and what CDK adds for itself.
+    """Remove machine-dependent values and CDK's additions from a template.
 
-    `libraries` tells by an archive's key which of the two assets it is.
+    `libraries` maps an archive's key to one of the two assets.
     """
     kept = {key: value for key, value in template.items() if key not in LEFT_OUT}
     kept["Resources"] = {
@@ -66,7 +66,7 @@ def reduced(template: dict[str, Any], libraries: Callable[[str], str]) -> dict[s
 
 
 def _libraries(archive: Path) -> str:
-    """Tell an asset with the libraries for files from the other one."""
+    """Return which libraries an asset contains."""
     with zipfile.ZipFile(archive) as opened:
         return "files" if set(FILES_ONLY) & set(opened.namelist()) else "runtime"
 

@@ -1,7 +1,7 @@
-"""Event sources of a function: what invokes it, and whether that is switched on.
+"""Event sources of a function: what invokes it, and whether they are enabled.
 
-All of them are listed, whatever queues there are. An update takes a while: until then the source
-says `Enabling` or `Disabling`, and refuses another update.
+All are listed, whatever queues exist. An update takes a while: until then the state is `Enabling`
+or `Disabling`, and another update is refused.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ON, OFF = "Enabled", "Disabled"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """One event source: its id, the queue's name, and its state as Lambda says it."""
+    """An event source: its id, the queue's name, and Lambda's state."""
 
     id: str
     queue: str
@@ -31,12 +31,12 @@ class Source:
 
     @property
     def off(self) -> bool:
-        """Whether it delivers nothing, or is about to."""
+        """Whether it is disabled or being disabled."""
         return self.state in (OFF, "Disabling")
 
 
 def of(function: str, environment: Mapping[str, str]) -> tuple[Source, ...]:
-    """List the event sources of a function."""
+    """Return the event sources of a function."""
     try:
         with cdk.client("lambda", environment) as client:
             pages = client.get_paginator("list_event_source_mappings").paginate(
@@ -57,7 +57,7 @@ def of(function: str, environment: Mapping[str, str]) -> tuple[Source, ...]:
 
 
 def switch(source: Source, environment: Mapping[str, str], *, on: bool) -> bool:
-    """Have a source deliver or not; False where it takes no update now."""
+    """Enable or disable a source. Return False if it accepts no update now."""
     try:
         with cdk.client("lambda", environment) as client:
             client.update_event_source_mapping(UUID=source.id, Enabled=on)

@@ -1,9 +1,9 @@
-"""The whole stack on this machine: an emulator with the CDK app deployed to it.
+"""The whole stack on this machine: an emulator with the deployed CDK app.
 
-Rules
-- What a command started, it stops when it fails or is interrupted; what ran before, it leaves.
-- The emulator itself holds the fingerprint of what is deployed to it (an SSM parameter), so it is
-  true exactly as long as the deployment is: nothing is deployed where nothing has changed.
+- If a command fails or is interrupted, it stops what it started. Processes that ran before are
+  left.
+- The emulator stores the fingerprint of its deployment (an SSM parameter), so the fingerprint is
+  valid as long as the deployment. If it has not changed, nothing is deployed.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
     from localstack.cdk import Say
 
 FINGERPRINT = "/orbweaver/local/fingerprint"
-CONTEXT = {"target": "local"}  # of infra/config.py; a caller's own values come on top
+CONTEXT = {"target": "local"}  # from infra/config.py; overridden by a caller's own values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
-    """A stack that stands on this machine."""
+    """A stack that runs on this machine."""
 
     emulator: emulator.Emulator
     outputs: Mapping[str, str]
 
     def environment(self) -> dict[str, str]:
-        """Return a whole environment for clients of this stack."""
+        """Return a complete environment for clients of this stack."""
         return self.emulator.environment()
 
 
@@ -57,9 +57,9 @@ def up(
     say: Say = lambda _: None,
     root: Path = layout.ROOT,
 ) -> Stack:
-    """Have a kept stack stand on a port, which outlives this process.
+    """Start a kept stack on a port. It outlives this process.
 
-    `fresh` forgets what was there before; else what it was deployed with is kept.
+    `fresh` discards the earlier state. Otherwise the settings of the last deployment are kept.
     """
     with lending.gate(port, layout.INSTANCES):
         found = emulator.find(port) if port else None
@@ -88,9 +88,9 @@ def temporary(
     say: Say = lambda _: None,
     root: Path = layout.ROOT,
 ) -> Iterator[Stack]:
-    """Have a new stack for the length of a block, which leaves nothing behind, however it ends.
+    """Run a new stack during the block, and remove it afterwards in any case.
 
-    With `keep` it leaves its state on its port, for `up` to go on with.
+    With `keep`, its state stays on its port for a later `up`.
     """
     with _started(port=port, keep=keep, fresh=keep, say=say, settings=settings) as started:
         try:
@@ -101,7 +101,7 @@ def temporary(
 
 
 def down(port: int = emulator.PORT, *, say: Say = lambda _: None) -> bool:
-    """Stop the emulator of a port; False where none runs."""
+    """Stop the emulator of a port. Return False if none runs."""
     found = emulator.find(port)
     if found is None:
         return False
@@ -120,14 +120,14 @@ def bring_up_to_date(
     say: Say = lambda _: None,
     root: Path = layout.ROOT,
 ) -> dict[str, str]:
-    """Deploy to an emulator what is not deployed yet, and return the outputs.
+    """Deploy to an emulator if something changed, and return the outputs.
 
-    What the stack was deployed with is kept, unless `context` says otherwise or `reset` drops it;
-    `defaults` are for what neither says. `working` refuses workers that are switched off.
+    Settings of the last deployment are kept, unless `context` overrides them or `reset` drops them.
+    `defaults` apply to the others. `working` refuses a stack whose workers are off.
     """
     environment = running.environment()
     installed.ensure_project()
-    # One deployment at a time: the second finds it done.
+    # One deployment at a time. The second finds it done.
     with guard.locked(running.directory / "deploy"), cdk.client("ssm", environment) as ssm:
         given = dict(context or {})
         usual = {**CONTEXT, **(defaults or {})}
@@ -153,7 +153,7 @@ def _deployed(ssm: Any) -> str | None:
 
 
 def _outputs(environment: Mapping[str, str], key: str) -> dict[str, str] | None:
-    """Return the outputs of the stacks of an assembly, or None unless all of them stand."""
+    """Return the outputs of an assembly's stacks, or None unless all are complete."""
     kept = layout.ASSEMBLIES / key
     if not (kept / "manifest.json").exists():
         return None
@@ -172,7 +172,7 @@ def _started(
     say: Say,
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[emulator.Emulator]:
-    """Start an emulator that is stopped when the block fails."""
+    """Start an emulator, and stop it if the block fails."""
     installed.ensure_emulator(say)
     say("starting the emulator")
     started = emulator.start(port=port, keep=keep, fresh=fresh, settings=settings)
@@ -181,6 +181,7 @@ def _started(
     try:
         yield started
     except BaseException:
-        started.keep = keep and port != 0  # the port was not told: no command would come back
+        # the port is unknown outside, so no command would find it
+        started.keep = keep and port != 0
         started.stop()
         raise

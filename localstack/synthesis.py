@@ -1,12 +1,12 @@
-"""Context for a synthesis that CDK's own command line starts, such as `npx cdk deploy`.
+"""Context of a synthesis started by CDK's own command line, such as `npx cdk deploy`.
 
-Rules
-- `orbweaver deploy` plans before it synthesizes and marks that (`orbweaver:stack`). Without the
-  mark the app plans here, by the same rules: kept settings, switched-off workers, concurrency.
-- CDK names account and region if it has credentials. Without them nothing is asked, so `cdk ls`
-  and `cdk synth` work offline.
-- CDK's `--profile` is not passed to an app. Credentials of another account are an error.
-- `keep_settings=no` plans nothing and asks AWS nothing.
+- `orbweaver deploy` plans before it synthesizes and sets a mark (`orbweaver:stack`). Without the
+  mark, the app makes the plan here, by the same rules: kept settings, switched-off workers,
+  concurrency.
+- CDK provides account and region if it has credentials. Without them no request is sent, so `cdk
+  ls` and `cdk synth` work offline.
+- CDK does not pass `--profile` to an app. Credentials of another account are an error.
+- `keep_settings=no` makes no plan and sends no request to AWS.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WITHOUT = f"-c {KEEP}=no synthesizes from the context alone"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """Context keys to synthesize with instead of those given; whether the stack exists."""
+    """Context keys for the synthesis instead of those given, and whether the stack exists."""
 
     context: Mapping[str, str]
     stack_exists: bool
@@ -45,7 +45,7 @@ def plan(
     say: Callable[[str], object],
     root: Path = layout.ROOT,
 ) -> Planned:
-    """Plan a synthesis: `given` are our keys that cdk.json does not say, `context` is all of it."""
+    """Plan a synthesis. `given` are Orbweaver's keys that cdk.json lacks, `context` has all."""
     mark = context.get(deployment.MARK)
     offline = not environment.get(ACCOUNT) or given.get(KEEP) == "no"
     if mark is not None or offline or context.get("target") == "local":
@@ -81,7 +81,7 @@ def _check_account(environment: Mapping[str, str]) -> None:
 def _say_left(
     name: str, environment: Mapping[str, str], *, say: Callable[[str], object], root: Path
 ) -> None:
-    """Say that only `orbweaver deploy` imports the data that an earlier stack has left."""
+    """Report that only `orbweaver deploy` imports the data of an earlier stack."""
     file = adoption.place(name, root, lambda service: cdk.client(service, environment))
     if file.exists():
         say(

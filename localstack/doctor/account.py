@@ -24,8 +24,8 @@ from localstack.doctor.ground import (
 )
 
 PYTHON_MIN = (3, 11)
-QUALIFIER = "hnb659fds"  # of CDK, unless a stack has its own
-BOOTSTRAP_MIN = 6  # the first one whose assets may be looked up
+QUALIFIER = "hnb659fds"  # CDK's default, unless a stack has its own
+BOOTSTRAP_MIN = 6  # the first version that allows asset lookups
 SERVICES: tuple[str, ...] = (
     "apigateway",
     "athena",
@@ -41,7 +41,7 @@ REGION = re.compile(r"[a-z]{2}(-[a-z]{2,12}){1,3}-\d")
 
 
 def versions(_ground: Ground) -> Finding:
-    """Look at what runs here: Python, boto3, the CDK command line."""
+    """Check the versions of Python, boto3 and the CDK command line."""
     file = layout.CDK.parent.parent / "package.json"
     installed = file.is_file() and json.loads(file.read_text())["version"]
     seen = {"python": platform.python_version(), "boto3": boto3.__version__}
@@ -52,7 +52,7 @@ def versions(_ground: Ground) -> Finding:
 
 
 def region(ground: Ground) -> Finding:
-    """Look whether the region has every service that the stack is made of."""
+    """Check that the region has every service of the stack."""
     named = ground.environment.get("AWS_REGION", "")
     shown = named if REGION.fullmatch(named) else "(not a region's name)"
     session = boto3.Session()
@@ -67,20 +67,20 @@ def region(ground: Ground) -> Finding:
 
 
 def credentials(ground: Ground) -> Finding:
-    """Ask who we are."""
+    """Check the caller's identity."""
     found = ground.client("sts").get_caller_identity()
     return passed(account=masking.account(str(found["Account"])))
 
 
 def quota(ground: Ground) -> Finding:
-    """Look whether what Lambda runs at once is enough for the stack's limits."""
+    """Check that the account's Lambda concurrency suffices for the stack's limits."""
     limits = ground.client("lambda").get_account_settings()["AccountLimit"]
     free = number(limits["UnreservedConcurrentExecutions"])
     wanted = {
         key: getattr(ground.config, key) for key in concurrency.usual(renders=ground.config.renders)
     }
     given = {key: str(value) for key, value in wanted.items() if key in ground.given}
-    # What is not given each deployment chooses for the account.
+    # Each deployment chooses the other limits for the account.
     chosen, _ = concurrency.choose(free, wanted, given)
     total = sum({**wanted, **{key: number(value) for key, value in chosen.items()}}.values())
     why = f"the limits of the stack are {total:,} together, and Lambda runs {free:,} at once"
@@ -88,7 +88,7 @@ def quota(ground: Ground) -> Finding:
 
 
 def bootstrap(ground: Ground) -> Finding:
-    """Look for what CDK needs in the account and region."""
+    """Check the CDK bootstrap of the account and region."""
     name = f"/cdk-bootstrap/{ground.config.qualifier or QUALIFIER}/version"
     try:
         found = ground.client("ssm").get_parameter(Name=name)["Parameter"]["Value"]
@@ -133,7 +133,7 @@ CHECKS = (
         " Lambda's Concurrent executions",
     ),
 )
-# After the first deployment, which prepares the account.
+# After the first deployment, which bootstraps the account.
 PREPARED = Check(
     id="account.bootstrap",
     title="the account is prepared for CDK",

@@ -1,10 +1,9 @@
-"""Runs the checks, and makes the report of what they found.
+"""Runs the checks and makes their report.
 
-Rules
-- Nothing that a check meets ends the run: a refusal, a lost connection or an answer of another form
-  is a failure of that check, told by operation and code.
-- Where credentials are not accepted nothing else is asked.
-- What was deployed is removed, whatever happens in between.
+- No check ends the run: a refusal, a lost connection or an unexpected answer fails that check only,
+  reported by operation and code.
+- If credentials are not accepted, no other check runs.
+- A deployed stack is always removed.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ ODD = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What is to be examined; `crawl` crawls a URL by a stack of these outputs."""
+    """The checks to run. `crawl` crawls a URL with a stack of these outputs."""
 
     environment: Mapping[str, str]
     region_from: str
@@ -68,7 +67,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
-    """How it went: the report, what helps where it failed, and whether AWS answered."""
+    """The report, remedies for failures, and whether AWS answered."""
 
     report: dict[str, Any]
     advice: tuple[tuple[str, str], ...]
@@ -81,7 +80,7 @@ class Examined:
 
 
 def examine(wanted: Wanted, *, say: Say, show: Show) -> Examined:
-    """Run all checks that can be run, show each as it ends, and report."""
+    """Run all possible checks, show each result, and return the report."""
     ground = _ground(wanted)
     stack = own.Own(own.context(wanted.environment, wanted.context), say)
     entries: list[dict[str, Any]] = []
@@ -133,7 +132,7 @@ def _ground(wanted: Wanted) -> Ground:
 
 
 def _look(ground: Ground) -> None:
-    """Read what the stack is and was deployed with; nothing where there is none."""
+    """Read the stack and its settings, if it exists."""
     try:
         found = deployed.describe(ground.stack, ground.environment)
         if found is None or not found.there:
@@ -145,12 +144,12 @@ def _look(ground: Ground) -> None:
         named = {**given, **local, "stack_name": ground.stack}
         ground.config, ground.given = Config.from_context(named), frozenset(given)
     except (LocalStackError, ConfigError, *ODD):
-        # What cannot be read is found by the checks, which look at each part.
+        # The checks examine each part and report unreadable ones.
         return
 
 
 def _not_run(check: Check, ground: Ground, wanted: Wanted, *, reached: bool) -> Finding | None:
-    """Say why a check is not run, if it is not."""
+    """Return the reason for skipping a check, or None to run it."""
     if not reached:
         return skipped("credentials are not accepted")
     if check.full and not wanted.full:
@@ -166,7 +165,7 @@ def _run(check: Check, ground: Ground) -> Finding:
     try:
         return check.run(ground)
     except ClientError as error:
-        # The operation's name is of the client, not of the answer.
+        # The operation's name comes from the client, not from the answer.
         return failed(f"{error.operation_name} was refused", code=code_of(error))
     except BotoCoreError as error:
         return failed(f"AWS could not be asked: {type(error).__name__}")

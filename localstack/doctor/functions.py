@@ -1,4 +1,4 @@
-"""Checks of the functions, which only read; values of variables are measured, never shown."""
+"""Read-only checks of the functions. Values of variables are measured but never shown."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HANDLERS = ("worker", "renderer", "exporter", "api", "starter", "notifier", "del
 
 
 def configurations(ground: Ground) -> dict[str, dict[str, Any]]:
-    """Read the configuration of each function, by its handler."""
+    """Return the configuration of each function, by handler."""
     client = ground.client("lambda")
     found = {}
     for place, one in enumerate(ground.of_kind(KIND)):
@@ -41,7 +41,7 @@ def configurations(ground: Ground) -> dict[str, dict[str, Any]]:
 
 
 def runtime(ground: Ground) -> Finding:
-    """Look at Python, processor and state."""
+    """Check Python version, processor and state."""
     problems: list[str] = []
     seen: dict[str, Any] = {}
     for name, one in configurations(ground).items():
@@ -49,7 +49,7 @@ def runtime(ground: Ground) -> Finding:
         processor = word((one.get("Architectures") or ["x86_64"])[0], "arm64", "x86_64")
         state = word(one.get("State", "Active"), *STATES)
         seen[name] = f"{processor}/{python} {state}"
-        # An emulator runs functions on its own machine, whatever it says of them.
+        # An emulator runs functions on its own machine, whatever it reports.
         wanted = ground.config.functions_run_on
         if name == "renderer":
             wanted = ground.config.renderer_runs_on
@@ -63,7 +63,7 @@ def runtime(ground: Ground) -> Finding:
 
 
 def memory(ground: Ground) -> Finding:
-    """Look at memory, time and room for files."""
+    """Check memory, timeout and temporary storage."""
     problems: list[str] = []
     seen: dict[str, Any] = {}
     wanted = {
@@ -95,7 +95,7 @@ def memory(ground: Ground) -> Finding:
 
 
 def loop(ground: Ground) -> Finding:
-    """A worker that feeds its own queue must not be halted."""
+    """Check that Lambda does not stop a worker that feeds its own queue."""
     found = ground.client("lambda").get_function_recursion_config(
         FunctionName=ground.outputs["WorkerFunction"]
     )
@@ -104,7 +104,7 @@ def loop(ground: Ground) -> Finding:
 
 
 def variables(ground: Ground) -> Finding:
-    """Variables of a function have 4 KB together; only their size is looked at."""
+    """Check that each function's variables fit in 4 KB. Only their size is read."""
     sizes = {
         name: sum(
             len(key.encode()) + len(value.encode())
@@ -119,14 +119,14 @@ def variables(ground: Ground) -> Finding:
 
 
 def package(ground: Ground) -> Finding:
-    """Archives are within what Lambda takes."""
+    """Check that archives are within Lambda's limit."""
     sizes = {name: number(one.get("CodeSize")) for name, one in configurations(ground).items()}
     over = [f"{name} is too large" for name, size in sizes.items() if size > ZIP_BYTES_MAX]
     return judged(over, **sizes)
 
 
 def retries(ground: Ground) -> Finding:
-    """What fails asynchronously is repeated twice, and put aside."""
+    """Check that asynchronous failures are retried twice and then sent to a queue."""
     client = ground.client("lambda")
     problems: list[str] = []
     seen: dict[str, Any] = {}
@@ -140,7 +140,7 @@ def retries(ground: Ground) -> Finding:
 
 
 def init(ground: Ground) -> Finding:
-    """How long a worker takes to begin, and whether that is billed."""
+    """Measure the start of a worker, and whether it is billed."""
     found = ground.client("logs").filter_log_events(
         logGroupName=ground.outputs["WorkerLogGroup"],
         filterPattern='"REPORT" "Init Duration"',

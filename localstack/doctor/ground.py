@@ -1,9 +1,8 @@
-"""The ground of a check: what it is given, and what it finds.
+"""The ground of a check: its input, and its findings.
 
-Rules
-- A check never raises for what it finds: an unexpected refusal of AWS is caught by the caller
-  (examine.py), which reports the operation and the code, never the message.
-- Texts of AWS are compared with words that are known here: `word`, `version`, `code_of`.
+- A check does not raise for its findings. The caller (examine.py) catches unexpected refusals of
+  AWS and reports operation and code, never the message.
+- AWS's texts are only compared with known words: `word`, `version`, `code_of`.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 Seen: TypeAlias = "int | float | bool | str | list[Any] | dict[str, Any]"
 
 OTHER = "(another word)"
-# What AWS answers a refused request with; others are reported as such.
+# AWS's error codes for refused requests. Other codes are reported as unknown.
 CODES = frozenset(
     {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthorizationError"}
     | {"ValidationException", "ValidationError", "InvalidParameterValueException"}
@@ -59,7 +58,7 @@ CODES = frozenset(
 
 
 class Result(StrEnum):
-    """How a check ended."""
+    """Result of a check."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -68,7 +67,7 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What a check found; `why` says what is wrong, or why it did not run."""
+    """Findings of a check. `why` explains a failure, or why it was skipped."""
 
     result: Result
     seen: Mapping[str, Seen] = field(default_factory=dict)
@@ -77,21 +76,21 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One entry of the registry; `do` says what helps when it fails."""
+    """One entry of the registry. `do` is the remedy for a failure."""
 
     id: str
     title: str
     run: Callable[[Ground], Finding]
     assumptions: tuple[str, ...] = ()
     full: bool = False
-    stack: bool = True  # whether it looks at a stack
+    stack: bool = True  # whether it requires a stack
     do: str
     not_on_emulator: str = ""
 
 
 @dataclass(kw_only=True)
 class Ground:
-    """An account and region, and the stack in it; `crawl` crawls a URL and counts its pages."""
+    """An account and region with a stack. `crawl` crawls a URL and counts its pages."""
 
     environment: Mapping[str, str]
     region_from: str
@@ -99,7 +98,7 @@ class Ground:
     outputs: Mapping[str, str] = field(default_factory=dict)
     resources: tuple[Resource, ...] = ()
     config: Config
-    given: frozenset[str] = frozenset()  # the context keys that it was deployed with
+    given: frozenset[str] = frozenset()  # the context keys of its deployment
     lend: Lend
     url: str | None = None
     crawl: Callable[[str], tuple[int, int]] | None = None
@@ -113,7 +112,7 @@ class Ground:
         return cdk.is_emulator(self.environment)
 
     def client(self, service: str) -> Any:
-        """Lend a client, kept until `close`."""
+        """Return a client, which is kept until `close`."""
         if service not in self._clients:
             self._clients[service] = self._open.enter_context(self.lend(service))
         return self._clients[service]
@@ -124,18 +123,18 @@ class Ground:
         self._open.close()
 
     def of_kind(self, kind: str) -> list[Resource]:
-        """List the stack's resources of a type of CloudFormation."""
+        """Return the stack's resources of a CloudFormation type."""
         return [one for one in self.resources if one.kind == kind]
 
     def named(self, *keys: str) -> dict[str, str]:
-        """Return those of these outputs that the stack has: key to value."""
+        """Return those of these outputs that the stack has."""
         return {key: self.outputs[key] for key in keys if self.outputs.get(key)}
 
 
 def probe(
     name: str, title: str, run: Callable[[Ground], Finding], *assumptions: str, emulator: str = ""
 ) -> Check:
-    """Make a check that needs a stack of the kit's own; `emulator`: why not on one."""
+    """Make a check that needs its own stack. `emulator` is the reason to skip it on one."""
     return Check(
         id=name,
         title=title,
@@ -148,43 +147,43 @@ def probe(
 
 
 def passed(**seen: Seen) -> Finding:
-    """Say that it is as assumed."""
+    """The assumption holds."""
     return Finding(result=Result.PASSED, seen=seen)
 
 
 def failed(why: str, **seen: Seen) -> Finding:
-    """Say that it is not as assumed."""
+    """The assumption does not hold."""
     return Finding(result=Result.FAILED, seen=seen, why=why)
 
 
 def skipped(why: str) -> Finding:
-    """Say why it was not tried."""
+    """The check did not run."""
     return Finding(result=Result.SKIPPED, why=why)
 
 
 def judged(problems: list[str], **seen: Seen) -> Finding:
-    """Say that it is as assumed unless there are problems."""
+    """The assumption holds if there are no problems."""
     return failed("; ".join(problems), **seen) if problems else passed(**seen)
 
 
 def expect(true: bool, otherwise: str, **seen: Seen) -> Finding:
-    """Say that it is as assumed if something holds."""
+    """The assumption holds if a condition is true."""
     return passed(**seen) if true else failed(otherwise, **seen)
 
 
 def word(given: object, *known: str) -> str:
-    """Return a word of AWS's if it is one that is known here."""
+    """Return AWS's word if it is a known one."""
     return str(given) if given in known else OTHER
 
 
 def version(given: object) -> str:
-    """Return a version, if it is one of numbers and points."""
+    """Return a version made of numbers and points."""
     found = re.fullmatch(r"\d{1,5}(\.\d{1,5}){0,3}", str(given))
     return found[0] if found else OTHER
 
 
 def number(given: object) -> int:
-    """Read a number that AWS may spell as a text; -1 where it is none."""
+    """Parse a number that AWS may return as text. Return -1 if it is invalid."""
     try:
         return int(str(given))
     except ValueError:
@@ -198,7 +197,7 @@ def code_of(error: ClientError) -> str:
 
 
 def refusal(call: Callable[..., Any], **parameters: Any) -> str:
-    """Call what is to be refused; the code, or nothing if it was taken."""
+    """Make a call that should be refused. Return the code, or "" if it was accepted."""
     try:
         call(**parameters)
     except ClientError as error:
@@ -209,7 +208,7 @@ def refusal(call: Callable[..., Any], **parameters: Any) -> str:
 
 
 def refused(call: Callable[..., Any], what: str, *known: str, **parameters: Any) -> Finding:
-    """Pass if a call is refused, with a code that is expected where one is named."""
+    """Pass if a call is refused, with one of the expected codes if given."""
     code = refusal(call, **parameters)
     if not code:
         return failed(f"{what} was taken")
@@ -219,7 +218,7 @@ def refused(call: Callable[..., Any], what: str, *known: str, **parameters: Any)
 
 
 def until(ground: Ground, found: Callable[[], Any], seconds: float, every: float = 1.0) -> Any:
-    """Ask until something is found, for so long; what is found last."""
+    """Repeat a call until it returns a result or time runs out. Return the last result."""
     tries = max(1, round(seconds / every))
     for left in range(tries, 0, -1):
         if (got := found()) or left == 1:

@@ -1,7 +1,7 @@
-"""Masking of reports: account ids, ARNs, keys and addresses never reach one.
+"""Masking of reports: account ids, ARNs, keys and addresses never appear.
 
-Checks hand on no text of AWS's (`ground.word`). This is the second line: whatever text is in a
-report is masked as a whole, the names that a person gave included.
+Checks already return no text from AWS (`ground.word`). As a second safeguard, every text in a
+report is masked, including names given by a person.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ _ACCOUNT = re.compile(r"(?<!\d)\d{8}(\d{4})(?!\d)")
 
 
 def account(number: str) -> str:
-    """Show the last four digits of an account id."""
+    """Return an account id with only its last four digits."""
     found = re.fullmatch(r"\d{8}(\d{4})", number)
     return f"********{found[1]}" if found else "(not an account id)"
 
 
 def text(given: str) -> str:
-    """Mask what may be secret in a text."""
+    """Mask text that may be secret."""
     for pattern, shown in _PATTERNS:
         given = pattern.sub(shown, given)
     return _ACCOUNT.sub(r"********\1", given)
 
 
 def everything(given: Any) -> Any:
-    """Mask every text in a report; numbers and truths stay."""
+    """Mask every text in a report. Numbers and booleans stay."""
     match given:
         case str():
             return text(given)

@@ -1,4 +1,4 @@
-"""The stack that `--full` deploys for its probes, and removes again; what is left of it."""
+"""The stack that `--full` deploys for its probes and then removes, and its leftovers."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ OURS = {
     **dict.fromkeys(("worker_concurrency_max", "express_concurrency_max"), "2"),
     "exporter_concurrency_max": "2",
 }
-# A deleted queue is listed for up to a minute.
+# SQS lists a deleted queue for up to a minute.
 LISTED_TRIES, LISTED_PAUSE_S = 9, 10
 LOG_GROUPS = ("/aws/lambda/{}-", "/aws/apigateway/{}")
 
 
 def context(environment: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """Say what the stack is deployed with: small limits, workers off, nothing that stays."""
+    """Return the stack's settings: small limits, workers off, no retained resources."""
     local = {"target": "local", "allow_addresses": THIS_MACHINE}
     return {**given, **OURS, **(local if cdk.is_emulator(environment) else {})}
 
 
 def role(ground: Ground) -> str:
-    """Leave the role by which API Gateway writes logs as it is, where there is one."""
+    """Return whether to set API Gateway's log role. An existing role is kept."""
     if ground.emulator:
         return "yes"
     found = ground.client("apigateway").get_account()
@@ -47,7 +47,7 @@ def role(ground: Ground) -> str:
 
 
 class Own:
-    """The stack of one run: deployed by one check, removed by another."""
+    """The stack of one run: one check deploys it, another removes it."""
 
     def __init__(self, given: Mapping[str, str], say: Say) -> None:
         self._given = dict(given)
@@ -55,7 +55,7 @@ class Own:
         self._begun = False
 
     def deploy(self, ground: Ground) -> Finding:
-        """Deploy the stack, and have the ground name its parts."""
+        """Deploy the stack and fill in the ground."""
         wanted = {**self._given, "api_account_role": role(ground)}
         ground.config, ground.given = Config.from_context(wanted), frozenset(wanted)
         self._given, self._begun = wanted, True
@@ -65,7 +65,7 @@ class Own:
             self._say(str(error))
             return failed("it could not be deployed: see what CDK says")
         ground.resources = tuple(removal.resources_of(STACK, ground.lend))
-        # An emulator's CloudFormation has sources enabled, whatever the template says.
+        # An emulator's CloudFormation enables event sources, whatever the template contains.
         quiet = switch(ground, on=False)
         limits: dict[str, Seen] = {
             key: getattr(ground.config, key)
@@ -75,7 +75,7 @@ class Own:
         return expect(quiet, "its workers cannot be switched off", **seen)
 
     def remove(self, ground: Ground) -> Finding:
-        """Remove the stack with all that is in it; fails if something is left."""
+        """Remove the stack and its contents. Fails if anything is left."""
         if not self._begun:
             return passed(left=0)
         self._begun = False
@@ -99,7 +99,7 @@ class Own:
 
 
 def leftovers(ground: Ground, held: list[removal.Resource]) -> list[tuple[str, str]]:
-    """List what is left of the stack: kinds and names."""
+    """Return the kind and name of leftover resources."""
     tables = {one.name for one in held if one.kind == TABLE}
     buckets = {one.name for one in held if one.kind == BUCKET}
     dynamodb, s3, logs = (ground.client(name) for name in ("dynamodb", "s3", "logs"))
@@ -111,7 +111,7 @@ def leftovers(ground: Ground, held: list[removal.Resource]) -> list[tuple[str, s
         for prefix in LOG_GROUPS
         for group in logs.describe_log_groups(logGroupNamePrefix=prefix.format(STACK))["logGroups"]
     ]
-    for group in groups:  # of functions that the probes had made: nothing else writes there
+    for group in groups:  # made by the probes' functions; no other program writes there
         logs.delete_log_group(logGroupName=group)
     found = [("queue", url.rpartition("/")[2]) for url in queues]
     found += [("function", name) for name in functions if name.startswith(f"{STACK}-")]
@@ -130,7 +130,7 @@ def _there(call: Callable[..., Any], **named: str) -> bool:
 
 
 def checks(own: Own) -> tuple[Check, Check]:
-    """Give the first and the last check of a full run."""
+    """Return the first and the last check of a full run."""
     return (
         Check(
             id="own.deployed",

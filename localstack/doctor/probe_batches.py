@@ -1,4 +1,4 @@
-"""Probes of batches, statements, queries, and of what DynamoDB says that it bills."""
+"""Probes of batches, statements, queries, and DynamoDB's reported capacity."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from orbweaver.adapters.aws.usage_dynamodb import used
 KEYS_MAX, WRITES_MAX = 100, 25
 PAGE_BYTES = 1_048_576
 BLOB = 380_000
-# In the order of their UTF-8 bytes, which is neither that of UTF-16 nor that of any language.
+# In the order of their UTF-8 bytes, which differs from UTF-16 and from any language.
 SORTED = ("A", "Z", "a", "zz", "é", "ﾭ", "\U0001f600")
 CODES = ("DuplicateItem", "ConditionalCheckFailed")
 
@@ -21,7 +21,7 @@ def _keys(names: list[str]) -> list[dict[str, Any]]:
 
 
 def batch(ground: Ground) -> Finding:
-    """Batches have their sizes, read consistently, and say what they left."""
+    """Batches have their size limits, read consistently, and report unprocessed entries."""
     client, table = ground.client("dynamodb"), ground.outputs[TABLE]
     names = [key() for _ in range(KEYS_MAX + 1)]
     writes = [{"PutRequest": {"Item": {"k": {"S": name}}}} for name in names[:WRITES_MAX]]
@@ -38,7 +38,7 @@ def batch(ground: Ground) -> Finding:
 
 
 def keys_max(ground: Ground) -> Finding:
-    """A batch has 100 keys, or 25 writes."""
+    """A batch takes 100 keys or 25 writes."""
     client, table = ground.client("dynamodb"), ground.outputs[TABLE]
     names = [key() for _ in range(KEYS_MAX + 1)]
     over = refused(
@@ -51,7 +51,7 @@ def keys_max(ground: Ground) -> Finding:
 
 
 def statements(ground: Ground) -> Finding:
-    """INSERT in a batch fails by itself where the key stands."""
+    """A batched INSERT fails alone if its key exists."""
     client, table, standing, free = ground.client("dynamodb"), ground.outputs[TABLE], key(), key()
     put(ground, standing)
     batch = [
@@ -72,7 +72,7 @@ def statements(ground: Ground) -> Finding:
 
 
 def order(ground: Ground) -> Finding:
-    """A query answers in the order of bytes."""
+    """A query returns items in byte order."""
     client, table, day = ground.client("dynamodb"), ground.outputs["PagesTable"], key()
     for name in reversed(SORTED):
         client.put_item(TableName=table, Item={"day": {"S": day}, "k": {"S": name}})
@@ -106,7 +106,7 @@ def _query(ground: Ground, day: str, **options: Any) -> dict[str, Any]:
 
 
 def capacity(ground: Ground) -> Finding:
-    """What DynamoDB says that it bills is what our own rules say, operation by operation."""
+    """DynamoDB's reported capacity equals our own rules for each operation."""
     table, name, many = ground.outputs[TABLE], key(), [key(), key()]
     item = {"k": {"S": name}, "b": {"B": b"x" * 2500}}
     asked: dict[str, tuple[str, dict[str, Any]]] = {
@@ -136,7 +136,7 @@ def capacity(ground: Ground) -> Finding:
 
 
 def _compared(ground: Ground, operation: str, parameters: dict[str, Any]) -> dict[str, int]:
-    """Ask, and count what the answer says beside what our rules say: write units, read halves."""
+    """Return reported and computed units of a request: write units, half read units."""
     calls = {
         "PutItem": "put_item",
         "GetItem": "get_item",

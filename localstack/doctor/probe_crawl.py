@@ -1,4 +1,4 @@
-"""A small crawl by the doctor's own stack: of a site served here, or of a URL that is given."""
+"""A small crawl with the doctor's own stack, of a local site or a given URL."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Site(BaseHTTPRequestHandler):
     """A few pages that link to each other."""
 
     def do_GET(self) -> None:
-        """Answer with a page, or with 404."""
+        """Answer with a page or 404."""
         known = self.path in {f"/{place}" for place in range(PAGES)}
         links = "".join(f'<a href="/{place}">{place}</a>' for place in range(PAGES))
         body = f"<!doctype html><title>{self.path}</title>{links}".encode() if known else b""
@@ -34,12 +34,12 @@ class _Site(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_words: object) -> None:
-        """Say nothing of requests."""
+        """Suppress the request log."""
 
 
 @contextlib.contextmanager
 def site() -> Iterator[str]:
-    """Serve the site on this machine for a block; its first page."""
+    """Serve the site on this machine during a block, and yield its first page."""
     with ThreadingHTTPServer(("127.0.0.1", 0), _Site) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
@@ -51,7 +51,7 @@ def site() -> Iterator[str]:
 
 
 def switch(ground: Ground, *, on: bool) -> bool:
-    """Switch the workers, and wait until they are; whether they are."""
+    """Switch the workers and wait. Return whether they are switched."""
     worker = ground.outputs["WorkerFunction"]
     wanted = sources.ON if on else sources.OFF
 
@@ -66,7 +66,7 @@ def switch(ground: Ground, *, on: bool) -> bool:
 
 
 def crawl(ground: Ground) -> Finding:
-    """Crawl a few pages, to the end, without a dead letter."""
+    """A crawl of a few pages finishes without dead letters."""
     if ground.crawl is None or (ground.url is None and not ground.emulator):
         return skipped("no site was named: give one of your own by --url")
     if not switch(ground, on=True):

@@ -1,4 +1,4 @@
-"""Probes of events, secrets and the catalogue; what they make of their own, they remove."""
+"""Probes of events, secrets and the catalogue. They remove what they create."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _entry(detail: dict[str, Any]) -> dict[str, Any]:
 
 
 def put(ground: Ground) -> Finding:
-    """An entry of 200 KB is taken, one of 2 MB is not, and the answer says so."""
+    """An entry of 200 KB is accepted. One of 2 MB is rejected, and the answer reports it."""
     events = ground.client("events")
     taken = events.put_events(Entries=[_entry({"text": "x" * ENTRY_BYTES})])
     refused = 0
@@ -40,13 +40,13 @@ def put(ground: Ground) -> Finding:
 
 
 def rule(ground: Ground) -> Finding:
-    """A rule delivers what its pattern means, booleans as booleans, and nothing else."""
+    """A rule delivers only matching events, and matches booleans as booleans."""
     events = ground.client("events")
     with _queue(ground) as (line, arn), _rule(ground, arn):
         entries = [_entry({"flag": flag, "n": n}) for n, flag in enumerate(("true", True))]
 
         def came() -> list[dict[str, Any]]:
-            # A new rule may take a minute until it sees events.
+            # A new rule may take a minute to see events.
             events.put_events(Entries=entries)
             return line.receive(wait_s=2)
 
@@ -93,7 +93,7 @@ def _rule(ground: Ground, arn: str) -> Iterator[None]:
 
 
 def secret(ground: Ground) -> Finding:
-    """A new version of a secret is read by the next call, and its ARN ends as we expect."""
+    """The next call reads a new version of a secret, and its ARN ends as expected."""
     client, name = ground.client("secretsmanager"), f"{ground.config.stack_name}-{key()}"
     made = client.create_secret(Name=name, SecretString="first")
     try:
@@ -115,7 +115,7 @@ def secret(ground: Ground) -> Finding:
 
 
 def catalogue(ground: Ground) -> Finding:
-    """An update of a table in Glue replaces all of it."""
+    """An update of a Glue table replaces it completely."""
     glue, name = ground.client("glue"), key().replace("-", "_")
     database = {"DatabaseName": ground.outputs["Database"]}
     columns = [{"Name": one, "Type": "string"} for one in ("a", "b")]

@@ -1,7 +1,7 @@
 """Probes of the queues of the doctor's own stack, whose workers are off.
 
-All on the express queue, which is emptied before and after each, and hides what was received for
-as long as a probe asks.
+All use the express queue, which is emptied before and after each probe. Probes choose the
+visibility timeout.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ REASON = {"reason": {"DataType": "String", "StringValue": "doctor"}}
 
 
 class Line:
-    """One queue, as probes use it."""
+    """One queue, with the operations of probes."""
 
     def __init__(self, ground: Ground, key: str = QUEUE) -> None:
         self.sqs = ground.client("sqs")
         self.url = ground.outputs[key]
-        # A short poll asks some of AWS's servers only.
+        # A short poll asks only some of AWS's servers.
         self._poll_s = 0 if ground.emulator else 1
 
     def send(self, body: str, **options: Any) -> None:
@@ -47,7 +47,7 @@ class Line:
         self.sqs.send_message(QueueUrl=self.url, MessageBody=body, **options)
 
     def receive(self, *, hidden_s: int = 30, wait_s: int = 0) -> list[dict[str, Any]]:
-        """Receive up to ten messages, and hide them for so long."""
+        """Receive up to ten messages and hide them for `hidden_s` seconds."""
         found: list[dict[str, Any]] = self.sqs.receive_message(
             QueueUrl=self.url,
             MaxNumberOfMessages=10,
@@ -59,18 +59,18 @@ class Line:
         return found
 
     def delete(self, messages: list[dict[str, Any]]) -> None:
-        """Delete what was received."""
+        """Delete received messages."""
         for one in messages:
             self.sqs.delete_message(QueueUrl=self.url, ReceiptHandle=one["ReceiptHandle"])
 
     def drain(self) -> None:
-        """Receive and delete until nothing comes."""
+        """Receive and delete until the queue is empty."""
         while found := self.receive(wait_s=self._poll_s):
             self.delete(found)
 
 
 def quiet(tried: Callable[[Line, Ground], Finding]) -> Callable[[Ground], Finding]:
-    """Give a probe the queue, empty before and after."""
+    """Pass the queue to a probe, empty before and after."""
 
     @functools.wraps(tried)
     def run(ground: Ground) -> Finding:
@@ -86,7 +86,7 @@ def quiet(tried: Callable[[Line, Ground], Finding]) -> Callable[[Ground], Findin
 
 @quiet
 def delay_max(line: Line, _ground: Ground) -> Finding:
-    """A delay is 900 s at most."""
+    """A delay is at most 900 s."""
     return refused(line.send, "a delay of 901 s", body="late", DelaySeconds=DELAY_S_MAX + 1)
 
 
@@ -103,7 +103,7 @@ def delay(line: Line, ground: Ground) -> Finding:
 
 @quiet
 def visibility(line: Line, ground: Ground) -> Finding:
-    """What was received is hidden, until it is given back; receives are counted."""
+    """A received message is hidden until it is released, and receives are counted."""
     line.send("hidden")
     first = until(ground, lambda: line.receive(wait_s=1), 10)
     second = line.receive()
@@ -121,7 +121,7 @@ def visibility(line: Line, ground: Ground) -> Finding:
 
 @quiet
 def hidden_max(line: Line, ground: Ground) -> Finding:
-    """A message is hidden for 12 hours at most."""
+    """A message is hidden for at most 12 hours."""
     line.send("hidden")
     found = until(ground, lambda: line.receive(wait_s=1), 10)
     if not found:
@@ -140,7 +140,7 @@ def hidden_max(line: Line, ground: Ground) -> Finding:
 
 @quiet
 def batch(line: Line, _ground: Ground) -> Finding:
-    """A batch is taken in part, and what was not taken is named."""
+    """A batch can succeed in part, and rejected entries are named."""
     entries: list[dict[str, Any]] = [
         {"Id": str(place), "MessageBody": "part"} for place in range(10)
     ]
@@ -154,14 +154,14 @@ def batch(line: Line, _ground: Ground) -> Finding:
 
 @quiet
 def entries_max(line: Line, _ground: Ground) -> Finding:
-    """A batch has ten entries at most."""
+    """A batch has at most ten entries."""
     entries = [{"Id": str(place), "MessageBody": "many"} for place in range(11)]
     return refused(line.sqs.send_message_batch, "a batch of 11", QueueUrl=line.url, Entries=entries)
 
 
 @quiet
 def size(line: Line, ground: Ground) -> Finding:
-    """A message has 1 MiB, and not a byte more."""
+    """A message has at most 1 MiB."""
     line.send("x" * BYTES_MAX)
     found = until(ground, lambda: line.receive(wait_s=1), 10)
     came = len(found[0]["Body"]) if found else 0
@@ -196,7 +196,7 @@ def characters(line: Line, _ground: Ground) -> Finding:
 
 @quiet
 def polls(line: Line, _ground: Ground) -> Finding:
-    """Long polls find all messages in the end, though one may come back with fewer."""
+    """Long polls find all messages eventually, though one may return fewer."""
     for place in range(3):
         line.send(str(place))
     found, asked = 0, 0
@@ -209,7 +209,7 @@ def polls(line: Line, _ground: Ground) -> Finding:
 
 @quiet
 def dead(line: Line, ground: Ground) -> Finding:
-    """After so many receives a message is a dead letter, with its attributes."""
+    """After `receive_max` receives, a message becomes a dead letter and keeps its attributes."""
     aside = Line(ground, DEAD)
     aside.drain()
     line.send("dead", MessageAttributes=REASON)

@@ -32,12 +32,12 @@ REASONS = ("None", "ConditionalCheckFailed", "TransactionConflict", "ThrottlingE
 
 
 def key() -> str:
-    """Make a key that is not there yet."""
+    """Return a new key."""
     return f"doctor-{secrets.token_hex(8)}"
 
 
 def put(ground: Ground, name: str, **options: Any) -> dict[str, Any]:
-    """Put an item of a key, whatever else is given."""
+    """Put an item with a key and further options."""
     item = {"k": {"S": name}, **options.pop("Item", {})}
     answer: dict[str, Any] = ground.client("dynamodb").put_item(
         TableName=ground.outputs[TABLE], Item=item, **options
@@ -46,7 +46,7 @@ def put(ground: Ground, name: str, **options: Any) -> dict[str, Any]:
 
 
 def get(ground: Ground, name: str) -> dict[str, Any]:
-    """Read an item consistently; empty where there is none."""
+    """Read an item consistently. Return {} if it does not exist."""
     found: dict[str, Any] = (
         ground.client("dynamodb")
         .get_item(TableName=ground.outputs[TABLE], Key={"k": {"S": name}}, ConsistentRead=True)
@@ -56,7 +56,7 @@ def get(ground: Ground, name: str) -> dict[str, Any]:
 
 
 def insertion(ground: Ground, name: str, **item: Any) -> dict[str, Any]:
-    """Spell an action of a transaction that puts an item where there is none."""
+    """Return a transaction's action that puts a new item."""
     return {
         "Put": {
             "TableName": ground.outputs[TABLE],
@@ -68,7 +68,7 @@ def insertion(ground: Ground, name: str, **item: Any) -> dict[str, Any]:
 
 
 def addition(ground: Ground, name: str) -> dict[str, Any]:
-    """Spell an action of a transaction that counts."""
+    """Return a transaction's action that counts."""
     return {
         "Update": {
             "TableName": ground.outputs[TABLE],
@@ -80,14 +80,14 @@ def addition(ground: Ground, name: str) -> dict[str, Any]:
 
 
 def _beside(error: ClientError) -> dict[str, Any]:
-    """Read what an error carries beside its code, which its type does not name."""
+    """Return the whole response of an error."""
     return cast("dict[str, Any]", error.response)
 
 
 def conditions(ground: Ground) -> Finding:
     """One of competing conditional puts wins."""
     name = key()
-    ground.client("dynamodb")  # made once, before threads ask for it
+    ground.client("dynamodb")  # made once, before threads use it
 
     def one(rival: int) -> str:
         try:
@@ -104,7 +104,7 @@ def conditions(ground: Ground) -> Finding:
 
 
 def returned(ground: Ground) -> Finding:
-    """A failed condition tells the item that stood in the way."""
+    """A failed condition returns the existing item."""
     name = key()
     put(ground, name, Item={"n": {"N": "7"}})
     try:
@@ -122,7 +122,7 @@ def returned(ground: Ground) -> Finding:
 
 
 def reasons(ground: Ground) -> Finding:
-    """A cancelled transaction writes nothing, and tells its reasons in order."""
+    """A cancelled transaction writes nothing, and returns its reasons in order."""
     first, free, third = key(), key(), key()
     put(ground, first, Item={"n": {"N": "1"}})
     put(ground, third, Item={"n": {"N": "3"}})
@@ -147,7 +147,7 @@ def reasons(ground: Ground) -> Finding:
 
 
 def token(ground: Ground) -> Finding:
-    """A transaction of the same token counts once."""
+    """A transaction repeated with the same token counts once."""
     name, mark = key(), secrets.token_hex(16)
     for _ in range(2):
         ground.client("dynamodb").transact_write_items(
@@ -158,7 +158,7 @@ def token(ground: Ground) -> Finding:
 
 
 def actions_max(ground: Ground) -> Finding:
-    """A transaction has 100 actions."""
+    """A transaction has at most 100 actions."""
     client, names = ground.client("dynamodb"), [key() for _ in range(ACTIONS_MAX + 1)]
     actions = [addition(ground, name) for name in names]
     client.transact_write_items(TransactItems=actions[:ACTIONS_MAX])
@@ -166,7 +166,7 @@ def actions_max(ground: Ground) -> Finding:
 
 
 def conflict(ground: Ground) -> Finding:
-    """Transactions on one item go through one by one, or are told of the conflict."""
+    """Transactions on one item succeed one by one, or report the conflict."""
     name, client = key(), ground.client("dynamodb")
 
     def one(_rival: int) -> str:
@@ -188,7 +188,7 @@ def conflict(ground: Ground) -> Finding:
 
 
 def expired(ground: Ground) -> Finding:
-    """What has expired is read until it is deleted."""
+    """An expired item can be read until it is deleted."""
     name = key()
     put(ground, name, Item={"expires_at": {"N": str(int(time.time()) - 3600)}})
     there = bool(get(ground, name))
@@ -196,7 +196,7 @@ def expired(ground: Ground) -> Finding:
 
 
 def item_max(ground: Ground) -> Finding:
-    """An item has 400 KB with its names."""
+    """An item has at most 400 KB, including attribute names."""
     name = key()
     room = ITEM_BYTES_MAX - len("k") - len(name) - len("b")
     put(ground, name, Item={"b": {"B": b"x" * room}})
@@ -206,7 +206,7 @@ def item_max(ground: Ground) -> Finding:
 
 
 def consistent(ground: Ground) -> Finding:
-    """A consistent read sees what was written before it."""
+    """A consistent read sees earlier writes."""
     name, missed = key(), 0
     for turn in range(20):
         put(ground, name, Item={"n": {"N": str(turn)}})

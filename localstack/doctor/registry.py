@@ -1,6 +1,6 @@
-"""All checks, in the order in which they run: what only reads first, the crawl at the end.
+"""All checks, in order: read-only ones first, the crawl last.
 
-docs/aws-assumptions.md names them beside what they try; a test holds both to each other.
+docs/aws-assumptions.md lists each assumption with its checks. A test compares both.
 """
 
 from __future__ import annotations
@@ -48,6 +48,9 @@ PROBES = (
 
 
 def checks(stack: own.Own) -> tuple[Check, ...]:
-    """List all checks; with a stack of the kit's own around those that look at one."""
+    """Return all checks.
+
+    Those that need a stack are between deployment and removal of the doctor's own.
+    """
     first, last = own.checks(stack)
     return (*account.CHECKS, first, account.PREPARED, *READING, *PROBES, last)

@@ -1,4 +1,4 @@
-"""Checks of what stands around queues, functions and tables: they only read."""
+"""Read-only checks of the services other than queues, functions and tables."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EVENT = {
     "resources": [],
     "detail": {"stack": "Orbweaver", "webhook": True},
 }
-# Operations that the worker's role is to allow on these tables, as the code uses them.
+# Operations on these tables that the worker's role must allow.
 NEEDED = {
     "PagesTable": ("dynamodb:BatchGetItem", "dynamodb:BatchWriteItem"),
     "UrlsTable": ("dynamodb:BatchGetItem", "dynamodb:UpdateItem", "dynamodb:PartiQLInsert"),
@@ -43,7 +43,7 @@ NEEDED = {
 
 
 def schedule(ground: Ground) -> Finding:
-    """The export's schedule is on, at its time and without a window."""
+    """The export schedule is enabled, with its time and without a window."""
     found = ground.of_kind("AWS::Scheduler::Schedule")
     if not found:
         return failed("there is no schedule for exports")
@@ -57,14 +57,14 @@ def schedule(ground: Ground) -> Finding:
 
 
 def group(ground: Ground) -> Finding:
-    """The group of crawls' schedules is there."""
+    """The group of crawls' schedules exists."""
     found = ground.client("scheduler").get_schedule_group(Name=ground.outputs["ScheduleGroup"])
     state = word(found.get("State"), "ACTIVE", "DELETING")
     return expect(state == "ACTIVE", "it is going away", state=state)
 
 
 def rules(ground: Ground) -> Finding:
-    """Rules are on, and what they cannot deliver is put aside."""
+    """Rules are enabled, and have a queue for failed deliveries."""
     client = ground.client("events")
     found = ground.of_kind("AWS::Events::Rule")
     if not found:
@@ -82,7 +82,7 @@ def rules(ground: Ground) -> Finding:
 
 
 def pattern(ground: Ground) -> Finding:
-    """Patterns compare exactly, and booleans as booleans."""
+    """Patterns match exactly, and booleans as booleans."""
     client = ground.client("events")
 
     def matches(detail: dict[str, Any]) -> bool:
@@ -100,7 +100,7 @@ def pattern(ground: Ground) -> Finding:
 
 
 def alarms(ground: Ground) -> Finding:
-    """Alarms are as many as are free of charge, unless more are configured."""
+    """There are only free alarms, unless more are configured."""
     found = ground.of_kind("AWS::CloudWatch::Alarm")
     names = [one.name for one in found]
     client = ground.client("cloudwatch")
@@ -119,7 +119,7 @@ def alarms(ground: Ground) -> Finding:
 
 
 def logs(ground: Ground) -> Finding:
-    """Logs are kept for as long as is configured."""
+    """Logs have the configured retention."""
     client, wrong, groups = ground.client("logs"), 0, ground.of_kind("AWS::Logs::LogGroup")
     for one in groups:
         found = client.describe_log_groups(logGroupNamePrefix=one.name)["logGroups"]
@@ -135,7 +135,7 @@ def logs(ground: Ground) -> Finding:
 
 
 def metrics(ground: Ground) -> Finding:
-    """Lines of EMF became metrics, without PutMetricData."""
+    """EMF lines became metrics without PutMetricData."""
     if ground.config.thrifty:
         return skipped("a frugal stack sends no metrics")
     found = ground.client("cloudwatch").list_metrics(Namespace=NAMESPACE)["Metrics"]
@@ -150,7 +150,7 @@ def metrics(ground: Ground) -> Finding:
 
 
 def signed(ground: Ground) -> Finding:
-    """A request that is not signed is refused before a function sees it."""
+    """An unsigned request is refused before it reaches a function."""
     try:
         with urllib.request.urlopen(f"{ground.outputs['ApiUrl']}crawls", timeout=30) as answer:  # noqa: S310 - the stack's own API
             return failed("an unsigned request was answered", status=int(answer.status))
@@ -160,14 +160,14 @@ def signed(ground: Ground) -> Finding:
 
 
 def account_role(ground: Ground) -> Finding:
-    """API Gateway has a role by which it writes logs."""
+    """API Gateway has a role for writing logs."""
     found = ground.client("apigateway").get_account()
     there = bool(found.get("cloudwatchRoleArn"))
     return expect(there, "it has none", role=there)
 
 
 def projected(ground: Ground) -> Finding:
-    """Tables of the catalogue project their days."""
+    """Tables of the catalogue use projection for days."""
     found = ground.client("glue").get_tables(DatabaseName=ground.outputs["Database"])["TableList"]
     on = sum(one.get("Parameters", {}).get("projection.enabled") == "true" for one in found)
     right = bool(found) and on == len(found)
@@ -185,7 +185,7 @@ def workgroup(ground: Ground) -> Finding:
 
 
 def policies(ground: Ground) -> Finding:
-    """The worker's role allows what batches and transactions are authorised by."""
+    """The worker's role allows the actions in its batches and transactions."""
     function = ground.client("lambda").get_function_configuration(
         FunctionName=ground.outputs["WorkerFunction"]
     )

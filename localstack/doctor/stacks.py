@@ -1,4 +1,4 @@
-"""Checks of the stack as CloudFormation has it."""
+"""Checks of the stack in CloudFormation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ POLICIES = (KEPT, "Delete", "Retain", "Snapshot", "")
 
 
 def state(ground: Ground) -> Finding:
-    """Look whether the stack stands, and how far it is from what CloudFormation takes."""
+    """Check that the stack is complete and within CloudFormation's limits."""
     found = deployed.describe(ground.stack, ground.environment)
     if found is None:
         return failed("there is no such stack")
@@ -34,7 +34,7 @@ def state(ground: Ground) -> Finding:
 
 
 def retention(ground: Ground) -> Finding:
-    """Look whether the deployed template keeps what is stored, or not, as `removal` says."""
+    """Check that the deployed template keeps or deletes stored data as `removal` sets."""
     body = ground.client("cloudformation").get_template(StackName=ground.stack)["TemplateBody"]
     text = body if isinstance(body, str) else json.dumps(body)
     resources = json.loads(text)["Resources"].values()

@@ -1,4 +1,4 @@
-"""Checks of the tables and the bucket, which only read."""
+"""Read-only checks of the tables and the bucket."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BLOCKS = ("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictP
 
 
 def described(ground: Ground) -> dict[str, dict[str, Any]]:
-    """Describe the tables by the names of their outputs."""
+    """Return the tables by output name."""
     client = ground.client("dynamodb")
     return {
         key: client.describe_table(TableName=name)["Table"]
@@ -24,7 +24,7 @@ def described(ground: Ground) -> dict[str, dict[str, Any]]:
 
 
 def billing(ground: Ground) -> Finding:
-    """Tables are paid by request, and split by heat."""
+    """Tables are billed per request, and split by load."""
     found = {
         key: word(one.get("BillingModeSummary", {}).get("BillingMode"), ON_DEMAND, "PROVISIONED")
         for key, one in described(ground).items()
@@ -35,7 +35,7 @@ def billing(ground: Ground) -> Finding:
 
 
 def expiry(ground: Ground) -> Finding:
-    """What has expired is deleted, by the attribute that is written."""
+    """Expired items are deleted by the attribute that the code writes."""
     client = ground.client("dynamodb")
     found: dict[str, Any] = {}
     for key, name in ground.named(*TABLES).items():
@@ -46,7 +46,7 @@ def expiry(ground: Ground) -> Finding:
 
 
 def restore(ground: Ground) -> Finding:
-    """Tables that stay can be restored, unless the stack is a frugal one."""
+    """Kept tables can be restored, unless the stack is frugal."""
     wanted = ground.config.kept and not ground.config.thrifty
     client = ground.client("dynamodb")
     found = {}
@@ -59,7 +59,7 @@ def restore(ground: Ground) -> Finding:
 
 
 def protection(ground: Ground) -> Finding:
-    """Tables that stay cannot be deleted by mistake."""
+    """Kept tables cannot be deleted by mistake."""
     wanted = ground.config.kept
     found = {
         key: bool(one.get("DeletionProtectionEnabled")) for key, one in described(ground).items()
@@ -69,7 +69,7 @@ def protection(ground: Ground) -> Finding:
 
 
 def access(ground: Ground) -> Finding:
-    """The bucket is private, and encrypted."""
+    """The bucket is private and encrypted."""
     client, bucket = ground.client("s3"), ground.outputs["Bucket"]
     block = client.get_public_access_block(Bucket=bucket)["PublicAccessBlockConfiguration"]
     rules = client.get_bucket_encryption(Bucket=bucket)["ServerSideEncryptionConfiguration"]
@@ -84,7 +84,7 @@ def access(ground: Ground) -> Finding:
 
 
 def lifecycle(ground: Ground) -> Finding:
-    """The bucket forgets, unfinished uploads after a day."""
+    """The bucket deletes by age, incomplete uploads after one day."""
     from infra.retention import UPLOAD_D, kept_d
 
     rules = ground.client("s3").get_bucket_lifecycle_configuration(Bucket=ground.outputs["Bucket"])[
@@ -95,7 +95,7 @@ def lifecycle(ground: Ground) -> Finding:
         for rule in rules
         if UPLOAD_RULES in rule
     ]
-    wanted = 1 + len(kept_d(ground.config))  # and the rule of unfinished uploads
+    wanted = 1 + len(kept_d(ground.config))  # plus the rule for incomplete uploads
     problems = [] if uploads == [UPLOAD_D] else ["unfinished uploads are kept"]
     problems += [] if len(rules) == wanted else ["it has other rules"]
     on = sum(rule.get("Status") == "Enabled" for rule in rules)
@@ -104,7 +104,7 @@ def lifecycle(ground: Ground) -> Finding:
 
 
 def kms(ground: Ground) -> Finding:
-    """A key of the stack's own lets EventBridge in without a condition on the source."""
+    """The stack's own key admits EventBridge without a condition on the source."""
     from localstack.doctor.ground import skipped
 
     keys = ground.of_kind("AWS::KMS::Key")
