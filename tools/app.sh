@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the CDK app by this checkout's Python, whether .venv is active or not.
+# Runs the CDK app with this checkout's Python, whether .venv is active or not.
 python=.venv/bin/python
 if [ ! -x "$python" ]; then
     echo "There is no $python in $PWD: run \`make setup\`, then this command again." >&2

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Imports the functions as they are deployed by default (arm64, Python 3.13) under emulation: each handler,
-# and each native module of its asset. Needs apt and root: qemu-user, and Debian's arm64 Python in a folder.
+# Imports the functions of a default deployment (arm64, Python 3.13) under emulation: each handler, and each
+# native module of its asset. Requires apt and root, for qemu-user and Debian's arm64 Python in a folder.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -17,7 +17,7 @@ if [[ ! -x $place/debian/usr/bin/python3.13 ]]; then
   mirror=$(apt-get indextargets --format '$(REPO_URI)' | head -n 1)
   debootstrap --foreign --arch=arm64 --variant=minbase --include=python3 trixie "$place/debian" "$mirror" \
     >"$place/debootstrap.log"
-  # Nothing of it is run but the interpreter, so nothing has to be set up.
+  # Only the interpreter is run, so the packages need no set-up.
   for package in "$place"/debian/var/cache/apt/archives/*.deb; do dpkg-deb -x "$package" "$place/debian"; done
 fi
 
@@ -48,7 +48,7 @@ for file in sorted(Path(asset).rglob("*.so")):
         importlib.import_module(package)
         native.append(package)
     except ModuleNotFoundError as error:
-        # Of pyarrow only what is used goes into the asset.
+        # The asset contains only the used parts of pyarrow.
         if error.name.partition(".")[0] != "pyarrow":
             raise
         pruned.append(package)

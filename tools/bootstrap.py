@@ -1,19 +1,18 @@
-"""Sets up what the project needs on a machine that has Python, make and git.
+"""Sets up a checkout on a machine with Python, make and git.
 
-Rules
-- Standard library only, and `infra/node.py`: it runs before anything is installed.
-- Node is the machine's where that will do; otherwise it is installed into .venv, from a wheel.
-- Six parts, each with a stamp made of the contents it was installed from (not of file times),
-  of its own path and of the Python version; a part whose stamp still fits costs milliseconds:
-  `venv` (.venv: libraries and tools), `emulator` (.local/emulator: MiniStack, which pins its own
-  botocore), `node` (node_modules: the CDK command line), `console` (tests/console/node_modules:
-  what checks the console's scripts and screens), `bench` (.local/bench/peers: other
-  crawlers to measure ours beside, for `make bench` alone) and `fuzz` (.local/fuzz/python: a fuzzer
-  and what it fuzzes, for `make fuzz` alone).
-- The emulator runs Lambda functions with its own interpreter, so both environments have the same.
-- Installs only what the hashes in requirements/ and package-lock.json name: by uv, or by pip where
-  uv finds no index (pip reads its own configuration, uv does not).
-- Trusts the certificates that the machine trusts, also where it adds some of its own.
+- Standard library and `infra/node.py` only, because it runs before anything is installed.
+- Node is the machine's if that is new enough. Otherwise it is installed into .venv from a wheel.
+- There are six parts. Each has a stamp of its inputs' contents (not file times), its path and the
+  Python version. A part with a current stamp costs milliseconds: `venv` (.venv: libraries and
+  tools), `emulator` (.local/emulator: MiniStack, which pins its own botocore), `node`
+  (node_modules: the CDK command line), `console` (tests/console/node_modules: checks of the
+  console's scripts and screens), `bench` (.local/bench/peers: other crawlers to compare with, only
+  for `make bench`) and `fuzz` (.local/fuzz/python: a fuzzer and its targets, only for `make fuzz`).
+- The emulator runs Lambda functions with its own interpreter, so both environments use the same
+  one.
+- Only packages pinned by hash in requirements/ and package-lock.json are installed, with uv, or
+  with pip if uv reaches no index (pip reads its own configuration, uv does not).
+- The machine's certificates are trusted, including those it adds itself.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ OUTPUT_LINES_SHOWN = 30
 
 
 class SetupError(Exception):
-    """A step failed; the message says what to do."""
+    """A step failed. The message contains the remedy."""
 
 
 def say(text: str) -> None:
@@ -65,7 +64,7 @@ def say(text: str) -> None:
 
 
 def run(command: Words, *, hint: str = "", **env: str) -> str:
-    """Run a command quietly in the project root; its output is shown only when it fails."""
+    """Run a command in the project root. Its output is shown only if it fails."""
     done = subprocess.run(
         [str(word) for word in command],
         cwd=ROOT,
@@ -84,7 +83,7 @@ def run(command: Words, *, hint: str = "", **env: str) -> str:
 
 
 def fingerprint(*parts: bytes | str | Path) -> str:
-    """Hash contents: of a file where the part is a path, of the part itself otherwise."""
+    """Hash parts. A path stands for its file's contents."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.read_bytes() if isinstance(part, Path) else part
@@ -94,7 +93,7 @@ def fingerprint(*parts: bytes | str | Path) -> str:
 
 
 def is_current(directory: Path, stamp: str) -> bool:
-    """Tell whether a part was installed from exactly this."""
+    """Whether a part was installed from exactly these inputs."""
     try:
         return (directory / STAMP).read_text() == stamp
     except OSError:
@@ -102,7 +101,7 @@ def is_current(directory: Path, stamp: str) -> bool:
 
 
 def pinned(requirements: Path, name: str) -> str:
-    """Cut one package with its hashes out of a compiled requirements file."""
+    """Return one package with its hashes from a compiled requirements file."""
     lines = requirements.read_text().splitlines()
     start = next(n for n, line in enumerate(lines) if line.startswith(f"{name}=="))
     end = next((n for n in range(start + 1, len(lines)) if lines[n][:1] != " "), len(lines))
@@ -110,14 +109,14 @@ def pinned(requirements: Path, name: str) -> str:
 
 
 def make_venv(python: str | Path, directory: Path, *options: str) -> None:
-    """Create an environment in place of whatever is there."""
+    """Create an environment, replacing an existing one."""
     shutil.rmtree(directory, ignore_errors=True)
     hint = "On Debian and Ubuntu: apt-get install python3-venv"
     run([python, "-m", "venv", *options, directory], hint=hint)
 
 
 def install(python: Path, requirements: Path) -> None:
-    """Make an environment hold exactly a compiled requirements file."""
+    """Make an environment contain exactly a compiled requirements file."""
     try:
         uv: Words = [VENV / "bin" / "uv", "pip", "sync", "--quiet", "--python", python]
         run([*uv, "--system-certs", "--require-hashes", requirements])
@@ -131,7 +130,7 @@ def install(python: Path, requirements: Path) -> None:
 
 
 def ensure_venv() -> None:
-    """Have .venv hold the locked libraries and tools, and the project itself, editable."""
+    """Install the locked libraries and tools, and the project as editable, into .venv."""
     requirements = REQUIREMENTS / "dev.txt"
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     packaging = repr([project["build-system"], project["project"], project["tool"]["hatch"]])
@@ -150,7 +149,7 @@ def ensure_venv() -> None:
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as uv_only:
         uv_only.write(pinned(requirements, "uv"))
         uv_only.flush()
-        with contextlib.suppress(SetupError):  # without uv, install() goes on with pip
+        with contextlib.suppress(SetupError):  # without uv, install() continues with pip
             pip: Words = [VENV_PYTHON, "-m", "pip", "install", "--quiet"]
             run([*pip, "--disable-pip-version-check", "--require-hashes", "-r", uv_only.name])
     found = node.of_machine()
@@ -168,7 +167,7 @@ def ensure_venv() -> None:
 
 
 def ensure_emulator() -> None:
-    """Have .local/emulator hold MiniStack, under the interpreter of .venv."""
+    """Install MiniStack into .local/emulator, with the interpreter of .venv."""
     requirements = REQUIREMENTS / "emulator.txt"
     stamp = fingerprint(sys.version, sys.base_prefix, str(EMULATOR), requirements)
     if is_current(EMULATOR, stamp):
@@ -180,17 +179,17 @@ def ensure_emulator() -> None:
 
 
 def ensure_bench() -> None:
-    """Have .local/bench/peers hold the crawlers that ours is measured beside."""
+    """Install the crawlers to compare with into .local/bench/peers."""
     ensure_beside(PEERS, "bench", "other crawlers")
 
 
 def ensure_fuzz() -> None:
-    """Have .local/fuzz/python hold the fuzzer, and the libraries of what it fuzzes."""
+    """Install the fuzzer and its targets' libraries into .local/fuzz/python."""
     ensure_beside(FUZZ, "fuzz", "a fuzzer")
 
 
 def ensure_beside(directory: Path, name: str, what: str) -> None:
-    """Have an environment beside .venv hold what a requirements file of its own names."""
+    """Install a requirements file into an environment of its own."""
     requirements = REQUIREMENTS / f"{name}.txt"
     stamp = fingerprint(sys.version, sys.base_prefix, str(directory), requirements)
     if is_current(directory, stamp):
@@ -202,18 +201,18 @@ def ensure_beside(directory: Path, name: str, what: str) -> None:
 
 
 def ensure_node() -> None:
-    """Have node_modules hold the CDK command line, installed by the npm of the Node it runs on."""
+    """Install the CDK command line into node_modules, with the npm of its Node."""
     _ensure_modules(ROOT, NODE_MODULES, "the CDK command line into node_modules")
 
 
 def ensure_console() -> None:
-    """Have what checks the console: a type checker, and rules of accessibility."""
+    """Install the console's checks: a type checker and accessibility rules."""
     what = "what checks the console into tests/console/node_modules"
     _ensure_modules(CONSOLE_MODULES.parent, CONSOLE_MODULES, what)
 
 
 def _ensure_modules(project: Path, modules: Path, what: str) -> None:
-    """Have a folder of packages hold just what the lock beside it names."""
+    """Make a folder of packages contain exactly the lock file next to it."""
     inputs = [project / "package.json", project / "package-lock.json", ROOT / ".npmrc"]
     stamp = fingerprint(str(modules), *inputs)
     if is_current(modules, stamp):
@@ -226,7 +225,7 @@ def _ensure_modules(project: Path, modules: Path, what: str) -> None:
         raise SetupError(f"There is no Node {node.VERSION_MIN} or newer: `make setup` installs it.")
     path = f"{folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     hint = "Is an npm registry reachable? npm reads npm_config_registry and .npmrc."
-    # Packages run nothing while they are installed; .npmrc says so for installs by hand.
+    # Packages run no scripts during installation; .npmrc sets the same for manual installs.
     words: Words = [*node.npm(folder), "ci", "--ignore-scripts", "--loglevel=error"]
     words += [] if project == ROOT else [f"--prefix={project}"]
     run(words, hint=hint, PATH=path, NODE_USE_SYSTEM_CA="1")
@@ -234,14 +233,14 @@ def _ensure_modules(project: Path, modules: Path, what: str) -> None:
 
 
 def groups(*names: str) -> list[str | Path]:
-    """Spell dependency groups of this project as options of uv."""
+    """Return dependency groups of this project as options of uv."""
     return [word for name in names for word in ("--group", f"pyproject.toml:{name}")]
 
 
 def lock(options: Sequence[str]) -> None:
     """Compile requirements/*.txt from pyproject.toml: one lock for all platforms, no host names."""
     runtime, files = "requirements/runtime.txt", "requirements/files.txt"
-    # Each after those that it agrees with: what several hold, they hold in one version.
+    # In this order, so that shared packages have the same version in all files.
     parts: dict[str, Words] = {
         "runtime": ["--group", "pyproject.toml:runtime"],
         "files": [*groups("runtime", "files"), "--constraints", runtime],
@@ -264,7 +263,7 @@ def lock(options: Sequence[str]) -> None:
 
 @contextlib.contextmanager
 def alone() -> Iterator[None]:
-    """Let one set-up at a time change this checkout; others wait for it."""
+    """Let one set-up at a time change this checkout. Others wait."""
     LOCAL.mkdir(exist_ok=True)
     with (LOCAL / "setup.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -272,7 +271,7 @@ def alone() -> Iterator[None]:
 
 
 def main() -> int:
-    """Install the parts named on the command line, where they are not current."""
+    """Install the parts named on the command line, if they are not current."""
     parts = {
         "venv": ensure_venv,
         "emulator": ensure_emulator,

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs tests under another interpreter than the one of .venv, in a clone below .local/interpreters.
+# Runs tests with another interpreter than .venv's, in a clone below .local/interpreters.
 #
 #     tools/interpreter.sh /usr/bin/python3 -m "not e2e and not long" tests/unit tests/integration
 #     tools/interpreter.sh 3.13 tests/unit tests/property tests/contract tests/simulation
 #
-# The first word is an interpreter, or a version: then python<version> on PATH, or of pyenv, or else
-# Debian's release that has it, in a folder by debootstrap (which needs root). The rest goes to pytest.
-# Ends with 77 where the version cannot be had.
+# The first argument is an interpreter or a version. A version means python<version> on PATH or in pyenv, or
+# else a Debian release that has it, installed into a folder by debootstrap (requires root). The other
+# arguments go to pytest. Exits with 77 if the version is not available.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -15,7 +15,7 @@ wanted=${1:?give an interpreter or a version, then words for pytest}
 shift
 
 root=.local/interpreters
-# A name on PATH may be a stand-in for an interpreter that is not installed.
+# A name on PATH may be a shim for an interpreter that is not installed.
 runs() { command -v "$1" >/dev/null && "$1" -c pass 2>/dev/null; }
 python= release=
 for one in "$wanted" "python$wanted" "$(pyenv root 2>/dev/null || true)/versions/$wanted".*/bin/python3; do
@@ -50,7 +50,7 @@ if [[ -z $release ]]; then
   exit
 fi
 
-# Certificates, names and how pip reaches its index are the machine's.
+# Certificates, DNS settings and pip's index come from the machine.
 cp -L /etc/resolv.conf /etc/pip.conf "$place/chroot/etc/" 2>/dev/null || true
 cp -L /etc/ssl/certs/ca-certificates.crt "$place/chroot/etc/ssl/certs/"
 home=$place/chroot/$(basename ~root)
