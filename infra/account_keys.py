@@ -16,19 +16,18 @@ class AccountKeys(DeliveryKeys):
 
     permissions_boundary: str = text(
         "",
-        "name or ARN of a policy that bounds every role, where an account asks for one",
+        "name or ARN of the permissions boundary that the account requires for every role",
         pattern=rf"({POLICY_ARN}|[A-Za-z0-9+=,.@_-]{{1,128}})?",
         takes="the name or whole ARN of a managed policy",
     )
     qualifier: str = text(
         "",
-        "qualifier that the account is bootstrapped with (`cdk bootstrap --qualifier`); empty:"
-        " CDK's own",
+        "the account's bootstrap qualifier (`cdk bootstrap --qualifier`); empty: CDK's default",
         pattern="[A-Za-z0-9_-]{0,10}",
         takes="up to 10 letters, digits, hyphens and underscores",
     )
     keep_settings: str = choice(
         "yes",
         ("yes", "no"),
-        "no: `cdk` goes by the context alone, without the deployed settings or any call to AWS",
+        "no: `cdk` uses only the context, not the deployed settings, and does not call AWS",
     )

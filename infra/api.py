@@ -96,18 +96,18 @@ class Api(Construct):
         accept(
             self.function,
             "Serverless-LambdaDLQ",
-            "Invoked by the gateway, which waits for the answer: the caller sees a failure.",
+            "Invoked synchronously by the gateway, so the caller sees a failure.",
         )
         accept(
             self.rest,
             "AwsSolutions-COG4",
-            "Callers are IAM identities that sign their requests; there are no user pools.",
+            "Callers are IAM identities that sign their requests; no user pool is needed.",
         )
         accept(
             self.rest,
             "AwsSolutions-APIG3",
-            "Only signed requests of the account pass, at a bounded rate; a firewall costs"
-            " $5 a month idle.",
+            "Only signed requests of the account pass, at a limited rate; a firewall would"
+            " cost $5 a month idle.",
         )
         accept(self.rest, "Serverless-APIGWXrayEnabled", NOT_TRACED)
 
@@ -125,7 +125,7 @@ def accept_reading(role: iam.Role, site: Site) -> None:
         accept(
             role,
             f"AwsSolutions-IAM5[Resource::<{site.storage.bucket_id}.Arn>/{folder}*]",
-            "Whoever may call the API asks for what lies below this prefix; none is written.",
+            "API callers may read all files below this prefix; the function writes none there.",
         )
 
 

@@ -59,8 +59,8 @@ NOWHERE = ("orbweaver/exporting/formats/duckdb_parquet.py",)
 
 
 NOT_COMPILED = (
-    "not compiled, so that a worker starts in twice the time: install the Python of the functions"
-    " on this machine (uv python install 3.13)"
+    "not compiled, so workers take twice as long to start: install the functions' Python on this"
+    " machine (uv python install 3.13)"
 )
 
 
@@ -82,7 +82,7 @@ class Asset:
         unpacked, zipped = self.unpacked_bytes / 2**20, self.zipped_bytes / 2**20
         limit = UNPACKED_BYTES_MAX / 2**20
         name = "code asset" if self.libraries == "runtime" else f"code asset for {self.libraries}"
-        size = f"{name}: {unpacked:.1f} MB, zipped {zipped:.1f} MB (of {limit:.0f} MB at most)"
+        size = f"{name}: {unpacked:.1f} MB, zipped {zipped:.1f} MB (limit {limit:.0f} MB)"
         return size if self.compiled else f"{size}; {NOT_COMPILED}"
 
 
@@ -167,7 +167,7 @@ def _weighed(
         compiled=compiled,
     )
     if asset.unpacked_bytes > UNPACKED_BYTES_MAX:
-        raise AssetError(f"{asset}: leave libraries out of requirements/{libraries}.txt")
+        raise AssetError(f"{asset}: remove libraries from requirements/{libraries}.txt")
     return asset
 
 

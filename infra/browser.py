@@ -65,7 +65,9 @@ def checked(package: bytes, integrity: str) -> bytes:
     """Return the package if its digest matches. Raises AssetError otherwise."""
     digest = digest_of(package)
     if digest != integrity:
-        raise AssetError(f"{PACKAGE} {VERSION} is not what infra/browser.py pins, but {digest}")
+        raise AssetError(
+            f"{PACKAGE} {VERSION} has the digest {digest}, not the one pinned in infra/browser.py"
+        )
     return package
 
 
@@ -121,7 +123,7 @@ def _fetched(root: Path, folder: Path) -> bytes:
     """Fetch the package with npm. Raises AssetError."""
     found = node.folder()
     if found is None:
-        raise AssetError(f"{PACKAGE} is fetched by npm: install Node {node.VERSION_MIN} or newer")
+        raise AssetError(f"npm must fetch {PACKAGE}: install Node {node.VERSION_MIN} or newer")
     words = [*node.npm(found), "pack", f"{PACKAGE}@{VERSION}", "--ignore-scripts"]
     words += ["--loglevel=error", f"--pack-destination={folder}"]
     path = f"{found}{os.pathsep}{os.environ.get('PATH', os.defpath)}"

@@ -131,7 +131,7 @@ def accept_registering(role: iam.Role, config: Config) -> None:
         role,
         "AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:glue:<AWS::Region>:<AWS::AccountId>:"
         f"{part}]",
-        "Names of tables of items follow from crawls and rules; the prefix keeps the others out.",
+        "Item tables are named after crawls and rules; the prefix excludes other tables.",
     )
 
 

@@ -64,29 +64,35 @@ class Config(RenderingKeys):
     target: str = choice("aws", ("aws", "local"), "an AWS account, or an emulator on this machine")
     stack_name: str = text(
         "Orbweaver",
-        "name of the stack, and the start of the names of its functions and queues",
+        "name of the stack, and prefix of its functions' and queues' names",
         pattern="[A-Za-z][A-Za-z0-9-]{0,39}",
         takes="up to 40 letters, digits and hyphens",
     )
     runtime: str = text(
         "arm64/python3.13",
-        "architecture and Python of the functions; local: those of this machine",
+        "architecture and Python version of the functions; local: those of this machine",
         pattern=PATTERN,
         takes=TAKES,
     )
     removal: str = choice(
         "retain",
         ("retain", "destroy"),
-        "what becomes of tables and bucket when the stack is destroyed; retain protects them too",
+        "tables and bucket when the stack is destroyed: keep or delete; retain also protects them",
         local="destroy",
     )
-    user_agent: str = text("", "the whole User-Agent; empty: made of the name and `contact`")
-    contact: str = text("", "a URL or mail address in the User-Agent, for those who are crawled")
-    allow_addresses: str = text("", "private networks that seeds may name; target=local only")
-    closed_ports: str = text("", "ports of this machine that no crawl reaches; target=local only")
-    proxy_secret: str = secret("name or ARN of the secret that lists proxies: docs/proxies.md")
+    user_agent: str = text("", "the whole User-Agent; empty: product name and `contact`")
+    contact: str = text(
+        "", "URL or e-mail address in the User-Agent, so that site owners can reach you"
+    )
+    allow_addresses: str = text("", "private networks that may be crawled; target=local only")
+    closed_ports: str = text(
+        "", "ports of this machine that crawls must not reach; target=local only"
+    )
+    proxy_secret: str = secret(
+        "name or ARN of the secret with the list of proxies: docs/proxies.md"
+    )
     webhook_secret: str = secret(
-        "what webhooks are signed with: `generate`, or name or ARN of a secret: docs/webhooks.md",
+        "key that signs webhooks: `generate`, or name or ARN of a secret: docs/webhooks.md",
         also="generate",
         local="generate",
     )
@@ -94,97 +100,110 @@ class Config(RenderingKeys):
     # it gets the least memory that suffices (infra/memory.py). Without waiting, more memory is
     # faster at equal cost.
     worker_memory_mb: int = number(
-        MEMORY_MB, 256, 10_240, "memory of the worker; CPU comes with it"
+        MEMORY_MB, 256, 10_240, "memory of a worker in MB; CPU grows with it"
     )
     # A crawl's round of one minute, and the time of its last requests.
-    worker_timeout_s: int = number(120, 30, 900, "longest run of the worker")
-    worker_concurrency_max: int = number(WORKERS, 2, 1_000, "workers at once on the queue", local=2)
-    express_concurrency_max: int = number(
-        10, 2, 1_000, "workers at once on the express queue", local=2
+    worker_timeout_s: int = number(120, 30, 900, "timeout of a worker")
+    worker_concurrency_max: int = number(
+        WORKERS, 2, 1_000, "concurrent workers on the crawl queue", local=2
     )
-    worker_enabled: str = choice("yes", ("yes", "no"), "no: nothing is fetched; see `workers`")
+    express_concurrency_max: int = number(
+        10, 2, 1_000, "concurrent workers on the express queue", local=2
+    )
+    worker_enabled: str = choice(
+        "yes", ("yes", "no"), "no: workers are off, and nothing is fetched; see `workers`"
+    )
     claims_travel: str = choice(
         "yes",
         ("yes", "no"),
-        "no: workers leave no files to others of what they know: docs/cost.md",
+        "no: workers do not share known claims through files: docs/cost.md",
         local="no",
     )
     # All hosts of a batch are crawled concurrently: more packs mean less idle waiting.
-    batch_size: int = number(BATCH, 1, 100, "messages a worker takes at once", local=10)
-    batch_window_s: int = number(1, 0, 300, "how long a batch may gather", local=0)
+    batch_size: int = number(BATCH, 1, 100, "messages per worker batch", local=10)
+    batch_window_s: int = number(1, 0, 300, "seconds to collect a batch", local=0)
     recursive_loop: str = choice(
-        "Allow", ("Allow", "Terminate"), "Terminate: Lambda halts a crawl after 16 hops"
+        "Allow", ("Allow", "Terminate"), "Terminate: Lambda stops a crawl after 16 hops"
     )
-    receive_max: int = number(5, 3, 1_000, "deliveries of a message before it is a dead letter")
-    queue_retention_d: int = number(4, 1, 13, "days a message waits")
-    dead_letter_retention_d: int = number(14, 2, 14, "days a dead letter waits")
-    page_retention_d: int = number(30, 1, 3_650, "days page records stay in their table")
+    receive_max: int = number(5, 3, 1_000, "receives of a message before it becomes a dead letter")
+    queue_retention_d: int = number(4, 1, 13, "retention of messages in days")
+    dead_letter_retention_d: int = number(14, 2, 14, "retention of dead letters in days")
+    page_retention_d: int = number(
+        30, 1, 3_650, "retention of page records in their table, in days"
+    )
     crawl_retention_d: int = number(
-        90, 1, 3_650, "days a crawl's definition and books stay after its last possible moment"
+        90,
+        1,
+        3_650,
+        "days that a crawl's definition and counters stay after its latest possible end",
     )
-    body_retention_d: int = number(30, 1, 3_650, "days bodies and texts stay in the bucket")
+    body_retention_d: int = number(
+        30, 1, 3_650, "retention of bodies and texts in the bucket, in days"
+    )
     export_retention_d: str = text(
         "forever",
-        "days exported files stay in the bucket; forever: until somebody deletes them",
+        "retention of exported files in the bucket, in days; forever: no deletion",
         pattern="forever|[1-9][0-9]{0,3}",
         takes="forever, or a whole number of days from 1 to 9999",
     )
-    work_retention_d: int = number(7, 2, 3_650, "days what an export left unfinished stays")
+    work_retention_d: int = number(7, 2, 3_650, "retention of unfinished exports, in days")
     snapshot_retention_d: int = number(
-        365, 1, 3_650, "days a crawl's last state stays, with which its change feed compares"
+        365, 1, 3_650, "retention of a crawl's last state, the baseline of its change feed, in days"
     )
     # A text because a number has too few digits. Athena accepts no limit below 10 MB.
     athena_bytes_max: str = text(
         "10000000000",
-        "how much one query of Athena may read; it is cancelled, and billed until then",
+        "bytes that one Athena query may read; then it is cancelled, and billed so far",
         pattern="[1-9][0-9]{7,15}",
         takes="a whole number of bytes from 10000000",
     )
-    athena_retention_d: int = number(7, 1, 3_650, "days results of queries stay in the bucket")
+    athena_retention_d: int = number(
+        7, 1, 3_650, "retention of query results in the bucket, in days"
+    )
     kms_key: str = text(
         "",
-        "what is stored is encrypted with it: `generate`, or the ARN of a key: docs/privacy.md",
+        "key that encrypts stored data: `generate`, or the ARN of a key: docs/privacy.md",
         pattern=rf"(generate|{KEY_ARN})?",
         takes="generate, or the whole ARN of a KMS key (no alias)",
     )
-    log_retention_d: int = number(14, 1, 1_827, "days logs stay")
+    log_retention_d: int = number(14, 1, 1_827, "retention of logs in days")
     exporter_cron: str = text(
         "cron(0 2 * * ? *)",
-        "when exports are made, in UTC; with export_span=hour once an hour: cron(5 * * * ? *)",
+        "times of exports, in UTC; for export_span=hour use cron(5 * * * ? *)",
         pattern=r"(cron|rate)\([0-9A-Za-z ,\-*/?#]+\)",
         takes="cron(…) or rate(…) as EventBridge Scheduler reads them",
     )
     export_span: str = choice(
-        "day", SPANS, "what is exported then: the day before, or hour by hour the day until then"
+        "day",
+        SPANS,
+        "day: export the previous day; hour: export the current day so far, every hour",
     )
     export_formats: str = text(
         "jsonl,parquet",
-        f"formats of exports: some of {','.join(FORMATS)}",
+        f"formats of exports, from {','.join(FORMATS)}",
         pattern=rf"({'|'.join(FORMATS)})(,({'|'.join(FORMATS)}))*",
         takes="formats, separated by commas",
     )
-    exporter_memory_mb: int = number(1024, 256, 10_240, "memory of the exporter")
+    exporter_memory_mb: int = number(1024, 256, 10_240, "memory of an exporter in MB")
     # The files of a chunk have 256 MiB together (`part_bytes_max`, four times), and up to 64 MiB
     # per table wait uncompressed for Parquet. Lambda's default of 512 MB would suffice for most.
-    exporter_storage_mb: int = number(
-        2048, 512, 10_240, "room of the exporter for files that it is making"
-    )
-    exporter_timeout_s: int = number(300, 120, 900, "longest run of the exporter")
-    exporter_concurrency_max: int = number(20, 2, 1_000, "exporters at once", local=2)
-    api_rate_max: int = number(20, 1, 10_000, "API requests a second, all callers together")
-    api_burst_max: int = number(40, 1, 5_000, "API requests at once, all callers together")
+    exporter_storage_mb: int = number(2048, 512, 10_240, "temporary storage of an exporter in MB")
+    exporter_timeout_s: int = number(300, 120, 900, "timeout of an exporter")
+    exporter_concurrency_max: int = number(20, 2, 1_000, "concurrent exporters", local=2)
+    api_rate_max: int = number(20, 1, 10_000, "API requests per second, all callers together")
+    api_burst_max: int = number(40, 1, 5_000, "burst of API requests, all callers together")
     api_account_role: str = choice(
         "yes",
         ("yes", "no"),
-        "set the role by which API Gateway writes logs: one for all APIs of account and region",
+        "set the role with which API Gateway writes logs, for all APIs of account and region",
     )
     alarm_email: str = text(
-        "", "who is mailed on an alarm", pattern=r"([^@\s]+@[^@\s]+)?", takes="a mail address"
+        "", "e-mail address for alarms", pattern=r"([^@\s]+@[^@\s]+)?", takes="an e-mail address"
     )
     alarm_key: str = choice(
         "no",
         ("no", "yes"),
-        "encrypt the alarm topic with a key of its own: $1 a month, idle or not",
+        "yes: encrypt the alarm topic with its own key; $1 a month, idle or not",
     )
     limits: tuple[tuple[str, str], ...] = ()
     # Not a context key. True if the app has found the stack in the account.
@@ -216,7 +235,7 @@ class Config(RenderingKeys):
         for key in ("allow_addresses", "closed_ports"):
             value = getattr(self, key)
             if value and not self.local:
-                raise unfit(key, value, "leave it out, or add -c target=local")
+                raise unfit(key, value, "omit it, or add -c target=local")
             if value:
                 _limit(key, value)
 
@@ -227,23 +246,23 @@ class Config(RenderingKeys):
         self.check_console(self.target, self.stack_name)
         self._check_addresses()
         if self.local and self.runtime != host_runtime():
-            fix = f"leave it out: an emulator runs functions on this machine ({host_runtime()})"
+            fix = f"omit it: an emulator runs functions on this machine ({host_runtime()})"
             raise unfit("runtime", self.runtime, fix)
         if self.user_agent and self.contact:
-            raise unfit("contact", self.contact, "give either contact or user_agent")
+            raise unfit("contact", self.contact, "set either contact or user_agent")
         if self.dead_letter_retention_d <= self.queue_retention_d:
             # A dead letter's age counts from its first send.
-            fix = f"give more than queue_retention_d={self.queue_retention_d}"
+            fix = f"set more than queue_retention_d={self.queue_retention_d}"
             raise unfit("dead_letter_retention_d", self.dead_letter_retention_d, fix)
         if self.batch_size > 10 and self.batch_window_s < 1:  # noqa: PLR2004 - Lambda's own rule
-            raise unfit("batch_size", self.batch_size, "add -c batch_window_s=1, or give up to 10")
+            raise unfit("batch_size", self.batch_size, "add -c batch_window_s=1, or set at most 10")
         if self.log_retention_d not in LOG_RETENTIONS_D:
-            fix = f"give one of {', '.join(map(str, LOG_RETENTIONS_D))}"
+            fix = f"set one of {', '.join(map(str, LOG_RETENTIONS_D))}"
             raise unfit("log_retention_d", self.log_retention_d, fix)
         settings = Settings.from_environment(self.environment())
         if settings.fetch_total_s + settings.apply_reserve_s > self.worker_timeout_s:
-            fix = f"give at least {settings.fetch_total_s + settings.apply_reserve_s:.0f}"
-            fix += ", or less fetch_total_s and apply_reserve_s, which must fit into it"
+            fix = f"set at least {settings.fetch_total_s + settings.apply_reserve_s:.0f}"
+            fix += ", or lower fetch_total_s and apply_reserve_s, which must fit into it"
             raise unfit("worker_timeout_s", self.worker_timeout_s, fix)
         if (why := unfit_memory(self.worker_memory_mb, settings)) is not None:
             raise unfit("worker_memory_mb", self.worker_memory_mb, why)

@@ -147,8 +147,8 @@ class HostedConsole(Construct):
                 accept(
                     route,
                     "AwsSolutions-APIG4",
-                    "The files of the application, which are the same everywhere: nothing of the"
-                    " stack is in them but where to sign in.",
+                    "The application's files are public and the same everywhere; the sign-in"
+                    " address is all they contain of the stack.",
                 )
             yield route
         lambda_.CfnPermission(
@@ -170,5 +170,5 @@ class HostedConsole(Construct):
         accept(
             self.function,
             "Serverless-LambdaDLQ",
-            "Invoked by the gateway, which waits for the answer: the caller sees a failure.",
+            "Invoked synchronously by the gateway, so the caller sees a failure.",
         )

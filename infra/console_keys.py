@@ -18,7 +18,7 @@ class ConsoleKeys(WatchKeys):
     console: str = choice(
         "no",
         ("no", "yes"),
-        "yes: the console on a web address, for users of two groups (look, steer): docs/console.md",
+        "yes: host the console for users in two groups (look, steer): docs/console.md",
     )
 
     @property
@@ -31,9 +31,9 @@ class ConsoleKeys(WatchKeys):
         if not self.hosts_console:
             return
         if target == "local":
-            fix = "leave it out: `orbweaver console` shows a stack on this machine"
+            fix = "omit it: `orbweaver console` shows a stack on this machine"
             raise unfit("console", self.console, fix)
         found = next((word for word in RESERVED if word in stack_name.lower()), None)
         if found is not None:
-            fix = f"the address of its sign-in page may not hold {found!r}: give it another name"
+            fix = f"the address of its sign-in page must not contain {found!r}: choose another name"
             raise unfit("stack_name", stack_name, fix)

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 METRICS_FREE_MAX = 50
 MINUTE = Duration.minutes(1)
 HEADLINE = """\
-**{stack}**: `orbweaver status --watch` shows one crawl, `orbweaver report` why URLs were left out
-or failed, `orbweaver dlq list` what could not be processed. Stop one: `orbweaver pause ID`; all at
-once: `orbweaver workers off`. What an alarm asks for stands in its description.
+**{stack}**: `orbweaver status --watch` shows one crawl, `orbweaver report` lists skipped and failed
+URLs with reasons, `orbweaver dlq list` lists dead letters. Pause one crawl: `orbweaver pause ID`;
+all crawls: `orbweaver workers off`. Each alarm's description names the first command to run.
 """
 WIDTH, HEIGHT = 12, 6
 COLORS = {
@@ -121,8 +121,8 @@ def _throughput(parts: Parts) -> cloudwatch.GraphWidget:
         per_second(Metric.FETCHED, "pages", "pages fetched"),
         per_second(Metric.URLS_ENDED, "ended", "URLs ended"),
         right=[per_second(Metric.BYTES, "bytes", "bytes")],
-        unit="a second",
-        other="bytes a second",
+        unit="per second",
+        other="bytes per second",
     )
 
 
@@ -131,7 +131,7 @@ def _outcomes(parts: Parts) -> cloudwatch.GraphWidget:
         _sum(parts, Metric(outcome), str(outcome)).with_(color=COLORS[outcome])
         for outcome in Outcome
     ]
-    return _graph("Outcomes", *ended, unit="URLs a minute", stacked=True)
+    return _graph("Outcomes", *ended, unit="URLs per minute", stacked=True)
 
 
 def _backlog(parts: Parts) -> cloudwatch.GraphWidget:
@@ -140,12 +140,12 @@ def _backlog(parts: Parts) -> cloudwatch.GraphWidget:
         "Backlog",
         visible(crawl, "waiting"),
         crawl.metric_approximate_number_of_messages_not_visible(
-            label="in work", period=MINUTE, statistic="Maximum"
+            label="in flight", period=MINUTE, statistic="Maximum"
         ),
         crawl.metric_approximate_number_of_messages_delayed(
-            label="later", period=MINUTE, statistic="Maximum"
+            label="delayed", period=MINUTE, statistic="Maximum"
         ),
-        visible(express, "express, waiting"),
+        visible(express, "waiting (express)"),
         *_of_render(parts, visible),
         unit="messages of up to 25 URLs",
     )
@@ -170,7 +170,7 @@ def _latency(parts: Parts) -> cloudwatch.GraphWidget:
         ours(parts.stack, Metric.FETCH_MS, statistic, period=MINUTE, label=statistic)
         for statistic in ("p50", "p90", "p99")
     ]
-    return _graph("How long sites take to answer", *answers, unit="ms")
+    return _graph("Response time of sites", *answers, unit="ms")
 
 
 def _failures(parts: Parts) -> cloudwatch.LogQueryWidget:
@@ -197,10 +197,10 @@ def _manners(parts: Parts) -> cloudwatch.GraphWidget:
         "Held back",
         _sum(parts, Metric.ROBOTS_REFUSED, "forbidden by robots.txt"),
         _sum(parts, Metric.RETRIES, "retries"),
-        _sum(parts, Metric.DEFERRALS, "deferred to a slot"),
-        right=[_sum(parts, Metric.PACKS_PUT_OFF, "packs put off")],
-        unit="URLs a minute",
-        other="packs a minute",
+        _sum(parts, Metric.DEFERRALS, "deferred"),
+        right=[_sum(parts, Metric.PACKS_PUT_OFF, "packs deferred")],
+        unit="URLs per minute",
+        other="packs per minute",
     )
 
 
@@ -209,11 +209,11 @@ def _errors(parts: Parts) -> cloudwatch.GraphWidget:
         "Failed",
         failed_share(parts.stack),
         right=[
-            _sum(parts, Metric.MESSAGES_FAILED, "messages that come back"),
-            parts.worker.function.metric_errors(label="batches that come back", period=MINUTE),
+            _sum(parts, Metric.MESSAGES_FAILED, "failed messages"),
+            parts.worker.function.metric_errors(label="failed batches", period=MINUTE),
         ],
         unit="% of URLs",
-        other="a minute",
+        other="per minute",
         line=ERROR_PERCENT_MAX,
     )
 
@@ -223,11 +223,11 @@ def _dead_letters(parts: Parts) -> cloudwatch.GraphWidget:
         "Dead letters",
         visible(parts.frontier.dead_letters, "crawls"),
         visible(parts.exporter.dead_letters, "exports"),
-        visible(parts.exporter.failures, "days not begun"),
+        visible(parts.exporter.failures, "exports not started"),
         visible(parts.failed_calls.queue, "schedules and webhooks"),
-        right=[_sum(parts, Metric.MESSAGES_BURIED, "moved there by workers")],
+        right=[_sum(parts, Metric.MESSAGES_BURIED, "sent by workers")],
         unit="messages",
-        other="a minute",
+        other="per minute",
     )
 
 
@@ -244,13 +244,13 @@ def _concurrency(parts: Parts) -> cloudwatch.GraphWidget:
         "Lambda concurrency",
         *at_once,
         right=[throttled, invoked],
-        unit="at once",
-        other="a minute",
+        unit="concurrent",
+        other="per minute",
     )
 
 
 def _durations(parts: Parts) -> cloudwatch.GraphWidget:
-    return _graph("Worker runs take", *durations(parts.worker.function), unit="ms")
+    return _graph("Duration of workers", *durations(parts.worker.function), unit="ms")
 
 
 def _trouble(parts: Parts) -> cloudwatch.GraphWidget:
@@ -259,7 +259,7 @@ def _trouble(parts: Parts) -> cloudwatch.GraphWidget:
         _sum(parts, Metric.EXPORTS_SEALED, "exports finished", Service.EXPORTER),
         parts.exporter.function.metric_errors(label="exporter errors", period=MINUTE),
         parts.api.rest.metric_server_error(label="API errors", period=MINUTE, statistic="Sum"),
-        right=[visible(parts.exporter.queue, "export orders waiting")],
+        right=[visible(parts.exporter.queue, "waiting export orders")],
     )
 
 
@@ -278,18 +278,18 @@ def _cost(parts: Parts) -> cloudwatch.GraphWidget:
         right=[
             _math(
                 "1000000 * crawling / pages",
-                "a million pages",
+                "per million pages",
                 {**pages, "crawling": spent["crawling"]},
             )
         ],
-        unit="$ an hour",
-        other="$ a million pages",
+        unit="$ per hour",
+        other="$ per million pages",
     )
 
 
 def _items(parts: Parts) -> cloudwatch.GraphWidget:
     return _graph(
-        "Items, and yield",
+        "Items and yield",
         _sum(parts, Metric.ITEMS_VALID, "valid items"),
         _sum(parts, Metric.ITEMS_INVALID, "invalid items"),
         right=[
@@ -299,9 +299,9 @@ def _items(parts: Parts) -> cloudwatch.GraphWidget:
                 Metric.YIELD_DROP_PERCENT,
                 "Maximum",
                 period=MINUTE,
-                label="pages less than the run before (%)",
+                label="fewer pages than the previous run (%)",
             ),
         ],
-        unit="a minute",
+        unit="per minute",
         other="%",
     )

@@ -134,7 +134,7 @@ class Delivery(Construct):
         accept(
             self.function,
             "Serverless-LambdaDLQ",
-            "Invoked by a queue only; its dead-letter queue takes what fails.",
+            "Invoked by a queue only; failures go to that queue's dead-letter queue.",
         )
         names = [f"<{storage.bucket_id}.Arn>"]
         if config.copy_bucket:

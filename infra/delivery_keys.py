@@ -20,33 +20,33 @@ class DeliveryKeys:
 
     sftp_host: str = text(
         "",
-        "name or address of an SFTP server that exports are pushed to: docs/delivery.md",
+        "name or address of an SFTP server that receives exports: docs/delivery.md",
         pattern=r"([A-Za-z0-9]([A-Za-z0-9.:-]{0,251}[A-Za-z0-9])?)?",
         takes="a name or an address, without a scheme, user or port",
     )
     sftp_port: int = number(22, 1, 65_535, "port of the SFTP server")
-    sftp_user: str = text("", "user at the SFTP server", pattern=r"[!-~]{0,64}", takes="a user")
+    sftp_user: str = text("", "user on the SFTP server", pattern=r"[!-~]{0,64}", takes="a user")
     sftp_folder: str = text(
         "",
-        "folder at the SFTP server, below that of the login or from /; empty: that of the login",
+        "folder on the SFTP server, absolute or relative to the login's; empty: the login's",
         pattern=r"/?([^/\s\\]+/)*[^/\s\\]*",
         takes="a path without spaces",
     )
     sftp_host_key: str = text(
         "",
-        "the server's host key: what `ssh-keyscan` prints, or its fingerprint (SHA256:…)",
+        "the server's host key: output of `ssh-keyscan`, or a fingerprint (SHA256:…)",
         pattern=r"[ -~\s]*",
     )
     sftp_secret: str = secret("name or ARN of the secret with the private key of `sftp_user`")
     sftp_formats: str = text(
         "",
-        "which formats are pushed, of those that are exported; empty: all",
+        "formats to push, from the exported ones; empty: all",
         pattern=r"[a-z, ]*",
         takes=f"some of {','.join(FORMATS)}",
     )
     copy_bucket: str = text(
         "",
-        "name of a bucket, of any account and region, that exports are copied to",
+        "name of a bucket, in any account and region, that receives copies of exports",
         pattern=r"([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])?",
         takes="the name of a bucket",
     )
@@ -66,7 +66,7 @@ class DeliveryKeys:
         else:
             for key, value in {**needed, "sftp_folder": self.sftp_folder}.items():
                 if value:
-                    raise unfit(key, value, "give sftp_host, too")
+                    raise unfit(key, value, "set sftp_host as well")
         try:
             if self.sftp_host:
                 host_keys_of(self.sftp_host_key)
@@ -77,4 +77,4 @@ class DeliveryKeys:
         except ValueError as error:
             raise unfit("sftp_formats", self.sftp_formats, str(error)) from error
         if any(part == ".." for part in self.sftp_folder.split("/")):
-            raise unfit("sftp_folder", self.sftp_folder, "give a path without ..")
+            raise unfit("sftp_folder", self.sftp_folder, "set a path without ..")

@@ -89,7 +89,7 @@ class Exporter(Construct):
         accept(
             program.role,
             f"AwsSolutions-IAM5[Resource::<{storage.bucket_id}.Arn>/{BODIES}*]",
-            "Whose bodies and texts are exported follows from the records of the day.",
+            "The day's records determine which bodies and texts are exported.",
         )
         accept_registering(program.role, config)
 

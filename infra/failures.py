@@ -49,7 +49,7 @@ def failures_queue(
         encryption=sqs.QueueEncryption.SQS_MANAGED,
         enforce_ssl=config.tls_only,
     )
-    reason = "It is a dead-letter queue: of functions and who invokes them, not of a queue."
+    reason = "It is itself a dead-letter queue, for functions and their callers."
     if not of_queue:
         accept(queue, "AwsSolutions-SQS3", reason)
     accept(queue, "Serverless-SQSRedrivePolicy", reason)
@@ -102,5 +102,5 @@ def retry(scope: Construct, function: lambda_.Function, failures: sqs.Queue) -> 
     accept(
         function,
         "Serverless-LambdaDLQ",
-        "It has an on-failure destination, which says more: the error beside the event.",
+        "It has an on-failure destination, which adds the error to the event.",
     )

@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from constructs import Construct
 
 NOT_TRACED = (
-    "A trace ends at every queue, which is where a crawl's questions begin; `orbweaver explain`,"
-    " logs and metrics answer them. Tracing is billed per invocation."
+    "A trace ends at every queue, so it cannot follow a crawl; `orbweaver explain`, logs and"
+    " metrics can. Tracing is billed per invocation."
 )
-TRACES_HAVE_NO_RESOURCE = "What X-Ray takes traces by knows no resources; it can do nothing else."
+TRACES_HAVE_NO_RESOURCE = "The actions of X-Ray that send traces support no resources."
 NOT_LATEST = (
-    "Python 3.13 is what all pinned libraries have wheels and a record of use for; `runtime` takes"
-    " a newer one."
+    "All pinned libraries have wheels for Python 3.13 and are proven on it; `runtime` accepts a"
+    " newer version."
 )
-FENCED = "Names of files follow from days and crawls; the prefix is the narrowest fence."
+FENCED = "File names depend on days and crawls; the prefix is the narrowest possible limit."
 
 
 def accept(construct: Construct, rule: str, reason: str) -> None:

@@ -64,7 +64,7 @@ class Frontier(Construct):
             ),
         )
         accept(
-            self.dead_letters, "Serverless-SQSRedrivePolicy", "It is the dead-letter queue itself."
+            self.dead_letters, "Serverless-SQSRedrivePolicy", "It is itself the dead-letter queue."
         )
         queues = {
             lane: self._queue(lane, name, config) for lane, name in zip(named, sources, strict=True)

@@ -36,11 +36,11 @@ WORDS = {
     ),
     "REQUEST_TOO_LARGE": "the request is too large: send it in parts",
     "RESOURCE_NOT_FOUND": "there is no such operation: see /openapi.json",
-    "THROTTLED": "too many requests: ask more slowly",
-    "INTEGRATION_FAILURE": "nobody answered: try again",
-    "INTEGRATION_TIMEOUT": "nobody answered in time: look whether it was done, and try again",
-    "API_CONFIGURATION_ERROR": "something is wrong with this API: look at its logs",
-    "DEFAULT_5XX": "something is wrong with this API: look at its logs",
+    "THROTTLED": "too many requests: send fewer per second",
+    "INTEGRATION_FAILURE": "no answer: try again",
+    "INTEGRATION_TIMEOUT": "no answer in time: check whether it took effect, then try again",
+    "API_CONFIGURATION_ERROR": "the API failed: see its logs",
+    "DEFAULT_5XX": "the API failed: see its logs",
 }
 DEFAULTS = {"DEFAULT_4XX": "Request refused", "DEFAULT_5XX": "Internal error"}
 HEADERS = {"Content-Type": f"'{CONTENT_TYPE}'"}
@@ -99,7 +99,7 @@ def _account(scope: Construct, config: Config) -> apigateway.CfnAccount:
         role,
         "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/"
         "AmazonAPIGatewayPushToCloudWatchLogs]",
-        "The one policy that API Gateway accepts for writing logs of an account.",
+        "API Gateway accepts only this policy for writing an account's logs.",
     )
     account = apigateway.CfnAccount(scope, "Account", cloud_watch_role_arn=role.role_arn)
     if config.kept:

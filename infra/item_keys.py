@@ -15,12 +15,12 @@ class ItemKeys(AccountKeys):
 
     extractor: str = text(
         "",
-        "a Python file with functions of your own for `[[items]]`: docs/extraction.md",
+        "a Python file with your own functions for `[[items]]`: docs/extraction.md",
         pattern=r"(/?[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*\.py)?",
-        takes="the path of a .py file; in cdk.json seen from its folder",
+        takes="the path of a .py file; in cdk.json relative to its folder",
     )
     invalid_items_percent: int = number(
-        0, 0, 99, "an alarm where more of the items found do not fit: docs/extraction.md; 0: none"
+        0, 0, 99, "alarm above this percentage of invalid items: docs/extraction.md; 0: no alarm"
     )
 
     def of_items(self) -> dict[str, str]:

@@ -45,7 +45,7 @@ def secret(meaning: str, *, also: str = "", local: str | None = None) -> str:
         "",
         meaning,
         pattern=rf"({ARN}|[A-Za-z0-9/_+=.@-]{{1,512}})?",
-        takes=f"{also and also + ', or '}the name or whole ARN of a secret, and not what it holds",
+        takes=f"{also and also + ', or '}the name or whole ARN of a secret, not the secret itself",
         local=local,
     )
 
@@ -64,7 +64,7 @@ def convert(item: Field[Any], value: object, *, local: bool) -> int | str:
         fits = re.fullmatch(r"[0-9]{1,6}", digits) and rule["low"] <= int(digits) <= rule["high"]
         if not fits:
             raise unfit(
-                item.name, value, f"give a whole number from {rule['low']} to {rule['high']}"
+                item.name, value, f"set a whole number from {rule['low']} to {rule['high']}"
             )
         return int(digits)
     free = local and item.name == "runtime"  # checked against this machine
@@ -76,11 +76,11 @@ def convert(item: Field[Any], value: object, *, local: bool) -> int | str:
 def unfit(key: str, value: object, fix: str) -> ConfigError:
     """Return the error for an invalid value."""
     shown = "…" if key in SECRETS else value
-    return ConfigError(f"context key {key}={shown} does not fit: {fix}")
+    return ConfigError(f"context key {key}={shown} is invalid: {fix}")
 
 
 def unknown(key: str, value: object, known: list[str]) -> ConfigError:
     """Return the error for an unknown key, with the closest known one."""
     near = difflib.get_close_matches(key, known, n=1)
     fix = f"did you mean {near[0]}?" if near else "`python -m infra.config` lists all keys"
-    return ConfigError(f"context key {key}={value} is not known: {fix}")
+    return ConfigError(f"context key {key}={value} is unknown: {fix}")

@@ -34,9 +34,9 @@ def unfit_renderer_memory(memory_mb: int, settings: Settings) -> str | None:
     """Return the same for a renderer, which also has a browser."""
     limits = RenderLimits()
     parts = _parts(settings) | {
-        "of a browser before it is ended": ceil(BEYOND * limits.memory_bytes_max / MB),
+        "of a browser before it is killed": ceil(BEYOND * limits.memory_bytes_max / MB),
         f"of what {limits.tabs} pages load": ceil(limits.tabs * limits.bytes_max / MB),
-        "of scripts and styles that pages share": ceil(ASSETS_BYTES_MAX / MB),
+        "of shared scripts and styles": ceil(ASSETS_BYTES_MAX / MB),
     }
     return _unfit(memory_mb, parts, settings)
 
@@ -47,14 +47,14 @@ def _unfit(memory_mb: int, parts: dict[str, int], settings: Settings) -> str | N
         return None
     body_mb = settings.body_bytes_max / MB
     left_mb = memory_mb - needed_mb + settings.large_bodies * body_mb
-    fix = f"give {needed_mb}"
+    fix = f"set {needed_mb}"
     if (fewer := int(left_mb // body_mb)) > 0:
         fix += f", or -c large_bodies={fewer}"
     else:
-        fix += ", or less large_bodies, fetch_concurrency, body_bytes_max, waiting_bytes_max,"
+        fix += ", or lower large_bodies, fetch_concurrency, body_bytes_max, waiting_bytes_max,"
         fix += " held_bytes_max, sitemap_bytes_max, segment_bytes_max"
     listed = " + ".join(f"{mb} {what}" for what, mb in parts.items())
-    return f"{fix}: what may lie in it at once is {needed_mb} MB: {listed}"
+    return f"{fix}: it may need {needed_mb} MB at once: {listed}"
 
 
 def _parts(settings: Settings) -> dict[str, int]:
@@ -68,12 +68,12 @@ def _parts(settings: Settings) -> dict[str, int]:
     claims = ceil((CLAIMS_BYTES_MAX + LOADING_BYTES_MAX) / MB)
     return {
         "of programs": PROGRAMS_MB,
-        "for a page that is read": MEMORY_BYTES // MB,
-        "of bodies that wait for that": ceil(settings.waiting_bytes_max / MB),
+        "for a page being read": MEMORY_BYTES // MB,
+        "of bodies waiting for that": ceil(settings.waiting_bytes_max / MB),
         f"of {settings.fetch_concurrency} bodies at once": small,
         f"of {settings.large_bodies} large ones": large,
         "of sitemaps": sitemaps,
-        "of pages that are to be stored": ceil(settings.held_bytes_max / MB),
-        "of the file that they go to": file,
-        "of what is known of claims": claims,
+        "of pages to store": ceil(settings.held_bytes_max / MB),
+        "of the file for them": file,
+        "of known claims": claims,
     }

@@ -98,8 +98,8 @@ class Monitoring(Construct):
             accept(
                 mailed,
                 "Serverless-SNSRedrivePolicy",
-                "An alarm whose mail is lost still stands in CloudWatch; a queue nobody reads"
-                " would add nothing.",
+                "If the e-mail of an alarm is lost, CloudWatch still shows the alarm; an unread"
+                " queue would not help.",
             )
         return topic
 

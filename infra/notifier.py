@@ -90,7 +90,7 @@ class Notifier(Construct):
         made = secretsmanager.CfnSecret(
             self,
             "Secret",
-            description="Signs the webhooks of crawls; receivers verify with it",
+            description="Key that signs webhooks of crawls; receivers verify with it",
             generate_secret_string=secretsmanager.CfnSecret.GenerateSecretStringProperty(
                 password_length=KEY_CHARS, exclude_punctuation=True
             ),
@@ -99,7 +99,7 @@ class Notifier(Construct):
         accept(
             made,
             "AwsSolutions-SMG4",
-            "Receivers hold the same key, so whoever changes it has to tell them; the notifier"
-            " reads it anew every time.",
+            "Receivers have the same key, so a rotation must be agreed with them; the notifier"
+            " reads the key for each webhook.",
         )
         return made.attr_id

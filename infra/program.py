@@ -246,7 +246,7 @@ def feed(
     accept(
         source,
         "Serverless-LambdaEventSourceMappingDestination",
-        "Lambda takes destinations for streams only; the queue's dead-letter queue is the way.",
+        "Lambda supports destinations for streams only; the queue has a dead-letter queue.",
     )
     return source
 

@@ -94,7 +94,7 @@ class Protection(Construct):
         accept(
             function,
             "Serverless-LambdaDLQ",
-            "CloudFormation invokes it and waits for its answer: a failure fails the deployment.",
+            "CloudFormation waits for its answer, so a failure fails the deployment.",
         )
         accept(function, "Serverless-LambdaTracing", NOT_TRACED)
         for rule in ("AwsSolutions-L1", "Serverless-LambdaLatestVersion"):

@@ -26,15 +26,17 @@ class RenderingKeys(ConsoleKeys):
     rendering: str = choice(
         "no",
         ("no", "yes"),
-        "yes: crawls may have scripts of pages run, by functions with a browser: docs/rendering.md",
+        "yes: functions with a browser can run the scripts of pages: docs/rendering.md",
     )
     # 1,769 MB equal one CPU, which four pages at a time use fully.
-    renderer_memory_mb: int = number(2048, 512, 10_240, "memory of the renderer; CPU comes with it")
+    renderer_memory_mb: int = number(
+        2048, 512, 10_240, "memory of a renderer in MB; CPU grows with it"
+    )
     # A round of one minute, a last request, a last page, and the work after it.
-    renderer_timeout_s: int = number(240, 60, 900, "longest run of the renderer")
-    renderer_concurrency_max: int = number(10, 2, 1_000, "renderers at once", local=2)
+    renderer_timeout_s: int = number(240, 60, 900, "timeout of a renderer")
+    renderer_concurrency_max: int = number(10, 2, 1_000, "concurrent renderers", local=2)
     # A renderer processes four pages at a time, of several hosts if possible.
-    renderer_batch_size: int = number(5, 1, 10, "messages a renderer takes at once")
+    renderer_batch_size: int = number(5, 1, 10, "messages per renderer batch")
 
     @property
     def renders(self) -> bool:
@@ -48,13 +50,13 @@ class RenderingKeys(ConsoleKeys):
                 given = getattr(self, one.name)
                 usual = one.metadata.get("local") if local else None
                 if one.name.startswith("renderer_") and given not in (one.default, usual):
-                    raise unfit(one.name, given, "add -c rendering=yes, or leave it out")
+                    raise unfit(one.name, given, "add -c rendering=yes, or omit it")
             return
         if local and find_browser() is None:
             raise unfit("rendering", self.rendering, INSTALL)
         least_s = settings.fetch_total_s + RenderLimits().page_s_max + settings.apply_reserve_s
         if least_s > self.renderer_timeout_s:
-            fix = f"give at least {least_s:.0f}: {settings.fetch_total_s:.0f} of fetch_total_s +"
+            fix = f"set at least {least_s:.0f}: {settings.fetch_total_s:.0f} of fetch_total_s +"
             fix += f" {RenderLimits().page_s_max:.0f} for a page +"
             fix += f" {settings.apply_reserve_s:.0f} of apply_reserve_s must fit into it"
             raise unfit("renderer_timeout_s", self.renderer_timeout_s, fix)

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 PASSWORD_CHARS_MIN = 12
 TOKEN_MINUTES = 60
 MEANINGS = {
-    Group.LOOK: "may look at crawls in the console",
-    Group.STEER: "may look at crawls in the console, start, change and end them",
+    Group.LOOK: "view crawls in the console",
+    Group.STEER: "view, start, change and end crawls in the console",
 }
 
 
@@ -94,10 +94,12 @@ class SignInPages(Construct):
         accept(
             pool,
             "AwsSolutions-COG2",
-            "A second factor is each user's choice; to demand one is the account's to decide.",
+            "A second factor is optional for users; the account decides whether to require one.",
         )
         for rule in ("AwsSolutions-COG3", "AwsSolutions-COG8"):
-            accept(pool, rule, "It is billed for each user and month; a pool costs nothing idle.")
+            accept(
+                pool, rule, "It is billed per user and month; a pool without it costs nothing idle."
+            )
         return pool
 
     def _client(self, url: str) -> cognito.CfnUserPoolClient:

@@ -108,7 +108,7 @@ class OrbweaverStack(Stack):
         if not (config.local or config.contact or config.user_agent):
             Annotations.of(self).add_warning_v2(
                 "orbweaver:contact",
-                "Those who are crawled cannot reach you: deploy with -c contact=<URL or address>",
+                "Site owners cannot reach you: deploy with -c contact=<URL or e-mail address>",
             )
 
     def _outputs(self) -> dict[str, str]:

@@ -161,28 +161,28 @@ def watches(config: Config, parts: Parts) -> list[Watch]:
             name="DeadLetters",
             metric=visible(parts.frontier.dead_letters),
             above=0,
-            meaning="Messages could not be processed: their attribute `reason` says why",
+            meaning="Some messages could not be processed; their attribute `reason` has the cause",
             command="orbweaver dlq list",
         ),
         Watch(
             name="ExportFailures",
             metric=visible(parts.exporter.failures),
             above=0,
-            meaning="A day could not be exported: the message names it",
+            meaning="A day could not be exported; the message contains the date",
             command="aws sqs receive-message --queue-url $ExporterFailuresQueueUrl",
         ),
         Watch(
             name="ExportDeadLetters",
             metric=visible(parts.exporter.dead_letters),
             above=0,
-            meaning="A part of a day could not be exported: see the log, then move messages back",
+            meaning="Part of a day could not be exported; read the log, then redrive the messages",
             command=_errors_of(config, "exporter"),
         ),
         Watch(
             name="FailedCalls",
             metric=visible(parts.failed_calls.queue),
             above=0,
-            meaning="A crawl did not recur, or a webhook was not told: the message says which",
+            meaning="A scheduled crawl did not start, or a webhook failed; the message names it",
             command="aws sqs receive-message --queue-url $FailedCallsQueueUrl",
         ),
         Watch(
@@ -190,7 +190,7 @@ def watches(config: Config, parts: Parts) -> list[Watch]:
             metric=age(parts.frontier.crawl),
             above=late_s,
             periods=3,
-            meaning="Messages wait for a quarter of their retention: more workers, or fewer crawls",
+            meaning="Messages have waited a quarter of their retention; add workers or stop crawls",
             command=_more("worker_concurrency_max", config.worker_concurrency_max, 1_000),
         ),
         Watch(
@@ -198,7 +198,7 @@ def watches(config: Config, parts: Parts) -> list[Watch]:
             metric=age(parts.frontier.express),
             above=EXPRESS_AGE_S_MAX,
             periods=3,
-            meaning="Urgent messages wait: more express workers",
+            meaning="Express messages have waited for 15 minutes; add express workers",
             command=_more("express_concurrency_max", config.express_concurrency_max, 1_000),
         ),
         Watch(
@@ -206,8 +206,8 @@ def watches(config: Config, parts: Parts) -> list[Watch]:
             metric=worker.metric_errors(period=PERIOD),
             above=0,
             periods=3,
-            meaning="Whole batches fail, over and over: see the worker's log;"
-            " `orbweaver workers off` stops them meanwhile",
+            meaning="Whole batches fail repeatedly; read the worker's log."
+            " `orbweaver workers off` stops all workers meanwhile",
             command=_errors_of(config, "worker"),
         ),
         Watch(
@@ -215,8 +215,8 @@ def watches(config: Config, parts: Parts) -> list[Watch]:
             metric=worker.metric_throttles(period=PERIOD),
             above=0,
             periods=3,
-            meaning="The account's concurrency is used up: deliveries count and nothing is done;"
-            " `orbweaver workers off` stops that meanwhile",
+            meaning="The account's Lambda concurrency is used up, so messages are received without"
+            " being processed. `orbweaver workers off` stops that meanwhile",
             command="aws lambda get-account-settings --query AccountLimit",
         ),
         Watch(
@@ -224,7 +224,7 @@ def watches(config: Config, parts: Parts) -> list[Watch]:
             metric=worker.metric_duration(period=PERIOD, statistic="Maximum"),
             above=DURATION_SHARE_MAX * config.worker_timeout_s * 1_000,
             periods=3,
-            meaning="Workers are about to be cut off: give them longer, or fewer messages at once",
+            meaning="Workers almost reach their timeout; raise it, or lower batch_size",
             command=_more("worker_timeout_s", config.worker_timeout_s, 900),
         ),
         Watch(
@@ -232,7 +232,7 @@ def watches(config: Config, parts: Parts) -> list[Watch]:
             metric=parts.api.rest.metric_server_error(period=PERIOD, statistic="Sum"),
             above=0,
             periods=3,
-            meaning="The API fails for reasons of its own: see its log",
+            meaning="The API answers with server errors; read its log",
             command=_errors_of(config, "api"),
         ),
     ]
@@ -245,15 +245,15 @@ def watches_paid(config: Config) -> list[Watch]:
             name="ErrorRate",
             metric=failed_share(config.stack_name),
             above=ERROR_PERCENT_MAX,
-            meaning=f"More than {ERROR_PERCENT_MAX} % of the URLs of five minutes failed",
+            meaning=f"More than {ERROR_PERCENT_MAX} % of URLs failed within five minutes",
             command="orbweaver report",
         ),
         Watch(
             name="Unreadable",
             metric=unreadable_share(config.stack_name),
             above=UNREADABLE_PERCENT_MAX,
-            meaning=f"More than {UNREADABLE_PERCENT_MAX} % of the URLs of five minutes ended with"
-            " an error of Orbweaver: page.unreadable in the worker's log has the traceback",
+            meaning=f"More than {UNREADABLE_PERCENT_MAX} % of URLs ended within five minutes with"
+            " an error of Orbweaver; page.unreadable in the worker's log has the traceback",
             command=_logged_of(config, "worker", "page.unreadable"),
         ),
         Watch(
@@ -266,23 +266,23 @@ def watches_paid(config: Config) -> list[Watch]:
             ),
             above=None,
             periods=config.export_missing_h,
-            meaning=f"No export has been finished for {config.export_missing_h} hours: see the log",
+            meaning=f"No export was finished for {config.export_missing_h} hours; read the log",
             command=_errors_of(config, "exporter"),
         ),
         Watch(
             name="YieldDrop",
             metric=ours(config.stack_name, Metric.YIELD_DROP_PERCENT, "Maximum"),
             above=config.yield_drop_percent,
-            meaning="A run brought fewer pages than the one before: the event crawl.fell_short in"
-            " the worker's log names it",
+            meaning="A run fetched fewer pages than the previous run of its name; the event"
+            " crawl.fell_short in the worker's log names it",
             command="orbweaver report",
         ),
         Watch(
             name="NeedsRendering",
             metric=needing_share(config.stack_name),
             above=NEEDS_RENDERING_PERCENT_MAX,
-            meaning=f"More than {NEEDS_RENDERING_PERCENT_MAX} % of the pages of an hour are empty"
-            " until their scripts have run: a crawl sees next to nothing of them",
+            meaning=f"More than {NEEDS_RENDERING_PERCENT_MAX} % of an hour's pages are empty"
+            " without their scripts, so crawls miss their content",
             command="orbweaver report",
         ),
     ]
@@ -299,8 +299,8 @@ def watches_of_renderer(config: Config, parts: Parts) -> list[Watch]:
             metric=age(queue),
             above=config.queue_retention_d * DAY_S // 4,
             periods=3,
-            meaning="Pages wait for a browser for a quarter of their retention: more renderers, or"
-            " fewer pages that are rendered",
+            meaning="Pages have waited for a browser for a quarter of their retention;"
+            " add renderers, or render fewer pages",
             command=_more(
                 "renderer_concurrency_max",
                 config.renderer_concurrency_max,
@@ -313,15 +313,15 @@ def watches_of_renderer(config: Config, parts: Parts) -> list[Watch]:
             metric=renderer.function.metric_errors(period=PERIOD),
             above=0,
             periods=3,
-            meaning="Renderers fail or are cut off, over and over: see their log",
+            meaning="Renderers fail or time out repeatedly; read their log",
             command=_errors_of(config, "renderer"),
         ),
         Watch(
             name="RenderStarts",
             metric=ours(config.stack_name, Metric.RENDER_STARTS_FAILED),
             above=0,
-            meaning="The browser does not start, and pages stay as they were fetched:"
-            " page.not_rendered in the renderer's log says why",
+            meaning="The browser does not start, and pages are stored without rendering;"
+            " page.not_rendered in the renderer's log has the cause",
             command=_logged_of(config, "renderer", "page.not_rendered"),
         ),
     ]
@@ -334,7 +334,7 @@ def watches_of_items(config: Config) -> list[Watch]:
             name="InvalidItems",
             metric=invalid_share(config.stack_name),
             above=config.invalid_items_percent,
-            meaning="Items do not fit their rules: `problems` in the table invalid_items say why",
+            meaning="Items are invalid; `problems` in the table invalid_items has the causes",
             command="orbweaver query 'SELECT problems FROM invalid_items'",
         )
     ]
@@ -347,7 +347,7 @@ def watches_of_deliveries(dead_letters: sqs.Queue) -> list[Watch]:
             name="Deliveries",
             metric=visible(dead_letters),
             above=0,
-            meaning="An export could not be delivered: the message's attribute `reason` says why",
+            meaning="An export could not be delivered; the attribute `reason` has the cause",
             command="aws sqs receive-message --queue-url $DeliveryDeadLetterQueueUrl"
             " --message-attribute-names reason",
         )

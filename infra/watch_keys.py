@@ -19,17 +19,22 @@ class WatchKeys(ItemKeys):
         " not",
     )
     export_missing_h: int = number(
-        26, 1, 168, "hours without an export until the alarm ExportMissing is raised"
+        26, 1, 168, "hours without an export that raise the alarm ExportMissing"
     )
     yield_drop_percent: int = number(
-        30, 1, 99, "how much less a run may bring than the one before, for the alarm YieldDrop"
+        30,
+        1,
+        99,
+        "percentage of pages missing, compared to the previous run, that raises YieldDrop",
     )
     frugal: str = choice(
         "no",
         ("no", "yes"),
-        "yes: next to nothing is billed while idle; docs/cost.md says what is left out for that",
+        "yes: almost no cost while idle; docs/cost.md lists the missing parts",
     )
-    tracing: str = choice("no", ("no", "yes"), "trace invocations with X-Ray, which bills them")
+    tracing: str = choice(
+        "no", ("no", "yes"), "yes: trace invocations with X-Ray, which bills them"
+    )
 
     @property
     def thrifty(self) -> bool:
@@ -38,7 +43,7 @@ class WatchKeys(ItemKeys):
 
     def check_watching(self) -> None:
         """Reject alarms on metrics that are not sent."""
-        fix = "leave it out, or frugal=yes, which sends no metrics of its own"
+        fix = "omit it or frugal=yes, which sends no metrics of its own"
         if self.thrifty and self.alarms == "all":
             raise unfit("alarms", self.alarms, fix)
         if self.thrifty and self.invalid_items_percent:

@@ -163,5 +163,5 @@ def accept_crawling(program: Program, storage: Storage) -> None:
     accept(
         program.function,
         "Serverless-LambdaDLQ",
-        "Invoked by queues only; their dead-letter queue takes what fails.",
+        "Invoked by queues only; failures go to their dead-letter queue.",
     )

@@ -79,6 +79,6 @@ def test_a_wrong_key_is_said_in_one_line(tmp_path: Path) -> None:
     """A key that does not fit ends the app with one line and no traceback."""
     done = run({"allow_addresses": "127.0.0.1/32"}, tmp_path)
     assert done.returncode == 1
-    assert done.stderr.startswith("context key allow_addresses=127.0.0.1/32 does not fit: ")
+    assert done.stderr.startswith("context key allow_addresses=127.0.0.1/32 is invalid: ")
     assert len(done.stderr.strip().splitlines()) == 1
     assert not list(tmp_path.iterdir())

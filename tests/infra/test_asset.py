@@ -144,9 +144,9 @@ def test_sizes_are_told_in_megabytes() -> None:
     nowhere = Path()
     asset = Asset(libraries="files", folder=nowhere, archive=nowhere, hash="",
                   unpacked_bytes=3 * 2**19, zipped_bytes=2**19)  # fmt: skip
-    assert str(asset) == "code asset for files: 1.5 MB, zipped 0.5 MB (of 250 MB at most)"
+    assert str(asset) == "code asset for files: 1.5 MB, zipped 0.5 MB (limit 250 MB)"
     slow = replace(asset, compiled=False)
-    assert str(slow).startswith(f"{asset}; not compiled, so that a worker starts in twice the time")
+    assert str(slow).startswith(f"{asset}; not compiled, so workers take twice as long to start")
 
 
 @pytest.fixture(scope="module", params=get_args(Libraries))

@@ -81,7 +81,7 @@ def test_it_is_packed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_another_package_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One with another digest is neither unpacked nor kept."""
     offered(monkeypatch, package())
-    with pytest.raises(AssetError, match=r"is not what infra/browser\.py pins"):
+    with pytest.raises(AssetError, match=r"not the one pinned in infra/browser\.py"):
         browser.obtain(tmp_path, tmp_path / "store")
     assert list((tmp_path / "store").iterdir()) == []
 

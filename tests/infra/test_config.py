@@ -31,8 +31,8 @@ CDK_CONTEXT = {
 # context, and what the one line that is said must name: the key, the value, what to do
 REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"worker_memmory_mb": "2048"}, ["worker_memmory_mb", "2048", "worker_memory_mb?"]),
-    ({"worker-timeout": "9"}, ["worker-timeout", "9", "not known"]),
-    ({"zzz": "1"}, ["zzz", "not known", "python -m infra.config"]),
+    ({"worker-timeout": "9"}, ["worker-timeout", "9", "is unknown"]),
+    ({"zzz": "1"}, ["zzz", "is unknown", "python -m infra.config"]),
     ({"target": "azure"}, ["target", "azure", "aws or local"]),
     ({"worker_memory_mb": "64"}, ["worker_memory_mb", "64", "256 to 10240"]),
     ({"worker_memory_mb": "1GB"}, ["worker_memory_mb", "1GB", "whole number"]),
@@ -41,11 +41,11 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"worker_memory_mb": "1" * 400}, ["worker_memory_mb", "whole number"]),
     (
         {"worker_memory_mb": "370"},
-        ["370", "give 375", "large_bodies=2", "375 MB: 101 of programs", "16 of 64 bodies"],
+        ["370", "set 375", "large_bodies=2", "375 MB at once: 101 of programs", "16 of 64 bodies"],
     ),
     (
         {"worker_memory_mb": "320"},
-        ["320", "give 375", "or less large_bodies, fetch_concurrency, body_bytes_max, waiting_"],
+        ["320", "set 375", "or lower large_bodies, fetch_concurrency, body_bytes_max, waiting_"],
     ),
     ({"receive_max": "1"}, ["receive_max", "1", "3 to 1000"]),
     ({"worker_concurrency_max": "0"}, ["worker_concurrency_max", "0", "2 to 1000"]),
@@ -80,9 +80,9 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     (
         {"rendering": "yes", "renderer_memory_mb": "1400"},
         [
-            *("renderer_memory_mb", "1400", "give 1489", "large_bodies"),
-            *("1002 of a browser before it is ended", "48 of what 4 pages load"),
-            "64 of scripts and styles that pages share",
+            *("renderer_memory_mb", "1400", "set 1489", "large_bodies"),
+            *("1002 of a browser before it is killed", "48 of what 4 pages load"),
+            "64 of shared scripts and styles",
         ],
     ),
     (

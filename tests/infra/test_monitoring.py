@@ -219,9 +219,9 @@ def test_traces(synthesize: Callable[..., Synthesized]) -> None:
 
 
 PANELS = [
-    *("Throughput", "Outcomes", "Backlog", "Oldest message", "How long sites take to answer"),
+    *("Throughput", "Outcomes", "Backlog", "Oldest message", "Response time of sites"),
     *("Failed URLs by reason", "Held back", "Failed", "Dead letters", "Lambda concurrency"),
-    *("Worker runs take", "Exports and API", "Cost", "Items, and yield"),
+    *("Duration of workers", "Exports and API", "Cost", "Items and yield"),
 ]
 
 
