@@ -1,14 +1,13 @@
-"""How fast, and for how much: this crawler beside others, on the same sites, on one machine.
+"""Speed and cost: this crawler compared with others, on the same sites, on one machine.
 
-    python -m bench --quick              a minute of it, to see that it works
+    python -m bench --quick              one minute, to see that it works
     python -m bench --sites python,generated --peers floor,worker,stack,scrapy,crawlee
     python -m bench --render             write docs/benchmarks.md from the last results
 
-Rules
-- One job for all: the same start URL and host, robots obeyed where that can be asked for, 64
-  requests at once, no delay; each page's title is read and its links are followed.
-- What was fetched, and when, the server says and not the client: a round in which not all got
-  the same pages is void.
-- The server is a process of its own, measured alone first; its CPU is nobody's.
-- Clients take turns, in an order that changes from round to round; medians count.
+- All clients have the same task: the same start URL and host, robots.txt obeyed where possible, 64
+  concurrent requests, no delay. They read each page's title and follow its links.
+- The server reports what was fetched and when, not the client. A round in which clients got
+  different pages is void.
+- The server is its own process, measured alone first. Its CPU counts for no client.
+- Clients take turns in an order that changes each round. Medians count.
 """

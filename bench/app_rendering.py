@@ -1,12 +1,12 @@
-"""Applications that a browser alone can read: what crawls find of them, and Playwright beside them.
+"""Applications that only a browser can read: results of crawls, compared with Playwright.
 
     python -m bench.app_rendering FOLDER [NAME…] [--playwright PYTHON]
 
-FOLDER is what bench/framework_shops.py has built. A crawl that does not render, one that does
-(`--render auto`), and, if a Python with the package is given, Playwright, which opens the same
-pages four at a time and waits until the network is idle, have to find the same links and words. The
-CPU of a crawl is that of its program, with its export, and of all processes of the browser; that of
-Playwright is not measured, as its browser's processes are not all its children.
+FOLDER is the output of bench/framework_shops.py. A crawl without rendering, one with `--render
+auto`, and Playwright (if a Python with that package is given) must find the same links and words.
+Playwright opens four pages at a time and waits until the network is idle. The CPU of a crawl
+includes its export and all processes of the browser. Playwright's is not measured, because not all
+browser processes are its children.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TABS = 4
 
 
 def crawled(site: AppSite, mode: str) -> dict[str, Any]:
-    """Crawl a site; what was found of it, and what that took."""
+    """Crawl a site. Return the result and its cost."""
     began_s, cpu_s = time.monotonic(), _cpu_s()
     bodies: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -45,7 +45,7 @@ def crawled(site: AppSite, mode: str) -> dict[str, Any]:
             client.wait(name)
             took_s = time.monotonic() - began_s
             client.export(name, f"{folder}/out", ("warc",))
-        # The processes of the browser count once they have ended: with the client.
+        # The browser's processes count once they have ended, together with the client.
         used_s = _cpu_s() - cpu_s
         bodies = _bodies(Path(folder) / "out")
     pages = {url.removeprefix(site.url): body for url, body in bodies.items()}
@@ -99,7 +99,7 @@ def _cpu_s() -> float:
 
 
 def by_playwright(site: AppSite, python: str) -> dict[str, Any]:
-    """Have Playwright open the same pages; what it found."""
+    """Open the same pages with Playwright and return the result."""
     urls = [site.url + path for path in site.truth]
     script = str(Path(__file__).with_name("playwright_pages.py"))
     with tempfile.TemporaryDirectory() as folder:
@@ -114,7 +114,7 @@ def by_playwright(site: AppSite, python: str) -> dict[str, Any]:
 
 @contextmanager
 def served(folder: Path) -> Iterator[AppSite]:
-    """Serve what was built or installed in a folder."""
+    """Serve the built or installed application in a folder."""
     if folder.name == package_registry.NAME:
         with package_registry.registry(folder) as installed:
             yield installed
@@ -125,7 +125,7 @@ def served(folder: Path) -> Iterator[AppSite]:
 
 
 def main() -> None:
-    """Measure, and print a line each."""
+    """Measure and print one line each."""
     parser = argparse.ArgumentParser(prog="python -m bench.app_rendering")
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*")

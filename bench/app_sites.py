@@ -1,8 +1,8 @@
-"""Sites of applications that were built or installed (bench/framework_shops.py), and their truth.
+"""Sites of built or installed applications (bench/framework_shops.py), with the expected results.
 
-Each is made from one catalogue of products, so it is known which links and which values a crawler
-has to find: of a shop 60 links on its front page, and on the page of a product its name, price and
-description; of an interface description 60 operations; of a manual 60 chapters with their words.
+All use one catalogue of products, so the links and values to find are known: 60 links on a shop's
+front page, and a product page's name, price and description; 60 operations of an interface
+description; 60 chapters of a manual with their words.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def product(number: int) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
-    """What a crawler has to find on a page: paths that it links to, and words."""
+    """Expected results on a page: linked paths and words."""
 
     links: frozenset[str] = frozenset()
     words: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class Truth:
 
 @dataclass
 class AppSite:
-    """Files of a folder and answers beside them; what is neither is `fallback`, with status 200."""
+    """Files of a folder and extra answers. Any other path gets `fallback` with status 200."""
 
     folder: Path
     truth: Mapping[str, Truth]
@@ -51,7 +51,6 @@ class AppSite:
     log: AccessLog = field(default_factory=AccessLog)
 
     def answer(self, asked: Asked) -> Answer:
-        """Decide the answer to a request."""
         path = asked.target.partition("?")[0]
         if path in self.extra:
             return self.extra[path]
@@ -65,7 +64,7 @@ class AppSite:
         return self.fallback or Answer(status=404)
 
     def reset(self) -> None:
-        """Keep nothing."""
+        """Do nothing."""
 
     def documents(self) -> Mapping[str, Callable[[], object]]:
         """Return none."""
@@ -84,7 +83,7 @@ def _html(text: str) -> Answer:
 
 
 def shop(folder: Path) -> AppSite:
-    """Serve a shop as it was built: all of its pages are one file."""
+    """Serve a built shop. All its pages are one file."""
     truth = {"/": Truth(links=frozenset(f"/product/{one}" for one in range(PRODUCTS)))}
     for number in range(PRODUCTS):
         one = product(number)

@@ -1,8 +1,8 @@
-"""`python -m bench.attacks [name …]`: what hostile pages cost, without a budget and with it.
+"""`python -m bench.attacks [name …]`: cost of hostile pages, with and without a budget.
 
-For each page a process of its own: CPU and memory of reading it in place to its end, for at most
-`WITHOUT_S`; then by the worker's reader, with how long the event loop was held. In all: loop and
-child, with what it takes to start one.
+Each page runs in its own process: first CPU and memory of reading it in place to its end, up to
+`WITHOUT_S`; then the same with the worker's reader, and how long the event loop was blocked. Totals
+include the event loop and the child with its start.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ USAGE = 2
 
 
 def main() -> int:
-    """Measure the attacks that are named, or all."""
+    """Measure the named attacks, or all."""
     match sys.argv[1:]:
         case ["--one", name, way]:
             print(json.dumps(_one(name, way)))
@@ -66,7 +66,7 @@ def _one(name: str, way: str) -> dict[str, float | str]:
     crawl = replace(Crawl(id="a-1", name="a", started_at_ms=0), **attack.crawl)
     html, answer = "html" in attack.kind, attack.answer
     job = job_of(crawl, URL, answer, 0, html=html, agent="orbweaver", links_max=5_000)
-    read(replace(job, answer=replace(answer, body=b"<p>x")))  # what is imported is no page's
+    read(replace(job, answer=replace(answer, body=b"<p>x")))  # imports must not count for a page
     if way == "before":
         spent_s = round(time.process_time()) + 1
         resource.setrlimit(resource.RLIMIT_CPU, (spent_s + WITHOUT_S, spent_s + WITHOUT_S))

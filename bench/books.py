@@ -1,8 +1,7 @@
-"""What a crawl used of AWS, from its own books.
+"""A crawl's AWS usage, from its own counters.
 
-`nanodollars` is the books' estimate. What a meter has counted (budget/billing_units.py) is added
-up by term; of a whole stack, that is the object `units` of what `orbweaver crawl --json` says at
-its end.
+`nanodollars` is the crawl's own estimate. A meter's counts (budget/billing_units.py) are summed by
+term. For a whole stack, they are the object `units` in the last line of `orbweaver crawl --json`.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def units_of(counts: Mapping[str, int]) -> dict[str, Any]:
-    """Take what was spent and used out of a crawl's counters: as counted, if that was."""
+    """Return costs and units from a crawl's counters, as metered if they were."""
     terms = billing_units.units_of(counts).by_term
     dollars = spent(counts)
     nanodollars = None if dollars is None else round(dollars * NANO)

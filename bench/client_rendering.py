@@ -1,10 +1,10 @@
-"""How often pages are taken for empty ones that wait for scripts, and what it costs to tell.
+"""How often pages are classified as empty without scripts, and the cost of the test.
 
-    python -m bench.client_rendering                the manuals that are installed
+    python -m bench.client_rendering                the installed manuals
     python -m bench.client_rendering FOLDER ...     the HTML files below some folders
 
-Cost: the CPU of reading all pages of a folder, with and without telling, in turns of both kinds;
-the median of each, and of their ratios. What is taken for an empty page is listed.
+Cost is the CPU of reading all pages of a folder, with and without the test, in alternating turns:
+the median of each, and of their ratios. Pages classified as empty are listed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NAMES = ("*.html", "*.htm")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """CPU microseconds a page without and with telling, and the median ratio of pairs of turns."""
+    """CPU microseconds per page without and with the test, and the median ratio of paired turns."""
 
     without_us: float
     with_us: float
@@ -39,18 +39,18 @@ class Cost:
 
 
 def read(folder: Path) -> dict[Path, bytes]:
-    """Read the HTML files below a folder."""
+    """Return the HTML files below a folder."""
     found = (file for name in NAMES for file in folder.rglob(name) if file.is_file())
     return {file: file.read_bytes() for file in sorted(found)}
 
 
 def needing(pages: Mapping[Path, bytes]) -> list[Path]:
-    """List the pages that are taken for empty ones."""
+    """Return the pages classified as empty."""
     return [file for file, body in pages.items() if _parsed(body).needs_rendering]
 
 
 def cost(bodies: Sequence[bytes], turns: int = TURNS) -> Cost:
-    """Measure what telling costs, in so many pairs of turns that begin with either kind."""
+    """Measure the test's cost in `turns` pairs of turns, in alternating order."""
     pairs = []
     for turn in range(turns):
         order = (True, False) if turn % 2 else (False, True)
@@ -78,7 +78,7 @@ def _parsed(body: bytes) -> Page:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure folders, and print a row for each."""
+    """Measure folders and print one row each."""
     parser = argparse.ArgumentParser(prog="python -m bench.client_rendering", description=__doc__)
     parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER")
     parser.add_argument("--turns", type=int, default=TURNS, help=f"pairs of turns ({TURNS})")

@@ -1,4 +1,4 @@
-"""Who takes part: how each client is started, and what it needs to be here."""
+"""The clients: how each is started, and its requirements."""
 
 from __future__ import annotations
 
@@ -27,28 +27,29 @@ PEERS_PYTHON = HOME / "peers" / "bin" / "python"
 CLIENTS = Path(__file__).with_name("clients")
 ORBWEAVER = Path(sys.executable).with_name("orbweaver")
 AT_ONCE = 64
-# Of this many pages is a crawl that only warms a stack up.
+# Pages of a crawl that only warms up a stack.
 WARM_PAGES = 60
-# What all that is started may know of the caller's surroundings.
+# Variables of the caller that started processes get.
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """A client's turn, as it is to be run."""
+    """A client's turn, ready to run."""
 
     words: Sequence[str | Path]
     environment: Mapping[str, str]
-    # Processes that run already and work for it.
+    # Running processes that work for it.
     beside: tuple[int, ...] = ()
     after: Callable[[], None] = field(default=lambda: None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """A client: what it is, in how many rounds it takes part at most, with how many turns in each.
+    """A client: its description, its largest number of rounds, and its turns in each.
 
-    One that is done in seconds takes several: no machine is equally fast for minutes.
+    A client that finishes in seconds takes several turns, because no machine is equally fast for
+    minutes.
     """
 
     name: str
@@ -57,12 +58,12 @@ class Client:
     turns: int = 1
     peer: bool = False
     stack: bool = False
-    # It is a command of this project, and reports in the form of its result line.
+    # It is a command of this project, and prints that form of result.
     ours: bool = False
 
     @property
     def absent(self) -> str:
-        """Say why it cannot take part; nothing, if it can."""
+        """Return why it cannot take part, or ""."""
         if self.peer and not PEERS_PYTHON.exists():
             return f"{self.title} is not installed: run `make bench`"
         if self.stack and not layout.EMULATOR_PYTHON.exists():
@@ -89,7 +90,7 @@ SCRIPTS = {"scrapy": "scrapy_spider.py", "crawlee": "crawlee_crawler.py"}
 
 
 def environment(authorities: Path) -> dict[str, str]:
-    """Make the surroundings of clients: nobody's settings, and whom to trust (OpenSSL's name)."""
+    """Return the environment of clients: no user settings, and the trusted authorities."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     return kept | {
         "SSL_CERT_FILE": str(authorities),
@@ -100,13 +101,13 @@ def environment(authorities: Path) -> dict[str, str]:
 
 
 def compile_ours() -> None:
-    """Compile this project's modules, as pip has compiled the peers: clients keep no bytecode."""
+    """Compile this project's modules, as pip compiled the peers. Clients write no bytecode."""
     for folder in ("functions", "localstack", "bench"):
         compileall.compile_dir(ROOT / folder, quiet=1)
 
 
 class Contest:
-    """Makes turns of clients; keeps the stack that one of them needs, from its first turn on."""
+    """Makes turns of clients, and keeps the stack of one of them from its first turn on."""
 
     def __init__(self, authorities: Path, folder: Path, say: Callable[[str], None]) -> None:
         self._environment = environment(authorities)
@@ -117,7 +118,7 @@ class Contest:
         self._crawls = 0
 
     def close(self) -> None:
-        """Stop what was started."""
+        """Stop all that was started."""
         self._open.close()
 
     def turn(self, client: Client, url: str) -> Turn:
@@ -140,7 +141,7 @@ class Contest:
         )
 
     def warm_up(self, url: str) -> Turn | None:
-        """Make the crawl that warms a stack up for a site."""
+        """Make the crawl that warms up a stack for a site."""
         if self._stack is None:
             self._stack = self._open.enter_context(_standing(self._environment, self._say))
         port = self._stack.emulator.port
@@ -163,11 +164,11 @@ class Contest:
 
     def _crawl(self, url: str, *more: str) -> Turn:
         self._crawls += 1
-        # Runs of one name share what they have seen.
+        # Runs of one name share their claims.
         name = f"bench-{self._crawls}"
         out = self._folder / name
         options = ["--name", name, "--delay", "0", "--concurrency", str(AT_ONCE), *more]
-        options += ["--bodies", "off"]  # nobody else stores them
+        options += ["--bodies", "off"]  # the other clients store none
         words: list[str | Path] = [
             ORBWEAVER,
             "crawl",
@@ -181,7 +182,7 @@ class Contest:
 
 
 def got(client: Client, said: Mapping[str, Any]) -> dict[str, Any]:
-    """Put what a client said of itself into the words of a run."""
+    """Convert a client's result to the fields of a run."""
     if not client.ours:
         return {
             "pages": said.get("pages", 0),
@@ -207,7 +208,7 @@ def got(client: Client, said: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _standing(environment: Mapping[str, str], say: Callable[[str], None]) -> Iterator[Stack]:
-    """Have a stack stand whose functions trust whom all clients trust."""
+    """Provide a stack whose functions trust the same authorities as all clients."""
     name = "SSL_CERT_FILE"
     before = os.environ.get(name)
     os.environ[name] = environment[name]  # emulators inherit it

@@ -1,7 +1,7 @@
-"""From runs to figures: which of them count, medians, ratios.
+"""Figures from runs: valid runs, medians, ratios.
 
-A round is one run of each client on one site. It is void, as a whole, where a client failed or
-where not all got the same pages: a client that fetches less must not look fast.
+A round is one run of each client on one site. The whole round is void if a client failed or clients
+got different pages, because a client that fetches less must not look fast.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One client on one site, once; `paths` are the pages that the server gave it."""
+    """One run of one client on one site. `paths` are the pages that the server sent."""
 
     site: str
     client: str
@@ -35,7 +35,7 @@ class Run:
     requests: int = 0
     bytes: int = 0
     crawl_s: float = 0.0  # from the first request to the last, as the server saw them
-    overall_s: float = 0.0  # from its start to its end, with all that comes before and after
+    overall_s: float = 0.0  # from its start to its end, including start-up and shutdown
     cpu_s: float = 0.0  # from the first request on
     cpu_overall_s: float = 0.0
     resident_bytes_max: int = 0
@@ -47,7 +47,7 @@ class Run:
     said: Mapping[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """Spell it out, without the list of pages."""
+        """Return the run without the list of pages."""
         body = asdict(self)
         paths = sorted(body.pop("paths"))
         body["pages_given"] = len(paths)
@@ -57,7 +57,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What the rounds of a client on a site come to; None: nothing to say."""
+    """Medians of a client's rounds on a site. None means no data."""
 
     site: str
     client: str
@@ -75,9 +75,9 @@ class Row:
 
 
 def void(runs: Sequence[Run], served: int | None = None) -> str:
-    """Say why a round does not count; nothing, if it does.
+    """Return why a round is void, or "".
 
-    `served` is how many pages the site has where all of them can be reached.
+    `served` is the number of pages of a site where all can be reached.
     """
     for run in runs:
         if run.failure:
@@ -97,7 +97,7 @@ def void(runs: Sequence[Run], served: int | None = None) -> str:
 
 
 def rows(runs: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """Take the medians of the runs that count, in the order in which they first came."""
+    """Return the medians of the valid runs, in order of first occurrence."""
     groups: defaultdict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for run in runs:
         groups[run["site"], run["client"]].append(run)
@@ -108,7 +108,7 @@ def _row(site: str, client: str, group: Sequence[Mapping[str, Any]]) -> Row:
     def middle(name: str) -> float:
         return float(median(run[name] for run in group))
 
-    # Of those given, not of those counted: both are the same unless a client counted twice.
+    # By pages sent, not by pages counted: they differ only if a client counted twice.
     speeds = [run["pages_given"] / run["crawl_s"] for run in group]
     pages = group[0]["pages_given"]
     spent = [run["nanodollars"] for run in group if run["nanodollars"] is not None]
@@ -134,7 +134,7 @@ def _row(site: str, client: str, group: Sequence[Mapping[str, Any]]) -> Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratio:
-    """How many times as fast a client is as the floor, as each peer and as the best of them."""
+    """A client's speed relative to the floor, to each peer, and to the best peer."""
 
     site: str
     client: str
@@ -143,12 +143,12 @@ class Ratio:
 
     @property
     def to_best(self) -> float | None:
-        """Compare with the fastest peer."""
+        """Speed relative to the fastest peer."""
         return min(self.to_peers.values(), default=None)
 
 
 def ratios(table: Sequence[Row], clients: Sequence[str]) -> list[Ratio]:
-    """Compare some clients, site by site, with the floor and with the peers."""
+    """Compare clients with the floor and the peers, by site."""
     speeds = {(row.site, row.client): row.pages_per_s for row in table}
     found: list[Ratio] = []
     for row in table:
@@ -172,7 +172,7 @@ def ratios(table: Sequence[Row], clients: Sequence[str]) -> list[Ratio]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """How many times as fast one client is as another, over several benchmarks."""
+    """A client's relative speed over several benchmarks."""
 
     median: float
     low: float
@@ -183,10 +183,9 @@ class Spread:
 def spreads(
     tables: Iterable[Sequence[Row]], clients: Sequence[str], base: str
 ) -> dict[tuple[str, str], Spread]:
-    """Compare clients with one of them, by site and client, within each benchmark.
+    """Compare clients with a base client within each benchmark, by site and client.
 
-    Only figures of one benchmark are compared with each other; a site that lacks either is left
-    out.
+    Only figures of the same benchmark are compared. Sites without both are left out.
     """
     found: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     for table in tables:
@@ -201,7 +200,7 @@ def spreads(
 
 
 def sequence(turns: Mapping[str, int], number: int) -> list[str]:
-    """Say who takes a turn after whom in a round; what is left of those with many comes last."""
+    """Return the order of turns in a round. Extra turns of clients with several come last."""
     rest = range(1, max(turns.values(), default=1))
     return order(list(turns), number) + [
         name for done in rest for name, wanted in turns.items() if wanted > done
@@ -209,7 +208,7 @@ def sequence(turns: Mapping[str, int], number: int) -> list[str]:
 
 
 def order(clients: Sequence[str], number: int) -> list[str]:
-    """Say in which order clients take their turns in a round: each begins once, then backwards."""
+    """Return the order of clients in a round: each starts once, then in reverse."""
     at = number % len(clients)
     turned = [*clients[at:], *clients[:at]]
     return turned[::-1] if (number // len(clients)) % 2 else turned

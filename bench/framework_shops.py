@@ -1,11 +1,11 @@
-"""One shop in eight frameworks, each built by its own tools: applications that only scripts fill.
+"""One shop in eight frameworks, built with their own tools: applications that only scripts fill.
 
     python -m bench.framework_shops FOLDER [NAME…]    writes sources below FOLDER, and builds
 
-A shop shows what `/api/products` has: a list of links that comes in three parts, with timers between
-them, and a page for each product with name, price, description and related products. The packages
-are the newest of the registry at that time; which, is in `FOLDER/NAME/package-lock.json`.
-Real applications (`APPLICATIONS`) are installed as their packages have them.
+A shop shows the data of `/api/products`: a list of links that arrives in three parts with timers
+between them, and a page per product with name, price, description and related products. The
+packages are the registry's newest at build time. `FOLDER/NAME/package-lock.json` records them. Real
+applications (`APPLICATIONS`) are installed from their packages.
 """
 
 # ruff: noqa: E501 - sources in other languages, as their own tools would write them
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from bench import package_registry
 
-# Common to all: what is shown is what the server says, in parts.
+# Common to all: shows the server's data, in parts.
 _DATA = """
 export async function load(show) {
   const [, kind, id] = location.pathname.split('/');
@@ -162,7 +162,7 @@ def _react(hooks: str, importing: str, render: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Framework:
-    """What a shop is made of: packages, the plug-in of vite and its call, the sources by name."""
+    """Definition of a shop: packages, the plug-in of vite and its call, sources by name."""
 
     packages: tuple[str, ...]
     sources: dict[str, str]
@@ -171,7 +171,7 @@ class Framework:
 
     @property
     def main(self) -> str:
-        """The source that the page begins with."""
+        """The page's first source."""
         return next(iter(self.sources))
 
 
@@ -241,7 +241,7 @@ FRAMEWORKS = {
         sources={"main.tsx": _QWIK},
     ),
 }
-# Which vite a plug-in is for, where it is not the newest.
+# The vite version for plug-ins that do not support the newest.
 _VITE = {"qwik": "vite@6", "angular": "vite@6"}
 APPLICATIONS = {
     "swagger-ui": "swagger-ui-dist",
@@ -249,7 +249,7 @@ APPLICATIONS = {
     "docsify": "docsify",
     package_registry.NAME: "verdaccio",
 }
-# It names a package by a tag that not every registry has; the tag's own version.
+# It requests a package by a tag that some registries lack; this is the tag's version.
 _OVERRIDES = {"node-fetch": "2.7.0"}
 _TYPESCRIPT = {
     "compilerOptions": {
@@ -263,7 +263,7 @@ _TYPESCRIPT = {
 
 
 def build(name: str, folder: Path) -> Path:
-    """Write the sources of a shop, and build it; the folder of what is served."""
+    """Write and build a shop. Return the folder to serve."""
     made = FRAMEWORKS[name]
     (folder / "src").mkdir(parents=True, exist_ok=True)
     for file, source in {**made.sources, "data.js": _DATA}.items():
@@ -284,7 +284,7 @@ def build(name: str, folder: Path) -> Path:
 
 
 def install(name: str, folder: Path) -> Path:
-    """Install a real application; the folder of its package."""
+    """Install a real application. Return its package's folder."""
     folder.mkdir(parents=True, exist_ok=True)
     package = folder / "package.json"
     wanted = {"name": f"app-{name}", "private": True, "overrides": _OVERRIDES}
@@ -298,7 +298,7 @@ def _npm(folder: Path, *arguments: str) -> None:
 
 
 def main() -> None:
-    """Build what is asked for, or all."""
+    """Build the named shops, or all."""
     parser = argparse.ArgumentParser(prog="python -m bench.framework_shops")
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*", default=[*FRAMEWORKS, *APPLICATIONS])

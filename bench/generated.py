@@ -1,9 +1,9 @@
-"""A made-up site: as many pages as asked for, of one size, with 50 links each, ever the same.
+"""A generated site: any number of pages of one size with 50 links each, always the same.
 
-Pages look like those of a manual: a menu, a trail, running text with markup, tables, listings,
-a list of further reading. The text is one of a few articles of the right size; title, description
-and links are each page's own. All pages can be reached from the first: page n links to 4n+1 to
-4n+4; its other links go where a generator that was seeded with n says, mostly to early pages.
+Pages look like a manual's: a menu, a trail, running text with markup, tables, listings, and a list
+of further reading. The text is one of a few articles of the right size. Title, description and
+links differ per page. All pages can be reached from the first: page n links to 4n+1 to 4n+4. A
+generator seeded with n chooses the other links, mostly to early pages.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ _FOOT = """<footer class="foot"><p>Made up, from a seed.</p></footer>
 
 
 def path_of(number: int) -> str:
-    """Return the path of a page; the first is the site's root."""
+    """Return the path of a page. The first is the site's root."""
     return "/" if number == 0 else f"/section-{number % SECTIONS}/{_slug(number)}-{number}.html"
 
 
 def pages(count: int, size_bytes: int) -> Iterator[tuple[str, bytes]]:
-    """Make all pages: path and HTML, each of about that size."""
+    """Yield path and HTML of all pages, each of about `size_bytes`."""
     articles = [_article(size_bytes, LINKS, Random(seed)) for seed in range(ARTICLES)]
     for number in range(count):
         yield path_of(number), _page(number, count, articles)
 
 
 def links_of(number: int, count: int) -> list[int]:
-    """Say which pages a page links to: 50 others, or all of a smaller site."""
+    """Return the pages that a page links to: 50 others, or all of a smaller site."""
     found = dict.fromkeys(range(min(MENU, count)))
     first = CHILDREN * number + 1
     found |= dict.fromkeys(range(first, min(first + CHILDREN, count)))
@@ -59,7 +59,7 @@ def links_of(number: int, count: int) -> list[int]:
     wanted = min(LINKS, count - 1)
     found.pop(number, None)
     while len(found) < wanted:
-        # The square of a fraction: early pages are linked to more often.
+        # The square of a fraction: early pages are linked more often.
         other = int(count * random.random() ** 2)
         if other != number:
             found[other] = None
@@ -78,7 +78,7 @@ def _page(number: int, count: int, articles: Sequence[bytes]) -> bytes:
 @cache
 def _link(number: int) -> bytes:
     target = path_of(number)
-    # Not all links of a site are written in one way.
+    # Sites write their links in several ways.
     if number % 7 == 0:
         target += "#details"
     return f'<a class="ref" href="{target}">{escape(_title(number))}</a>'.encode()
@@ -96,18 +96,18 @@ def _slug(number: int) -> str:
 
 
 def _article(size_bytes: int, links: int, random: Random) -> bytes:
-    """Write an article with so many gaps for links, as a template for `%`."""
+    """Write an article with gaps for links, as a template for `%`."""
     inner = links - MENU
     menu = "".join("<li>%b</li>" for _ in range(MENU))
     top = f'{_HEAD}<nav class="menu"><ul>{menu}</ul></nav><main><h1>%b</h1>\n'
-    # What the links, the title and the description come to is a guess that fits.
+    # The size of links, title and description is estimated.
     room = size_bytes - len(top) - len(_FOOT) - 85 * links
     parts: list[str] = []
     while room > 0:
         part = _part(random.choice(PARTS), random)
         parts.append(part)
         room -= len(part)
-    # Gaps stand in between, and two thirds of them in a list of further reading.
+    # A third of the gaps is spread over the text, the others are a list of further reading.
     scattered = inner // 3
     for place in sorted(random.sample(range(len(parts)), min(scattered, len(parts))), reverse=True):
         parts.insert(place, "<p>See also %b for more of it.</p>\n")
@@ -118,7 +118,7 @@ def _article(size_bytes: int, links: int, random: Random) -> bytes:
 
 
 def _part(kind: str, random: Random) -> str:
-    """Write a paragraph, list, table, listing, note or heading; without a per cent sign."""
+    """Write a paragraph, list, table, listing, note or heading, without per cent signs."""
     match kind:
         case "list":
             rows = (f"<li>{_sentence(random)}</li>" for _ in range(random.randint(3, 7)))

@@ -1,13 +1,13 @@
-"""What a cold start imports, by `python -X importtime`: in all, and which parts take the most.
+"""Imports of a cold start, by `python -X importtime`: the total, and the largest packages.
 
     python -m bench.imports [MODULE] [--runs 5]
 
-Everything counts that is imported until a container can take its first invocation, the standard
-library included. What is done beside that in Lambda's init phase (clients are opened, authorities
-read) is the handler's own time, and is said apart.
+All imports count until a container can receive its first invocation, including the standard
+library. The other work in Lambda's init phase (opening clients, reading authorities) is the
+handler's own time, and is shown separately.
 
-Each module's own time is the least of several runs, each in a process of its own, so that what a
-busy machine adds is mostly left out; a package's is the sum over its modules.
+Each module's own time is the minimum of several runs in separate processes, which removes most
+effects of a busy machine. A package's time is the sum of its modules.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 LINE = re.compile(r"import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)$")
 SHOWN = 15
-# What Lambda tells a container; there is nobody to be asked with these credentials.
+# Lambda's variables of a container. The credentials are invalid.
 ENVIRONMENT = {
     "PYTHONPATH": str(layout.ROOT / "functions"),
     "AWS_LAMBDA_FUNCTION_NAME": "bench",
@@ -38,13 +38,13 @@ ENVIRONMENT = {
 
 
 def own_us(output: str) -> dict[str, int]:
-    """Read what each module took for itself, in microseconds."""
+    """Return each module's own time in microseconds."""
     found = (LINE.match(line) for line in output.splitlines())
     return {match[2]: int(match[1]) for match in found if match}
 
 
 def least(runs: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Take the least that each module took."""
+    """Return each module's minimum."""
     found: dict[str, int] = {}
     for run in runs:
         for name, us in run.items():
@@ -53,7 +53,7 @@ def least(runs: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 
 def by_package(modules: Mapping[str, int]) -> Counter[str]:
-    """Add modules up to their packages."""
+    """Sum modules by package."""
     packages: Counter[str] = Counter()
     for name, us in modules.items():
         packages[name.partition(".")[0]] += us
@@ -61,17 +61,17 @@ def by_package(modules: Mapping[str, int]) -> Counter[str]:
 
 
 def measured(module: str, runs: int) -> dict[str, int]:
-    """Import a module so many times; what each of those that it needs took."""
+    """Import a module `runs` times. Return the own time of each imported module."""
     words = [sys.executable, "-X", "importtime", "-c", f"import {module}"]
     outputs = [
         subprocess.run(words, env=ENVIRONMENT, check=True, capture_output=True, text=True).stderr
         for _ in range(runs + 1)
     ]
-    return least(own_us(output) for output in outputs[1:])  # the first one may have compiled
+    return least(own_us(output) for output in outputs[1:])  # the first run may have compiled
 
 
 def main() -> None:
-    """Print what the command line asks for."""
+    """Print the figures for the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench.imports")
     parser.add_argument("module", nargs="?", default="handlers.worker")
     parser.add_argument("--runs", type=int, default=5)

@@ -1,18 +1,18 @@
-"""What a crawl costs that renders as a stack does, by the meter: workers, and renderers apart.
+"""Metered cost of a crawl that renders like a stack, for workers and renderers separately.
 
     python -m bench.lane_costs mixed [--pages 2000] [--then shell|frame]
     python -m bench.lane_costs FOLDER [--only NAME,NAME]
 
-Either the mixed site (tests/sites/mixed.py), or all applications that bench/framework_shops.py has
-built into FOLDER, in one crawl of several hosts.
+It crawls the mixed site (tests/sites/mixed.py), or all applications that bench/framework_shops.py
+built into FOLDER as one crawl of several hosts.
 
-A worker without a browser takes from the crawl queue, and a renderer from the render queue, each in
-a process of its own with the settings of its function, over the emulator's tables and queues. What
-they use of AWS is counted at their clients and priced as `orbweaver cost` does it. The renderer has
-one core (`CORE`), a little less than 2,048 MB bring, and is billed for its invocations' time. The
-worker is billed for that, or for its CPU as if it were that of 1,769 MB, if that is more: it has
-less of a CPU on AWS than here. Both once: further containers begin, and start browsers, by
-themselves, which is not in the sum.
+A worker without a browser consumes the crawl queue, and a renderer the render queue. Each is a
+process with the settings of its function, on the emulator's tables and queues. Their AWS usage is
+counted at the clients and priced as by `orbweaver cost`. The renderer has one core (`CORE`), a
+little less than 2,048 MB give, and pays for its invocations' time. The worker pays for that time,
+or for its CPU priced at 1,769 MB if that is more, because it has less CPU on AWS than here. Both
+run once: further containers would start themselves and their browsers, which the sum does not
+include.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ DEPTH = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """A function and its queue: its settings, messages of a batch, and the core that it has."""
+    """A function and its queue: settings, batch size, core."""
 
     settings: Settings
     queue_url: str
@@ -69,7 +69,7 @@ class Lane:
 
 
 def lanes_of(settings: Settings, render_url: str) -> dict[str, Lane]:
-    """Give each function what a stack gives it."""
+    """Return the functions with the settings of a stack."""
     apart = replace(settings, render_queue_url=render_url, waits_billed="yes")
     renders = replace(
         apart,
@@ -86,7 +86,7 @@ def lanes_of(settings: Settings, render_url: str) -> dict[str, Lane]:
 
 
 def run_lane(lane: Lane, crawl: str, out: Connection) -> None:
-    """Be a container of a function until the crawl has ended; send what that has used."""
+    """Run a function's container until the crawl ends, and send its usage."""
     if lane.core is not None:
         os.sched_setaffinity(0, {lane.core})
     out.send(asyncio.run(_use(lane, crawl)))
@@ -124,7 +124,7 @@ async def _use(lane: Lane, crawl_id: str) -> dict[str, Any]:
 
 
 async def measure(seeds: Sequence[str], depth: int) -> dict[str, Any]:
-    """Crawl hosts to their end on an emulator of AWS, which the environment names."""
+    """Crawl hosts to their end on the AWS emulator in the environment."""
     async with stack() as (settings, sqs):
         made = await sqs.create_queue(QueueName="render")
         lanes = lanes_of(settings, made["QueueUrl"])
@@ -161,7 +161,7 @@ def _summed(
     used: dict[str, dict[str, Any]], total: Mapping[str, int], took_s: float
 ) -> dict[str, Any]:
     pages = total.get("fetched", 0)
-    # All that were rendered, kept or not: with `auto` each is compared.
+    # All rendered pages, kept or not: with `auto` each is compared.
     tried = total.get("render.compared", 0)
     counted = Units()
     for one in used.values():
@@ -195,7 +195,7 @@ def _rounded(used: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure, and print."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m bench.lane_costs")
     parser.add_argument("site")
     parser.add_argument("--pages", type=int, default=2_000)

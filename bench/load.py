@@ -1,8 +1,7 @@
-"""How fast the server is by itself: requests as fast as they are answered, nothing done with them.
+"""Speed of the server alone: requests sent as fast as they are answered, without processing.
 
-Eight connections, each of which asks for the next page as soon as it has one; answers are counted
-and dropped. What the server can give must be far above what any client takes, or it is the server
-that is measured.
+Eight connections each request the next page when one has arrived. Answers are counted and dropped.
+The server must be far faster than any client, or else the server is measured.
 
     python -m bench.load URL PATH…
 """
@@ -22,7 +21,7 @@ LENGTH = b"Content-Length: "
 
 
 class Asker(asyncio.Protocol):
-    """One connection that asks for ever."""
+    """A connection that sends requests without end."""
 
     def __init__(self, host: str, paths: list[str], start: int) -> None:
         self._requests = [f"GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode() for path in paths]
@@ -31,13 +30,13 @@ class Asker(asyncio.Protocol):
         self.answers = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Ask for the first page."""
+        """Send the first request."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._ask()
 
     def data_received(self, data: bytes) -> None:
-        """Count bytes down, and ask again; a head is expected to come in one piece."""
+        """Count down the bytes, and send the next request. A head must arrive in one piece."""
         if self._left == 0:
             end = data.index(b"\r\n\r\n") + 4
             at = data.index(LENGTH) + len(LENGTH)
@@ -53,7 +52,7 @@ class Asker(asyncio.Protocol):
 
 
 async def load(url: str, paths: list[str], seconds: float) -> float:
-    """Ask for so long; answers a second."""
+    """Send requests for `seconds`. Return the answers per second."""
     split = urlsplit(url)
     host, port = split.hostname or "", split.port or 0
     loop = asyncio.get_running_loop()
@@ -72,7 +71,7 @@ async def load(url: str, paths: list[str], seconds: float) -> float:
 
 
 def main() -> None:
-    """Ask for the pages of the command line."""
+    """Request the pages on the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench.load")
     parser.add_argument("url")
     parser.add_argument("paths", nargs="+")

@@ -1,10 +1,10 @@
-"""Runs a command, and measures what it and all that it starts take of this machine.
+"""Runs a command, and measures the CPU and memory of it and its descendants.
 
-CPU time is the kernel's count of the process, of its living descendants, and of those that they
-waited for, in hundredths of a second; for the command itself exact, from `wait4`. Memory is the
-most that was resident at once, pages that processes share counted with each: what was seen every
-tenth of a second, or what the kernel had noted of the command by then, if that is more. (`wait4`
-says what its parent had when it was forked, if that was more.) Needs Linux.
+CPU time is the kernel's count for the process, its living descendants, and those they waited for,
+in hundredths of a second. For the command itself it is exact, from `wait4`. Memory is the largest
+resident size; shared pages count for each process. It is the maximum of samples every tenth of a
+second, or the kernel's value for the command if that is larger. (`wait4` returns the parent's size
+at the fork if that was larger.) Requires Linux.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ERROR_CHARS_SHOWN = 600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What processes have used so far: CPU for ever, memory now or, of one that is named, ever."""
+    """Usage of processes so far: total CPU, and current or (for one process) peak memory."""
 
     at_s: float
     cpu_s: float
@@ -43,7 +43,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """A command that has ended; times are those of `time.monotonic`."""
+    """A command that has ended. Times are those of `time.monotonic`."""
 
     code: int | None
     out: str
@@ -56,17 +56,17 @@ class Ran:
 
     @property
     def said(self) -> dict[str, Any]:
-        """Return the last line of the output that is a result in JSON; nothing if none is."""
+        """Return the last output line that is a JSON result, or {}."""
         for line in reversed(self.out.splitlines()):
             with contextlib.suppress(ValueError):
                 said = json.loads(line)
-                # Steps may come after it: what was started is stopped.
+                # Steps may follow the result, such as stopping started processes.
                 if isinstance(said, dict) and said.get("type", RESULT) == RESULT:
                     return said
         return {}
 
     def cpu_before_s(self, moment_s: float) -> float:
-        """Estimate the CPU time that was used before a moment, between the samples around it."""
+        """Estimate the CPU time used before a moment, interpolated between samples."""
         before = Usage(at_s=self.started_s, cpu_s=0.0, resident_bytes=0)
         for sample in self.samples:
             if sample.at_s >= moment_s:
@@ -78,7 +78,7 @@ class Ran:
 
 
 def family(roots: Sequence[int], proc: Path = PROC) -> list[int]:
-    """List processes and all their descendants that live."""
+    """Return processes and all their living descendants."""
     todo, found = list(roots), dict[int, None]()
     while todo:
         pid = todo.pop()
@@ -91,11 +91,11 @@ def family(roots: Sequence[int], proc: Path = PROC) -> list[int]:
 
 
 def usage(roots: Sequence[int], proc: Path = PROC) -> Usage:
-    """Add up what processes and their descendants have used."""
+    """Sum the usage of processes and their descendants."""
     ticks = resident = 0
     for pid in family(roots, proc):
         with contextlib.suppress(OSError):  # it has just ended
-            # The name stands in brackets and may hold anything.
+            # The name is in brackets and may contain anything.
             fields = (proc / str(pid) / "stat").read_text().rpartition(")")[2].split()
             ticks += sum(int(value) for value in fields[11:15])
             resident += int(fields[21])
@@ -105,7 +105,7 @@ def usage(roots: Sequence[int], proc: Path = PROC) -> Usage:
 
 
 def peak(pid: int, proc: Path = PROC) -> int:
-    """Read the most that was ever resident of a process, in bytes; 0 if it has ended."""
+    """Return a process's peak resident bytes, or 0 if it has ended."""
     with contextlib.suppress(OSError, StopIteration):
         lines = (proc / str(pid) / "status").read_text().splitlines()
         noted = next(line for line in lines if line.startswith("VmHWM:"))
@@ -122,9 +122,9 @@ def run(
     beside: Sequence[int] = (),
     tick: Callable[[], None] = lambda: None,
 ) -> Ran:
-    """Run a command to its end, which comes after `limit_s` at the latest; code None then.
+    """Run a command to its end, or kill it after `limit_s`. The code is None then.
 
-    `beside` are processes that run already and work for it.
+    `beside` are running processes that work for it.
     """
     before = usage(beside)
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
@@ -136,7 +136,7 @@ def run(
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,
-            process_group=0,  # so that Ctrl-C reaches us first
+            process_group=0,  # so that Ctrl-C reaches this process first
         )
         samples: list[Usage] = []
         try:
@@ -152,7 +152,7 @@ def run(
             err=err.read()[-ERROR_CHARS_SHOWN:],
             started_s=started_s,
             ended_s=ended_s,
-            # What is killed at the end by others than its parent is in no count but the samples.
+            # Processes killed by others than their parent appear only in the samples.
             cpu_s=max(
                 used.cpu_s + usage(beside).cpu_s - before.cpu_s,
                 *(sample.cpu_s for sample in samples),
@@ -195,7 +195,7 @@ def _wait(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a command that has not ended by itself, and what is left of its group."""
+    """Stop a command that still runs, and the rest of its group."""
     if process.returncode is None:
         process.send_signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -204,7 +204,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         until_s = time.monotonic() + GRACE_S
-        while time.monotonic() < until_s:  # until whoever inherited them has noticed
+        while time.monotonic() < until_s:  # until their new parent has noticed
             os.killpg(process.pid, 0)
             time.sleep(TICK_S / 10)
     process.wait()

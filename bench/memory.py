@@ -1,12 +1,12 @@
-"""Whether a worker's memory stays flat: one container, as many pages as asked for.
+"""Checks that a worker's memory stays flat: one container, any number of pages.
 
     python -m bench.memory --pages 100000
 
-The worker of `clients/worker.py` gets packs of URLs that never repeat (a made-up site answers all
-queries alike), for hosts of many names and one. What AWS would hold is thrown away after every
-batch, so that what grows is the worker's own. Resident memory is read after each fiftieth part.
-It passes if the last half grew by less than `GROWTH_MAX`: caches have bounds, and those are met by
-then. What it comes to is one line of JSON.
+The worker of `clients/worker.py` gets packs of URLs that never repeat (a generated site answers all
+queries the same way), on one host. AWS's part is deleted after every batch, so only the worker's
+own memory can grow. Resident memory is read after each fiftieth part. The check passes if the last
+half grew by less than `GROWTH_MAX`: caches have bounds, which they reach earlier. The result is one
+line of JSON.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 
 PACK_URLS, BATCH_PACKS, AT_ONCE = 25, 10, 64
 SAMPLES = 50
-# What the allocator keeps of one large batch more than of the one before.
+# Memory that the allocator keeps if one large batch exceeds the previous one.
 GROWTH_MAX = 0.05
-# Empty after every batch; what a crawl is and where it stands stays.
+# Cleared after every batch. The crawl's definition and state stay.
 TABLES = ("claims", "pages", "journals", "ledgers", "commits", "sent", "files", "samples")
 
 
 def batches(url: str, crawl_id: str, site_pages: int) -> Iterator[list[Delivery]]:
-    """Make batches of packs without end; each URL is its own, by its query."""
+    """Yield endless batches of packs. Each URL has its own query."""
     size = PACK_URLS * BATCH_PACKS
     for first in count(step=size):
         numbers = range(first, first + size)
@@ -65,7 +65,7 @@ def batches(url: str, crawl_id: str, site_pages: int) -> Iterator[list[Delivery]
 
 
 def forget(world: memory.World) -> None:
-    """Throw away what AWS would hold."""
+    """Delete AWS's part."""
     for name in TABLES:
         getattr(world, name).clear()
     for shard in world.shards.values():
@@ -73,18 +73,18 @@ def forget(world: memory.World) -> None:
 
 
 def resident_bytes() -> int:
-    """Read what is resident of this process, without its children."""
+    """Return the resident bytes of this process, without its children."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def grown(resident: list[int]) -> float:
-    """Say by which part the last half of samples has grown."""
+    """Return the growth in the last half of the samples."""
     half = resident[len(resident) // 2 :]
     return half[-1] / half[0] - 1
 
 
 def work(url: str, pages: int, site_pages: int) -> dict[str, object]:
-    """Have a worker fetch so many pages; what it had of memory on the way."""
+    """Let a worker fetch pages, and return its memory over time."""
     world = memory.World()
     ports = ports_over(world, AT_ONCE)
     resident: list[int] = []
@@ -100,7 +100,7 @@ def work(url: str, pages: int, site_pages: int) -> dict[str, object]:
                 failed = runner.run(worker.run(batch, deadline_ms))
                 worker.flush()
             assert not failed, failed
-            fetched += len(world.pages)  # what a busy machine puts off is lost here
+            fetched += len(world.pages)  # pages deferred by a busy machine are lost here
             forget(world)
             if fetched * SAMPLES >= pages * (len(resident) + 1):
                 resident.append(resident_bytes())
@@ -114,7 +114,7 @@ def work(url: str, pages: int, site_pages: int) -> dict[str, object]:
 
 
 def main() -> int:
-    """Measure; 1 if memory grew."""
+    """Measure. Return 1 if memory grew."""
     parser = argparse.ArgumentParser(prog="python -m bench.memory")
     parser.add_argument("--pages", type=int, default=100_000)
     parser.add_argument("--site-pages", type=int, default=2_500, help="that differ (2500)")

@@ -1,12 +1,12 @@
-"""What `--render auto` finds of a mixed site, and how many of its pages it renders for that.
+"""Content that `--render auto` finds on a mixed site, and the share of pages it renders.
 
     python -m bench.mixed_rendering [--pages 2000] [--then shell|frame] [--mode auto]
 
-The site (tests/sites/mixed.py) has 6 % of its pages in 12 templates that are filled by a script,
-three of which do not look like it, and 8 % in one that is redesigned half-way: to empty shells, or
-to pages that look as if they were whole. Of each page its words are known. `content_percent` is the
-part of them that a crawl has found; `missed_after_redesign`, how many pages of that template were
-kept as they were fetched, until the first that was rendered.
+On the site (tests/sites/mixed.py), 6 % of the pages use 12 templates filled by a script, three of
+which do not look like it. Another 8 % use a template that is redesigned half-way: to empty shells,
+or to pages that look complete. The words of each page are known. `content_percent` is the share
+that a crawl found. `missed_after_redesign` counts pages of that template stored without rendering
+before the first rendered one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.sites.server import background
 
 
 def measure(site: Mixed, mode: str, workers: int = 1) -> dict[str, float | int | str]:
-    """Crawl a site that is served; what was found of it."""
+    """Crawl a served site and return the results."""
     began_s = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         done = orbweaver.crawl(
@@ -62,7 +62,7 @@ _NOT_RENDERED = frozenset({"None", "no_scripts", "kind_gains_nothing", "never"})
 
 
 def main() -> None:
-    """Measure, and print."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m bench.mixed_rendering")
     parser.add_argument("--pages", type=int, default=2_000)
     parser.add_argument("--then", choices=(SHELL, FRAME), default=SHELL)

@@ -1,7 +1,7 @@
-"""Verdaccio, a registry of packages with an interface of its own: served by its own program.
+"""Verdaccio, a package registry with a web interface, served by its own program.
 
-Its front page is a list that holds no more than what is in view, and each package has a page. What
-is stored is written beside it: 60 packages, each with a description, a version and a manual.
+Its front page is a list that contains only the visible part, and each package has a page. Its
+storage is written here: 60 packages, each with a description, a version and a manual.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _name(number: int) -> str:
 
 
 def truth() -> dict[str, Truth]:
-    """Tell what is to be found at each path."""
+    """Return the expected results by path."""
     paths = [f"/-/web/detail/{_name(number)}" for number in range(PRODUCTS)]
     found = {"/": Truth(links=frozenset(paths))}
     for number, path in enumerate(paths):
@@ -65,7 +65,7 @@ def _package(number: int, url: str) -> dict[str, object]:
 
 
 def configure(folder: Path, url: str) -> Path:
-    """Write what is stored, and how it is served; the file that says so."""
+    """Write storage and configuration. Return the configuration file."""
     storage = folder / "storage"
     for number in range(PRODUCTS):
         place = storage / _name(number)
@@ -91,7 +91,7 @@ def configure(folder: Path, url: str) -> Path:
 
 @contextmanager
 def registry(folder: Path) -> Iterator[AppSite]:
-    """Serve the packages; `folder` is where bench/framework_shops.py has installed it."""
+    """Serve the packages. bench/framework_shops.py has installed Verdaccio in `folder`."""
     with socket.socket() as chosen:
         chosen.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{chosen.getsockname()[1]}"

@@ -1,4 +1,4 @@
-"""Pages opened by Playwright, so many at a time: for bench/app_rendering.py, by another Python.
+"""Opens pages with Playwright for bench/app_rendering.py, run by another Python.
 
     PYTHON playwright_pages.py BROWSER TABS OUT < URLS
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 async def pages_of(program: str, tabs: int, urls: list[str]) -> list[tuple[str, str]]:
-    """Open pages, each in a context of its own."""
+    """Open pages, `tabs` at a time, each in its own context."""
     from playwright.async_api import async_playwright  # type: ignore[import-not-found]
 
     free = asyncio.Semaphore(tabs)

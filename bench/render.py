@@ -19,7 +19,7 @@ MONEY = "$ a million"
 
 
 def write(benchmarks: Sequence[Mapping[str, Any]], folder: Path) -> tuple[Path, Path]:
-    """Write the page and its plot, of one or several benchmarks; where they are."""
+    """Write the page and the plot of benchmarks. Return their paths."""
     page, picture = folder / PAGE, folder / PLOT
     page.write_text(markdown(benchmarks))
     sites, clients = _known(benchmarks, "sites"), _known(benchmarks, "clients")
@@ -28,7 +28,7 @@ def write(benchmarks: Sequence[Mapping[str, Any]], folder: Path) -> tuple[Path, 
 
 
 def counted(results: Mapping[str, Any]) -> list[Row]:
-    """Take the medians of the rounds that are not void, clients in the order of the contest."""
+    """Return the medians of valid rounds, with clients in the order of the contest."""
     places = list(results["clients"])
     found = figures.rows(run for run in results["runs"] if not run["void"])
     sites = list(results["sites"])
@@ -39,7 +39,7 @@ def counted(results: Mapping[str, Any]) -> list[Row]:
 
 
 def table(results: Mapping[str, Any]) -> str:
-    """Write the medians as aligned text."""
+    """Return the medians as aligned text."""
     blocks: list[str] = []
     for site, rows in _by_site(counted(results)).items():
         cells = [HEADS, *_cells(rows)]
@@ -62,7 +62,7 @@ def table(results: Mapping[str, Any]) -> str:
 
 
 def markdown(benchmarks: Sequence[Mapping[str, Any]]) -> str:
-    """Write the page: first the ratios of all benchmarks, then the figures of the last one."""
+    """Return the page: the ratios of all benchmarks, then the figures of the last one."""
     last = max(benchmarks, key=lambda results: results["at"])
     rows = counted(last)
     parts = [_opening(benchmarks), _ratios(benchmarks), _repeat(benchmarks), _yardstick(benchmarks)]
@@ -136,7 +136,7 @@ def _machine(machine: Mapping[str, Any]) -> str:
 
 
 def _yardstick(benchmarks: Sequence[Mapping[str, Any]]) -> str:
-    """The floor's CPU a page, which tells machines and interpreters apart."""
+    """The floor's CPU per page, which shows differences of machines and interpreters."""
     sites = _known(benchmarks, "sites")
     ordered = sorted(benchmarks, key=lambda results: results["at"])
     floors = [
@@ -184,7 +184,7 @@ def _section(site: Mapping[str, Any], rows: Sequence[Row], titles: Mapping[str, 
 
 
 def _units(results: Mapping[str, Any], rows: Sequence[Row]) -> str:
-    # A worker alone has nothing that AWS would bill, but an estimate all the same.
+    # A worker alone uses nothing that AWS bills, but has an estimate.
     billed = [row for row in rows if any(row.units_per_page.values())]
     priced = [row for row in billed if row.dollars_per_million is not None]
     if not priced:
@@ -282,7 +282,7 @@ def _by_site(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def _known(benchmarks: Sequence[Mapping[str, Any]], what: str) -> dict[str, str]:
-    """Return titles of sites or clients by name, of all benchmarks."""
+    """Return titles of sites or clients by name, from all benchmarks."""
     return {
         name: about["title"] if what == "sites" else about
         for results in benchmarks

@@ -1,13 +1,13 @@
-"""What rendering a page costs: pages a second, CPU, memory, of an application without a network.
+"""Cost of rendering a page: pages per second, CPU and memory, for applications without a network.
 
     python -m bench.rendering [--pages 60] [--tabs 4] [--packed] [--page app|timer]
 
-An `app` page is a shell whose script fetches a list, shows 60 links, waits for a timer of 700 ms,
-and fetches and shows 60 more. Answers take 20 ms. A `timer` page shows 120 links after 200 ms, by a
-script of its own. `page_s` is the time of a page in the renderer, `pages_cut` counts the pages that
-a limit ended. The CPU is that of all processes of the browser, its
-start and end included, and of this program by itself. `--packed` is the browser that functions have
-on AWS, which npm fetches; unpacking it counts neither as time nor as CPU.
+An `app` page is a shell whose script fetches a list, shows 60 links, waits 700 ms, and fetches and
+shows 60 more. Answers take 20 ms. A `timer` page shows 120 links after 200 ms, by an inline script.
+`page_s` is the time of a page in the renderer, `pages_cut` counts the pages ended by a limit. CPU
+is that of all browser processes including start and end, and separately that of this program.
+`--packed` uses the functions' browser on AWS, which npm fetches. Unpacking it counts neither as
+time nor as CPU.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ await show(60);
 
 
 class Site:
-    """Answers from memory, after a moment."""
+    """Answers from memory, after a short wait."""
 
     waiting = 0
 
     async def load(self, request: ResourceRequest) -> ResourceAnswer:
-        """Answer with the script, or with a list."""
+        """Answer with the script or a list."""
         await asyncio.sleep(ANSWER_S)
         if request.url.endswith("/app.js"):
             return ResourceAnswer(
@@ -83,7 +83,7 @@ class Site:
 async def measure(
     program: str | Callable[[], BrowserProgram], pages: int, tabs: int, body: bytes = SHELL
 ) -> dict[str, float]:
-    """Render so many pages, so many at once."""
+    """Render `pages` pages, `tabs` at a time."""
     html = (("Content-Type", "text/html"),)
     document = ResourceAnswer(status=200, headers=html, body=body)
     site, renderer = Site(), Renderer(program, RenderLimits(tabs=tabs))
@@ -126,7 +126,7 @@ def _children_s() -> float:
 
 
 def main() -> None:
-    """Measure, and print."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m bench.rendering")
     parser.add_argument("--pages", type=int, default=60)
     parser.add_argument("--tabs", type=int, default=4)

@@ -1,13 +1,13 @@
-"""The server of a benchmark: all answers in memory, a dictionary look-up a request.
+"""The server of a benchmark: all answers in memory, one dictionary look-up per request.
 
-Speaks HTTP/1.1 with kept connections to clients that know what they do; no delay, no compression.
-It keeps, for each path, how often it was asked for, and when the first request and the last came.
+It speaks HTTP/1.1 with keep-alive to well-behaved clients, without delay or compression. For each
+path it counts requests, and it records the times of the first and last request.
 
     python -m bench.server SITE [--pages N] [--tls FOLDER]
 
-Its first line says where it listens. Then, on standard input, a line `report` is answered with
-what was asked for since the last `reset`, and `count` with how much, as a line of JSON; the end of
-the input ends the server.
+Its first output line is its address. Then it reads commands on standard input: `report` prints the
+requests since the last `reset`, `count` their number, each as a line of JSON. It stops when the
+input ends.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 END = b"\r\n\r\n"
-# A page fits: one call to the kernel an answer.
+# A page fits, so an answer takes one system call.
 SEND_BUFFER_BYTES = 1024 * 1024
 
 
 @dataclass(slots=True)
 class Answer:
-    """A prepared answer, and how often it was given."""
+    """A prepared answer, and how often it was sent."""
 
     data: bytes
-    # A page is what all clients must have fetched.
+    # All clients must have fetched the pages.
     page: bool
     body_bytes: int
     given: int = 0
@@ -58,14 +58,14 @@ class Shelf:
         self.reset()
 
     def reset(self) -> None:
-        """Forget who asked."""
+        """Reset the counts."""
         self.requests = 0
         self.first_s = self.last_s = 0.0
         for answer in (self.missing, *self.answers.values()):
             answer.given = 0
 
     def get(self, target: bytes) -> bytes:
-        """Answer a request for a target, which may have a query."""
+        """Return the answer for a target, which may have a query."""
         self.requests += 1
         now_s = time.monotonic()
         self.first_s = self.first_s or now_s
@@ -76,7 +76,7 @@ class Shelf:
         return answer.data
 
     def report(self) -> dict[str, Any]:
-        """Say what was asked for; times are those of `time.monotonic`, of this machine."""
+        """Return the requests. Times are those of `time.monotonic` on this machine."""
         asked = [answer for answer in self.answers.values() if answer.given]
         return {
             "served": sum(answer.page for answer in self.answers.values()),
@@ -107,21 +107,21 @@ def _answer(entry: Entry) -> Answer:
 
 
 class Connection(asyncio.Protocol):
-    """One connection: a request in, a prepared answer out."""
+    """One connection: receives requests and sends prepared answers."""
 
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
         self._rest = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Have answers sent at once, and whole."""
+        """Configure the socket to send answers whole and at once."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         sock = transport.get_extra_info("socket")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
 
     def data_received(self, data: bytes) -> None:
-        """Answer each request that is complete; bodies are not expected."""
+        """Answer each complete request. Bodies are not expected."""
         data = self._rest + data if self._rest else data
         while (end := data.find(END)) >= 0:
             target = data[: data.find(b"\r")].split(b" ")[1]
@@ -154,7 +154,7 @@ def _say(words: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Serve the site of the command line."""
+    """Serve the site on the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench.server")
     parser.add_argument("site", choices=SITES)
     parser.add_argument("--pages", type=int, default=1_000)

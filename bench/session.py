@@ -1,4 +1,4 @@
-"""One benchmark from beginning to end: sites one after the other, rounds, turns, results."""
+"""One benchmark from start to end: sites one after another, rounds, turns, results."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ class Asked:
     places: Sequence[Place]
     clients: Sequence[Client]
     rounds: int
-    once: bool  # one turn a round for each client
+    once: bool  # one turn per round for each client
     pages: int
     limit_s: float
     load_s: float
 
 
 class Served:
-    """A site's server: a process of its own."""
+    """A site's server in its own process."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
         self.url = str(self._read()["url"])
 
     def ask(self, word: str) -> dict[str, Any]:
-        """Ask what was asked for, or have it forgotten."""
+        """Send a command to the server and return its answer."""
         assert self._process.stdin is not None
         self._process.stdin.write(word + "\n")
         self._process.stdin.flush()
@@ -67,7 +67,7 @@ class Served:
 
 @contextlib.contextmanager
 def serving(place: Place, pages: int, folder: Path) -> Iterator[Served]:
-    """Serve a site for a block."""
+    """Serve a site during a block."""
     words = [sys.executable, "-m", "bench.server", place.site.name, "--pages", str(pages)]
     if place.tls:
         words += ["--tls", str(folder)]
@@ -92,7 +92,7 @@ def serving(place: Place, pages: int, folder: Path) -> Iterator[Served]:
 
 
 class Session:
-    """Runs all that is asked for; `say` gets lines, `show` what is replaced by the next word."""
+    """Runs all measurements. `say` prints lines, `show` prints progress that is overwritten."""
 
     def __init__(
         self, asked: Asked, folder: Path, say: Callable[[str], None], show: Callable[[str], None]
@@ -118,7 +118,7 @@ class Session:
         }
 
     def run(self) -> dict[str, Any]:
-        """Measure everything; what there is by then is in `results` however this ends."""
+        """Measure everything. `results` has the results so far, however this ends."""
         contest.compile_ours()
         began_s = time.monotonic()
         with contextlib.closing(self._contest):
@@ -186,7 +186,7 @@ class Session:
         )
 
     def _load(self, place: Place, served: Served, run: Run) -> None:
-        """Measure the server by itself, on pages that have just been asked for."""
+        """Measure the server alone, on pages that were just requested."""
         paths = sorted(run.paths)[:LOAD_PAGES]
         if not paths:
             return
@@ -209,7 +209,7 @@ class Session:
 def run_of(
     client: Client, site: str, number: int, ran: measure.Ran, report: dict[str, Any], load: float
 ) -> Run:
-    """Put together what a client said, what the server saw and what the machine gave."""
+    """Combine the client's result, the server's report and the machine's measurements."""
     said = contest.got(client, ran.said)
     failure = ""
     if ran.code is None:
@@ -238,7 +238,7 @@ def run_of(
 
 
 def line_of(run: Run) -> str:
-    """Sum a run up in a line."""
+    """Summarise a run in one line."""
     if run.failure:
         return f"  failed: {run.failure}"
     pages = max(1, len(run.paths))
@@ -250,7 +250,7 @@ def line_of(run: Run) -> str:
 
 
 def trust(folder: Path) -> Path:
-    """Make an authority and a server's certificate; the file of all whom clients are to trust."""
+    """Make an authority and a server certificate. Return the file of authorities for clients."""
     from tests.integration.fetcher.authority import Leaf, authority, server_context
 
     server_context(Leaf(addresses=("127.0.0.1",)), folder)
@@ -280,5 +280,5 @@ def machine() -> dict[str, Any]:
 
 
 def build() -> str:
-    """Say whose interpreter this is: two builds of a version differ in speed."""
+    """Describe the interpreter's build, because builds of one version differ in speed."""
     return "the system's" if sys.base_prefix == "/usr" else "built from source"

@@ -1,7 +1,7 @@
-"""What is crawled: manuals as Debian packages install them, and made-up sites.
+"""The crawled sites: manuals from Debian packages, and generated sites.
 
-A manual is read from its folder: `/dir/` is its `index.html`, `/dir` leads there. Of Rust's, only
-the standard library and its sources are served; what else it links to is not found.
+A manual is served from its folder: `/dir/` is its `index.html`, and `/dir` redirects there. Of
+Rust's manual, only the standard library and its sources are served; its other links are not found.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ROBOTS = b"User-agent: *\nDisallow: /nothing-is-here/\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What a path answers with."""
+    """The answer for a path."""
 
     path: str
     status: int = 200
@@ -41,18 +41,18 @@ class Manual:
     package: str
     folder: Path
     start: str = "/index.html"
-    # Only these folders below it; all, where there are none.
+    # Served folders below it, or all if empty.
     only: tuple[str, ...] = ()
 
     @property
     def absent(self) -> str:
-        """Say why it cannot be crawled; nothing, if it can."""
+        """Return why it cannot be crawled, or ""."""
         if (self.folder / self.start.lstrip("/")).is_file():
             return ""
         return f"{self.title} is not installed: apt-get install {self.package}"
 
     def entries(self, _pages: int) -> Iterator[Entry]:
-        """Read all files."""
+        """Yield all files."""
         tops = [self.folder / name for name in self.only] or [self.folder]
         for top in tops:
             for file in sorted(top.rglob("*")):
@@ -75,7 +75,7 @@ class Manual:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generated:
-    """A made-up site with pages of one size."""
+    """A generated site with pages of one size."""
 
     name: str
     title: str
@@ -85,12 +85,12 @@ class Generated:
     absent: str = ""
 
     def entries(self, pages: int) -> Iterator[Entry]:
-        """Make so many pages, or a share of them where they are large."""
+        """Yield `pages` pages, or a share of them if they are large."""
         for path, body in generated.pages(self.count(pages), self.size_bytes):
             yield Entry(path=path, body=body)
 
     def count(self, pages: int) -> int:
-        """Say how many pages there are if so many are asked for."""
+        """Return the number of pages for a requested number."""
         return max(1, pages // self.share)
 
 
@@ -139,22 +139,22 @@ class Place:
 
     @property
     def name(self) -> str:
-        """Name it as the command line does."""
+        """Name on the command line."""
         return self.site.name + TLS * self.tls
 
     @property
     def title(self) -> str:
-        """Name it for people."""
+        """Title for people."""
         return self.site.title + ", HTTPS" * self.tls
 
     @property
     def absent(self) -> str:
-        """Say why it cannot be crawled; nothing, if it can."""
+        """Return why it cannot be crawled, or ""."""
         return self.site.absent
 
 
 def named(words: str) -> list[Place]:
-    """Look up places by a comma-separated list of names; raises KeyError for one unknown."""
+    """Return places from a comma-separated list of names. Raises KeyError for an unknown one."""
     names = [name for word in words.split(",") for name in FAMILIES.get(word, (word,))]
     return [
         Place(site=SITES[name.removesuffix(TLS)], tls=name.endswith(TLS))

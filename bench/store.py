@@ -1,8 +1,9 @@
-"""The embedded store: claims as the table grows, and what a transaction of each kind takes.
+"""The embedded store: claims as the table grows, and the time of each kind of transaction.
 
     python -m bench.store [--claims 1000000] [--durable]
 
-Times are CPU of this process, kernel included, and by the wall, in batches of a pack: 25 URLs.
+Times are CPU of this process including the kernel, and wall-clock time, for batches of one pack: 25
+URLs.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ CRAWL = Crawl(id="shop-20260115-120000", name="shop", started_at_ms=NOW_MS)
 
 
 def targets(pack: int) -> tuple[Target, ...]:
-    """Make links, each to somewhere else in the site."""
+    """Make links, each to another part of the site."""
     numbers = [(pack * PACK + place) * SPREAD % (1 << 32) for place in range(PACK)]
     return tuple(
         Target(
@@ -56,13 +57,13 @@ def claimer(pack: int) -> Claimer:
 
 
 def tell(name: str, cpu_s: float, wall_s: float) -> None:
-    """Say what one of `ROUNDS` took that began at these times."""
+    """Print the time per operation of `ROUNDS` operations with these start times."""
     cpu_s, wall_s = time.process_time() - cpu_s, time.perf_counter() - wall_s
     print(f"{name:<20} {cpu_s / ROUNDS * 1e6:>6.0f} us CPU {wall_s / ROUNDS * 1e6:>7.0f} us wall")
 
 
 async def claims(ports: StorePorts, count: int) -> None:
-    """Claim so many URLs, and say how fast each tenth of them went."""
+    """Claim `count` URLs, and print the speed of each tenth."""
     step = count // PACK // 10
     for tenth in range(10):
         cpu_s, wall_s, slowest_s = time.process_time(), time.perf_counter(), 0.0
@@ -81,7 +82,7 @@ async def claims(ports: StorePorts, count: int) -> None:
 
 
 async def kinds(ports: StorePorts) -> None:
-    """Say what one call of each kind takes."""
+    """Print the time of one call of each kind."""
     await ports.crawls.create(CRAWL)
     counts = {"claimed": 1, "fetched": 25, "fetched.ok": 25, "bytes": 1_000_000}
 
@@ -128,7 +129,7 @@ async def kinds(ports: StorePorts) -> None:
 
 
 def together(ports: StorePorts) -> None:
-    """Say what ten small writes take, each in a transaction of its own, and in one."""
+    """Print the time of ten small writes, in one transaction each, and in a single one."""
     write = "INSERT OR REPLACE INTO strikes VALUES (?, 1, 1)"
     for name, size in (("apart", 1), ("together", 10)):
         cpu_s, wall_s = time.process_time(), time.perf_counter()
@@ -140,7 +141,7 @@ def together(ports: StorePorts) -> None:
 
 
 async def main() -> None:
-    """Measure in a folder of its own."""
+    """Measure in a temporary folder."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--claims", type=int, default=1_000_000)
     parser.add_argument("--durable", action="store_true")

@@ -1,16 +1,16 @@
-"""What a page takes of AWS: units by stage and term, of a whole closed crawl.
+"""AWS units per page, by stage and term, for a complete crawl of a closed site.
 
     python -m bench.units [--pages 10000] [--packs 10] [--containers 1] [--bodies html|off]
         [--ordered]
 
-The real worker, fetcher and adapters, over the emulator's tables and queues; what they use is
-counted at the clients, by AWS's rules (adapters/aws/usage_meter.py). Messages are handed over as
-Lambda does it, ten at a time, one batch after the other; several containers, each of which knows
-only what it has seen itself, take turns. The site is closed: pages of 30 KB with 50 links each.
+The real worker, fetcher and adapters run on the emulator's tables and queues. Their usage is
+counted at the clients by AWS's rules (adapters/aws/usage_meter.py). Messages are passed as by
+Lambda, ten at a time, one batch after another. Several containers, each with its own caches, take
+turns. The site is closed: pages of 30 KB with 50 links each.
 
-Lambda is priced by the CPU that was measured, as if it had all of one CPU (1,769 MB) for that time
-and never waited: waiting is a matter of hosts and delays, not of pages. It is the time of this
-machine, clients of AWS included.
+Lambda is priced by the measured CPU, as if it had one full CPU (1,769 MB) for that time and never
+waited, because waiting depends on hosts and delays, not on pages. It is this machine's time,
+including AWS clients.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ if TYPE_CHECKING:
 
 INVOCATION_MS = 60_000
 MILLION = 1_000_000
-# A queue that is empty twice is empty: what is held back is held back for a second.
+# A queue that is empty twice is empty, because messages are delayed by one second.
 EMPTY_MAX, EMPTY_WAIT_S = 2, 1.2
 SHOWN = (Term.WRITE, Term.READ_HALVES, Term.SQS, Term.S3_PUT, Term.LOG_BYTES)
 TITLES = ("write", "read", "sqs", "s3 put", "log bytes")
-# A page, as a closed crawl of 10,000 of 30 KB may take at most, and dollars a million.
+# Per page, the maximum for a closed crawl of 10,000 pages of 30 KB, and dollars per million.
 BOUNDS = {
     Term.WRITE: 2.3,
     Term.READ_HALVES: 2 * 0.5,
@@ -71,7 +71,7 @@ DOLLARS_MAX = 2.20
 
 @dataclass(slots=True)
 class Used:
-    """What a crawl has used, and for how many pages."""
+    """The usage of a crawl, and its number of pages."""
 
     units: Units = field(default_factory=Units)
     cpu_s: float = 0.0
@@ -81,13 +81,13 @@ class Used:
     deferred: int = 0
 
     def dollars(self) -> float:
-        """What a million pages cost, with Lambda by its CPU alone."""
+        """Cost per million pages, with Lambda priced by CPU alone."""
         terms: dict[Term, float] = dict(self.units.by_term)
         terms[Term.MB_MS] = self.cpu_s * 1000 * CPU_MB
         return dollars(terms) / max(1, self.pages) * MILLION
 
     def beyond(self) -> list[str]:
-        """Name the bounds that were not kept."""
+        """Return the exceeded bounds."""
         found = self.units.by_term
         over = [
             str(term) for term, most in BOUNDS.items() if found.get(term, 0) > most * self.pages
@@ -95,7 +95,7 @@ class Used:
         return over + ["dollars"] * (self.dollars() > DOLLARS_MAX)
 
     def table(self) -> str:
-        """Show units per page, by stage."""
+        """Return units per page as a table by stage."""
         lines = [f"{'stage':<10}" + "".join(f"{title:>11}" for title in TITLES)]
         rows: list[tuple[str, Mapping[Term, float]]] = [
             (str(stage), units.by_term) for stage, units in self.units.by_stage.items()
@@ -112,7 +112,7 @@ class Used:
 
 
 class Line:
-    """Hands messages of a queue to a worker, as Lambda does, and counts what that takes."""
+    """Passes a queue's messages to a worker like Lambda, and counts the cost."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class Line:
         self.used = Used()
 
     async def batch(self, packs: int, now_ms: int) -> int:
-        """Process a batch; how many messages there were."""
+        """Process a batch. Return the number of messages."""
         messages = await self._receive(packs)
         if not messages:
             return 0
@@ -172,7 +172,7 @@ class Line:
 async def measure(
     url: str, packs: int, containers: int, bodies: Bodies, pages_max: int | None = None
 ) -> Used:
-    """Crawl a host to its end on an emulator of AWS, which the environment names."""
+    """Crawl a host to its end on the AWS emulator in the environment."""
     async with stack() as (settings, sqs):
         meter = meter_of(settings)
         async with connect(settings, meter) as ports:
@@ -200,7 +200,7 @@ async def measure(
 
 @asynccontextmanager
 async def stack() -> AsyncIterator[tuple[Settings, Any]]:
-    """Make tables, queues and a bucket; whatever is asked of this client, nobody counts."""
+    """Make tables, queues and a bucket. Requests of this client are not counted."""
     async with Aws() as aws:
         dynamodb, sqs, s3 = [await aws.client(name) for name in ("dynamodb", "sqs", "s3")]
         for table, keys in KEYS.items():
@@ -229,7 +229,7 @@ async def stack() -> AsyncIterator[tuple[Settings, Any]]:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Measure, and show it; 1 if more was used than there should be."""
+    """Measure and print. Return 1 if a bound is exceeded."""
     parser = argparse.ArgumentParser(prog="python -m bench.units")
     parser.add_argument("--pages", type=int, default=10_000)
     parser.add_argument("--packs", type=int, default=10, help="messages a batch (10)")
@@ -240,8 +240,8 @@ def main(words: Sequence[str] | None = None) -> int:
     )
     asked = parser.parse_args(words)
     place = Place(site=SITES["generated-30"], tls=False)
-    # A machine that is busy with something else is not to have packs give up waiting for others,
-    # nor pages sent round again that come for their turn too late.
+    # On a busy machine, packs must not give up waiting for others, and pages whose turn comes too
+    # late must not be deferred.
     link_dedup.TURN_WAIT_S = group_commit.WAIT_S = INVOCATION_MS / 1000
     pacer.LOOK_MS = INVOCATION_MS
     running = emulator.start(port=0, keep=False)

@@ -1,7 +1,7 @@
-"""`python -m bench.yield`: what a crawler's first requests bring; all of it is in bench/yields.
+"""`python -m bench.yield`: the yield of a crawler's first requests. The code is in bench/yields.
 
-`yield` is a word of the language, so that nothing can be imported by this name.
-"""  # noqa: N999
+`yield` is a Python keyword, so no module with this name can be imported.
+"""
 
 import sys
 

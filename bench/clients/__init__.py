@@ -1,1 +1,1 @@
-"""Those that are measured: each a process of its own, its last line of output says what it got."""
+"""The measured clients. Each is a process whose last output line is its result."""

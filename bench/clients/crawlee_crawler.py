@@ -1,8 +1,8 @@
-"""Crawlee for Python, with the fastest of its crawlers that its documentation names: Parsel's.
+"""Crawlee for Python with the Parsel crawler, the fastest one that its documentation names.
 
-Its own link extraction (`enqueue_links`), robots obeyed, everything in memory, no log lines a page.
-The number of requests at once is fixed, as it is for the others, and its guard over the machine's
-CPU, which would hold it back beside a server on two cores, is told to use all of it.
+It uses its own link extraction (`enqueue_links`), obeys robots.txt, keeps everything in memory and
+logs no lines per page. Concurrency is fixed as for the others. Its CPU guard would slow it down
+next to a server on two cores, so it may use all of the CPU.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from crawlee.crawlers import ParselCrawler
 from crawlee.http_clients import HttpClient, ImpitHttpClient
 from crawlee.storage_clients import MemoryStorageClient
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # run by an interpreter that knows only Crawlee
+sys.path.insert(0, str(Path(__file__).parents[2]))  # run by an interpreter that has only Crawlee
 from bench.clients.said import arguments, said
 
 
 def client_for(url: str) -> HttpClient:
-    """Take the default client, or over TLS the one that can be told whom to trust."""
+    """Return the default client, or over TLS one with configurable authorities."""
     if url.startswith("https:"):
         from crawlee.http_clients import HttpxHttpClient
 
@@ -64,7 +64,7 @@ async def crawl(url: str, at_once: int) -> dict[str, int]:
 
 
 def main() -> None:
-    """Crawl what the command line names."""
+    """Crawl the site on the command line."""
     asked = arguments()
     logging.basicConfig(level=logging.ERROR)
     got = asyncio.run(crawl(asked.url, asked.at_once))

@@ -1,7 +1,7 @@
-"""The floor: what fetching, parsing and a set in memory take in this language, and nothing else.
+"""The floor: the cost of fetching, parsing and an in-memory set in Python.
 
-aiohttp, lexbor and ada, as the crawler itself uses; 64 tasks over one queue. No retries, no limits,
-no records, no protection from anything: not a crawler, but a bound for one.
+It uses aiohttp, lexbor and ada like the crawler, with 64 tasks on one queue. It has no retries,
+limits, records or protection: it is not a crawler but a lower bound for one.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ async def crawl(start: str, at_once: int) -> dict[str, int]:
 
 
 def main() -> None:
-    """Crawl what the command line names."""
+    """Crawl the site on the command line."""
     asked = arguments()
     versions = {"aiohttp": aiohttp.__version__, "python": sys.version.split()[0]}
     said(asyncio.run(crawl(asked.url, asked.at_once)), versions)

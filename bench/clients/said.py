@@ -1,4 +1,4 @@
-"""What all clients are told, and what they say at their end; needs nothing that is installed."""
+"""Arguments and results of all clients. Standard library only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def arguments(*switches: str) -> argparse.Namespace:
-    """Read where to begin, how many requests may go at once, and a client's own switches."""
+    """Parse the start URL, the number of concurrent requests, and a client's own switches."""
     parser = argparse.ArgumentParser()
     parser.add_argument("url")
     parser.add_argument("--at-once", type=int, default=64)
@@ -22,6 +22,6 @@ def arguments(*switches: str) -> argparse.Namespace:
 
 
 def said(got: Mapping[str, Any], versions: Mapping[str, str]) -> None:
-    """Say what was got: pages with a title, bytes; the last line of the output."""
+    """Print the result as the last line: pages with a title, and bytes."""
     sys.__stdout__.write(json.dumps({**got, "versions": dict(versions)}) + "\n")  # type: ignore[union-attr]
     sys.__stdout__.flush()  # type: ignore[union-attr]

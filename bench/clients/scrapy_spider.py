@@ -1,9 +1,9 @@
-"""Scrapy, as its documentation has one crawl a site broadly: its own link extractor and robots.
+"""Scrapy as its documentation describes a broad crawl of one site, with its own link extractor.
 
-What is set beside the job that all have: `DOWNLOAD_VERIFY_CERTIFICATES` (off by default), no log
-lines a page (the documentation on broad crawls asks for that), and none of its web console. The
-authorities that it trusts are OpenSSL's: `SSL_CERT_FILE`. `--breadth-first` has it take links in
-order in which they were found, as its documentation has that; else the last found comes first.
+In addition to the common task: `DOWNLOAD_VERIFY_CERTIFICATES` (off by default), no log lines per
+page (as its documentation on broad crawls advises), and no web console. It trusts OpenSSL's
+authorities (`SSL_CERT_FILE`). With `--breadth-first` it follows links in the order found, as its
+documentation shows; otherwise the last found comes first.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scrapy.crawler import CrawlerProcess
 from scrapy.http import TextResponse
 from scrapy.linkextractors import LinkExtractor
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # run by an interpreter that knows only Scrapy
+sys.path.insert(0, str(Path(__file__).parents[2]))  # run by an interpreter that has only Scrapy
 from bench.clients.said import arguments, said
 
 if TYPE_CHECKING:
@@ -46,11 +46,11 @@ class Spider(scrapy.Spider):  # type: ignore[misc]
     start_url: str
 
     async def start(self) -> AsyncIterator[Any]:
-        """Begin with the start URL, and remember it: `start_urls` would be asked for twice."""
+        """Request the start URL once. `start_urls` would request it twice."""
         yield scrapy.Request(self.start_url)
 
     def parse(self, response: Any, **_: Any) -> Iterator[Any]:
-        """Read the title, follow the links."""
+        """Read the title and follow the links."""
         content_type = response.headers.get("Content-Type") or b""
         if not isinstance(response, TextResponse) or b"html" not in content_type:
             return
@@ -62,7 +62,7 @@ class Spider(scrapy.Spider):  # type: ignore[misc]
 
 
 def main() -> None:
-    """Crawl what the command line names."""
+    """Crawl the site on the command line."""
     asked = arguments("--breadth-first")
     host = asked.url.partition("://")[2].partition("/")[0].partition(":")[0]
     settings: dict[str, Any] = BREADTH_FIRST if asked.breadth_first else {}

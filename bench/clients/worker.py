@@ -1,8 +1,8 @@
-"""Our worker alone: the real one, with the real fetcher, over tables and queues in memory.
+"""Orbweaver's worker alone: the real worker and fetcher, with tables and queues in memory.
 
-Batches are handed over as Lambda does it: up to ten messages, one batch after the other, each run
-of the loop an invocation. Nothing is deployed and nothing emulated; what AWS would hold is in
-memory, as objects, so that what remains is our own CPU: decisions, parsing, the protocol.
+Batches are passed as by Lambda: up to ten messages, one batch after another, each run of the loop
+an invocation. Nothing is deployed or emulated. AWS's part is in-memory objects, so the result is
+Orbweaver's own CPU: decisions, parsing, the protocol.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ INVOCATION_MS = 120_000
 
 
 def ports_over(world: memory.World, at_once: int) -> Ports:
-    """Open every port in memory but for the web."""
+    """Return ports in memory, with the real fetcher."""
     settings = Settings(allow_addresses="127.0.0.0/8", fetch_concurrency=at_once)
-    aws: Any = None  # nothing here asks AWS
+    aws: Any = None  # no AWS call is made
     ports = Ports(settings, aws, meter_of(settings))
     vars(ports).update(
         queue=memory.MemoryQueue(world),
@@ -62,7 +62,7 @@ def ports_over(world: memory.World, at_once: int) -> Ports:
 
 
 class Belt:
-    """Hands messages to a worker as they fall due."""
+    """Passes messages to a worker when they are due."""
 
     def __init__(self, world: memory.World) -> None:
         self._world = world
@@ -70,7 +70,7 @@ class Belt:
         self._sent = 0
 
     def take(self) -> list[Delivery]:
-        """Take the next batch; waits where nothing is due yet, empty where nothing is left."""
+        """Return the next batch, after waiting for due messages. Empty if none is left."""
         now_ms = time.time_ns() // 1_000_000
         for mail in self._world.sent:
             self._put(now_ms + mail.delay_s * 1000, mail.body, 1)
@@ -85,7 +85,7 @@ class Belt:
         return batch
 
     def put_back(self, delivery: Delivery) -> None:
-        """Have a message come again."""
+        """Return a message to the queue."""
         self._put(0, delivery.body, delivery.receives + 1)
 
     def _put(self, due_ms: int, body: str, receives: int) -> None:
@@ -98,9 +98,9 @@ def crawl(url: str, at_once: int) -> dict[str, object]:
     world = memory.World()
     ports = ports_over(world, at_once)
     belt, batches, messages = Belt(world), 0, 0
-    # What a container keeps: one loop, and one worker with its caches.
+    # A container keeps one loop, and one worker with its caches.
     with asyncio.Runner() as runner, Path(os.devnull).open("w") as null:
-        # Nobody else stores bodies.
+        # The other clients store no bodies.
         plan = CrawlSpec(seeds=(url,), delay_ms=0, concurrency=at_once, bodies=Bodies.OFF)
         crawl_id = runner.run(control_of(ports).start(plan)).id
         worker = worker_of(ports)
@@ -139,7 +139,7 @@ async def _invoke(worker: Worker, batch: list[Delivery]) -> tuple[str, ...]:
 
 
 def main() -> None:
-    """Crawl what the command line names."""
+    """Crawl the site on the command line."""
     asked = arguments()
     versions = {"orbweaver": __version__, "python": sys.version.split()[0]}
     said(crawl(asked.url, asked.at_once), versions)

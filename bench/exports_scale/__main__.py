@@ -1,4 +1,4 @@
-"""Exports a day of so many pages under a limit, reads it back, and says what it took."""
+"""Export a day of pages under a memory limit, read it back, and report the cost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FORMATS = "jsonl,csv,parquet"
 
 @contextmanager
 def table_of(rows: int, *, bodies: bool) -> Iterator[str]:
-    """Serve a table as long as it is needed; its endpoint."""
+    """Serve a table while it is needed, and yield its endpoint."""
     words = [sys.executable, "-m", "bench.exports_scale.table", "--rows", str(rows)]
     words += ["--bodies"] if bodies else []
     with subprocess.Popen(
@@ -41,7 +41,7 @@ def table_of(rows: int, *, bodies: bool) -> Iterator[str]:
 def run(
     folder: Path, *, rows: int, limit_mb: int, part_rows_max: int = 100_000, bodies: bool = False
 ) -> dict[str, Any]:
-    """Export so many pages into a folder, read all back, and return what was measured and read."""
+    """Export pages into a folder and read them back. Return the measurements and the rows."""
     exported, stored = folder / "export", folder / "stored"
     if bodies:
         for key, body in segments(rows):
@@ -57,7 +57,7 @@ def run(
             "AWS_ACCESS_KEY_ID": "test",
             "AWS_SECRET_ACCESS_KEY": "test",
             "AWS_DEFAULT_REGION": "us-east-1",
-            # What these set aside but do not use would count as data.
+            # Memory that these reserve without use would count as data.
             "ARROW_DEFAULT_MEMORY_POOL": "system",
             "MALLOC_ARENA_MAX": "2",
         }
@@ -69,7 +69,7 @@ def run(
 
 
 def say(result: dict[str, Any], rows: int, limit_mb: int) -> None:
-    """Print what was measured."""
+    """Print the measurements."""
     measured = result["measured"]
     seconds, cpu_seconds = measured["seconds"], measured["cpu_seconds"]
     sizes = ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in measured["bytes"].items())
@@ -85,7 +85,6 @@ def say(result: dict[str, Any], rows: int, limit_mb: int) -> None:
 
 
 def main() -> None:
-    """Do as the arguments ask."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--limit-mb", type=int, default=256)

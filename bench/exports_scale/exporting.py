@@ -1,4 +1,4 @@
-"""The exporter as a process of its own, with a limit to its data that the kernel enforces."""
+"""The exporter as its own process, with a data limit enforced by the kernel."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from random import Random
 from bench.measure import peak
 
 MIB = 2**20
-# A thread's stack counts as data as a whole: eight megabytes by default, of which it uses a few KB.
+# A thread's whole stack counts as data: eight megabytes by default, of which it uses a few KB.
 STACK_BYTES = 512 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What an export took."""
+    """Cost of an export."""
 
     rows: dict[str, int]
     files: int
@@ -35,7 +35,7 @@ class Measured:
 
 
 def limit_data(limit_mb: int) -> None:
-    """Have allocations beyond the limit fail, and see that they do."""
+    """Limit the data, and check that allocations beyond the limit fail."""
     resource.setrlimit(resource.RLIMIT_DATA, (limit_mb * MIB, limit_mb * MIB))
     try:
         bytearray(limit_mb * MIB)
@@ -47,7 +47,7 @@ def limit_data(limit_mb: int) -> None:
 async def export(
     folder: Path, bodies: Path, formats: tuple[str, ...], part_rows_max: int
 ) -> Measured:
-    """Export the day from the table that the environment names into a folder."""
+    """Export the day from the table in the environment into a folder."""
     from bench.exports_scale.records import CRAWL, DAY, SHARDS, crawl
     from orbweaver.adapters.aws.clients import Aws
     from orbweaver.adapters.dynamodb.pages import DynamoPages
@@ -102,7 +102,7 @@ async def export(
 
 
 def main() -> None:
-    """Export under a limit, and print what it took."""
+    """Export under a limit and print the cost."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("bodies", type=Path)

@@ -1,4 +1,4 @@
-"""The files of an export, read by DuckDB and warcio: every row once, in every format the same."""
+"""Reads an export's files with DuckDB and warcio: each row once, and equal in all formats."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ READ = {
     "csv": "read_csv('{}', header = true, quote = '\"', escape = '\"')",
     "parquet": "read_parquet('{}')",
 }
-# Of a table, what says that rows are there, each once, with their values.
+# Per table, sums that show that each row exists once with its values.
 SUMS = {
     "pages": "count(*), count(DISTINCT url), sum(links)::BIGINT, sum(bytes)::BIGINT,"
     " max(sha256), epoch_ms(min(fetched_at)::TIMESTAMPTZ)",
@@ -32,11 +32,11 @@ SUMS = {
 
 
 class WrongError(Exception):
-    """The files are not what was to be exported; the text says where."""
+    """The files differ from the expected export. The text shows the difference."""
 
 
 def check(folder: Path, rows: int, *, bodies: bool) -> dict[str, Any]:
-    """Read an export back, and return what was read; raises WrongError."""
+    """Read an export back and return its numbers. Raises WrongError."""
     manifest = json.loads((folder / f"manifests/dt={DAY}.json").read_text())
     for file in manifest["files"]:
         with (folder / file["path"]).open("rb") as opened:
@@ -59,7 +59,7 @@ def check(folder: Path, rows: int, *, bodies: bool) -> dict[str, Any]:
 
 
 def expect(what: str, found: object, expected: object) -> None:
-    """Compare."""
+    """Raise WrongError if two values differ."""
     if found != expected:
         raise WrongError(f"{what}: {found!r}, not {expected!r}")
 
@@ -74,7 +74,7 @@ def sums_of(folder: Path, table: str, name: str) -> tuple[Any, ...]:
 
 
 def answers_in(folder: Path, rows: int) -> int:
-    """Count the answers of all archives, and find some of them by their index."""
+    """Count the responses in all archives, and find some of them by their index."""
     count = 0
     sought = {url_of(number) for number in range(0, rows, max(1, rows // 20))}
     for archive in sorted(folder.glob(f"pages/warc/dt={DAY}/*/*.warc.gz")):

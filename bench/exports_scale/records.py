@@ -1,4 +1,4 @@
-"""The pages of the day: each follows from its number, and weighs what a page of a shop weighs."""
+"""The pages of the day: each follows from its number, with the size of a shop's page."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ DAY_MS = 1_795_219_200_000
 NAME = "books"
 CRAWL = f"{NAME}-{DAY.replace('-', '')}-000000"
 RULE = "book"
-# Every so many pages something is wrong with the item: its price is lacking.
+# Every `BROKEN_EVERY` pages, an item has no price.
 BROKEN_EVERY = 20
 SEGMENT_PAGES = 200
 SHARDS = 16
 
 
 def crawl() -> Crawl:
-    """Make the crawl, with a rule for its items."""
+    """Make the crawl with a rule for items."""
     fields = (
         Field(name="title", where="h1", required=True),
         Field(name="price", where=".price", type=ValueKind.PRICE, required=True),
@@ -42,18 +42,18 @@ def crawl() -> Crawl:
 
 
 def url_of(number: int) -> str:
-    """Name a page."""
+    """Return a page's URL."""
     return (
         f"https://books.example/catalogue/shelf-{number % 50}/a-book-of-a-name_{number}/index.html"
     )
 
 
 def page(number: int, *, bodies: bool) -> PageRecord:
-    """Make the record of a page; with `bodies`, it says where body and text lie."""
+    """Make a page's record. With `bodies`, it contains the places of body and text."""
     digest = hashlib.sha256(b"%d" % number).hexdigest()
     stored = {}
     if bodies:
-        # Where exactly says `segment`: the table has to know nothing of it but the places.
+        # `segment` determines the places; the table needs only these.
         place = PLACES[number]
         stored = dict(zip(STORED, place, strict=True))
     item = item_of(number)
@@ -86,7 +86,7 @@ def page(number: int, *, bodies: bool) -> PageRecord:
 
 
 def item_of(number: int) -> Item:
-    """Make the book of a page."""
+    """Make a page's book."""
     broken = number % BROKEN_EVERY == 0
     return Item(
         table=RULE,
@@ -108,12 +108,12 @@ def item_of(number: int) -> Item:
 # --- bodies and texts ---------------------------------------------------------------------------
 
 STORED = ("body_key", "body_offset", "body_length", "text_offset", "text_length")
-# By number: what a page's record says of its body and text, once its segment is made.
+# By page number: the places of body and text, once the segment is made.
 PLACES: dict[int, tuple[str, int, int, int, int]] = {}
 
 
 def segments(count: int) -> Iterator[tuple[str, bytes]]:
-    """Make the segments of so many pages, and note where each page lies in them."""
+    """Make the segments of `count` pages, and record each page's place."""
     for first in range(0, count, SEGMENT_PAGES):
         name = hashlib.blake2b(b"%d" % first, digest_size=16).hexdigest()
         key = f"bodies/{CRAWL}/dt={DAY}/{name}.warc.gz"

@@ -1,7 +1,7 @@
-"""A table of page records that answers `Query` as DynamoDB does, over HTTP, from numbers alone.
+"""A table of page records that answers `Query` like DynamoDB over HTTP, generated from numbers.
 
-It holds the order of the keys and makes up items as they are asked for: a page of an answer has at
-most a megabyte of them, and says where the next begins.
+It stores the order of the keys and generates items on request. A page of an answer has at most one
+megabyte, and the start of the next page.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PagesTable:
     def __init__(self, rows: int, *, bodies: bool) -> None:
         self._bodies = bodies
         if bodies:
-            for _ in segments(rows):  # notes where pages lie
+            for _ in segments(rows):  # records the pages' places
                 pass
         self._partitions: dict[str, list[tuple[str, int]]] = {
             f"{DAY}#{shard}": [] for shard in range(SHARDS)
@@ -89,7 +89,7 @@ class PagesTable:
         return json.dumps(item, default=_in_base64)
 
     def check(self) -> None:
-        """See that keys are those of the records."""
+        """Check that the keys match the records."""
         for partition, keys in self._partitions.items():
             for key, number in keys[:3]:
                 assert page_key(page(number, bodies=self._bodies), SHARDS) == (partition, key)
@@ -100,7 +100,7 @@ def _in_base64(value: bytes) -> str:
 
 
 async def serve(table: PagesTable) -> None:
-    """Serve on a port of this machine until standard input ends; say which."""
+    """Print the port and serve on this machine until standard input ends."""
     app = web.Application()
     app.router.add_post("/", table.answer)
     runner = web.AppRunner(app, access_log=None)
@@ -117,7 +117,7 @@ async def serve(table: PagesTable) -> None:
 
 
 def main() -> None:
-    """Serve a table of so many rows."""
+    """Serve a table of `--rows` rows."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, required=True)
     parser.add_argument("--bodies", action="store_true")

@@ -1,8 +1,8 @@
-"""A small crawl beside a big one: is it done in about the time it takes alone.
+"""Fairness: whether a small crawl next to a big one takes about as long as alone.
 
-    python -m bench.fairness            on a deployed stack, in minutes of this machine
-    tests/simulation/test_fairness.py   in virtual time, with as many workers as AWS would give
+    python -m bench.fairness            on a deployed stack, in minutes on this machine
+    tests/simulation/test_fairness.py   in virtual time, with as many workers as on AWS
 
-MiniStack (1.5.33) takes a message's group and delivers in order of arrival all the same; it is
-taught fair queues here (`emulator/`, `neighbours`).
+MiniStack (1.5.33) accepts a message's group but delivers in order of arrival. `emulator/` and
+`neighbours` add fair queues to it.
 """

@@ -1,14 +1,14 @@
-"""`python -m bench.fairness`: a crawl of ten small hosts, alone and beside 100,000 queued URLs.
+"""`python -m bench.fairness`: a crawl of ten small hosts, alone and next to 100,000 queued URLs.
 
-What is queued are packs of a crawl that is not done with for an hour. They are of one host without
-a delay, which keeps the workers busy by work, or of many hosts with one, which keeps them busy by
-waiting. The table says how long the small crawl took, and how many times as long as alone:
+The queue holds packs of a crawl that lasts longer than an hour. They belong to one host without a
+delay, which keeps workers busy with work, or to many hosts with one, which keeps them busy waiting.
+The table shows the time of the small crawl, absolute and relative to the crawl alone:
 
     as it comes   MiniStack's queue, in order of arrival
-    express       the same with `--priority high`: a queue and workers of its own
-    fair          a queue that is taught what SQS does with the groups of messages
+    express       the same with `--priority high`: its own queue and workers
+    fair          a queue with SQS's fairness by message group
 
-A crawl that takes longer than `--limit` is cancelled; what is printed is the limit then.
+A crawl that takes longer than `--limit` is cancelled, and the limit is printed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 SMALL_HOSTS, SMALL_PAGES = 10, 10
 SMALL_DELAY = "0.2"
 PACK_URLS, BATCH = 25, 10
-# What a big crawl is like: how many hosts, and their delay.
+# Kinds of big crawls: number of hosts, and their delay.
 BIG = (("a fast host", 1, "0"), ("slow hosts", 100, "1"))
 EMULATOR = Path(__file__).with_name("emulator")
 INTERRUPTED = 130
@@ -50,7 +50,7 @@ POLL_S = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Took:
-    """How long the small crawl took in one place of the table."""
+    """Time of the small crawl in one cell of the table."""
 
     beside: str
     queue: str
@@ -59,7 +59,7 @@ class Took:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Measure, and print the table; 1 if the stack could not be had."""
+    """Measure and print the table. Return 1 without a stack."""
     parser = argparse.ArgumentParser(prog="python -m bench.fairness", description=__doc__)
     parser.add_argument("--urls", type=int, default=100_000, help="how many are queued (100000)")
     parser.add_argument("--limit", type=float, default=90.0, help="seconds for a crawl (90)")
@@ -79,7 +79,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def table(rows: Sequence[Took]) -> str:
-    """Write a table of what was measured, each beside what it takes alone on the same queue."""
+    """Return the table of results, each relative to the crawl alone on the same queue."""
     alone = {row.queue: row.took_s for row in rows if row.beside == "nothing"}
     lines = [f"{'beside':24}{'queue':14}{'took':>10}{'ratio':>8}"]
     for row in rows:
@@ -90,7 +90,7 @@ def table(rows: Sequence[Took]) -> str:
 
 
 def _measured(asked: argparse.Namespace, *, fair: bool) -> Iterator[Took]:
-    """Measure on one stack, whose queue is fair or not."""
+    """Measure on one stack with a fair or unfair queue."""
     context = {**LOCAL_CONTEXT, "worker_concurrency_max": str(asked.workers)}
     if asked.wait:
         context["wait_s_max"] = str(asked.wait)
@@ -107,13 +107,13 @@ def _measured(asked: argparse.Namespace, *, fair: bool) -> Iterator[Took]:
             yield bench.small("nothing", queue)
         for beside, hosts, delay in BIG:
             with bench.beside(hosts, delay):
-                bench.warm_up("express")  # which has workers of its own from here on
+                bench.warm_up("express")  # which has its own workers from here on
                 for queue in reversed(queues):
                     yield bench.small(beside, queue)
 
 
 class _Bench:
-    """A stack, and the sites that are crawled."""
+    """A stack and the sites to crawl."""
 
     def __init__(
         self, stand: Stand, sites: contextlib.ExitStack, asked: argparse.Namespace
@@ -133,11 +133,11 @@ class _Bench:
         ]
 
     def warm_up(self, queue: str) -> None:
-        """Have the workers of a queue started: that is not what is measured."""
+        """Start the workers of a queue, which must not be measured."""
         self.small("warming up", queue)
 
     def small(self, beside: str, queue: str) -> Took:
-        """Run the small crawl, for as long as it may take."""
+        """Run the small crawl, up to the time limit."""
         self._runs += 1
         name = f"small-{self._runs}"
         lane = ("--priority", "high") if queue == "express" else ()
@@ -158,12 +158,13 @@ class _Bench:
 
     @contextlib.contextmanager
     def beside(self, hosts: int, delay: str) -> Iterator[None]:
-        """Have a big crawl's packs on the queue for the length of a block."""
+        """Put a big crawl's packs on the queue during a block."""
         sites = self._big[:hosts]
-        seeds = (f"{site.url}/none" for site in sites)  # of this machine it reaches these alone
+        # on this machine, the crawl reaches only these
+        seeds = (f"{site.url}/none" for site in sites)
         words = (*seeds, "--name", f"big-{hosts}", "--delay", delay, "--json")
         crawl = self._stand.orbweaver("start", *words).result["crawl"]
-        with self._held():  # all of it is there before the first of it is taken
+        with self._held():  # all packs are queued before the first is received
             self._queue(crawl, sites)
         until(sites[0].log.paths, "the big crawl is under way", log=self._stand.log)
         try:
@@ -183,7 +184,7 @@ class _Bench:
             functions.update_event_source_mapping(UUID=source, Enabled=True)
 
     def _queue(self, crawl: str, sites: Sequence[Graph]) -> None:
-        """Put packs on the queue, each of one host, the hosts in turn."""
+        """Queue packs of one host each, with hosts in rotation."""
         at_ms = time.time_ns() // 1_000_000
         packs = range(self._asked.urls // PACK_URLS)
         with self._stand.client("sqs") as sqs:
@@ -201,7 +202,7 @@ class _Bench:
         _say(f"{len(packs)} packs are queued")
 
     def _ended_s(self, crawl: str) -> float | None:
-        """Tell how long a crawl took, by its own account; None if it has not ended."""
+        """Return a crawl's duration from its own record, or None while it runs."""
         with self._stand.client("dynamodb") as dynamodb:
             item = dynamodb.get_item(
                 TableName=self._stand.outputs["CrawlsTable"], Key={"k": {"S": crawl}}

@@ -1,14 +1,14 @@
-"""Which message a queue delivers next: the oldest one, or in a fair queue one of a quiet group.
+"""The next message of a queue: the oldest, or in a fair queue one of a quiet group.
 
 As AWS describes it ("How Amazon SQS fair queues work", SQS Developer Guide):
 
-- a group is a noisy neighbour with more than 10 % of the messages in flight and at least 30 of its
-  own, or with more than 10 % of the consumers' recent time; about, since SQS is distributed;
-- messages of quiet groups are delivered first; a message without a group is a group of its own;
-- where only noisy groups wait, the one with the fewest messages in flight comes first.
+- A group is a noisy neighbour if it has more than 10 % of the messages in flight and at least 30,
+  or more than 10 % of the consumers' recent time. This is approximate, because SQS is distributed.
+- Messages of quiet groups are delivered first. A message without a group is its own group.
+- If only noisy groups wait, the one with the fewest messages in flight comes first.
 
-How long "recent" is AWS does not say: a minute here. Pure, and of the standard library alone: the
-simulation uses it, and an emulator that is taught to be fair.
+AWS does not define "recent"; one minute is used here. This module is pure and uses only the
+standard library: the simulation and the patched emulator share it.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ RECENT_S = 60.0
 
 
 class Neighbours:
-    """The groups of one queue: what is in flight, and what took the consumers' time of late."""
+    """The groups of one queue: messages in flight, and the consumers' recent time."""
 
     def __init__(self) -> None:
-        # By message, its group and since when.
+        # By message: its group, and the time of delivery.
         self._flying: dict[str, tuple[str, float]] = {}
-        # What was done: when, of which group, and how long it took.
+        # Finished messages: time, group, and duration.
         self._done: deque[tuple[float, str, float]] = deque()
 
     def taken(self, message: str, group: str, now_s: float) -> None:
-        """Note a message as delivered."""
+        """Record a message as delivered."""
         self._flying[message] = (group, now_s)
 
     def done(self, message: str, now_s: float) -> None:
-        """Note a message as deleted; one that was never delivered is passed over."""
+        """Record a message as deleted. A message never delivered is ignored."""
         if message in self._flying:
             group, taken_s = self._flying.pop(message)
             self._done.append((now_s, group, now_s - taken_s))
 
     def first(self, oldest: Mapping[str, float], now_s: float) -> str:
-        """Choose a group to deliver from, of those that wait: by group, how old its oldest is."""
+        """Choose the next waiting group. `oldest` is the age of each group's oldest message."""
         if len(oldest) == 1:
             return next(iter(oldest))
         flying = Counter(group for group, _ in self._flying.values())
@@ -54,7 +54,7 @@ class Neighbours:
         return min(oldest, key=lambda group: (flying[group], oldest[group]))
 
     def _noisy(self, flying: Counter[str], now_s: float) -> set[str]:
-        """Name the groups that take more than their share."""
+        """Return the groups that use more than their share."""
         while self._done and self._done[0][0] < now_s - RECENT_S:
             self._done.popleft()
         spent_s: defaultdict[str, float] = defaultdict(float)

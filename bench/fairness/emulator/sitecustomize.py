@@ -1,7 +1,7 @@
-"""Has MiniStack deliver as a fair queue of SQS does, by the groups that its messages name.
+"""Makes MiniStack deliver like a fair SQS queue, by the message groups.
 
-MiniStack (1.5.33) keeps `MessageGroupId` on standard queues, and passes over it when it delivers.
-Python imports this module as the emulator starts (its folder is on `PYTHONPATH`).
+MiniStack (1.5.33) stores `MessageGroupId` on standard queues but ignores it at delivery. Python
+imports this module when the emulator starts, because its folder is on `PYTHONPATH`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ NEIGHBOURS = "_neighbours"
 
 
 def install() -> None:
-    """Put the order into the emulator's standard queues."""
+    """Install the fair order in the emulator's standard queues."""
     from ministack.services import sqs
 
     collect, delete = sqs._collect_msgs, sqs._delete_messages_for_esm
