@@ -2,13 +2,12 @@
 
     python -m bench.yield --apps mediawiki,cgit --crawlers ours,wget --requests 500,1000,3000
 
-Rules
-- The applications are real ones, as Debian and PyPI package them, and two made here. All is
-  unpacked, seeded and served below .local/yield, by no other user than `nobody` if root asks.
+- The applications are real ones from Debian and PyPI packages, and two made here. They are
+  unpacked, filled and served below .local/yield. If root starts them, they run as `nobody`.
 - The articles come from an application's own database or files, never from a crawl.
-- Requests are counted in the web server's access log, robots.txt and redirects included, in the
-  order in which they began. An article is found by the first GET that was answered with 200 and
-  shows it, under whatever URL; a redirect does not find what it leads to.
-- A crawler is ended after so many requests, so much time or so much memory, whatever comes first.
-- Speeds are not compared: servers, crawler and everything else share the machine.
+- Requests are counted in the web server's access log in the order they began, including robots.txt
+  and redirects. An article is found by the first GET with status 200 that shows it, under any URL.
+  A redirect does not find its target.
+- A crawler is stopped at a limit of requests, time or memory, whichever comes first.
+- Speeds are not compared, because servers and crawler share the machine.
 """

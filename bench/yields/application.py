@@ -1,4 +1,4 @@
-"""An application as the bench sees it: how it is made, served, and what a request to it shows."""
+"""An application in this benchmark: how to make it, serve it, and judge a request."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ TRUTH = "truth.json"
 
 
 class Prepare(Protocol):
-    """Fills a new folder with an application and its content; returns what its articles are."""
+    """Fills a new folder with an application and its content. Returns its articles."""
 
     def __call__(self, place: Place) -> Truth: ...
 
 
 class Serve(Protocol):
-    """Starts all servers of an application; the one on the port writes the log."""
+    """Starts all servers of an application. The one on the port writes the log."""
 
     def __call__(self, place: Place, port: int) -> None: ...
 
 
 class KeysOf(Protocol):
-    """Returns the keys of what the answer to a GET of this target shows; none of most."""
+    """Returns the keys of the articles that a GET of a target shows, usually none."""
 
     def __call__(self, target: str) -> Iterable[str]: ...
 
@@ -49,11 +49,11 @@ class Application:
     keys_of: KeysOf
     packages: Sequence[str] = ()
     start: str = "/"
-    # Options of our crawler without which it could not crawl the application at all.
+    # Options that our crawler needs to crawl the application at all.
     owner: Sequence[str] = ()
 
     def made(self, place: Place) -> Truth:
-        """Have it made, once for each version of what makes it; returns its articles."""
+        """Make the application, once per version of its code. Return its articles."""
         packages.unpack(self.packages)
         stamp = place.path(".made")
         source = inspect.getsource(sys.modules[self.prepare.__module__])
@@ -61,7 +61,7 @@ class Application:
         if not stamp.is_file() or stamp.read_text() != version:
             place.renew()
             _write(place, self.prepare(place))
-            place.open.close()  # what was started to make it
+            place.open.close()  # stops servers started to make it
             stamp.write_text(version)
         return _read(place)
 

@@ -1,4 +1,4 @@
-"""All applications by their names."""
+"""All applications by name."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Apache's own listing of folders over the documentation of a few packages.
+"""Apache's folder listings over the documentation of a few packages.
 
-An article is a folder's listing, in the order that it has without a query, or an HTML file. The
-listing has links that sort it anew, and most of the files are no HTML.
+An article is a folder's listing without a query, or an HTML file. Listings link to themselves in
+other sort orders, and most files are not HTML.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LARGE = (
     "privoxy",
     "swig4.0-examples",
 )
-# Of a size that 500 requests can find: 272 folders, 198 HTML files, 794 other files.
+# Small enough for 500 requests: 272 folders, 198 HTML files, 794 other files.
 SMALL = ("python-skimage-doc",)
 SITE = """\
 DocumentRoot "{files}"
@@ -39,28 +39,27 @@ IndexOptions FancyIndexing HTMLTable NameWidth=*
 
 
 def prepare_large(place: Place) -> Truth:
-    """Have an index of which some hundred requests can find less than half."""
+    """Make an index of which some hundred requests can find less than half."""
     return _prepare(place, LARGE)
 
 
 def prepare_small(place: Place) -> Truth:
-    """Have an index of which 500 requests can find all."""
+    """Make an index of which 500 requests can find all."""
     return _prepare(place, SMALL)
 
 
 def serve(place: Place, port: int) -> None:
-    """Serve the folder."""
     web.serve(place, port, SITE.format(files=place.path("files")))
 
 
 def keys_of(target: str) -> Iterable[str]:
-    """Name the file, or the folder as it is listed without a query."""
+    """Return the file, or the folder listed without a query."""
     path, query = query_of(target)
     return () if query and path.endswith("/") else (path,)
 
 
 def _prepare(place: Place, documentation: Sequence[str]) -> Truth:
-    """Unpack the documentation of these packages, and list its folders and HTML files."""
+    """Unpack the packages' documentation, and list its folders and HTML files."""
     files, unpacked = place.path("files"), place.path("unpacked")
     for archive in fetched(documentation, place.path("archives")):
         extract(archive, unpacked)
@@ -68,7 +67,7 @@ def _prepare(place: Place, documentation: Sequence[str]) -> Truth:
     shutil.rmtree(unpacked)
     for path in files.rglob("*"):
         if path.is_symlink():
-            path.unlink()  # what it leads to has an address of its own
+            path.unlink()  # its target has its own URL
     folders = [f"/{path.relative_to(files)}/" for path in files.rglob("*") if path.is_dir()]
     pages = [f"/{path.relative_to(files)}" for path in files.rglob("*.html")]
     place.hand_over()

@@ -1,4 +1,4 @@
-"""The command: applications one after the other, each with every crawler; a table and JSON."""
+"""The command: applications one after another, each with every crawler. Prints a table and JSON."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ INTERRUPTED = 130
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Measure what the command line asks for; 1 if nothing could be measured."""
+    """Run the requested measurements. Return 1 if nothing could be measured."""
     parser = _parser()
     asked = parser.parse_args(words)
     try:
@@ -60,7 +60,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def table(results: dict[str, Any]) -> str:
-    """Write the results as a table in Markdown: % of the articles by then."""
+    """Return the results as a Markdown table: percentage of articles at each point."""
     points = results["points"]
     head = ["application", "crawler", *(f"{point:,}" for point in points), "mean", "in all"]
     head += ["requests", "ended by"]
@@ -100,7 +100,7 @@ def _measured(
     results: dict[str, Any],
     setup: bool,
 ) -> Iterator[None]:
-    """Make and serve an application, and have all crawl it; yields after each."""
+    """Make and serve an application, and let all crawlers crawl it. Yields after each."""
     with placed(application.name) as place:
         try:
             truth = application.made(place)

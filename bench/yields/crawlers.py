@@ -1,7 +1,7 @@
-"""The crawlers that take part, with what each is told beside the job that all have.
+"""The crawlers, with their settings in addition to the common task.
 
-The job: begin at one URL, follow the links of its host, obey robots.txt, no delay. How many
-requests go at once is each one's default, or 8 where it has none.
+The task: start at one URL, follow the links of its host, obey robots.txt, no delay. Concurrency is
+each crawler's default, or 8.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Words = list[str | Path]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One crawl: where it begins, how many requests matter, and a folder to write to."""
+    """One crawl: start URL, relevant number of requests, and output folder."""
 
     url: str
     requests: int
@@ -37,7 +37,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crawler:
-    """A crawler and how it is started; `clear` ends what outlives it."""
+    """A crawler and its command. `clear` stops processes that outlive it."""
 
     name: str
     title: str
@@ -47,7 +47,7 @@ class Crawler:
 
 
 def ours(options: Sequence[str] = ()) -> Crawler:
-    """Return this project's crawler, with more of its options."""
+    """Return this project's crawler, with further options."""
 
     def words(job: Job) -> Words:
         command: Words = [Path(sys.executable).with_name("orbweaver"), "crawl", job.url]
@@ -91,7 +91,7 @@ def _peers_absent() -> str:
 
 
 def named(names: Sequence[str], options: Sequence[str] = ()) -> list[Crawler]:
-    """Look crawlers up; raises KeyError for an unknown one."""
+    """Return crawlers by name. Raises KeyError for an unknown one."""
     scrapy, crawlee = "scrapy_spider.py", "crawlee_crawler.py"
     known = (
         ours(options),

@@ -1,6 +1,6 @@
-"""DokuWiki: 300 pages in three namespaces, beside the four that it comes with.
+"""DokuWiki: 300 pages in three namespaces, and its four initial pages.
 
-Files are dated back: a page younger than five days asks not to be indexed nor followed.
+Files are dated back, because pages younger than five days are marked noindex and nofollow.
 """
 
 from __future__ import annotations
@@ -56,12 +56,11 @@ def prepare(place: Place) -> Truth:
 
 
 def serve(place: Place, port: int) -> None:
-    """Serve the wiki from its root."""
     web.serve(place, port, f'DocumentRoot "{place.path("code")}"\n{web.serve_php(place)}')
 
 
 def keys_of(target: str) -> Iterable[str]:
-    """Name the page that is shown as it is now."""
+    """Return the page shown in its current version."""
     path, query = query_of(target)
     if query.get("do", "show") != "show" or query.keys() & {"rev", "at"}:
         return ()
@@ -72,7 +71,7 @@ def keys_of(target: str) -> Iterable[str]:
 
 
 def _id(number: int) -> str:
-    """Return a page's id; the first is the start page."""
+    """Return a page's id. The first is the start page."""
     return f"{SPACES[number % 3]}:page{number}" if number else "start"
 
 

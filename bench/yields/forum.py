@@ -1,11 +1,11 @@
-"""A forum, with the addresses of a widespread one: 400 threads of ten posts a page, on 8 boards.
+"""A forum with the URLs of a popular one: 400 threads with ten posts per page, on 8 boards.
 
-Hostile as forums are: each post has an address of its own that shows its thread, threads and boards
-can be sorted in many ways and printed, every post can be quoted, edited and reported by links
-that lead to a log-in, there are pages of members, searches, a calendar, and sessions in URLs. Its
-form and its log-in are answered with 200, and nothing says `noindex` or names a canonical address.
+It is as hostile as real forums. Each post has a URL that shows its thread. Threads and boards can
+be sorted and printed. Every post has links to quote, edit and report it, which lead to a log-in.
+There are member pages, searches, a calendar, and session ids in URLs. Forms and the log-in answer
+200, and no page has `noindex` or a canonical URL.
 
-An article is a page of a thread in its usual order; a post's own address and print show it, too.
+An article is a page of a thread in its default order. A post's URL and the print view show it too.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MONTHS = 12 * 9_999
 
 @cache
 def lengths() -> tuple[int, ...]:
-    """Return how many posts each thread has: most have few, some many."""
+    """Return the number of posts of each thread: most have few, some many."""
     random = Random("threads")
     return tuple(1 + int(40 * random.random() ** 3) for _ in range(THREADS))
 
@@ -49,7 +49,7 @@ def firsts() -> tuple[int, ...]:
 
 
 def prepare(place: Place) -> Truth:
-    """List the pages of all threads; a post is another name of the page on which it stands."""
+    """Return the pages of all threads. A post is an alias of its page."""
     posts = {
         f"p{firsts()[thread] + at}": _key(thread, at - at % POSTS_A_PAGE)
         for thread, length in enumerate(lengths())
@@ -59,7 +59,7 @@ def prepare(place: Place) -> Truth:
 
 
 def keys_of(target: str) -> Iterable[str]:
-    """Name the page of a thread that is shown, or the post whose page is."""
+    """Return the page of the thread shown, or its post."""
     path, query = query_of(target)
     if path != TOPIC or query.keys() & {"sk", "st", "sd"} or query.get("view", "print") != "print":
         return ()
@@ -108,7 +108,7 @@ def _log_in(visit: Visit) -> Page:
 
 
 def _orders(visit: Visit, **where: object) -> str:
-    """Link to the ways to sort and cut a list down."""
+    """Return links to the ways to sort and filter a list."""
     ways = (
         visit.link(f"{key}{way}{days}", visit.path, **where, st=days, sk=key, sd=way)
         for days in DAYS
@@ -168,7 +168,7 @@ def _thread(visit: Visit) -> Page:
 
 
 def _shown(visit: Visit) -> tuple[int | None, int]:
-    """Return the thread that is asked for and where its page begins."""
+    """Return the requested thread and the first post of its page."""
     if "p" in visit.query:
         post = visit.number("p", 0, firsts()[-1])
         for thread, length in enumerate(lengths()):
@@ -224,7 +224,7 @@ def _calendar(visit: Visit) -> Page:
 
 
 def _search(visit: Visit) -> Page:
-    """Find posts of a member; a form without one."""
+    """Find a member's posts, or show a form."""
     if "author_id" not in visit.query:
         recent = visit.link("active topics", "/search.php", search_id="active_topics")
         return Page("Search", f"<form><input name=keywords></form>{recent}")

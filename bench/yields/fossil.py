@@ -1,9 +1,9 @@
-"""Fossil over the same commits and files as cgit and gitweb, with a wiki and tickets beside them.
+"""Fossil with the same commits and files as cgit and gitweb, and a wiki and tickets.
 
-Of its restrictions for robots one is lifted: readers who have not logged in see hyperlinks. Clients
-whose user agent is no browser's still get a captcha instead of annotated files and lists by age.
+One of its restrictions for robots is lifted: readers without a log-in see hyperlinks. Clients whose
+user agent is not a browser's still get a captcha instead of annotated files and lists by age.
 
-An article is a file, at any revision, a check-in, a wiki page as it is now, or a ticket.
+An article is a file at any revision, a check-in, a current wiki page, or a ticket.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 PROJECT_NAME = "A crawler"  # the wiki page of this name is the home page
 PAGES, TICKETS, AUTHORS = 50, 100, 6
 REPOSITORY = "web.fossil"
-# Its chores after an answer, as to send mail, would outlive the server.
+# Its background tasks, such as sending mail, would outlive the server.
 SETTINGS = {"project-name": PROJECT_NAME, "backoffice-disable": "1"}
-# Capabilities of readers who have not logged in (Fossil's user `nobody`): those that they have by
-# default, and `h`, to see hyperlinks.
+# Capabilities of readers without a log-in (Fossil's user `nobody`): the defaults, and `h` to see
+# hyperlinks.
 READERS_MAY = "gjorz" + "h"
 DIGITS = 10  # as many as Fossil shows of a digest
 NEWEST = ("tip", "trunk", "main")
@@ -54,7 +54,7 @@ DIGEST = re.compile(rf"[0-9a-f]{{{DIGITS},64}}")
 
 
 def prepare(place: Place) -> Truth:
-    """Import what git has, and add artifacts of wiki pages and tickets as Fossil writes them."""
+    """Import the git repository, and add artifacts of wiki pages and tickets in Fossil's format."""
     files = frozenset(key for key in cloned(place).articles if key.startswith("file "))
     fossil, artifacts = file("usr/bin/fossil"), place.path("artifacts")
     artifacts.mkdir()
@@ -83,7 +83,7 @@ def prepare(place: Place) -> Truth:
 
 
 def serve(place: Place, port: int) -> None:
-    """Serve the repository by Fossil's own server, behind Apache."""
+    """Serve the repository with Fossil's own server, behind Apache."""
     own = free_port()
     words: list[str | Path] = [
         file("usr/bin/fossil"),
@@ -98,7 +98,7 @@ def serve(place: Place, port: int) -> None:
 
 
 def keys_of(target: str) -> Iterable[str]:
-    """Name the file, check-in, wiki page or ticket that a page shows whole."""
+    """Return the file, check-in, wiki page or ticket that a page shows completely."""
     path, query = query_of(target)
     view, _, rest = path.removeprefix("/").partition("/")
     name = rest or query.get("name", "")
@@ -118,7 +118,7 @@ def _short(name: str) -> str:
 
 
 def _truth(repository: Path, files: frozenset[str], aliases: dict[str, str]) -> Truth:
-    """Read digests from the repository: of files at all their revisions, check-ins and tickets."""
+    """Read the digests of files at all revisions, check-ins and tickets from the repository."""
     with contextlib.closing(sqlite3.connect(repository)) as database:
         contents = database.execute(
             "SELECT uuid, name FROM mlink JOIN blob ON rid = fid JOIN filename USING (fnid)"
@@ -136,7 +136,7 @@ def _truth(repository: Path, files: frozenset[str], aliases: dict[str, str]) -> 
 
 
 def _versions(title: str, linked: Sequence[str], now: dt.datetime) -> Iterator[str]:
-    """Write all versions of a wiki page; each has a paragraph more."""
+    """Yield all versions of a wiki page, each with one more paragraph."""
     random, text, before = Random(f"wiki {title}"), "", ""
     for moment in _moments(random, now, 5):
         text += f"<p>{texts.paragraph(random)} See [{random.choice(linked)}].</p>\n"
@@ -148,7 +148,7 @@ def _versions(title: str, linked: Sequence[str], now: dt.datetime) -> Iterator[s
 
 
 def _changes(number: int, now: dt.datetime) -> Iterator[str]:
-    """Write all changes of a ticket: what it is, and a remark each."""
+    """Yield all changes of a ticket: its fields, then one remark each."""
     random = Random(f"ticket {number}")
     fields = {"title": texts.title(2_000 + number), "foundin": f"{number // 60}.{number % 60}"}
     fields |= {"severity": random.choice(SEVERITIES), "type": random.choice(TYPES)}

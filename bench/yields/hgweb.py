@@ -1,6 +1,6 @@
-"""Mercurial's hgweb over the same commits and files as cgit and gitweb; revisions stand in paths.
+"""Mercurial's hgweb with the same commits and files as cgit and gitweb. Paths contain revisions.
 
-It asks crawlers not to follow its links (`index, nofollow`); its owner here has changed that.
+By default its pages are marked `index, nofollow`; here its owner has changed that.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SHOWN = re.compile(r"/(file|annotate|raw-file|raw-annotate|rev|raw-rev)/([^/]+)(
 
 
 def prepare(place: Place) -> Truth:
-    """Commit what git has, commit by commit."""
+    """Commit the git history, commit by commit."""
     cloned(place)
     bare, work = place.path(NAME), place.path("web")
     work.mkdir()
@@ -61,12 +61,12 @@ def prepare(place: Place) -> Truth:
 
 
 def serve(place: Place, port: int) -> None:
-    """Serve the repository by an application server of its own, behind Apache."""
+    """Serve the repository with its own application server, behind Apache."""
     web.serve_wsgi(place, port, installed(MERCURIAL, "mercurial"), SERVED, place.path("web"))
 
 
 def keys_of(target: str) -> Iterable[str]:
-    """Name the file or commit that a page shows whole."""
+    """Return the file or commit that a page shows completely."""
     path, _ = query_of(target)
     found = SHOWN.fullmatch(path)
     if found is None:

@@ -1,7 +1,7 @@
-"""Judgement of an access log: which requests found an article that none before had found.
+"""Judgement of an access log: the requests that found a new article.
 
-A line of the log is the moment at which a request began (microseconds), its status and its request
-line, separated by tabs. Apache writes a line when an answer ends, so lines are put in order here.
+A log line has the request's start time (microseconds), its status and its request line, separated
+by tabs. Apache writes a line when the answer ends, so the lines are sorted here.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
 OK = 200
-NO_REQUEST = "-"  # a connection on which nothing was asked for
+NO_REQUEST = "-"  # a connection without a request
 ESCAPED = re.compile(r"\\(x[0-9a-fA-F]{2}|.)")
-# A value that names what a page is, as in `action=edit`; others are numbers, names, tokens.
+# A value that names a page's function, as in `action=edit`. Others are numbers, names, tokens.
 WORD = re.compile(r"[a-z_]{1,20}")
 PROGRAMS = ("php", "cgi")
 KINDS_KEPT = 8
@@ -27,7 +27,7 @@ KINDS_KEPT = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request, as the web server logged it."""
+    """A logged request."""
 
     at_us: int
     status: int
@@ -37,19 +37,19 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
-    """The articles that an application has, by keys; `aliases` are keys that show another one."""
+    """An application's articles by key. `aliases` are further keys of articles."""
 
     articles: frozenset[str]
     aliases: Mapping[str, str] = field(default_factory=dict)
 
     def article(self, key: str) -> str | None:
-        """Return the article that a key shows; None if there is none."""
+        """Return the article of a key, or None."""
         key = self.aliases.get(key, key)
         return key if key in self.articles else None
 
 
 def requests_of(lines: Iterable[str], since_us: int = 0) -> list[Request]:
-    """Read a log in the order in which requests began; raises ValueError for another format."""
+    """Return a log's requests in order of their start. Raises ValueError for another format."""
     found = []
     for line in lines:
         at, status, asked = line.rstrip("\n").split("\t")
@@ -65,7 +65,7 @@ def requests_of(lines: Iterable[str], since_us: int = 0) -> list[Request]:
 def novel(
     requests: Sequence[Request], truth: Truth, keys_of: Callable[[str], Iterable[str]]
 ) -> list[int]:
-    """Count for each request the articles that it found first; `keys_of` reads its target."""
+    """Return the number of new articles per request. `keys_of` reads its target."""
     seen: set[str] = set()
     counts = []
     for request in requests:
@@ -78,15 +78,15 @@ def novel(
 
 
 def shares(counts: Sequence[int], articles: int, points: Sequence[int]) -> list[float | None]:
-    """Return the share found after so many requests; None for points that were not reached."""
+    """Return the share found after each number of requests, None if it was not reached."""
     found = list(accumulate(counts))
     return [found[point - 1] / articles if point <= len(found) else None for point in points]
 
 
 def area(counts: Sequence[int], articles: int, point: int) -> float:
-    """Return the mean share over the first requests: one figure for an order.
+    """Return the mean share over the first requests, one figure for an order.
 
-    A crawl that ended before keeps what it had.
+    A crawl that ended earlier keeps its last share.
     """
     found = list(accumulate(counts))[:point]
     last = found[-1] if found else 0
@@ -94,10 +94,10 @@ def area(counts: Sequence[int], articles: int, point: int) -> float:
 
 
 def kind_of(target: str) -> str:
-    """Name a kind of request: its first two folders, names of parameters and values like `edit`.
+    """Return the kind of a request: its first two folders, parameter names, and values like `edit`.
 
-    The end of a path is one page: a program's name, what stands before a colon in it, or the end
-    of a file's name are of its kind.
+    The end of a path is one page. A program's name, the part before a colon, and a file's extension
+    belong to the kind.
     """
     path, _, parameters = target.partition("?")
     *folders, last = path.split("/")[1:] or [""]
@@ -111,7 +111,7 @@ def kind_of(target: str) -> str:
 
 
 def barren(requests: Sequence[Request], counts: Sequence[int]) -> list[tuple[str, int]]:
-    """List the kinds of request that found nothing new most often."""
+    """Return the kinds of request that most often found nothing new."""
     kinds = Counter(
         kind_of(request.target)
         for request, count in zip(requests, counts, strict=True)
@@ -126,7 +126,7 @@ def judged(
     keys_of: Callable[[str], Iterable[str]],
     points: Sequence[int],
 ) -> dict[str, Any]:
-    """Say what the requests of one crawl found: shares at each point and in all."""
+    """Return the results of a crawl: shares at each point and in total."""
     counts = novel(requests, truth, keys_of)
     articles = len(truth.articles)
     return {
@@ -144,7 +144,7 @@ def judged(
 
 
 def query_of(target: str) -> tuple[str, dict[str, str]]:
-    """Split a target into its path, decoded, and its parameters."""
+    """Split a target into its decoded path and its parameters."""
     path, _, parameters = target.partition("?")
     return unquote(path), dict(_parameters(parameters))
 
@@ -158,10 +158,10 @@ def _end_of(name: str) -> str:
 
 
 def _parameters(query: str) -> list[tuple[str, str]]:
-    """Read parameters that `&` or `;` separates."""
+    """Parse parameters separated by an ampersand or a semicolon."""
     return parse_qsl(query.replace(";", "&"), keep_blank_values=True)
 
 
 def _plain(target: str) -> str:
-    r"""Undo the escapes of Apache's log: `\xe4` is a byte of its own, `\"` a quote."""
+    r"""Undo the escapes of Apache's log: `\xe4` is one byte, `\"` a quote."""
     return ESCAPED.sub(lambda m: f"%{m[1][1:]}" if len(m[1]) > 1 else m[1], target)

@@ -1,9 +1,8 @@
-"""Machina, a forum of PyPI: topics of fifteen posts a page, and an address of each post.
+"""Machina, a forum from PyPI: topics with fifteen posts per page, and a URL for each post.
 
-Set up as its manual and example say; who is not logged in may read, and nothing else.
+It is set up like its manual and example. Users without a log-in may only read.
 
-An article is a page of a topic, which the addresses of its posts show as well, or the first page of
-a forum.
+An article is a page of a topic, which the URLs of its posts show too, or the first page of a forum.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ from django.urls import include, path
 from machina import urls as machina_urls
 urlpatterns = [path("admin/", admin.site.urls), path("", include(machina_urls))]
 """
-# Filled by Machina's own models, posts in the order of their dates.
+# Filled with Machina's own models, posts in order of their dates.
 FILL = """
 import json, sys
 from datetime import timedelta
@@ -137,19 +136,18 @@ SHOWN = re.compile(rf"{FORUM}(?:topic/[^/]+-([0-9]+)/)?")
 
 
 def prepare(place: Place) -> Truth:
-    """Begin a forum, and fill it."""
+    """Create and fill a forum."""
     on_django.begin(place, _python(), SETTINGS, URLS)
     articles, aliases = on_django.filled(place, _python(), FILL, _content())
     return Truth(articles=frozenset(articles), aliases=aliases)
 
 
 def serve(place: Place, port: int) -> None:
-    """Serve the forum."""
     on_django.serve(place, port, _python())
 
 
 def keys_of(target: str) -> Iterable[str]:
-    """Name the page of a topic that is shown, the post whose page is, or the forum."""
+    """Return the page of the topic shown, its post, or the forum."""
     path, query = query_of(target)
     found = SHOWN.fullmatch(path)
     if found is None:
@@ -166,7 +164,7 @@ def _python() -> Path:
 
 
 def _content() -> dict[str, Any]:
-    """Make what the forum has; a quarter of the forums are below others."""
+    """Make the content. A quarter of the forums are subforums."""
     random = Random("machina")
     return {
         "members": [texts.title(1_500 + number).replace(" ", "_") for number in range(MEMBERS)],
@@ -188,7 +186,7 @@ def _content() -> dict[str, Any]:
 
 
 def _topic(number: int, random: Random) -> dict[str, Any]:
-    """Make a topic: most have few posts, some many; its posts follow each other by hours."""
+    """Make a topic. Most have few posts, some many, hours apart."""
     length = 1 + int(LONGEST * random.random() ** 3)
     minutes = random.randrange(60 * 24 * DAYS)
     posts: list[dict[str, Any]] = []

@@ -1,7 +1,7 @@
-"""MediaWiki over SQLite: 400 articles of three revisions, talk pages, categories, redirects.
+"""MediaWiki on SQLite: 400 articles of three revisions, talk pages, categories, redirects.
 
-An article is found by a page that shows its current text: `/index.php/Title` or `?title=Title`. An
-old version, a difference, a form, a history or a special page does not show it.
+An article is found by a page with its current text: `/index.php/Title` or `?title=Title`. An old
+version, a difference, a form, a history or a special page does not count.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ARTICLES, TALKS, CATEGORIES, REDIRECTS, REVISIONS = 400, 60, 24, 30, 3
 NAMESPACES = {0: "", 1: "Talk:", 14: "Category:"}
 EXTENSIONS = ("Cite", "CategoryTree", "ParserFunctions", "CiteThisPage", "InputBox")
-# With any of these, a page shows something else than the article that it names.
+# With any of these, a page shows something other than the named article.
 OTHER_VIEWS = {"oldid", "diff", "curid", "redirect", "search", "veaction", "from", "undo"}
 VIEWS = {"view", "purge", "render"}
 SETTINGS = """
@@ -41,7 +41,7 @@ $wgEnableUploads = false; $wgUseImageMagick = false; $wgPingback = false;
 
 
 def prepare(place: Place) -> Truth:
-    """Install the wiki, import its pages and read their titles from its database."""
+    """Install the wiki, import its pages, and read their titles from its database."""
     php = web.php(place)
     code = file("usr/share/mediawiki")
     for name in ("data", "cache"):
@@ -73,14 +73,13 @@ def prepare(place: Place) -> Truth:
 
 
 def serve(place: Place, port: int) -> None:
-    """Serve the wiki from its root."""
     php = web.serve_php(place)
     settings, code = place.path("LocalSettings.php"), file("usr/share/mediawiki")
     web.serve(place, port, f'DocumentRoot "{code}"\nSetEnv MW_CONFIG_FILE "{settings}"\n{php}')
 
 
 def keys_of(target: str) -> Iterable[str]:
-    """Name the page that is shown as it is now."""
+    """Return the page shown in its current version."""
     path, query = query_of(target)
     if OTHER_VIEWS & query.keys() or query.get("action", "view") not in VIEWS:
         return ()
@@ -90,7 +89,7 @@ def keys_of(target: str) -> Iterable[str]:
 
 
 def title_of(text: str) -> str:
-    """Write a title as the database has it: underscores, first letters of its parts in capitals."""
+    """Return a title in the database's form: underscores, and a capital letter per part."""
     text = text.strip(" _").replace(" ", "_")
     space, colon, name = text.partition(":")
     if colon and f"{space.capitalize()}:" in NAMESPACES.values():
@@ -122,7 +121,7 @@ def _text(value: str | bytes) -> str:
 
 
 def _dump(now: dt.datetime) -> Iterator[str]:
-    """Write all pages as an export of a wiki; edits end today, as those of a living one."""
+    """Yield all pages as a wiki export. Edits end today, as in an active wiki."""
     space = "http://www.mediawiki.org/xml/export-0.11/"
     yield f'<mediawiki xmlns="{space}" version="0.11" xml:lang="en">'
     for number in range(ARTICLES):
@@ -153,7 +152,7 @@ def _page(space: int, title: str, revisions: list[str], now: dt.datetime) -> str
 
 
 def _article(number: int, revision: int) -> str:
-    """Write an article: sections, links, notes and categories; each revision adds a paragraph."""
+    """Write an article: sections, links, notes and categories. Each revision adds a paragraph."""
     random = Random(f"article {number}")
     parts = [f"'''{texts.title(number)}''' {texts.paragraph(random)}"]
     for section in range(random.randint(2, 5)):
@@ -179,7 +178,7 @@ def _talk(number: int) -> str:
 
 
 def _linked(number: int, random: Random) -> int:
-    """Choose an article to link to: often a near one, else early ones more than late ones."""
+    """Choose an article to link: often a near one, else early ones more than late ones."""
     if random.random() < 0.4:
         return (number + random.randint(1, 12)) % ARTICLES
     return int(ARTICLES * random.random() ** 2)

@@ -1,4 +1,4 @@
-"""Applications of Django: a project as its users begin one, with SQLite, behind Apache."""
+"""Django applications: a default project with SQLite, behind Apache."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from bench.yields.place import Place
 
-# As `django-admin startproject` writes it, but that static files are served without DEBUG, and
-# that transactions of several processes wait for each other instead of failing.
+# As written by `django-admin startproject`, except that static files are served without DEBUG, and
+# transactions of several processes wait for each other instead of failing.
 SETTINGS = """
 from pathlib import Path
 BASE_DIR = Path(__file__).resolve().parent
@@ -83,7 +83,10 @@ FOLDER = "project"
 
 
 def filled(place: Place, python: Path, script: str, content: object) -> Any:
-    """Fill a project by a script that reads content as JSON; returns what it prints last, read."""
+    """Fill a project with a script that reads content as JSON.
+
+    Return its last output line, parsed.
+    """
     words: list[str | Path] = [place.write("fill.py", script)]
     said = run(place, python, words, text=json.dumps(content))
     place.hand_over()
@@ -91,14 +94,14 @@ def filled(place: Place, python: Path, script: str, content: object) -> Any:
 
 
 def begin(place: Place, python: Path, settings: str, urls: str) -> None:
-    """Begin a project with more settings and its own URLs, and make its tables."""
+    """Create a project with further settings and its own URLs, and make its tables."""
     place.write(f"{FOLDER}/settings.py", SETTINGS + settings)
     place.write(f"{FOLDER}/urls.py", urls)
     run(place, python, ["-m", "django", "migrate"])
 
 
 def run(place: Place, python: Path, words: list[str | Path], text: str = "") -> str:
-    """Run Python with the project's settings, and return its output."""
+    """Run Python with the project's settings and return its output."""
     environment = {
         "PYTHONPATH": str(place.path(FOLDER)),
         "DJANGO_SETTINGS_MODULE": "settings",
@@ -107,5 +110,5 @@ def run(place: Place, python: Path, words: list[str | Path], text: str = "") -> 
 
 
 def serve(place: Place, port: int, python: Path) -> None:
-    """Serve the project by an application server of its own, behind Apache."""
+    """Serve the project with its own application server, behind Apache."""
     web.serve_wsgi(place, port, python, SERVED, place.path(FOLDER))

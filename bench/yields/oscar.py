@@ -1,9 +1,9 @@
-"""Oscar, a shop of PyPI: products in a tree of categories, with facets, variants and reviews.
+"""Oscar, a shop from PyPI: products in a tree of categories, with facets, variants and reviews.
 
-Set up as its manual says ("Building your own shop"), with the search engine of its sandbox.
+It is set up like its manual ("Building your own shop"), with the search engine of its sandbox.
 
-An article is a product that the shop lists itself, so not each of its variants, or all reviews of
-one of whose reviews its page shows the first three alone.
+An article is a product that the shop lists, so variants do not count separately. The page with all
+reviews of a product is an article too, if the product's page shows only the first three.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ urlpatterns = [
     path("", include(apps.get_app_config("oscar").urls[0])),
 ]
 """
-# Filled by Oscar's own models; what it indexes is indexed at the end, at once.
+# Filled with Oscar's own models, and indexed once at the end.
 FILL = """
 import io, json, sys
 from datetime import timedelta
@@ -203,18 +203,17 @@ SHOWN = re.compile(r"/catalogue/[\w-]*_([0-9]+)/(reviews/)?")
 
 
 def prepare(place: Place) -> Truth:
-    """Begin a shop, and fill it."""
+    """Create and fill a shop."""
     on_django.begin(place, _python(), SETTINGS, URLS)
     return Truth(articles=frozenset(on_django.filled(place, _python(), FILL, _content())))
 
 
 def serve(place: Place, port: int) -> None:
-    """Serve the shop."""
     on_django.serve(place, port, _python())
 
 
 def keys_of(target: str) -> Iterable[str]:
-    """Name the product that is shown, or whose reviews are, which none has more than a page of."""
+    """Return the product shown, or the product whose reviews are shown on their single page."""
     path, _ = query_of(target)
     found = SHOWN.fullmatch(path)
     if found is None:
@@ -227,7 +226,7 @@ def _python() -> Path:
 
 
 def _content() -> dict[str, Any]:
-    """Make what the shop has."""
+    """Make the shop's content."""
     random = Random("oscar")
     categories = _categories()
     return {
@@ -248,7 +247,7 @@ def _content() -> dict[str, Any]:
 
 
 def _categories() -> list[tuple[str, ...]]:
-    """Return 30 paths: five tops with one to three below each, and some below those."""
+    """Return 30 paths: top categories with one to three below each, and some below those."""
     found: list[tuple[str, ...]] = []
     names = (texts.title(60 + number) for number in range(PRODUCTS))
     for top in range(TOPS):

@@ -1,9 +1,9 @@
-"""Applications made here, as they are run: pages made on request by aiohttp, behind Apache.
+"""Applications made here: aiohttp generates pages on request, behind Apache.
 
     python -m bench.yields.own shop --port 8000
 
-Each knows a visitor without a cookie by a `sid` in every link, as shops and forums have done for
-twenty years: asked for without one, it makes a new one. So one page has many URLs.
+A visitor without a cookie gets a `sid` in every link, as shops and forums have done for twenty
+years. A request without one creates a new one, so a page has many URLs.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ class Visit:
         self.query = {name: value for name, value in query.items() if name != COOKIE}
 
     def href(self, path: str, /, **query: object) -> str:
-        """Return the URL of a page; parameters of None are left out."""
+        """Return a page's URL. Parameters of None are left out."""
         named = [(name, str(value)) for name, value in query.items() if value is not None]
         named += [(COOKIE, self._sid)] if self._sid else []
         return f"{path}{'?' * bool(named)}{urlencode(named)}"
 
     def link(self, text: str, path: str, /, **query: object) -> str:
-        """Write a link."""
+        """Return a link."""
         return f'<a href="{escape(self.href(path, **query))}">{escape(text)}</a>'
 
     def number(self, name: str, default: int, most: int) -> int:
-        """Read a number of the query, within bounds."""
+        """Parse a number of the query, within bounds."""
         text = self.query.get(name, "")
         return min(int(text), most) if text.isdigit() and len(text) < 10 else default
 
 
 class Page:
-    """What an application answers; a `location` makes it a redirect, `status` says the rest."""
+    """An application's answer. `location` makes it a redirect."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Page:
 
 
 def serving(name: str) -> Serve:
-    """Return what serves one of the applications."""
+    """Return the function that serves an application."""
 
     def serve(place: Place, port: int) -> None:
         behind = free_port()
@@ -117,7 +117,7 @@ def application(site: Callable[[Visit], Page], robots: str, menu: Sequence[str])
 
 
 def main() -> None:
-    """Serve an application until it is ended."""
+    """Serve an application until it is stopped."""
     from bench.yields import forum, shop
 
     sites = {"shop": (shop.page, shop.ROBOTS, shop.MENU), "forum": (forum.page, "", forum.MENU)}

@@ -1,7 +1,7 @@
-"""Debian packages without installing them: fetched by apt, unpacked below .local/yield/root.
+"""Debian packages used without installation: fetched by apt, unpacked below .local/yield/root.
 
-What the machine has installed is used from where it is; only the rest is fetched. Nothing is
-configured, no service is started and no file outside of the folder is written.
+Installed packages are used from the system, and only the rest is fetched. Nothing is configured, no
+service is started, and no file outside the folder is written.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FETCH_LIMIT_S = 600
 
 
 def unpack(packages: Sequence[str]) -> None:
-    """Have packages and what they need unpacked; raises Unavailable with apt's words."""
+    """Unpack packages and their dependencies. Raises Unavailable with apt's message."""
     wanted = [*SERVER, *packages]
     stamp = HOME / "unpacked" / hashlib.sha256(" ".join(wanted).encode()).hexdigest()[:16]
     if stamp.is_file():
@@ -66,7 +66,7 @@ def unpack(packages: Sequence[str]) -> None:
 
 
 def fetched(packages: Sequence[str], folder: Path) -> list[Path]:
-    """Fetch packages without what they need; raises Unavailable with apt's words."""
+    """Fetch packages without dependencies. Raises Unavailable with apt's message."""
     folder.mkdir(parents=True, exist_ok=True)
     words = ["apt-get", "download", "-qq", "-o", "APT::Sandbox::User=", *packages]
     done = subprocess.run(
@@ -79,10 +79,10 @@ def fetched(packages: Sequence[str], folder: Path) -> list[Path]:
 
 
 def extract(archive: Path, folder: Path) -> None:
-    """Unpack a package into a folder; what is there already stays: a few share a folder.
+    """Unpack a package into a folder. Existing files stay, because some packages share a folder.
 
-    But links that lead nowhere yet give way to a folder, as packages are not unpacked in the order
-    of what they need: DokuWiki has such a link in the place of a library that it needs.
+    Dangling links are replaced by folders, because packages are not unpacked in the order of their
+    dependencies: DokuWiki has such a link in place of a library that it needs.
     """
     folder.mkdir(parents=True, exist_ok=True)
     read = ["dpkg-deb", "--fsys-tarfile", str(archive)]
@@ -101,7 +101,7 @@ def extract(archive: Path, folder: Path) -> None:
 
 
 def file(path: str) -> Path:
-    """Find a file of a package by a pattern: unpacked, or as installed; raises Unavailable."""
+    """Find a package's file by a pattern, unpacked or installed. Raises Unavailable."""
     for folder in (ROOT, Path("/")):
         if found := sorted(folder.glob(path)):
             return found[-1]
@@ -109,7 +109,7 @@ def file(path: str) -> Path:
 
 
 def _relink() -> None:
-    """Have absolute links lead to where their targets are unpacked."""
+    """Make absolute links point to their unpacked targets."""
     for folder, names, files in os.walk(ROOT):
         for name in (*names, *files):
             link = Path(folder, name)

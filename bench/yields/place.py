@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 PROJECT = Path(__file__).resolve().parents[2]
 HOME = PROJECT / ".local" / "yield"
-ROOT = HOME / "root"  # where packages are unpacked
-PYTHONS = HOME / "python"  # environments of the interpreter that runs this
+ROOT = HOME / "root"  # unpacked packages
+PYTHONS = HOME / "python"  # environments of the running interpreter
 ADDRESS = "127.0.0.1"
 READY_S, STOP_S = 30.0, 10.0
 STEP_LIMIT_S = 600.0
@@ -29,31 +29,34 @@ SAID_CHARS = 800
 
 
 class Unavailable(Exception):
-    """An application or crawler cannot be had on this machine; the message says why."""
+    """An application or crawler is not available on this machine.
+
+    The message contains the reason.
+    """
 
 
 def free_port() -> int:
-    """Find a port that nothing listens on."""
+    """Return an unused port."""
     with socket.socket() as probe:
         probe.bind((ADDRESS, 0))
         return int(probe.getsockname()[1])
 
 
 def identity() -> dict[str, Any]:
-    """Return the user that servers run as: the caller, but `nobody` for root (as Apache asks)."""
+    """Return the servers' user: the caller, or `nobody` for root, as Apache requires."""
     if os.geteuid():
         return {}
     user = pwd.getpwnam("nobody")
     return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
 
-# What runs as the caller: an interpreter below root's home is nobody's.
+# For processes that run as the caller, because `nobody` cannot use an interpreter in root's home.
 CALLER: dict[str, Any] = {"user": None, "group": None, "extra_groups": None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """An application's folder, and the processes that were started in it."""
+    """An application's folder, and the processes started in it."""
 
     name: str
     home: Path = HOME
@@ -61,7 +64,7 @@ class Place:
 
     @property
     def folder(self) -> Path:
-        """Return the folder that holds all of the application's own files."""
+        """Folder of the application's own files."""
         return self.home / "apps" / self.name
 
     def path(self, name: str) -> Path:
@@ -69,20 +72,20 @@ class Place:
         return self.folder / name
 
     def write(self, name: str, text: str) -> Path:
-        """Write a file of the folder."""
+        """Write a file in the folder."""
         path = self.path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         return path
 
     def renew(self) -> None:
-        """Have an empty folder."""
+        """Empty the folder."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         self.hand_over()
 
     def hand_over(self) -> None:
-        """Let the servers' user own all of the folder."""
+        """Make the servers' user the owner of the folder."""
         if user := identity():
             for folder, names, files in os.walk(self.folder):
                 for name in (".", *names, *files):
@@ -96,7 +99,7 @@ class Place:
         text: str = "",
         **more: Any,
     ) -> str:
-        """Run a step to its end and return its output; raises Unavailable with its last words."""
+        """Run a step to its end and return its output. Raises Unavailable with its last output."""
         done: subprocess.CompletedProcess[str] = subprocess.run(
             [str(word) for word in words],
             cwd=self.folder,
@@ -121,7 +124,7 @@ class Place:
         environment: Mapping[str, str] | None = None,
         **more: Any,
     ) -> subprocess.Popen[bytes]:
-        """Start a server that ends with the place; returns when it listens on a port."""
+        """Start a server that ends with the place. Returns when it listens on its port."""
         log = self.open.enter_context(self.path(f"{Path(words[0]).name}.out").open("ab"))
         process = subprocess.Popen(
             [str(word) for word in words],
@@ -129,7 +132,7 @@ class Place:
             env={**os.environ, **self._surroundings(words[0]), **(environment or {})},
             stdout=log,
             stderr=log,
-            process_group=0,  # so that Ctrl-C reaches us first
+            process_group=0,  # so that Ctrl-C reaches this process first
             **{**identity(), "stdin": subprocess.DEVNULL, **more},
         )
         self.open.callback(_stop, process)
@@ -141,13 +144,13 @@ class Place:
 
         found = {"HOME": str(self.folder), "LC_ALL": "C.UTF-8"}
         if Path(program).is_relative_to(PYTHONS):
-            return found  # among the unpacked is another build of its own library
+            return found  # the unpacked packages contain another build of its library
         return {**found, "LD_LIBRARY_PATH": LIBRARIES}
 
 
 @contextlib.contextmanager
 def placed(name: str) -> Iterator[Place]:
-    """Have a place whose servers end with the block; waits while another run has it."""
+    """Provide a place whose servers end with the block. Waits while another run uses it."""
     place = Place(name=name)
     lock = HOME / "locks" / name
     lock.parent.mkdir(parents=True, exist_ok=True)

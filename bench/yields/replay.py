@@ -1,12 +1,12 @@
-"""Crawl an application in virtual time: the real worker, tables in memory, answers that were kept.
+"""Crawls an application in virtual time: the real worker, in-memory tables, recorded answers.
 
     python -m bench.yields.replay cgit --seeds 12 --requests 250,500,1000
 
-Which answer comes first decides what is asked for next, so one crawl says little of an order. Here
-a seed makes the times that answers take, and a crawl of a thousand requests takes some seconds:
-compare two orders by the same dozen seeds. What was not asked for before is asked of the
-application, and kept in .local/yield/answers (to be deleted with its folder in .local/yield/apps).
-The articles are judged as `make yield` judges them.
+The order of answers decides which URLs are requested next, so one crawl shows little about an
+order. Here a seed determines the answers' times, and a crawl of a thousand requests takes some
+seconds: compare two orders with the same dozen seeds. New requests go to the application, and
+answers are stored in .local/yield/answers (delete it together with the application's folder in
+.local/yield/apps). Articles are judged as in `make yield`.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ if TYPE_CHECKING:
 
 PORT, LIMIT_S, BODY_BYTES_MAX = 4_599, 60.0, 1 << 20
 AT_ONCE, POLL_S = 16, 0.02
-# An answer takes so long at least, and so much longer on average; more beside others.
+# Seconds per answer: minimum, mean addition, and concurrent answers that add the same again.
 LEAST_S, MORE_S, SHARED = 0.01, 0.03, 8
-# So long a table takes on average, where several containers work.
+# Mean seconds of a table's operation, if there are several containers.
 TABLE_S = 0.004
-# A crawl that takes longer than that stands still.
+# A longer crawl is stuck.
 LONGEST_S = 10_000.0
 
-# Status, headers by names in lower case, body.
+# Status, headers by lower-case names, body.
 Kept: TypeAlias = tuple[int, dict[str, str], bytes]
 
 
 class Answers:
-    """The answers of an application, asked for once each."""
+    """The answers of an application, each requested once."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -105,7 +105,7 @@ class _Clock:
 
 
 class _Web:
-    """Answers from what is kept, after a time that the seed makes."""
+    """Recorded answers, each after a time determined by the seed."""
 
     def __init__(self, answers: Answers, seed: int) -> None:
         self.requests: list[Asked] = []
@@ -136,11 +136,11 @@ class _Web:
 
 @dataclass(slots=True)
 class _Queue:
-    """What is sent, by when it is due; workers take it in batches.
+    """Sent messages by due time, received by workers in batches.
 
-    One works on several at once, as the process of a store does, in the order in which they are
-    due. Of several workers each has one at a time and a memory of its own, as containers have, and
-    gets any of what is due; their tables take their time, so that they act at once.
+    A single worker processes several batches at once, like a store's process, in the order in which
+    they are due. With several workers, each has one batch at a time and its own caches, like a
+    container, and gets any due message. Their tables take time, so that they run concurrently.
     """
 
     stage: Stage
@@ -148,7 +148,7 @@ class _Queue:
     random: Random
 
     async def drain(self, first: str) -> None:
-        """Work until nothing is left."""
+        """Process messages until none is left."""
         numbers = itertools.count()
         due: list[tuple[float, int, str]] = [(0.0, next(numbers), first)]
         running: set[asyncio.Task[None]] = set()
@@ -195,7 +195,7 @@ def _let(idle: list[Worker], worker: Worker, _task: object) -> None:
 
 
 def crawl(answers: Answers, start: str, pages: int, seed: int, workers: int = 1) -> Sequence[Asked]:
-    """Crawl an application with a page limit; its requests in the order in which they began."""
+    """Crawl an application with a page limit. Return its requests in order of their start."""
     stage = Stage(clock=cast("ManualClock", _Clock()))
     web = _Web(answers, seed)
     stage.web = cast("SmallWeb", web)
@@ -216,7 +216,7 @@ def crawl(answers: Answers, start: str, pages: int, seed: int, workers: int = 1)
 
 
 def measured(application: Application, place: Place, asked: argparse.Namespace) -> None:
-    """Crawl with each seed, and print the shares that were found; medians last."""
+    """Crawl with each seed, and print the shares found, with medians last."""
     truth = application.made(place)
     application.serve(place, PORT)
     answers = Answers(HOME / "answers" / f"{application.name}.jsonl")
@@ -240,7 +240,7 @@ _SUMMED: dict[str, Any] = {"least": min, "median": statistics.median, "most": ma
 
 
 def main() -> None:
-    """Replay what the command line asks for."""
+    """Replay crawls for the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench.yields.replay")
     parser.add_argument("application", choices=tuple(ALL))
     parser.add_argument("--seeds", type=int, default=12, help="how many crawls (12)")

@@ -1,11 +1,11 @@
-"""cgit and gitweb over this project's own repository, at its 83rd commit: 922 files.
+"""cgit and gitweb with this project's own repository, at its 83rd commit: 922 files.
 
-An article is a file, at any revision, or a commit. A file is found by a page or answer that shows
-it whole (`tree`, `plain`; `blob`, `blob_plain`), a commit by its own page: not by a difference, a
-patch, a log, or the commit cut down to one path.
+An article is a file at any revision, or a commit. A file is found by a page or answer that shows it
+completely (`tree`, `plain`; `blob`, `blob_plain`), a commit by its own page. A difference, a patch,
+a log, and a commit limited to one path do not count.
 
-gitweb asks crawlers not to follow its links (`index, nofollow`), so none gets beyond page one. Its
-owner here has put `index, follow` into the program; `gitweb-as-packaged` has not.
+gitweb marks its pages `index, nofollow`, so no crawler gets beyond the first page. Here its owner
+has changed this to `index, follow` in the program; `gitweb-as-packaged` is unchanged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from bench.yields.place import Place
 
-# Git refuses a repository of another user otherwise.
+# Otherwise git refuses a repository of another user.
 TRUSTED = {
     "GIT_CONFIG_COUNT": "1",
     "GIT_CONFIG_KEY_0": "safe.directory",
@@ -60,7 +60,7 @@ $logo = "/static/git-logo.png"; $favicon = "/static/git-favicon.png";
 
 
 def prepare(place: Place) -> Truth:
-    """Copy the repository as it was at one commit; its files and commits are the articles."""
+    """Copy the repository at one commit. Its files and commits are the articles."""
     git = ["git", "-C", str(PROJECT)]
     listed = said([*git, "rev-list", "--reverse", "--first-parent", "HEAD"]).split()
     if len(listed) < COMMITS:
@@ -79,7 +79,7 @@ def prepare(place: Place) -> Truth:
 
 
 def serve_cgit(place: Place, port: int) -> None:
-    """Serve the repository by cgit, at the root."""
+    """Serve the repository with cgit, at the root."""
     settings = place.write("cgitrc", CGITRC.format(name=NAME, path=place.path(NAME)))
     program, files = file("usr/lib/cgit/cgit.cgi"), file("usr/share/cgit")
     site = (
@@ -91,7 +91,7 @@ def serve_cgit(place: Place, port: int) -> None:
 
 
 def serve_gitweb(place: Place, port: int) -> None:
-    """Serve the repository by gitweb, at the root, with links that may be followed."""
+    """Serve the repository with gitweb, at the root, without `nofollow`."""
     text = file("usr/share/gitweb/gitweb.cgi").read_text()
     program = place.write("gitweb.cgi", text.replace("index, nofollow", "index, follow"))
     program.chmod(0o755)
@@ -99,7 +99,7 @@ def serve_gitweb(place: Place, port: int) -> None:
 
 
 def serve_gitweb_as_packaged(place: Place, port: int) -> None:
-    """Serve the repository by gitweb, at the root."""
+    """Serve the repository with gitweb, at the root."""
     _serve_gitweb(place, port, file("usr/share/gitweb/gitweb.cgi"))
 
 
@@ -123,7 +123,7 @@ def _serve_gitweb(place: Place, port: int, program: Path) -> None:
 
 
 def cgit_keys(target: str) -> Iterable[str]:
-    """Name the file or commit that a page of cgit shows whole."""
+    """Return the file or commit that a page of cgit shows completely."""
     path, query = query_of(target)
     view, _, name = path.removeprefix(f"/{NAME}/").partition("/")
     if view in ("tree", "plain") and name:
@@ -132,7 +132,7 @@ def cgit_keys(target: str) -> Iterable[str]:
 
 
 def gitweb_keys(target: str) -> Iterable[str]:
-    """Name the file or commit that a page of gitweb shows whole."""
+    """Return the file or commit that a page of gitweb shows completely."""
     _, query = query_of(target)
     action = query.get("a")
     if action in ("blob", "blob_plain") and "f" in query:
@@ -141,13 +141,13 @@ def gitweb_keys(target: str) -> Iterable[str]:
 
 
 def _environment(site: str) -> str:
-    """Let git trust a repository that another user owns."""
+    """Allow git to use a repository that another user owns."""
     lines = "".join(f'SetEnv {name} "{value}"\n' for name, value in TRUSTED.items())
     return lines + site
 
 
 def said(words: Sequence[str | Path]) -> str:
-    """Run a command to its end; returns what it prints."""
+    """Run a command and return its output."""
     return subprocess.run(words, check=True, capture_output=True, text=True).stdout
 
 

@@ -1,4 +1,4 @@
-"""Roundup, an issue tracker of PyPI: issues, and their messages on pages of their own."""
+"""Roundup, an issue tracker from PyPI: issues, and their messages on separate pages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 ROUNDUP = ("roundup==2.6.0",)
 ISSUES = 250
-# Filled by Roundup's own functions, as its users' mails and forms are.
+# Filled with Roundup's own functions, as by its users' mails and forms.
 FILL = """
 import json, sys
 from roundup import instance
@@ -43,7 +43,7 @@ ITEM = re.compile(r"/((?:issue|msg)[0-9]+)")
 
 
 def prepare(place: Place) -> Truth:
-    """Make a tracker of the classic kind, and fill it."""
+    """Create and fill a classic tracker."""
     admin, home = _python().with_name("roundup-admin"), place.path("tracker")
     home.mkdir()
     settings = f"rdbms_backend=sqlite,mail_domain=example.org,tracker_web=http://{ADDRESS}/"
@@ -56,7 +56,7 @@ def prepare(place: Place) -> Truth:
 
 
 def serve(place: Place, port: int) -> None:
-    """Serve the tracker by an application server of its own, behind Apache."""
+    """Serve the tracker with its own application server, behind Apache."""
     settings = place.path("tracker/config.ini")
     text = re.sub(r"(?m)^web = .*$", f"web = http://{ADDRESS}:{port}/", settings.read_text())
     settings.write_text(text)
@@ -64,7 +64,7 @@ def serve(place: Place, port: int) -> None:
 
 
 def keys_of(target: str) -> Iterable[str]:
-    """Name the issue or message that is shown."""
+    """Return the issue or message shown."""
     path, query = query_of(target)
     found = ITEM.fullmatch(path)
     return (found[1],) if found is not None and query.get("@template", "item") == "item" else ()

@@ -1,4 +1,4 @@
-"""One crawl of one application: started, ended at its bounds, and its requests counted."""
+"""One crawl of one application: started, stopped at its limits, and its requests counted."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from bench.yields.place import Place
 
 TICK_S = 0.1
-# Answers that are under way when a crawler ends are logged a moment later.
+# Answers in progress when a crawler ends are logged a moment later.
 SETTLE_S = 1.5
 SAID_CHARS = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What ends a crawl from outside."""
+    """Limits of a crawl."""
 
     requests: int
     seconds: float
@@ -43,7 +43,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crawl:
-    """What a crawl asked for, and why it ended."""
+    """A crawl's requests, and the reason for its end."""
 
     requests: Sequence[Request]
     ended: str  # "itself", "requests", "time", "memory", or "failed: …"
@@ -54,7 +54,7 @@ class Crawl:
 def crawl(
     application: Application, place: Place, port: int, crawler: Crawler, bounds: Bounds
 ) -> Crawl:
-    """Have a crawler crawl an application that is being served."""
+    """Let a crawler crawl a served application."""
     log = place.path(LOG)
     with tempfile.TemporaryDirectory(prefix="orbweaver-yield-") as folder:
         url = f"http://{ADDRESS}:{port}{application.start}"
@@ -75,7 +75,7 @@ def crawl(
 def _run(
     words: Sequence[str | Path], folder: Path, lines: Lines, bounds: Bounds
 ) -> tuple[str, int]:
-    """Run a command until it ends or a bound does; say why, and how much memory it had at most."""
+    """Run a command to its end or a limit. Return the reason, and its peak memory."""
     with (folder / "said").open("w+b") as said:
         process = subprocess.Popen(
             [str(word) for word in words],
@@ -84,7 +84,7 @@ def _run(
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=said,
-            process_group=0,  # so that Ctrl-C reaches us first
+            process_group=0,  # so that Ctrl-C reaches this process first
         )
         try:
             ended, resident = _watch(process, lines, bounds)
@@ -116,13 +116,13 @@ def _watch(process: subprocess.Popen[bytes], lines: Lines, bounds: Bounds) -> tu
 
 
 class Lines:
-    """Counts the requests of a growing log that began since a moment; each line is read once."""
+    """Counts the requests in a growing log since a moment. Each line is read once."""
 
     def __init__(self, path: Path, since_us: int) -> None:
         self._path, self._since_us, self._read, self._lines = path, since_us, 0, 0
 
     def count(self) -> int:
-        """Return how many lines there are by now."""
+        """Return the current number of lines."""
         with self._path.open("rb") as opened:
             opened.seek(self._read)
             whole, newline, _ = opened.read().rpartition(b"\n")
@@ -133,7 +133,7 @@ class Lines:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End what is left of a crawler's processes: its group, which is its own."""
+    """Kill the rest of a crawler's process group."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

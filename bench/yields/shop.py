@@ -1,10 +1,10 @@
-"""A shop with facets: 600 products in 24 categories, and more URLs than any crawl could ask for.
+"""A shop with facets: 600 products in 24 categories, with more URLs than any crawl can request.
 
-Hostile as shops are: listings filtered by any set of facets, sorted and laid out in several ways,
-products under tracking parameters, printable pages, a list to compare that grows with each link,
-buttons that are links, a calendar without end, sessions in URLs. Honest as shops are: a sorted or
-filtered listing and a decorated product name their plain address as canonical, listings with two
-filters ask not to be indexed, robots.txt keeps crawlers off the cart.
+It is as hostile as real shops: listings filtered by any set of facets, with several sort orders and
+layouts, products with tracking parameters, print views, a comparison list that grows with each
+link, buttons that are links, an endless calendar, session ids in URLs. It is also as honest as real
+shops: sorted or filtered listings and decorated products have a canonical URL, listings with two
+filters are marked noindex, and robots.txt excludes the cart.
 
 A product is found by its page.
 """
@@ -34,7 +34,7 @@ FACETS = {
     "price": ["0-20", "20-50", "50-100", "100-500"],
 }
 SORTS = ("price_asc", "price_desc", "name", "newest")
-# What has a listing look otherwise without filtering it.
+# Parameters that change a listing's appearance without filtering it.
 LAYOUTS = {"sort": SORTS, "view": ("grid", "list"), "per_page": ("10", "20", "40")}
 MENU = ("/", "/search", "/sale", "/events", "/cart", "/login")
 ROBOTS = "User-agent: *\nDisallow: /cart\nDisallow: /checkout\n"
@@ -44,7 +44,7 @@ NOT_FOUND = Page("Not found", "There is no such page.", status=404)
 
 @cache
 def catalogue() -> tuple[dict[str, str], ...]:
-    """Make all products: the same at any time."""
+    """Return all products, always the same."""
     random = Random("catalogue")
     return tuple(
         {
@@ -59,12 +59,12 @@ def catalogue() -> tuple[dict[str, str], ...]:
 
 
 def prepare(place: Place) -> Truth:
-    """Take the articles from the catalogue."""
+    """Return the products as articles."""
     return Truth(articles=frozenset(product["path"] for product in catalogue()))
 
 
 def keys_of(target: str) -> Iterable[str]:
-    """Name the product whose page it is, under whatever parameters."""
+    """Return the product of a page, with any parameters."""
     return (query_of(target)[0],)
 
 
@@ -110,7 +110,7 @@ def _categories(visit: Visit) -> str:
 
 
 def _listing(visit: Visit, rest: list[str]) -> Page:
-    """List what a category holds, less what its facets leave out."""
+    """List the products of a category that match its facets."""
     query = visit.query
     found = [product for product in catalogue() if _matches(visit, rest, product)]
     if not found and not query:
@@ -150,7 +150,7 @@ def _matches(visit: Visit, rest: list[str], product: dict[str, str]) -> bool:
 
 
 def _products(visit: Visit, products: Iterable[dict[str, str]]) -> str:
-    """Write products as a listing does: a link that says where it stood, buttons, a picture."""
+    """Return products of a listing: a link with its position, buttons, a picture."""
     ref = visit.path.strip("/") or "home"
     lines = (
         f"<li>{visit.link(one['name'], one['path'], ref=ref, pos=at)} {one['colour']}"
@@ -195,7 +195,7 @@ def _beside_product(visit: Visit, product: dict[str, str], view: str, random: Ra
 
 
 def _events(visit: Visit, _rest: list[str]) -> Page:
-    """Show a month of a calendar that has no end in either direction."""
+    """Show a month of an endless calendar."""
     month = visit.number("month", 2_020 * 12, MONTHS)
     day = visit.number("day", 0, 31)
     links = [visit.link("before", "/events", month=max(0, month - 1))]
@@ -208,7 +208,7 @@ def _events(visit: Visit, _rest: list[str]) -> Page:
 
 
 def _compare(visit: Visit, _rest: list[str]) -> Page:
-    """Compare products; each link on it adds one more to the list."""
+    """Compare products. Each link on the page adds one more."""
     asked = [number for number in visit.query.get("ids", "").split(",") if number.isdigit()][:50]
     chosen = [product for product in catalogue() if product["id"] in asked]
     random = Random(",".join(asked))

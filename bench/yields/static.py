@@ -1,4 +1,4 @@
-"""Files alone: a manual made by Sphinx, and a blog made by Pelican."""
+"""Static files: a manual made by Sphinx, and a blog made by Pelican."""
 
 from __future__ import annotations
 
@@ -34,19 +34,18 @@ FEED_ALL_ATOM, CATEGORY_FEED_ATOM = "feeds/all.atom.xml", "feeds/{{slug}}.atom.x
 
 
 def prepare_sphinx(place: Place) -> Truth:
-    """List the manual's pages."""
+    """Return the manual's pages."""
     folder = file(MANUAL)
     names = [f"/{path.relative_to(folder)}" for path in folder.rglob("*.html")]
     return Truth(articles=frozenset(names), aliases={"/": "/index.html"})
 
 
 def serve_sphinx(place: Place, port: int) -> None:
-    """Serve the manual."""
     web.serve(place, port, _site(file(MANUAL)))
 
 
 def prepare_pelican(place: Place) -> Truth:
-    """Write posts and have them made into a blog."""
+    """Write posts and build the blog."""
     python = installed(PELICAN, "pelican")
     random, now = Random("blog"), dt.datetime.now(dt.UTC)
     for number in range(POSTS):
@@ -74,12 +73,11 @@ def prepare_pelican(place: Place) -> Truth:
 
 
 def serve_pelican(place: Place, port: int) -> None:
-    """Serve the blog."""
     web.serve(place, port, _site(place.path("output")))
 
 
 def keys_of(target: str) -> Iterable[str]:
-    """Name the file."""
+    """Return the file."""
     return (query_of(target)[0],)
 
 
@@ -88,7 +86,7 @@ def _site(folder: Path) -> str:
 
 
 def installed(requirements: tuple[str, ...], name: str) -> Path:
-    """Have packages of PyPI in an environment of their own; returns its interpreter."""
+    """Install PyPI packages into their own environment. Return its interpreter."""
     folder = PYTHONS / name
     python = folder / "bin" / "python"
     stamp = folder / ".installed"

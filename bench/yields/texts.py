@@ -1,4 +1,4 @@
-"""Made-up texts for applications: titles and paragraphs, ever the same for one seed."""
+"""Generated texts for applications: titles and paragraphs, the same for equal seeds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ENDINGS = "n r s t l m x nd st rk"
 WORDS = 3_000
 HOURS = 24 * 730  # of two years
 SMALL = "the of and a to in that is as for with by on it from at which are or not"
-# Titles of wikis and blogs in other scripts, as they occur.
+# Titles in other scripts, as in real wikis and blogs.
 OTHER_SCRIPTS = (
     "Größenänderung und Maß",
     "Élève à Orléans",
@@ -25,7 +25,7 @@ OTHER_SCRIPTS = (
 
 
 def title(number: int) -> str:
-    """Return a title that no other number has."""
+    """Return a title that is unique to the number."""
     if number < len(OTHER_SCRIPTS):
         return OTHER_SCRIPTS[number]
     first, second = divmod(number * 7_919 % (WORDS * 40), 40)
@@ -48,7 +48,7 @@ def paragraph(random: Random) -> str:
 
 
 def hours_ago(random: Random, most: int) -> list[float]:
-    """Choose moments within two years, the oldest first: of one to `most` versions of something."""
+    """Choose moments within two years, oldest first, for one to `most` versions."""
     count = random.randint(1, most)
     return sorted((random.uniform(1, HOURS) for _ in range(count)), reverse=True)
 

@@ -1,8 +1,8 @@
-"""Trac over SQLite: tickets, a wiki, and the same commits and files as cgit and gitweb.
+"""Trac on SQLite: tickets, a wiki, and the same commits and files as cgit and gitweb.
 
-Pages that its wiki comes with ask not to be indexed nor followed until someone has changed them, so
-its owner here has written a start page. An article is a ticket, a wiki page as it is now, a file,
-at any revision, or a changeset that is not cut down to one path.
+Initial wiki pages are marked noindex and nofollow until they are edited, so its owner has written a
+start page here. An article is a ticket, a current wiki page, a file at any revision, or a complete
+changeset.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CHOICES = {
     "version": ("1.0", "2.0", ""),
     "owner": tuple(f"author{number}" for number in range(AUTHORS)),
 }
-# Filled by Trac's own models, as its forms do.
+# Filled with Trac's own models, as by its forms.
 FILL = """
 import json, sys
 from trac.env import open_environment
@@ -64,7 +64,7 @@ with environment.db_transaction as database:
     tickets = [number for number, in database("SELECT id FROM ticket")]
     print(json.dumps([tickets, database("SELECT name, MAX(version) FROM wiki GROUP BY name")]))
 """
-# As its own server does that asks for a name and a password at `/login`.
+# Like its own server, which requires a name and a password at `/login`.
 SERVED = f"""
 import os, sys
 os.environ.update({TRUSTED})
@@ -80,7 +80,7 @@ application = AuthenticationMiddleware(project, users, "project")
 
 
 def prepare(place: Place) -> Truth:
-    """Make a project with a browser of the repository, and fill it."""
+    """Create and fill a project with a repository browser."""
     repository = cloned(place).articles
     admin, home = _python().with_name("trac-admin"), place.path("project")
     now_us = round(dt.datetime.now(dt.UTC).timestamp() * 1e6)
@@ -109,12 +109,12 @@ def prepare(place: Place) -> Truth:
 
 
 def serve(place: Place, port: int) -> None:
-    """Serve the project by an application server of its own, behind Apache."""
+    """Serve the project with its own application server, behind Apache."""
     web.serve_wsgi(place, port, _python(), SERVED, place.path("project"))
 
 
 def keys_of(target: str) -> Iterable[str]:
-    """Name the ticket, wiki page, file or changeset that is shown whole."""
+    """Return the ticket, wiki page, file or changeset that is shown completely."""
     path, query = query_of(target)
     view, _, name = path.strip("/").partition("/")
     action, form = query.get("action", "view"), query.get("format", "")
@@ -142,13 +142,13 @@ def _commit(digest: str) -> str:
 
 
 def _name(number: int) -> str:
-    """Return the name of a wiki page: its words in one, a part of them below other names."""
+    """Return the name of a wiki page: its words joined, partly below other names."""
     words = texts.title(number).split()
     return SPACES[number % 3] + "".join(word[:1].upper() + word[1:] for word in words)
 
 
 def _ticket(number: int, now_us: int) -> list[Any]:
-    """Return what a ticket is made with, and its changes: fields, author, comment, moment."""
+    """Return a ticket's initial values, and its changes: fields, author, comment, moment."""
     random = Random(f"ticket {number}")
     made, *later = _moments(random, now_us, 6)
     fields = {name: random.choice(values) for name, values in CHOICES.items()}
@@ -164,7 +164,7 @@ def _ticket(number: int, now_us: int) -> list[Any]:
 
 
 def _versions(name: str, names: list[str], now_us: int) -> list[Any]:
-    """Return all versions of a wiki page: text, author, comment, moment; each has a part more."""
+    """Return all versions of a wiki page: text, author, comment, moment. Each adds a section."""
     random, text, found = Random(f"wiki {name}"), f"= {name.rpartition('/')[2]} =", list[Any]()
     for moment in _moments(random, now_us, 4):
         links = " ".join(f"[wiki:{other}]" for other in random.sample(names, 2))

@@ -1,4 +1,4 @@
-"""The web server in front of all applications: Apache, and PHP's workers behind it."""
+"""The web server in front of all applications: Apache, with PHP's workers behind it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ EXTENSIONS = (
     "mysqlnd pdo xml apcu calendar ctype dom exif fileinfo gd iconv intl mbstring mysqli pdo_mysql "
     "pdo_sqlite phar posix simplexml sqlite3 tokenizer xmlreader xmlwriter"
 )
-# As the measurements that this repeats: a small server of its owner's.
+# As in the measurements that this repeats: a small private server.
 PHP_WORKERS = 3
 LOG = "access.log"
-# Behind an application of Python's, in a process of its own.
+# Behind a Python application, in its own process.
 WSGI_SERVER = """
 import sys
 from socketserver import ThreadingMixIn
@@ -66,7 +66,7 @@ CustomLog "{folder}/{log}" yield "expr=%{{REQUEST_METHOD}} != 'OPTIONS'"
 
 
 def serve(place: Place, port: int, site: str) -> None:
-    """Start Apache on a port with the lines that a site needs."""
+    """Start Apache on a port with a site's configuration."""
     folder = file("usr/lib/apache2/modules")
     modules = (f'LoadModule {name}_module "{folder}/mod_{name}.so"' for name in MODULES.split())
     text = CONFIGURATION.format(
@@ -86,9 +86,9 @@ def serve(place: Place, port: int, site: str) -> None:
 
 
 def serve_wsgi(place: Place, port: int, python: Path, application: str, home: Path) -> None:
-    """Serve an application by a server of its own, which the caller runs, behind Apache.
+    """Serve an application with its own server, run by the caller, behind Apache.
 
-    `application` is Python that names it so; `sys.argv[3]` there is its `home`.
+    `application` is Python code that defines it. `sys.argv[3]` is its `home`.
     """
     own = free_port()
     script = place.write("serve.py", application + WSGI_SERVER)
@@ -97,12 +97,12 @@ def serve_wsgi(place: Place, port: int, python: Path, application: str, home: Pa
 
 
 def php(place: Place) -> list[str | Path]:
-    """Return the beginning of a command that runs a script of PHP."""
+    """Return the start of a command that runs a PHP script."""
     return [file("usr/bin/php[0-9]*"), "-c", _settings(place)]
 
 
 def serve_php(place: Place, workers: int = PHP_WORKERS) -> str:
-    """Start PHP's workers; returns the lines that have Apache hand them scripts."""
+    """Start PHP's workers. Return the configuration that makes Apache use them."""
     port = free_port()
     text = (
         f"[global]\nerror_log = {place.folder}/fpm.log\ndaemonize = no\n"

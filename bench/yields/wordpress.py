@@ -1,7 +1,7 @@
-"""WordPress over MariaDB: 300 posts, five pages, tags, categories and 600 threaded comments.
+"""WordPress on MariaDB: 300 posts, five pages, tags, categories and 600 threaded comments.
 
-A post or page is found by its permanent address, with any query: what comments are answered with
-(`?replytocom=`) shows the post, too. Its front page, archives and feeds show extracts.
+A post or page is found by its permanent URL with any query: the reply link of a comment
+(`?replytocom=`) shows the post too. The front page, archives and feeds show extracts.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ echo "\\n", json_encode(array_map(fn($post) => get_permalink($post), $rows)), "\
 
 
 def prepare(place: Place) -> Truth:
-    """Install the blog, fill it by its own functions, and ask it for all permanent addresses."""
+    """Install the blog, fill it with its own functions, and ask it for all permanent URLs."""
     shutil.copytree(file("usr/share/wordpress"), place.path("code"), symlinks=True)
     for theme in (ROOT / "usr/share/wordpress/wp-content/themes", ROOT / "var/lib/wordpress"):
         if (found := next(iter(theme.rglob(THEME)), None)) is not None:
@@ -102,7 +102,6 @@ def prepare(place: Place) -> Truth:
 
 
 def serve(place: Place, port: int) -> None:
-    """Serve the blog from its root."""
     os.environ[PORT] = str(_serve_database(place))
     php = web.serve_php(place)
     site = f'DocumentRoot "{place.path("code")}"\n{php}\nFallbackResource /index.php'
@@ -110,14 +109,14 @@ def serve(place: Place, port: int) -> None:
 
 
 def keys_of(target: str) -> Iterable[str]:
-    """Name the post or page, whichever page of its comments it is."""
+    """Return the post or page, on any of its comment pages."""
     path = query_of(target)[0]
     front, comments, _ = path.partition("comment-page-")
     return (front if comments else path,)
 
 
 def _serve_database(place: Place) -> int:
-    """Start the database, which trusts all who reach it: on 127.0.0.1, while it is needed."""
+    """Start the database on 127.0.0.1, without passwords, while it is needed."""
     port = free_port()
     folder = place.path("database")
     words: list[str | Path] = [
@@ -133,7 +132,7 @@ def _serve_database(place: Place) -> int:
 
 
 def _content(now: dt.datetime) -> dict[str, Any]:
-    """Make posts, pages and comments; posts are dated back from today, one every thirty hours."""
+    """Make posts, pages and comments. Posts are dated back from today, one every thirty hours."""
     random = Random("blog")
     posts: list[dict[str, Any]] = [
         {
@@ -161,7 +160,7 @@ def _content(now: dt.datetime) -> dict[str, Any]:
     ]
     comments: list[dict[str, Any]] = []
     for number in range(COMMENTS):
-        # Every other comment answers the one before it.
+        # Every second comment answers the previous one.
         answers = number % 2 == 1
         comments.append(
             {
