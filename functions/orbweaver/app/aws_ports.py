@@ -1,7 +1,6 @@
-"""Ports over the stack that settings name: each is made when it is first asked for.
+"""Create ports over the stack that the settings name, each on first use.
 
-What only some functions need, and whatever that imports, costs the others nothing at their cold
-start; nor does it open a client (`Aws.later`).
+A cold start imports and opens only the clients that its function needs (`Aws.later`).
 """
 
 from __future__ import annotations
@@ -48,28 +47,25 @@ if TYPE_CHECKING:
 
 
 class Ports:
-    """The world, as AWS provides it."""
+    """Ports over AWS."""
 
     def __init__(self, settings: Settings, aws: Aws, meter: UsageMeter) -> None:
-        """Take the names of the stack's parts, the clients, and the usage meter."""
         self.settings = settings
         self.aws = aws
         self.meter = meter
         self.clock = SystemClock()
         self.random = Random()  # noqa: S311 - jitter, not secrets
-        # Callbacks for when the ports are closed.
+        # Callbacks that run when the ports are closed.
         self.ending = ExitStack()
         self._renderer: Renderer | None = None
 
     async def aclose(self) -> None:
-        """Close what is open beside the clients."""
         with self.ending:
             if self._renderer is not None:
                 await self._renderer.close()
 
     @cached_property
     def queue(self) -> SqsQueue:
-        """Queues of packs and seeds."""
         from orbweaver.adapters.aws.sqs import SqsQueue
 
         return SqsQueue(
@@ -84,12 +80,11 @@ class Ports:
 
     @cached_property
     def dead_letters(self) -> SqsDeadLetters:
-        """The dead-letter queue."""
         return self._letters(self.settings.dead_letter_queue_url)
 
     @cached_property
     def lanes(self) -> tuple[SqsDeadLetters, ...]:
-        """The queues that workers take from, for a search through them."""
+        """Return the queues of workers, for a search through them."""
         settings = self.settings
         return (
             self._letters(settings.seed_queue_url, MessageSource.SEEDS),
@@ -111,7 +106,6 @@ class Ports:
 
     @cached_property
     def orders(self) -> SqsOrders:
-        """The queue of export orders."""
         from orbweaver.adapters.aws.sqs_orders import SqsOrders
 
         return SqsOrders(
@@ -123,7 +117,7 @@ class Ports:
 
     @cached_property
     def deliveries(self) -> SqsDeliveries:
-        """Orders to bring exports elsewhere."""
+        """Queue of orders to deliver exports."""
         from orbweaver.adapters.aws.sqs_deliveries import SqsDeliveries
 
         return SqsDeliveries(
@@ -134,7 +128,7 @@ class Ports:
 
     @cached_property
     def depths(self) -> QueueDepths:
-        """How many messages are on the queues."""
+        """Message counts of the queues."""
         from orbweaver.adapters.aws.queue_depths import QueueDepths
 
         named = self.settings
@@ -146,7 +140,6 @@ class Ports:
 
     @cached_property
     def packs(self) -> DynamoPacks:
-        """Journals of packs."""
         from orbweaver.adapters.dynamodb.packs import DynamoPacks
 
         booking = self.meter.booking
@@ -161,14 +154,12 @@ class Ports:
 
     @cached_property
     def budgets(self) -> DynamoBudgets:
-        """How much of each limit is used."""
         from orbweaver.adapters.dynamodb.budgets import DynamoBudgets
 
         return DynamoBudgets(self._dynamo, clock=self.clock, **self._ledgers)
 
     @cached_property
     def crawls(self) -> DynamoCrawls:
-        """Crawls and their counters."""
         from orbweaver.adapters.dynamodb.crawls import DynamoCrawls
 
         random = self.random
@@ -176,21 +167,19 @@ class Ports:
 
     @cached_property
     def frontier(self) -> DynamoFrontier:
-        """Claims of URLs."""
         from orbweaver.adapters.dynamodb.claims import DynamoFrontier
 
         return DynamoFrontier(self._dynamo, urls_table=self.settings.urls_table)
 
     @cached_property
     def hosts(self) -> DynamoHosts:
-        """When hosts may be asked, and their robots.txt."""
+        """Slots of hosts, and their robots.txt."""
         from orbweaver.adapters.dynamodb.hosts import DynamoHosts
 
         return DynamoHosts(self._dynamo, clock=self.clock, hosts_table=self.settings.hosts_table)
 
     @cached_property
     def pages(self) -> DynamoPages:
-        """Records of pages."""
         from orbweaver.adapters.dynamodb.pages import DynamoPages
 
         return DynamoPages(
@@ -203,7 +192,7 @@ class Ports:
 
     @cached_property
     def traces(self) -> DynamoTraces:
-        """Everything that is stored of URLs."""
+        """Erasure of stored URLs."""
         from orbweaver.adapters.dynamodb.erasure import DynamoTraces, TableNames
 
         tables = TableNames(
@@ -219,14 +208,12 @@ class Ports:
 
     @cached_property
     def files(self) -> BucketFiles:
-        """The bucket."""
         from orbweaver.adapters.aws.s3 import BucketFiles
 
         return BucketFiles(self.aws.later("s3"), bucket=self.settings.bucket)
 
     @cached_property
     def events(self) -> BusEvents:
-        """The event bus."""
         from orbweaver.adapters.aws.event_bus import BusEvents
 
         named = self.settings
@@ -236,7 +223,7 @@ class Ports:
 
     @cached_property
     def catalogue(self) -> GlueCatalogue | None:
-        """The catalogue of tables, if the stack has one."""
+        """The Glue catalogue, or None if the stack has none."""
         settings = self.settings
         if not settings.database:
             return None
@@ -248,7 +235,6 @@ class Ports:
 
     @cached_property
     def reader(self) -> BudgetReader:
-        """The parser of answers."""
         from orbweaver.adapters.local.reader import BudgetReader
 
         reader = BudgetReader(
@@ -261,7 +247,7 @@ class Ports:
 
     @cached_property
     def renderer(self) -> Renderer | None:
-        """A browser for pages that need one, started with the first of them; None without one."""
+        """A browser, started with the first page that needs one, or None."""
         if not self.settings.browser:
             return None
         from orbweaver.rendering.packed_browser import find_program
@@ -272,7 +258,6 @@ class Ports:
 
     @cached_property
     def schedules(self) -> GroupSchedules:
-        """When crawls recur."""
         from orbweaver.adapters.aws.scheduler import GroupSchedules, ScheduleTarget
 
         target = ScheduleTarget(
@@ -285,13 +270,11 @@ class Ports:
 
     @cached_property
     def secrets(self) -> ManagedSecrets:
-        """Where secrets are kept."""
         from orbweaver.adapters.aws.secrets import ManagedSecrets
 
         return ManagedSecrets(self.aws)
 
     def metrics(self, service: Service) -> EmfMetrics:
-        """Make the counters of a service of the stack."""
         from orbweaver.adapters.aws.emf import EmfMetrics
 
         settings = self.settings
@@ -299,18 +282,18 @@ class Ports:
         return EmfMetrics(stack=settings.stack, service=service, meter=self.meter, billed=billed)
 
     def watched(self, fetcher: Fetcher, metrics: Metrics) -> Fetcher:
-        """Have what is sent to the web counted, and how long its answers take."""
+        """Count requests to the web and their durations."""
         from orbweaver.adapters.aws.usage_meter import MeteredFetcher
         from orbweaver.adapters.web.timing import TimedFetcher
 
         return TimedFetcher(MeteredFetcher(fetcher, self.meter), metrics)
 
     def of_crawl(self, crawl: str) -> AbstractContextManager[None]:
-        """Have what is used within be that crawl's."""
+        """Attribute the usage within the context to a crawl."""
         return self.meter.of(crawl)
 
     async def bucket_courier(self) -> BucketCourier:
-        """Bring exports to the bucket of `settings.copy_bucket`."""
+        """Return a courier that copies exports into `settings.copy_bucket`."""
         from orbweaver.adapters.aws.s3_copy import BucketCourier
         from orbweaver.exporting.manifest import PREFIX
 
@@ -343,7 +326,7 @@ class Ports:
 
 
 def meter_of(settings: Settings) -> UsageMeter:
-    """Make the meter of what a container uses of AWS."""
+    """Create the meter that counts a container's requests to AWS."""
     from orbweaver.adapters.aws.usage_meter import UsageMeter
     from orbweaver.budget.prices import time_term
 

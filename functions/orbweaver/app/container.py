@@ -1,9 +1,9 @@
-"""Wiring: the only place that knows both the settings and the adapters.
+"""Open ports and build components once per Lambda container.
 
-A Lambda container keeps one event loop and everything that is opened in it (`asyncio.run` would
-close the loop behind the clients' backs between two invocations). What every invocation needs is
-made before the first one, when a handler is imported (`prepare`): in Lambda's init phase, which has
-a whole CPU where an invocation of 1,024 MB has little more than half of one.
+A container keeps one event loop and all open clients. `asyncio.run` would close the loop between
+two invocations while clients still use it. `prepare` builds the components of each invocation when
+the handler is imported, because Lambda's init phase has a whole CPU and an invocation of 1,024 MB
+has little more than half of one.
 """
 
 from __future__ import annotations
@@ -37,16 +37,15 @@ T = TypeVar("T")
 
 
 class Answerer(Protocol):
-    """Answers what a gateway hands on."""
+    """Answers requests of API Gateway."""
 
-    async def answer(self, event: Mapping[str, Any]) -> dict[str, Any]:
-        """Answer one request."""
+    async def answer(self, event: Mapping[str, Any]) -> dict[str, Any]: ...
 
 
 Answering: TypeAlias = Callable[[Ports], Answerer]
 Job: TypeAlias = Literal["work", "answer", "export", "fire", "notify", "deliver"]
 
-# The clients that a job's first invocation is sure to need, or nearly so.
+# Clients that the first invocation of a job needs in nearly all cases.
 CLIENTS: dict[Job, tuple[str, ...]] = {
     "work": ("dynamodb", "sqs", "s3"),
     "answer": ("dynamodb", "sqs"),
@@ -76,10 +75,9 @@ async def connect(settings: Settings, meter: UsageMeter | None = None) -> AsyncI
 
 
 class Container:
-    """One Lambda execution environment: an event loop, and what is open in it."""
+    """One Lambda execution environment: an event loop and the clients that are open in it."""
 
     def __init__(self) -> None:
-        """Read the settings; ports are opened by `prepare`, or else by the first invocation."""
         self._settings = Settings.from_environment()
         self._runner = asyncio.Runner()
         self._stack = AsyncExitStack()
@@ -92,7 +90,7 @@ class Container:
         _log_as_json(self._meter)
 
     def prepare(self, job: Job, answering: Answering = api_of) -> None:
-        """Open what a job will need and put together who does it, before there is any to do."""
+        """Open the clients of a job and build its components before the first invocation."""
 
         async def made() -> None:
             ports = await self._opened()
@@ -105,7 +103,7 @@ class Container:
                 case "export":
                     self._exporting(ports)
                 case "fire":
-                    with starting(ports):  # made anew for each, and so without what it imports
+                    with starting(ports):  # created per invocation; this loads its imports
                         pass
                 case "notify":
                     async with notifying(ports):
@@ -119,21 +117,21 @@ class Container:
         self._runner.run(made())
 
     def told_to_end(self, _signal: int, _frame: object) -> None:
-        """Have the worker requeue what is in work; end at once where there is none.
+        """Requeue the worker's current work, or end the process at once if there is none.
 
-        Lambda sends this to functions with an extension alone, which this one has not; emulators
-        and containers send it to any (docs/protocol.md).
+        Lambda sends SIGTERM only to functions with an extension, and this stack has none. Emulators
+        and containers send it to any function (docs/protocol.md).
         """
         if self._worker is None or not self._invoked:
             raise SystemExit(0)
         self._runner.get_loop().call_soon_threadsafe(self._worker.end)
 
     def begun(self, seconds: float) -> None:
-        """Take down how long it took until this container was ready, which is billed."""
+        """Record the billed start-up time of this container."""
         self._meter.begun(seconds)
 
     def work(self, deliveries: Sequence[Delivery], remaining_ms: int) -> tuple[str, ...]:
-        """Process a batch; the ids of the messages that are to come back."""
+        """Process a batch and return the ids of failed messages."""
 
         async def run(ports: Ports) -> tuple[str, ...]:
             worker = self._working(ports)
@@ -150,7 +148,7 @@ class Container:
         return self._worker
 
     def export(self, event: dict[str, Any], identity: str, remaining_ms: int) -> dict[str, Any]:
-        """Begin to export what an event asks for, or do what exporters have ordered."""
+        """Start the export that an event requests, or carry out export orders."""
         from orbweaver.app.wiring_exporting import exports_counted
         from orbweaver.model.metrics import Metric
 
@@ -175,7 +173,7 @@ class Container:
         return self._exporter
 
     def fire(self, event: dict[str, Any]) -> dict[str, str]:
-        """Start the crawl that a schedule's firing asks for."""
+        """Start the crawl of a schedule."""
 
         async def run(ports: Ports) -> dict[str, str]:
             with starting(ports) as starter:
@@ -184,7 +182,7 @@ class Container:
         return self._run(run)
 
     def notify(self, event: dict[str, Any]) -> dict[str, str]:
-        """Tell a webhook that a crawl has ended."""
+        """Post the end of a crawl to its webhook."""
 
         async def run(ports: Ports) -> dict[str, str]:
             async with notifying(ports) as notifier:
@@ -193,7 +191,7 @@ class Container:
         return self._run(run)
 
     def deliver(self, taken: Taken, remaining_ms: int) -> tuple[str, ...]:
-        """Bring an export to a receiver; the message's id if it is to come back."""
+        """Deliver an export and return the message's id if it failed."""
         from orbweaver.app.wiring_delivery import delivering
 
         async def run(ports: Ports) -> tuple[str, ...]:
@@ -203,8 +201,6 @@ class Container:
         return self._run(run)
 
     def answer(self, event: dict[str, Any], answering: Answering = api_of) -> dict[str, Any]:
-        """Answer an API Gateway request, by what is put together once."""
-
         async def run(ports: Ports) -> dict[str, Any]:
             return await self._answering(ports, answering).answer(event)
 
@@ -235,12 +231,12 @@ class Container:
 
 @cache
 def container() -> Container:
-    """The container of this process."""
+    """Return the container of this process."""
     return Container()
 
 
 def prepare(job: Job, answering: Answering = api_of) -> None:
-    """End the import of a handler: have the container prepared, if that is where this runs."""
+    """Prepare the container for a job at import time, if this process runs in Lambda."""
     if in_lambda():
         container().prepare(job, answering)
         if job == "work":
@@ -251,12 +247,12 @@ def prepare(job: Job, answering: Answering = api_of) -> None:
 
 
 def process_age_s(stat: Path = Path("/proc/self/stat")) -> float:
-    """How long ago this process began, by the system's own clock; 0 where it does not say.
+    """Return the age of this process by the system's clock, or 0 if unknown.
 
     Lambda bills the init phase, which begins with this process: `Init Duration` of its log lines.
     """
     try:
-        # Behind the name in parentheses, which may hold anything: field 22 is the start, in ticks.
+        # Field 22, in ticks. Split after the name in parentheses, which may contain any character.
         started = int(stat.read_text().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError, IndexError):
         return 0.0
@@ -264,7 +260,7 @@ def process_age_s(stat: Path = Path("/proc/self/stat")) -> float:
 
 
 def _log_as_json(meter: UsageMeter) -> None:
-    """One JSON line an event; the fields of `extra` are its keys."""
+    """Log one JSON line per event, with the fields of `extra` as keys."""
     from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 
     from orbweaver.adapters.aws.usage_meter import MeteredStream

@@ -1,4 +1,4 @@
-"""The ports that actors are put together from, whatever stands behind them."""
+"""Define the ports that components take, independent of AWS and of the embedded store."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
         """Page records, by day and by URL."""
 
     class Announcements(Events, ExportEvents, Protocol):
-        """The event bus, as workers and exporters need it."""
+        """Event bus of workers and exporters."""
 
 
 class PortSet(Protocol):
-    """The world of one process."""
+    """All ports of one process."""
 
     @property
     def settings(self) -> Settings: ...
@@ -80,14 +80,13 @@ class PortSet(Protocol):
     @property
     def secrets(self) -> Secrets: ...
 
-    def metrics(self, service: Service) -> Metrics:
-        """Make the counters of a service."""
+    def metrics(self, service: Service) -> Metrics: ...
 
     def watched(self, fetcher: Fetcher, metrics: Metrics) -> Fetcher:
-        """Have what is asked of the web counted."""
+        """Count requests to the web."""
 
     def of_crawl(self, crawl: str) -> AbstractContextManager[None]:
-        """Have what is used within be that crawl's."""
+        """Attribute the usage within the context to a crawl."""
 
     async def bucket_courier(self) -> Courier:
-        """Bring exports to the bucket of `settings.copy_bucket`."""
+        """Return a courier that copies exports into `settings.copy_bucket`."""

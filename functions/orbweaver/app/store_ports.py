@@ -1,10 +1,10 @@
-"""Ports over an embedded store: a folder with an SQLite file, and files beside it.
+"""Create ports over an embedded store: a folder with an SQLite file, and files beside it.
 
     <folder>/store.db   tables and queues
     <folder>/files/     bodies and exports
-    <folder>/secrets/   a file a secret
+    <folder>/secrets/   one file per secret
 
-Processes that work on one crawl open the same folder, each for itself.
+All processes that work on one crawl open the same folder.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ FILE, FILES, SECRETS = "store.db", "files", "secrets"
 
 
 class StorePorts:
-    """The world, as one folder of this machine holds it."""
+    """Ports over one folder of this machine."""
 
     def __init__(
         self,
@@ -73,11 +73,11 @@ class StorePorts:
         extractors: Mapping[str, Extractor] | None = None,
         writes: bool = True,
     ) -> None:
-        """Open the store of a folder, or make it; raises PortError with what to do.
+        """Open or create the store of a folder. Raises PortError with a remedy.
 
-        `environment` is where secrets may be; `durable` has commits outlive a power failure;
-        `extractors` are functions of this program that rules name. Without `writes` the store may
-        be one that this user can only read.
+        `environment` may contain secrets. With `durable`, commits survive a power failure.
+        `extractors` are functions of this program that rules name. Without `writes`, the store may
+        be read-only for this user.
         """
         self._extractors = extractors
         self.folder = folder
@@ -94,7 +94,7 @@ class StorePorts:
         self.store = SqliteStore.open(folder / FILE, durable=durable, writes=writes)
         self._fetchers: list[Fetcher] = []
         self._renderer: Renderer | None = None
-        # Callbacks for when the ports are closed.
+        # Callbacks that run when the ports are closed.
         self.ending = ExitStack()
         self.ending.callback(self.store.close)
 
@@ -107,41 +107,38 @@ class StorePorts:
 
     @property
     def messages(self) -> SqliteMessages:
-        """All queues of the store."""
         return self._messages
 
     def held_by(self, process: str) -> None:
-        """Take and send messages in the name of a process, so that others can take them back."""
+        """Take and send messages under the name of a process, so that others can take them back."""
         self._messages.holder = process
         self._messages.bring_near()
 
     def take_back(self, process: str) -> int:
-        """Have what a process held that has ended be due now; how many messages that were."""
+        """Make the messages of a dead process due now, and return their number."""
         return self._messages.take_back(process)
 
     def inbox(self, queue: QueueName) -> SqliteInbox:
-        """Give the receiving side of a queue."""
+        """Return the receiving side of a queue."""
         from orbweaver.adapters.sqlite.receiving import SqliteInbox
 
         return SqliteInbox(self._messages, queue, clock=self.clock)
 
     @cached_property
     def queue(self) -> SqliteQueue:
-        """Queues of packs and seeds."""
         from orbweaver.adapters.sqlite.queue import SqliteQueue
 
         return SqliteQueue(self._messages)
 
     @cached_property
     def dead_letters(self) -> SqliteDeadLetters:
-        """The dead-letter queue."""
         from orbweaver.adapters.sqlite.dead_letters import SqliteDeadLetters
 
         return SqliteDeadLetters(self._messages)
 
     @cached_property
     def lanes(self) -> tuple[SqliteDeadLetters, ...]:
-        """The queues that workers take from, for a search through them."""
+        """Return the queues of workers, for a search through them."""
         from orbweaver.adapters.sqlite.dead_letters import SqliteDeadLetters
 
         packs, seeds = MessageSource.PACKS, MessageSource.SEEDS
@@ -153,21 +150,19 @@ class StorePorts:
 
     @cached_property
     def orders(self) -> SqliteOrders:
-        """The queue of export orders."""
         from orbweaver.adapters.sqlite.queue import SqliteOrders
 
         return SqliteOrders(self._messages)
 
     @cached_property
     def deliveries(self) -> SqliteDeliveries:
-        """Orders to bring exports elsewhere."""
+        """Queue of orders to deliver exports."""
         from orbweaver.adapters.sqlite.queue import SqliteDeliveries
 
         return SqliteDeliveries(self._messages)
 
     @cached_property
     def events(self) -> SqliteEvents:
-        """Events of crawls and exports."""
         from orbweaver.adapters.sqlite.queue import SqliteEvents
 
         return SqliteEvents(self._messages, stack=self.settings.stack)
@@ -176,14 +171,13 @@ class StorePorts:
 
     @cached_property
     def underway(self) -> Underway:
-        """What workers of this process have done and not committed yet."""
+        """Results that workers of this process have not committed yet."""
         from orbweaver.frontier.pack_result import Underway
 
         return Underway()
 
     @cached_property
     def packs(self) -> SqlitePacks:
-        """Journals of packs."""
         from orbweaver.adapters.sqlite.packs import SqlitePacks
 
         return SqlitePacks(self.store, clock=self.clock, committed=self.underway.end, **self._kept)
@@ -197,14 +191,12 @@ class StorePorts:
 
     @cached_property
     def budgets(self) -> SqliteBudgets:
-        """How much of each limit is used."""
         from orbweaver.adapters.sqlite.budgets import SqliteBudgets
 
         return SqliteBudgets(self.store, clock=self.clock, **self._kept)
 
     @cached_property
     def crawls(self) -> SqliteCrawls:
-        """Crawls and their counters."""
         from orbweaver.adapters.sqlite.crawls import SqliteCrawls
 
         kept_s = self.settings.crawl_retention_s
@@ -212,21 +204,19 @@ class StorePorts:
 
     @cached_property
     def frontier(self) -> SqliteFrontier:
-        """Claims of URLs."""
         from orbweaver.adapters.sqlite.claims import SqliteFrontier
 
         return SqliteFrontier(self.store)
 
     @cached_property
     def hosts(self) -> SqliteHosts:
-        """When hosts may be asked, and their robots.txt."""
+        """Slots of hosts, and their robots.txt."""
         from orbweaver.adapters.sqlite.hosts import SqliteHosts
 
         return SqliteHosts(self.store)
 
     @cached_property
     def pages(self) -> SqlitePages:
-        """Records of pages."""
         from orbweaver.adapters.sqlite.pages import SqlitePages
 
         return SqlitePages(
@@ -238,7 +228,7 @@ class StorePorts:
 
     @cached_property
     def traces(self) -> SqliteTraces:
-        """Everything that is stored of URLs."""
+        """Erasure of stored URLs."""
         from orbweaver.adapters.sqlite.erasure import SqliteTraces
 
         kept_s = self.settings.ledger_retention_s
@@ -246,7 +236,7 @@ class StorePorts:
 
     @cached_property
     def reaper(self) -> SqliteReaper:
-        """The deletion of expired rows."""
+        """Deletion of expired rows."""
         from orbweaver.adapters.sqlite.reaping import SqliteReaper
 
         kept_s = self.settings.ledger_retention_s
@@ -254,7 +244,6 @@ class StorePorts:
 
     @cached_property
     def schedules(self) -> SqliteSchedules:
-        """When crawls recur."""
         from orbweaver.adapters.sqlite.schedules import SqliteSchedules
 
         return SqliteSchedules(self.store)
@@ -266,25 +255,23 @@ class StorePorts:
             "crawl_retention_s": self.settings.crawl_retention_s,
         }
 
-    # --- what lies beside the store ---------------------------------------------------------
+    # --- files beside the database ---------------------------------------------------------
 
     @cached_property
     def files(self) -> FolderFiles:
-        """Bodies and exports: none is named by a record before it is on the disk."""
+        """Bodies and exports. A file is on disk before a record names it."""
         from orbweaver.adapters.local.folder import FolderFiles
 
         return FolderFiles(self.folder / FILES, durable=True)
 
     @cached_property
     def secrets(self) -> LocalSecrets:
-        """Where secrets are kept."""
         from orbweaver.adapters.local.secrets import LocalSecrets
 
         return LocalSecrets(self.folder / SECRETS, self._environment)
 
     @cached_property
     def reader(self) -> PageReader:
-        """The parser of answers."""
         from orbweaver.adapters.local.reader import BudgetReader, FunctionReader
 
         reader = BudgetReader(
@@ -297,7 +284,7 @@ class StorePorts:
 
     @cached_property
     def renderer(self) -> PageRenderer | None:
-        """A browser for pages that need one, started with the first of them; None without one."""
+        """A browser, started with the first page that needs one, or None."""
         from orbweaver.rendering.launch import find_browser
         from orbweaver.rendering.renderer import Renderer
 
@@ -309,24 +296,23 @@ class StorePorts:
 
     @property
     def catalogue(self) -> None:
-        """None: files of this machine are queried where they lie."""
+        """Return None: local files are queried in place."""
         return
 
     def metrics(self, service: Service) -> SqliteMetrics:
-        """Make the counters of a service."""
         from orbweaver.adapters.sqlite.metrics import SqliteMetrics
 
         return SqliteMetrics(self.store, service)
 
     def watched(self, fetcher: Fetcher, metrics: Metrics) -> Fetcher:
-        """Have it counted how long answers take; it is closed with the ports (`aclose`)."""
+        """Count the durations of requests. `aclose` closes the fetcher."""
         from orbweaver.adapters.web.timing import TimedFetcher
 
         self._fetchers.append(fetcher)
         return TimedFetcher(fetcher, metrics)
 
     async def aclose(self) -> None:
-        """Close what is open; the connections to the web, too."""
+        """Close the store and all connections to the web."""
         with self.ending:
             if self._renderer is not None:
                 await self._renderer.close()
@@ -335,10 +321,10 @@ class StorePorts:
                     await close()
 
     def of_crawl(self, crawl: str) -> AbstractContextManager[None]:
-        """Nothing is billed here."""
+        """Do nothing, because a store is not billed."""
         del crawl
         return nullcontext()
 
     async def bucket_courier(self) -> Courier:
-        """Refuse: nothing delivers here."""
+        """Raise an error, because a store delivers nothing."""
         raise Permanent("exports are copied to a bucket by a stack on AWS alone")

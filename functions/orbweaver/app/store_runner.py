@@ -1,21 +1,19 @@
-"""Workers over a store on this machine: what Lambda and its event sources do on AWS.
+"""Run workers over a store on this machine, as Lambda and its event sources do on AWS.
 
 Rules
-- A process has one worker, which works on `BATCHES` batches at once: while one of them waits for a
-  host, another goes on. Host slots, claims and counters are the store's, and so hold over all
-  processes and crawls. Processes share what is queued (adapters/sqlite/messages.py).
-- A message that failed is seen again after `RETRY_S`, as often as `receive_max` says; then it is a
+- A process has one worker that processes `BATCHES` batches at once. While one waits for a host,
+  another continues. Host slots, claims and counters are in the store, so they hold across all
+  processes and crawls. Processes share the queue (adapters/sqlite/messages.py).
+- A failed message becomes visible after `RETRY_S`, up to `receive_max` times. Then it becomes a
   dead letter.
-- What a killed process had taken, and what it had sent and taken on without receiving it
-  (worker/rounds.py), is seen again as soon as another one looks: each process holds a lock on a
-  file of its own, which the kernel gives back however the process ends. One that ends in order
-  gives it back itself.
-- A process that is no longer wanted finishes what it is asking for, for up to `END_S`, and requeues
-  the rest of its batches; one that is interrupted or told to end (SIGTERM) requeues what it is
-  asking for as well.
-- Further processes may be started before there is a store to work on: they import what they need
-  until they are told to begin. They end when the one that started them does: their standard input
-  is a pipe from it.
+- Messages of a killed process become visible as soon as another process looks. This includes packs
+  that it sent and took on without receiving them (worker/rounds.py). Each process holds a lock on a
+  file of its own, which the kernel releases when the process ends. A process that ends in order
+  releases its messages itself.
+- A process that is no longer needed finishes its current requests, for up to `END_S`, and requeues
+  the rest of its batches. After an interrupt or SIGTERM it requeues its current requests as well.
+- Further processes may start before the store exists. They import their modules and wait for a line
+  on standard input, a pipe from their parent. They end when the pipe closes.
 """
 
 from __future__ import annotations
@@ -49,29 +47,29 @@ _log = logging.getLogger(__name__)
 
 LANES = (QueueName.EXPRESS, QueueName.SEEDS, QueueName.CRAWL)
 BATCHES, BATCH_MESSAGES = 3, 10
-# How long a batch has, and for how long its messages are held back from others.
+# Time limit of a batch, and visibility timeout of its messages.
 BATCH_S, HIDDEN_S = 60.0, 360.0
 RETRY_S = 10.0
-# How often a process looks for messages that others have sent, and for those that died.
+# Interval at which a process looks for new messages and for dead processes.
 POLL_S, IDLE_POLL_S, POLLS_TO_IDLE = 0.02, 0.25, 100
 TEND_S, LOOKS_TO_REAP = 1.0, 60
 END_S = 10.0
 DEFAULTS = {
     "ALLOW_ADDRESSES": THIS_MACHINE,
     "SEGMENT_WAIT_S": "0.5",
-    # A machine has more memory than a function is given.
+    # A machine has more memory than a function.
     "SEGMENT_BYTES_MAX": "16777216",
     "LARGE_BODIES": "12",
     "WAITING_BYTES_MAX": "67108864",
     "HELD_BYTES_MAX": "268435456",
     "PAGES_SHARDS": "1",
-    # A process on a person's machine is killed by people more often than by pages.
+    # On a person's machine, people kill a process more often than pages do.
     "STRIKES_MAX": "6",
 }
 
 
 def store_settings(environment: Mapping[str, str], extractor: str = "") -> Settings:
-    """Read the settings of a process over a store; every `ORBWEAVER_*` variable counts."""
+    """Read the settings of a process over a store, from `ORBWEAVER_*` variables."""
     given = {name: value for name, value in environment.items() if name.startswith(PREFIX)}
     own = {"EXTRACTOR": extractor} if extractor else {}
     values = {PREFIX + name: value for name, value in (DEFAULTS | own).items()}
@@ -79,7 +77,7 @@ def store_settings(environment: Mapping[str, str], extractor: str = "") -> Setti
 
 
 class StoreRunner:
-    """One process's worker."""
+    """The worker of one process."""
 
     def __init__(
         self,
@@ -87,7 +85,7 @@ class StoreRunner:
         processes: StoreProcesses,
         further: FurtherProcesses | None = None,
     ) -> None:
-        """Take the open store, the processes that work on it, and those that are yet to begin."""
+        """Take the open store, its working processes, and processes that wait for their start."""
         self._ports = ports
         self._processes = processes
         self._worker = worker_of(ports, ports.underway)
@@ -97,27 +95,27 @@ class StoreRunner:
         self._ended = asyncio.Event()
 
     async def run(self) -> None:
-        """Work on what is queued until `end` is called."""
+        """Process the queue until `end` is called."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._tend())
             for _ in range(BATCHES):
                 group.create_task(self._work())
 
     def rest(self) -> None:
-        """Take no more batches, and begin no more requests in those that are in work."""
+        """Take no new batch, and start no further request of current batches."""
         self._ended.set()
         self._worker.rest()
 
     def end(self) -> None:
-        """Give up what is being asked for, and requeue it."""
+        """Abort current requests and requeue them."""
         self._ended.set()
         self._worker.end()
 
     def _alive(self) -> int:
-        """Count the processes that share what is queued, those that are still importing too."""
+        """Count the processes that share the queue, including starting ones."""
         try:
             begun = self._processes.alive()
-        except OSError:  # no more files can be opened just now: as if it were alone
+        except OSError:  # too many open files: assume no other process
             return 1
         return begun if self._further is None else max(begun, 1 + self._further.alive())
 
@@ -134,7 +132,7 @@ class StoreRunner:
                 await self._pause(POLL_S if polls < POLLS_TO_IDLE else IDLE_POLL_S)
 
     async def _work_once(self) -> bool:
-        """Work on a batch of the first queue of `LANES` that has messages; whether one has."""
+        """Process one batch of the first queue with messages, and return False if all are empty."""
         for inbox in self._inboxes:
             taken = await inbox.receive(BATCH_MESSAGES, HIDDEN_S, sharing=self._sharing)
             if not taken:
@@ -147,7 +145,7 @@ class StoreRunner:
         return False
 
     async def _tend(self) -> None:
-        """Take back what killed processes held, and now and then delete what has expired."""
+        """Take back messages of killed processes, and delete expired rows from time to time."""
         looks = 0
         while not self._ended.is_set():
             try:
@@ -173,7 +171,7 @@ async def connect_store(
     *,
     writes: bool = True,
 ) -> AsyncIterator[StorePorts]:
-    """Open the store of a folder, or make it; see `StorePorts`."""
+    """Open or create the store of a folder; see `StorePorts`."""
     ports = StorePorts(
         settings, folder, environment=os.environ, extractors=extractors, writes=writes
     )
@@ -187,7 +185,7 @@ async def connect_store(
 async def running(
     ports: StorePorts, further: FurtherProcesses | None = None
 ) -> AsyncIterator[StoreRunner]:
-    """Have this process work on a store for the length of a block, beside those it started."""
+    """Run a worker in this process and in further processes while the block runs."""
     processes = StoreProcesses(ports.folder)
     with processes.taking_part() as own:
         ports.held_by(own)
@@ -203,32 +201,34 @@ async def running(
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
-            with contextlib.suppress(PortError):  # or they come back when they are due
+            with contextlib.suppress(
+                PortError
+            ):  # otherwise they become visible after their timeout
                 ports.take_back(own)
 
 
 class FurtherProcesses:
-    """Further processes that a command has started, and tells to begin."""
+    """Further processes of a command, which wait until they may begin."""
 
     def __init__(self, processes: Sequence[subprocess.Popen[bytes]]) -> None:
         self.processes = processes
         self.begun = False
 
     def begin(self) -> None:
-        """Have them work on their store, which is there now."""
+        """Let the processes begin work on their store."""
         self.begun = True
         for process in self.processes:
             assert process.stdin is not None  # noqa: S101 - asked for
-            with contextlib.suppress(BrokenPipeError):  # one that has died: the others go on
+            with contextlib.suppress(BrokenPipeError):  # this process has died, others continue
                 process.stdin.write(b"\n")
                 process.stdin.flush()
 
     def alive(self) -> int:
-        """Count those that have not ended."""
+        """Count running processes."""
         return sum(process.poll() is None for process in self.processes)
 
     def end(self, *, at_once: bool) -> None:
-        """Have them end, and wait for it; `at_once` without finishing what they are asking for."""
+        """End the processes and wait. With `at_once`, they do not finish their requests."""
         for process in self.processes:
             if at_once:
                 process.terminate()
@@ -244,7 +244,7 @@ class FurtherProcesses:
 
 @contextmanager
 def further_processes(number: int, folder: Path, settings: Settings) -> Iterator[FurtherProcesses]:
-    """Have further processes for the length of a block; they work on a store once they are told."""
+    """Start further processes for the length of a block."""
     own = {PREFIX + "EXTRACTOR": settings.extractor} if settings.extractor else {}
     words = [sys.executable, "-m", __name__, str(folder)]
     with contextlib.ExitStack() as stack:
@@ -255,7 +255,7 @@ def further_processes(number: int, folder: Path, settings: Settings) -> Iterator
                         words,
                         stdin=subprocess.PIPE,
                         env={**os.environ, **own},
-                        start_new_session=True,  # Ctrl-C is for the process that it is typed at
+                        start_new_session=True,  # only the parent receives Ctrl-C
                     )
                 )
                 for _ in range(number)
@@ -270,21 +270,21 @@ def further_processes(number: int, folder: Path, settings: Settings) -> Iterator
 
 
 def import_worker() -> None:
-    """Import most of what a worker needs, while there is no store for one to work on."""
+    """Import most modules of a worker before a store exists."""
     import orbweaver.adapters.local.reader
     import orbweaver.adapters.web.client
     import orbweaver.worker.batch  # noqa: F401
 
 
 def main() -> int:
-    """Work on a store once the standard input says so, and until it ends."""
+    """Work on a store from the first line on standard input until it closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     folder = Path(sys.argv[1])
     settings = store_settings(os.environ)
     import_worker()
     keep_made()
     if not sys.stdin.buffer.readline():
-        return 0  # there was nothing to work on
+        return 0  # the parent ended before it had a store
 
     async def work() -> None:
         loop, ended, told = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
@@ -292,7 +292,7 @@ def main() -> int:
         def wait() -> None:
             with contextlib.suppress(OSError):
                 sys.stdin.buffer.read()
-            with contextlib.suppress(RuntimeError):  # the loop has ended already
+            with contextlib.suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(ended.set)
 
         def tell() -> None:

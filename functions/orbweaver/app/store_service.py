@@ -1,15 +1,14 @@
-"""Services beside the workers of a store: schedules, webhooks, the HTTP API.
+"""Run the services of a store: schedules, webhooks and the HTTP API.
 
 On AWS these are EventBridge Scheduler, EventBridge with its retries, and API Gateway.
 
 Rules
-- A schedule fires once for each time that it is due, also where several processes serve one store:
-  the run's id follows from name and time. It is seen by the first look after it was put. Of times
-  that passed while nothing served the store, the last one is made up for, within `LATE_MS`.
-- A webhook that is not delivered is tried again after `WEBHOOK_WAITS_S`, and then buried with the
-  dead letters, as on AWS.
-- The API is behind the fence of servers on this machine (api/fence.py). Its token is in the store,
-  in a file that the store's user alone can read, and lasts as long as that file.
+- A schedule fires once per due time, even if several processes serve one store, because the run's
+  id derives from name and time. If times passed while no process served the store, the last one
+  fires late, within `LATE_MS`.
+- A failed webhook is retried after `WEBHOOK_WAITS_S`, and then becomes a dead letter, as on AWS.
+- The API has the fence of servers on this machine (api/fence.py). Its token is in a file of the
+  store that only the store's user can read, and is valid as long as that file exists.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ WEBHOOK_WAITS_S = (60, 300)
 EVENTS_AT_ONCE, HIDDEN_S = 10, 120.0
 BODY_BYTES_MAX = 6 * 1024 * 1024
 TOKEN_FILE = "serve.token"  # noqa: S105 - its name
-# A file of a secret grants no right to the group or to others.
+# Group and others have no access to a file with a secret.
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -61,11 +60,10 @@ class ScheduleClock:
     """Fires schedules when they are due."""
 
     def __init__(self, ports: StorePorts) -> None:
-        """Take the open store; what was due before is looked for from its last look on."""
+        """Take the open store, and look for times since its last look."""
         self._ports = ports
 
     async def look(self) -> None:
-        """Fire what has become due since the last look."""
         ports = self._ports
         now_ms = ports.clock.now_ms()
         for scheduled in await ports.schedules.list():
@@ -105,15 +103,13 @@ def _firing(scheduled: Scheduled, due_ms: int) -> dict[str, Any]:
 
 
 class WebhookPoster:
-    """Posts the ends of crawls to their webhooks, one after another."""
+    """Posts ends of crawls to their webhooks, one after another."""
 
     def __init__(self, ports: StorePorts) -> None:
-        """Take the open store."""
         self._ports = ports
         self._inbox = ports.inbox(QueueName.EVENTS)
 
     async def look(self) -> None:
-        """Post what is due."""
         for message in await self._inbox.receive(EVENTS_AT_ONCE, HIDDEN_S):
             event = json.loads(message.body)
             wait_s: int | None = None
@@ -125,7 +121,7 @@ class WebhookPoster:
                 await self._inbox.show([message], wait_s)
 
     async def _post(self, event: dict[str, Any], message: TakenMessage) -> int | None:
-        """Post an event; for how long to wait before it is posted again, None if it is not."""
+        """Post an event. Return the seconds until the next attempt, or None after success."""
         try:
             async with notifying(self._ports) as notifier:
                 await notifier.notify(event)
@@ -138,7 +134,7 @@ class WebhookPoster:
 
 @asynccontextmanager
 async def looking(*looks: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-    """Have each of these called every second for the length of a block."""
+    """Call each function every second while the block runs."""
 
     async def go_on(look: Callable[[], Awaitable[None]]) -> None:
         while True:
@@ -160,7 +156,7 @@ async def looking(*looks: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
 
 
 def kept_token(folder: Path) -> str:
-    """Read the token of a store's API; make one where there is none that was kept from others."""
+    """Return the token of a store's API, and create it on first use."""
     path = folder / TOKEN_FILE
     with contextlib.suppress(FileNotFoundError):
         found = path.lstat()
@@ -175,7 +171,7 @@ def kept_token(folder: Path) -> str:
 
 
 def api_fence(names: Iterable[str], token: str | None) -> LoopbackFence:
-    """Make the fence of a store's API, which may be asked for by these names."""
+    """Create the fence of a store's API for these host names."""
     return LoopbackFence(
         hosts=frozenset((*LOOPBACK, *names)),
         token=token,
@@ -185,7 +181,7 @@ def api_fence(names: Iterable[str], token: str | None) -> LoopbackFence:
 
 
 def http_api(ports: StorePorts, fence: LoopbackFence) -> web.Application:
-    """Make the HTTP API of a store; every route of the application is behind the fence."""
+    """Create the HTTP API of a store, with the fence before every route."""
     from aiohttp import web
 
     from orbweaver.api.problems import CONTENT_TYPE, Refused, problem_of
@@ -220,7 +216,7 @@ def http_api(ports: StorePorts, fence: LoopbackFence) -> web.Application:
 
 
 async def answered(api: Api, request: web.Request, path: str) -> web.Response:
-    """Have the HTTP API answer a request, as one for this path."""
+    """Answer a request under this path."""
     from aiohttp import web
 
     given = await api.answer(await _event_of(request, path))
@@ -231,7 +227,7 @@ async def answered(api: Api, request: web.Request, path: str) -> web.Response:
 
 
 async def _event_of(request: web.Request, path: str) -> dict[str, Any]:
-    """Write a request as API Gateway's proxy integration does (REST APIs, version 1.0)."""
+    """Convert a request into an event of API Gateway's proxy integration (version 1.0)."""
     query: dict[str, list[str]] = {}
     for name, value in request.query.items():
         query.setdefault(name, []).append(value)

@@ -1,4 +1,4 @@
-"""What single URLs of a crawl in a store wait for: a retry, or the answer to a request."""
+"""List single URLs of a crawl in a store that wait for a retry or for a response."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ RETRIES_MAX, IN_WORK_MAX = 50, 20
 
 
 async def queued_urls(ports: StorePorts, crawl_id: str) -> list[QueuedUrl]:
-    """Read the next retries of a crawl, and single URLs that processes work on.
+    """Return the next retries of a crawl, and single URLs in flight.
 
-    Messages of committed packs are copies, and left out.
+    Messages of committed packs are copies, and are ignored.
     """
     found = [
         *((body, at_ms, False) for body, at_ms in ports.messages.retries_of(crawl_id, RETRIES_MAX)),

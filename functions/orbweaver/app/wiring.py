@@ -1,6 +1,6 @@
-"""Actors, put together from the ports of a container: what each of them is given.
+"""Build components from the ports of a container.
 
-Imports are made where they are needed: a container needs one of them.
+Imports are inside the functions, because a container needs one of the components.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ GARBAGE_OBJECTS = 10_000
 
 
 def keep_made() -> None:
-    """Have garbage looked for seldom, and not among what was made until now, which stays.
+    """Run the garbage collector seldom, and exclude all objects that exist now.
 
-    Python looks after every 700 objects: a tenth of what a worker's CPU does. Pages leave nothing
-    behind that only looking finds (`bench/memory.py`).
+    By default Python runs it every 700 objects: a tenth of a worker's CPU. Pages leave no cyclic
+    garbage (`bench/memory.py`).
     """
     gc.freeze()
     gc.set_threshold(GARBAGE_OBJECTS)
 
 
 def worker_of(ports: PortSet, underway: Underway | None = None) -> Worker:
-    """Put a worker together; `underway` is told what it has done and not committed yet."""
+    """Build a worker. `underway` collects its results that are not committed yet."""
     from orbweaver.budget.reservation import BudgetKeeper
     from orbweaver.model.metrics import Service
     from orbweaver.worker.batch import Worker
@@ -99,7 +99,7 @@ def worker_of(ports: PortSet, underway: Underway | None = None) -> Worker:
 def pack_fetcher_of(
     ports: PortSet, recent: RecentCrawls, metrics: Metrics, ending: Ending | None = None
 ) -> PackFetcher:
-    """Put together who asks the web."""
+    """Build the fetcher of packs."""
     from orbweaver.worker.fetch_pack import PackFetcher
     from orbweaver.worker.kind_learning import KindLearning
 
@@ -119,14 +119,14 @@ def pack_fetcher_of(
 
 
 def fetcher_of(ports: PortSet) -> Fetcher:
-    """Put together the web, by way of proxies where the stack has any."""
+    """Build the HTTP client, with proxies if the stack has any."""
     from orbweaver.adapters.web.client import HttpFetcher, Limits
     from orbweaver.adapters.web.large_bodies import LargeBodies
 
     settings = ports.settings
     at_once = settings.fetch_concurrency
     allowed = settings.allowed
-    # How many requests a host gets at once is the crawl's business (worker/fetch_pack.py).
+    # The crawl limits concurrent requests per host (worker/fetch_pack.py).
     limits = Limits(connections=2 * at_once, connections_per_host=at_once)
     large = LargeBodies(settings.large_bodies)
     direct = HttpFetcher(allowed=allowed, limits=limits, large=large)
@@ -143,7 +143,7 @@ def fetcher_of(ports: PortSet) -> Fetcher:
 
 
 def control_of(ports: PortSet, underway: Underway | None = None) -> Control:
-    """Put together who starts and steers crawls; what is `underway` in this process counts, too."""
+    """Build the control of crawls. Counts include `underway` results of this process."""
     from orbweaver.control.crawl_control import Control
 
     return Control(
@@ -159,7 +159,7 @@ def control_of(ports: PortSet, underway: Underway | None = None) -> Control:
 
 
 def explainer_of(ports: PortSet, control: Control, *, letters: bool = True) -> Explainer:
-    """Put together who explains URLs; dead letters are looked at where `letters` allows it."""
+    """Build the explainer of URLs. It reads dead letters if `letters` is true."""
     from orbweaver.diagnostics.explainer import Explainer
 
     return Explainer(
@@ -177,7 +177,7 @@ def explainer_of(ports: PortSet, control: Control, *, letters: bool = True) -> E
 
 
 def stores_of(ports: PortSet) -> Stores:
-    """Put together all places that something is stored in."""
+    """Build access to all stores."""
     from orbweaver.erasure.messages import Stores
 
     return Stores(
@@ -198,7 +198,7 @@ def stores_of(ports: PortSet) -> Stores:
 
 
 def applier_of(ports: PortSet) -> JournalApplier:
-    """Put together who carries journals out."""
+    """Build the applier of journals."""
     from orbweaver.worker.apply_journal import JournalApplier
 
     return JournalApplier(
@@ -214,7 +214,7 @@ def applier_of(ports: PortSet) -> JournalApplier:
 
 
 def undertaker_of(ports: PortSet) -> Undertaker:
-    """Put together who deals with dead letters."""
+    """Build the administration of dead letters."""
     from orbweaver.control.dead_letter_admin import Undertaker
 
     return Undertaker(
@@ -227,14 +227,14 @@ def undertaker_of(ports: PortSet) -> Undertaker:
 
 
 def api_of(ports: PortSet, *, signed: bool = True) -> Api:
-    """Put together who answers over HTTP: to signed requests, or to those of this machine."""
+    """Build the HTTP API, for signed requests or for this machine."""
     from orbweaver.api.app import Api
     from orbweaver.api.context import Means
 
     control = control_of(ports)
     means = Means(
         control=control,
-        # The role of a stack's API may not look at dead letters.
+        # The role of a stack's API has no permission to read dead letters.
         explainer=explainer_of(ports, control, letters=not signed),
         queue=ports.queue,
         crawls=ports.crawls,
@@ -250,7 +250,7 @@ def api_of(ports: PortSet, *, signed: bool = True) -> Api:
 
 @asynccontextmanager
 async def previewing(ports: PortSet) -> AsyncIterator[SeedPreviewer]:
-    """Put together what looks at the first page of a crawl that has not begun."""
+    """Build the preview of a crawl's first page."""
     from orbweaver.control.seed_preview import SeedPreviewer
     from orbweaver.politeness.host_health import HostHealth
 
@@ -271,7 +271,7 @@ async def previewing(ports: PortSet) -> AsyncIterator[SeedPreviewer]:
 
 @contextmanager
 def starting(ports: PortSet) -> Iterator[Starter]:
-    """Put together who starts what schedules fire, for one invocation."""
+    """Build the starter of scheduled crawls for one invocation."""
     from orbweaver.control.scheduler import Starter
     from orbweaver.model.metrics import Service
 
@@ -284,7 +284,7 @@ def starting(ports: PortSet) -> Iterator[Starter]:
 
 @asynccontextmanager
 async def notifying(ports: PortSet) -> AsyncIterator[Notifier]:
-    """Put together who posts to webhooks, for one invocation; past the proxies of crawls."""
+    """Build the sender of webhooks for one invocation, which uses no crawl proxies."""
     from orbweaver.adapters.web.client import HttpFetcher
     from orbweaver.control.webhook_sender import Notifier
     from orbweaver.model.metrics import Service

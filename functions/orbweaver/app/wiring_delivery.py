@@ -1,4 +1,4 @@
-"""Deliveries, put together from the ports of a container: couriers, and their receivers."""
+"""Build deliverers from the ports of a container: couriers and their receivers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def delivering(ports: PortSet) -> Iterator[Deliverer]:
-    """Put together who brings exports to receivers, for one invocation."""
+    """Build the deliverer of exports for one invocation."""
     from orbweaver.delivery.deliverer import Deliverer
     from orbweaver.model.metrics import Service
 
@@ -67,7 +67,7 @@ def _uploading(ports: PortSet) -> Receiver:
             user=settings.sftp_user,
             keys=host_keys_of(settings.sftp_host_key),
         )
-        # Read every time, so that a key that was changed counts at once.
+        # Read each time, so that a changed key takes effect at once.
         identity = SftpIdentity.of(await ports.secrets.read(settings.sftp_secret))
         async with connected(server, identity, settings.allowed) as sftp:
             yield SftpCourier(

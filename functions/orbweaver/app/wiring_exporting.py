@@ -1,4 +1,4 @@
-"""Exporters, put together from the ports of a container: on a queue, or for a folder."""
+"""Build exporters from the ports of a container, on a queue or for a folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def exporter_of(ports: PortSet) -> Exporter:
-    """Put together an exporter that shares its work with others."""
+    """Build an exporter that shares its work through a queue."""
     from orbweaver.exporting.exporter import Assembly
 
     settings, clock, random = ports.settings, ports.clock, ports.random
@@ -62,7 +62,7 @@ def _feed_of(ports: PortSet) -> ChangeFeed:
     from orbweaver.exporting.file_store import Store
     from orbweaver.exporting.snapshot_store import Snapshots
 
-    # The stack's own: a run is compared with what came before it, wherever that went.
+    # The stack's bucket: changes compare a run with the previous one, wherever that was exported.
     store = Store(files=ports.files, clock=ports.clock, random=ports.random)
     return ChangeFeed(
         pages=ports.pages,
@@ -74,7 +74,7 @@ def _feed_of(ports: PortSet) -> ChangeFeed:
 
 @contextmanager
 def exports_counted(ports: PortSet) -> Iterator[Metrics]:
-    """Count what becomes of orders, for one invocation."""
+    """Count the outcomes of export orders for one invocation."""
     from orbweaver.model.metrics import Service
 
     metrics = ports.metrics(Service.EXPORTER)
@@ -90,7 +90,7 @@ def alone_of(
     formats: tuple[str, ...],
     tell: Callable[[UnitProgress], None] | None = None,
 ) -> Alone:
-    """Put together an exporter that writes into a folder, all by itself."""
+    """Build an exporter that writes a folder alone."""
     from orbweaver.adapters.local.folder import FolderFiles
     from orbweaver.exporting.exporter import Alone, Assembly, WaitingExport
 
