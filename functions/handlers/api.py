@@ -1,4 +1,4 @@
-"""API Gateway to the control actor."""
+"""Pass API Gateway requests to the HTTP API."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from orbweaver.app.container import container, prepare
 
 
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
-    """Answer one request."""
     return container().answer(event)
 
 

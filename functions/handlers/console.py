@@ -1,4 +1,4 @@
-"""API Gateway to the hosted console."""
+"""Pass API Gateway requests to the hosted console."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from orbweaver.console.hosted import hosted_console
 
 
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
-    """Answer one request of a browser."""
     return container().answer(event, hosted_console)
 
 

@@ -1,4 +1,4 @@
-"""The delivery queue to the deliverer, a message at a time."""
+"""Pass messages of the delivery queue to the deliverer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from orbweaver.delivery.deliverer import Taken
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Carry an order out; a message that is to come back is named."""
+    """Carry out an order and return failed messages."""
     (record,) = event["Records"]
     taken = Taken(
         id=record["messageId"],

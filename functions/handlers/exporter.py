@@ -1,4 +1,4 @@
-"""A schedule, a person, or the export queue to the exporter."""
+"""Pass schedules, manual calls and export orders to the exporter."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from orbweaver.app.container import container, prepare
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Begin to export days, or do what was ordered; what fails is tried again."""
-    # The request's id is the same when Lambda repeats an invocation.
+    """Start an export of days, or carry out an order. Lambda retries failures."""
+    # A repeated invocation has the same request id.
     remaining_ms = context.get_remaining_time_in_millis()
     return container().export(event, context.aws_request_id, remaining_ms)
 

@@ -1,4 +1,4 @@
-"""The end of a crawl to the webhook that its definition names."""
+"""Pass ends of crawls to the webhook of their definition."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from orbweaver.app.container import container, prepare
 
 
 def handler(event: dict[str, Any], _context: Any) -> dict[str, str]:
-    """Post it; what may be taken later is raised, so that Lambda tries again."""
+    """Post an event. Raises if a later attempt may succeed, so that Lambda retries."""
     return container().notify(event)
 
 

@@ -1,4 +1,4 @@
-"""SQS batches to the renderer: the worker's handler, in a function that has a browser."""
+"""Pass SQS batches to the worker, in a function with a browser."""
 
 from handlers.worker import handler
 

@@ -1,4 +1,4 @@
-"""The firing of a schedule to the crawl that it starts."""
+"""Pass firings of schedules to the starter."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from orbweaver.app.container import container, prepare
 
 
 def handler(event: dict[str, Any], _context: Any) -> dict[str, str]:
-    """Start a run, or pass the firing over."""
+    """Start a run, or skip the firing."""
     return container().fire(event)
 
 

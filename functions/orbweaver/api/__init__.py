@@ -1,18 +1,18 @@
-"""The HTTP API: a request in, a reply or a problem out.
+"""Answer requests of the HTTP API with a reply or a problem.
 
-Decides what may be asked and how it is answered; the work is done by inner rooms.
+This room reads requests and builds responses. Inner rooms do the work.
 
-    routes     what may be asked
-    requests   with what
-    responses  and what comes back
-    app        from a request to a reply
-    decoding   requests, read by their types
-    context    what answers have at hand
-    crawls     about crawls
-    pages      about their URLs
-    fence      which requests a server on this machine answers
-    results    about what was found
-    seeds      more URLs
-    problems   why a request is refused
-    openapi    the API's document
+    routes     operations: method, path, handler, statuses
+    requests   types of parameters, headers and bodies
+    responses  types of response bodies
+    app        dispatch of a request to its handler
+    decoding   decoding of requests by their types
+    context    ports and settings of handlers
+    crawls     handlers of crawls
+    pages      handlers of page records and explanations
+    fence      requests that a server on this machine accepts
+    results    handlers of items, texts and exported files
+    seeds      handler of further seeds
+    problems   problem details of refused requests
+    openapi    the OpenAPI document
 """

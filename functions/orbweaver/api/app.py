@@ -1,11 +1,11 @@
-"""The HTTP API: a request in, a reply or a problem out.
+"""Dispatch requests of the HTTP API to their handlers.
 
-- Requests are read by the types in `asked`, answered by `runs`, `records` and `seeds`, with the
-  types in `answered`; `operations` has all of them, and `openapi` describes just these.
-- Every parameter and key is known and fits, or the request is refused whole with a problem
-  (RFC 9457); nothing is written or sent before that is sure.
-- An actor's trouble that may pass is 503 with Retry-After. Whatever else goes wrong is a mistake
-  of ours: the function fails, and the gateway says so without a stack trace.
+- `requests` has the types of requests, `responses` the types of responses, `routes` all operations.
+  `openapi` describes exactly these.
+- An unknown or invalid parameter or key refuses the whole request with a problem (RFC 9457).
+  Nothing is written or sent before the request is valid.
+- A temporary error of a component gives 503 with Retry-After. Any other exception is a bug: the
+  function fails, and the gateway answers without a stack trace.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 class Api:
-    """Answers requests; each either takes effect whole or says why it did not."""
+    """Answers requests. A request takes full effect, or none with a reason."""
 
     def __init__(self, means: Means, *, signed: bool = True) -> None:
-        """Take what the handlers need, and whether requests come signed."""
+        """Take the handlers' context, and whether requests are signed."""
         self._means = means
         self._signed = signed
         self._app = APIGatewayRestResolver()
@@ -43,9 +43,8 @@ class Api:
         self._app.not_found(_not_found)
 
     async def answer(self, event: Mapping[str, Any]) -> dict[str, Any]:
-        """Answer an API Gateway proxy event."""
-        answer = await self._app.resolve_async(event, None)  # type: ignore[arg-type]  # no context
-        return json.loads(json.dumps(answer))  # type: ignore[no-any-return]  # plain dicts alone
+        answer = await self._app.resolve_async(event, None)  # type: ignore[arg-type]  # there is no Lambda context
+        return json.loads(json.dumps(answer))  # type: ignore[no-any-return]  # plain dicts only
 
     def _answering(self, operation: Operation) -> Callable[..., Awaitable[Response[str]]]:
         async def answer(**path: str) -> Response[str]:
@@ -60,7 +59,7 @@ class Api:
     async def _reply(
         self, operation: Operation, event: Mapping[str, Any], path: Mapping[str, str]
     ) -> Reply:
-        # A body may be large, and other requests wait for this loop.
+        # Decoding a large body takes long, and other requests wait for this loop.
         asked = await asyncio.to_thread(read_all, operation, event, path)
         if operation.act is None:
             return Reply(status=200, body=document(signed=self._signed))
@@ -69,7 +68,9 @@ class Api:
         try:
             return await operation.act(self._means, **asked)
         except CursorError as error:
-            raise Refused(400, "cursor: it is none of this listing: begin anew") from error
+            raise Refused(
+                400, "cursor: it belongs to another listing: start without a cursor"
+            ) from error
 
 
 def _spell_reply(operation: Operation, reply: Reply) -> Response[str]:

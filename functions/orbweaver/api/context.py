@@ -1,4 +1,4 @@
-"""The context of the API's handlers, and the answers that they give."""
+"""Define the context of the API's handlers and their replies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
-    """Actors and ports; `allowed` are inner addresses that may be crawled all the same."""
+    """Components and ports of handlers; `allowed` are non-public addresses for crawls."""
 
     control: Control
     explainer: Explainer
@@ -35,7 +35,7 @@ class Means:
     allowed: Allowed = PUBLIC_ONLY
 
     async def crawl(self, crawl_id: str) -> Crawl:
-        """Read a crawl by its id alone: a change by its name may mean another run."""
+        """Read a crawl by its id only, because a name may mean another run by now."""
         crawl = await self.crawls.get(crawl_id)
         if crawl is None:
             raise UnknownCrawl(f"there is no crawl {crawl_id!r}")
@@ -44,7 +44,7 @@ class Means:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """A status, a body of the type that is documented for it, and headers."""
+    """Status, body of the documented type, and headers."""
 
     status: int
     body: Any

@@ -1,7 +1,7 @@
-"""Routes of crawls: start, list, show, edit, pause, resume, cancel, retry failures.
+"""Handle the routes of crawls: start, list, show, edit, pause, resume, cancel, retry.
 
-A crawl is named by its id alone; the same key with the same definition is the same crawl, however
-often and from however many places it is asked for.
+Requests name a crawl by its id. The same idempotency key with the same definition always means the
+same crawl.
 """
 
 from __future__ import annotations
@@ -56,15 +56,17 @@ from orbweaver.politeness.host_schedule import strikes_of
 
 READ_AT_ONCE = 16
 ROBOTS_BYTES_SHOWN = 100_000
-# Of a report: some 10 s of the function; `orbweaver report` looks at all.
+# Limits a report to some 10 s of the function; `orbweaver report` reads all records.
 RECORDS_MAX = 20_000
 
 
 async def start(means: Means, *, headers: Keyed, body: Definition) -> Reply:
-    """Start a crawl, or find the one that was started with this key."""
+    """Start a crawl, or return the crawl that this key started."""
     plan = await asyncio.to_thread(parse, body)
     if recurrence_in(plan) is not None:
-        raise Refused(400, "schedule: this begins one run: leave it out, see `orbweaver schedule`")
+        raise Refused(
+            400, "schedule: this request starts one run: leave it out, see `orbweaver schedule`"
+        )
     flaws = (*closed(plan.seeds, "seeds", means), *closed(plan.sitemap_urls, "sitemaps", means))
     if flaws:
         raise Refused(400, str(flaws[0]), flaws)
@@ -88,14 +90,14 @@ async def listed(means: Means, *, query: Listing) -> Reply:
 
 
 async def overview(means: Means, *, query: Overviewed) -> Reply:
-    """List the newest run of each name, or the runs of one, with how they stand."""
+    """List the newest run of each name, or all runs of one name, with their progress."""
     listing = ("overview", query.name or "", query.begins or "", query.state or "", query.day or "")
     fits = [crawl for crawl in await means.crawls.list() if _is_asked_for(crawl, query)]
     fits.sort(key=_place)
     runs = Counter(crawl.name for crawl in fits)
     if query.name is None:
         first: dict[str, Crawl] = {}
-        # A retry that has ended is listed below the run whose failures it asked for again.
+        # A finished retry is listed below the run whose failures it requested again.
         for crawl in sorted(fits, key=lambda one: not one.live and one.retry_of is not None):
             first.setdefault(crawl.name, crawl)
         fits = [crawl for crawl in fits if first[crawl.name] is crawl]
@@ -128,21 +130,21 @@ def _is_asked_for(crawl: Crawl, query: Overviewed) -> bool:
 
 
 def _place(crawl: Crawl) -> tuple[int, int, str]:
-    """Say where a crawl stands in an overview: those that have not ended come first."""
+    """Return the sort key of an overview: unfinished crawls first."""
     return int(crawl.state is State.FINISHED), -crawl.started_at_ms, crawl.id
 
 
 async def check(means: Means, *, body: DefinitionTried) -> Reply:
-    """Say what does not fit in a definition; nothing is started."""
+    """List the mistakes of a definition, without starting it."""
     return await asyncio.to_thread(_checked, means, body)
 
 
 def _checked(means: Means, body: Mapping[str, Any]) -> Reply:
     plan, problems = read(body)
-    if any(not problem.path for problem in problems):  # it is no definition at all
+    if any(not problem.path for problem in problems):  # not a definition
         raise DefinitionError(problems)
     unasked = (*closed(plan.seeds, "seeds", means), *closed(plan.sitemap_urls, "sitemaps", means))
-    placed = {flaw.text for flaw in unasked}  # what is found twice is said where it stands
+    placed = {flaw.text for flaw in unasked}  # report a problem once, at its key
     unfit = (*problems, *definition_problems(plan, problems, means.clock.now_ms()))
     found = (*(flaw for flaw in unfit if flaw.text not in placed), *unasked)
     parts = tuple(Part(path=flaw.path, text=flaw.text) for flaw in found[:FLAWS_MAX])
@@ -163,8 +165,8 @@ def _checked(means: Means, body: Mapping[str, Any]) -> Reply:
 
 
 def _expected(crawl: Crawl, pages_max: int | None) -> Estimated:
-    """Estimate a crawl, of a stack that was deployed without saying otherwise."""
-    # For those alone that ask: other requests do not wait for its import.
+    """Estimate the cost of a crawl on a stack with default settings."""
+    # Imported here, because other requests do not need it.
     from orbweaver.budget.estimate import estimate
     from orbweaver.budget.prices import dollars
     from orbweaver.budget.rounds import PAGES_ASSUMED, Assumed
@@ -177,7 +179,7 @@ def _expected(crawl: Crawl, pages_max: int | None) -> Estimated:
 
 
 async def preview(means: Means, *, path: OfCrawl, body: Definition) -> Reply:
-    """Say what an edit would change of a crawl, and change nothing."""
+    """Show how an edit would change a crawl, without changing it."""
     crawl = await means.crawl(path.id)
     if not crawl.live:
         raise Refused(409, f"crawl {crawl.id} is {crawl.state}: it cannot be edited")
@@ -189,21 +191,21 @@ async def preview(means: Means, *, path: OfCrawl, body: Definition) -> Reply:
 
 
 async def show(means: Means, *, path: OfCrawl) -> Reply:
-    """Show how a crawl stands."""
+    """Show a crawl's progress."""
     crawl = await means.crawl(path.id)
     status = await means.control.status(crawl.id)
     return Reply(status=200, body=Progress.of(status))
 
 
 async def hosts(means: Means, *, path: OfCrawl, query: HostsShown) -> Reply:
-    """Show how a crawl does at its hosts: paced at, blocked until and why, queued, failed."""
+    """Show a crawl's hosts: delay, blocks with reasons, queued and failed URLs."""
     crawl = await means.crawl(path.id)
     found = await means.control.hosts(crawl.id, () if query.host is None else (query.host,))
     return Reply(status=200, body=HostList(crawl=Run.of(crawl), hosts=found))
 
 
 async def host(means: Means, *, query: HostAsked) -> Reply:
-    """Show how a host stands for all crawls: pace, blocks, robots.txt and the line that decides."""
+    """Show a host for all crawls: delay, blocks, robots.txt, and the line that decides on a URL."""
     seen = await means.control.host(query.host, query.url)
     host, entry, decided = seen.host, seen.host.robots, seen.decided
     body = b"" if entry is None else entry.body or b""
@@ -233,7 +235,7 @@ async def host(means: Means, *, query: HostAsked) -> Reply:
 
 
 async def report(means: Means, *, path: OfCrawl) -> Reply:
-    """Say what a crawl left out and why, with examples, and where its requests went."""
+    """Report skipped links with reasons and examples, and the distribution of requests."""
     crawl = await means.crawl(path.id)
     told = await means.control.report(
         crawl.id,
@@ -249,31 +251,31 @@ async def report(means: Means, *, path: OfCrawl) -> Reply:
 
 
 async def edit(means: Means, *, path: OfCrawl, body: Definition) -> Reply:
-    """Change limits, delay, patterns and rules of a crawl while it runs."""
+    """Change limits, delay, patterns and rules of a running crawl."""
     crawl = await means.crawl(path.id)
     return _done(await means.control.edit(crawl.id, body))
 
 
 async def pause(means: Means, *, path: OfCrawl) -> Reply:
-    """Have a crawl set aside what it would ask for."""
+    """Pause a crawl. Its queued URLs wait."""
     crawl = await means.crawl(path.id)
     return _done(await means.control.pause(crawl.id))
 
 
 async def resume(means: Means, *, path: OfCrawl) -> Reply:
-    """Have a paused crawl go on."""
+    """Resume a paused crawl."""
     crawl = await means.crawl(path.id)
     return _done(await means.control.resume(crawl.id))
 
 
 async def cancel(means: Means, *, path: OfCrawl) -> Reply:
-    """End a crawl; what it got stays."""
+    """Cancel a crawl. Its records stay."""
     crawl = await means.crawl(path.id)
     return _done(await means.control.cancel(crawl.id))
 
 
 async def retry(means: Means, *, path: OfCrawl, body: Again) -> Reply:
-    """Begin new runs of a crawl with just the URLs that failed; none where nothing did."""
+    """Start new runs with only the URLs of a crawl that failed, if any."""
     crawl = await means.crawl(path.id)
     runs = await means.control.retry(crawl.id, reasons=body.reasons, host=body.host)
     return Reply(status=201 if runs else 200, body=Runs(crawls=tuple(map(Run.of, runs))))

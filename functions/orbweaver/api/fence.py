@@ -1,11 +1,12 @@
-"""The fence of a server on this machine: which requests it answers.
+"""Decide which requests a server on this machine answers.
 
 Rules
 - Any program and any page in a browser of this machine can reach the port.
-- `Host` must name this machine, because another name can be made to lead here (DNS rebinding).
-- A browser names a page of another site by `Origin` and `Sec-Fetch-Site`.
-- A request needs the token, so that other users of the machine are refused. The token is no cookie:
-  cookies know no ports (RFC 6265, 8.5), so any other server of this machine would receive it.
+- `Host` must name this machine, because another name can resolve to it (DNS rebinding).
+- `Origin` and `Sec-Fetch-Site` identify requests from pages of other sites.
+- A request needs the token, so that other users of the machine are refused. The token is not a
+  cookie, because cookies ignore ports (RFC 6265, 8.5): any other server of this machine would
+  receive it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 
 SCHEME = "Bearer "
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-# Headers of every answer: nothing keeps it, and no page of another site can embed it.
+# Headers of every response: no cache stores it, and no other site can embed it.
 COMMON = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -27,7 +28,7 @@ CLOSED = {**COMMON, "Cross-Origin-Resource-Policy": "same-origin"}
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """Why a request is not answered."""
+    """A refusal: status and reason."""
 
     status: int
     text: str
@@ -35,18 +36,18 @@ class Unanswered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopbackFence:
-    """Decides by a request's headers. `token` is None where every local program may ask."""
+    """Decides by a request's headers. Without a token, every local program has access."""
 
-    # Values of `Host`, without ports unless `by_port`.
+    # Accepted values of `Host`, without ports unless `by_port`.
     hosts: frozenset[str]
     token: str | None = field(repr=False)
     service: str
-    # Where to find the token.
+    # Hint for users: the place of the token.
     remedy: str
     by_port: bool = False
 
     def refusal(self, headers: Mapping[str, str], *, needs_token: bool = True) -> Unanswered | None:
-        """Say why a request is refused; None if it is answered."""
+        """Return why a request is refused, or None if it is accepted."""
         host = headers.get("Host", "")
         if (host if self.by_port else _without_port(host)) not in self.hosts:
             return Unanswered(421, f"{self.service} answers by the names of this machine alone")

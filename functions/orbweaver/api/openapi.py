@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, made of the types of requests and responses."""
+"""Generate the OpenAPI 3.1 document from the types of requests and responses."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from orbweaver.control.json_schema import hints_of, required, says, schema_of
 
 SUCCESSES = {200: "Done", 201: "Begun", 202: "On the queue"}
 ABOUT = """\
-Start, steer and explain crawls of one {place}. {access} A request that
-is refused had no effect at all; why, is in the problem's `detail` and `problems` (RFC 9457)."""
+Start, steer and explain crawls of one {place}. {access} A refused request has
+no effect. The problem's `detail` and `problems` contain the reasons (RFC 9457)."""
 OF_STACK = """\
 Requests are signed by an IAM identity of the stack's
 account (Signature Version 4, service `execute-api`) that may `execute-api:Invoke`."""
@@ -40,7 +40,7 @@ RETRY_AFTER = {"Retry-After": {"description": "seconds", "schema": {"type": "str
 
 @cache
 def document(*, signed: bool = True) -> dict[str, Any]:
-    """Describe all operations: of a stack, or of a store, whose requests carry a token."""
+    """Describe all operations of a stack (signed requests) or of a store (token)."""
     parts: dict[str, Any] = {}
     paths: dict[str, Any] = {}
     for operation in OPERATIONS:
@@ -108,7 +108,7 @@ def _default(kind: Any, name: str) -> dict[str, Any]:
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """Describe a parameter, which is left out rather than null."""
+    """Remove null from the schema of an optional parameter."""
     plain = {word: value for word, value in schema.items() if word != "description"}
     if isinstance(schema.get("type"), list):
         plain["type"] = schema["type"][0]
@@ -139,5 +139,5 @@ def _problem(status: int) -> dict[str, Any]:
 
 
 def header_name(field: str) -> str:
-    """Spell a field as a header: `idempotency_key` is Idempotency-Key."""
+    """Return a field's header name: `idempotency_key` is Idempotency-Key."""
     return field.replace("_", "-").title()

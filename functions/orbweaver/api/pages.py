@@ -1,7 +1,7 @@
-"""Answers about single URLs: page records, a page of them at a time, and explanations.
+"""Handle page records, one page of a listing at a time, and explanations of URLs.
 
-Records lie by day and shard, in order of their keys within. A cursor is such a place. One request
-reads so many records and shards and no more, so a page may be short, or empty, and have a next one.
+Records are sorted by day, shard and key. A cursor is a position in this order. One request reads a
+limited number of records and shards, so a page may be short or empty and still have a next page.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from orbweaver.model.crawl import Crawl
 from orbweaver.model.page_record import PageRecord
 
 T = TypeVar("T")
-# Day, shard and key of a record.
+# Position of a record: day, shard and key.
 Place: TypeAlias = tuple[str, int, str]
 
 ROWS_READ_MAX = 5_000
@@ -28,15 +28,13 @@ ANSWER_BYTES_MAX = 3_000_000
 
 
 class Paged(Protocol):
-    """A request for a page of a listing."""
+    """A request for one page of a listing."""
 
     @property
-    def limit(self) -> int:
-        """How much of it at most."""
+    def limit(self) -> int: ...
 
     @property
-    def cursor(self) -> str | None:
-        """Where it begins; None: at the beginning."""
+    def cursor(self) -> str | None: ...
 
 
 async def pages(means: Means, *, path: OfCrawl, query: Records) -> Reply:
@@ -60,7 +58,7 @@ async def walk(
     pick: Callable[[Place, PageRecord], Iterable[T]],
     size_of: Callable[[T], int] = lambda _: 0,
 ) -> tuple[list[T], str | None]:
-    """Pick of records from a cursor on, up to a limit; and the cursor to go on with, if any."""
+    """Return selected records from a cursor up to a limit, and the next cursor or None."""
     first: Place = ("", 0, "")
     day, shard, after = cursor.decode(listing, query.cursor, first)
     places = (
@@ -88,7 +86,7 @@ async def walk(
 
 
 async def explain(means: Means, *, query: Asking) -> Reply:
-    """Say what became of a URL, and why."""
+    """Explain the outcome of a URL."""
     crawl = None if query.crawl is None else await means.crawl(query.crawl)
     found = await means.explainer.explain(query.url, None if crawl is None else crawl.id)
     return Reply(status=200, body=Explained.of(*found))

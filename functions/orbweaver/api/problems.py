@@ -1,8 +1,8 @@
-"""Problem details of refused requests (RFC 9457), with their statuses.
+"""Define problem details of refused requests (RFC 9457) and their statuses.
 
-A problem's body has no stack trace and no header's value. What is a mistake of ours and not of the
-caller's (a permission that is missing, a bug) is not caught here: the function fails, its log says
-where, and the gateway answers in the same form (`GATEWAY`).
+A problem contains no stack trace and no value of a header. Bugs and missing permissions are not
+caught: the function fails, its log has the traceback, and the gateway answers in the same form
+(`GATEWAY`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TITLES = {
     503: "Unavailable",
     504: "Gateway timeout",
 }
-# What the gateway says by itself, by its own names of it; `DEFAULT_…` is whatever is not here.
+# Responses of the gateway itself, by the gateway's names. `DEFAULT_…` covers all others.
 GATEWAY: Mapping[str, int] = {
     "ACCESS_DENIED": 403,
     "API_CONFIGURATION_ERROR": 500,
@@ -55,13 +55,13 @@ GATEWAY: Mapping[str, int] = {
 # Whatever is asked may come to these: queries that do not fit, callers that may not, crawls of
 # newer versions, too many requests, trouble of ours, and the gateway's own.
 ALWAYS = (400, 403, 409, 413, 429, 500, 502, 503, 504)
-# Where requests are not signed: by their token, and by the name that they ask for (api/fence.py).
+# Without signatures: refusals by token and host name (api/fence.py).
 FENCED = (401, 421)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One thing that does not fit, and where: a key, a parameter, or the place in a list."""
+    """One mistake and its place: a key, a parameter, or the index in a list."""
 
     path: str
     text: str
@@ -69,7 +69,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Why a request had no effect at all (RFC 9457)."""
+    """The reason why a request had no effect (RFC 9457)."""
 
     type: Annotated[str, Fits(example="about:blank")]
     title: str
@@ -80,14 +80,14 @@ class Problem:
 
 @dataclass
 class Refused(Exception):
-    """A request is refused, with a status and the reason; nothing of it has taken effect."""
+    """A request is refused with a status and a reason, and had no effect."""
 
     status: int
     detail: str
     flaws: Sequence[Flaw] = field(default=())
 
 
-# The first that an error is of counts.
+# The first matching type counts.
 STATUSES: Mapping[type[Exception], int] = {
     PlanError: 400,
     UnknownCrawl: 404,
@@ -96,12 +96,12 @@ STATUSES: Mapping[type[Exception], int] = {
     StoredNewer: 409,
     Transient: 503,
 }
-# What a request may come to by what it asks for; all else is a mistake of ours.
+# Statuses of exceptions; any other exception is a bug.
 PROBLEMS: tuple[type[Exception], ...] = (Refused, DefinitionError, *STATUSES)
 
 
 def problem_of(error: Exception) -> Problem:
-    """Say what is wrong with a request that raised this."""
+    """Return the problem of a request that raised this exception."""
     if isinstance(error, Refused):
         return _problem(error.status, error.detail, error.flaws)
     if isinstance(error, DefinitionError):
@@ -114,7 +114,7 @@ def problem_of(error: Exception) -> Problem:
 
 
 def headers_of(problem: Problem) -> dict[str, str]:
-    """Name the headers that go with a problem."""
+    """Return the headers of a problem."""
     return {"Retry-After": RETRY_AFTER_S} if problem.status == 503 else {}  # noqa: PLR2004 - HTTP's own
 
 

@@ -1,4 +1,4 @@
-"""Requests of the API: their parameters, headers and bodies."""
+"""Define requests of the API: parameters, headers and bodies."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,12 +25,12 @@ CrawlId = Annotated[
     ),
 ]
 Cursor = Annotated[
-    str | None, Fits(says="`next` of the page before, as it is; without it, the first page")
+    str | None, Fits(says="`next` of the previous page, unchanged; without it, the first page")
 ]
 
 
 class YesNo(StrEnum):
-    """An answer to a question."""
+    """A yes or a no."""
 
     YES = "yes"
     NO = "no"
@@ -38,20 +38,20 @@ class YesNo(StrEnum):
 
 Url = Annotated[str, Fits(low=1, high=REFERENCE_CHARS_MAX, example="https://example.com/")]
 Definition = Annotated[Mapping[str, Any], Fits(schema=schema_of_definition())]
-# A definition that need not fit: whether it does is what is asked.
+# May be invalid, because the request asks for its mistakes.
 DefinitionTried = Annotated[Mapping[str, Any], Fits(schema={"type": "object"})]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfCrawl:
-    """Which crawl is meant."""
+    """Names a crawl."""
 
     id: CrawlId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keyed:
-    """A key that the client makes up: the same key again is the same request again."""
+    """An idempotency key of the client: requests with the same key are the same request."""
 
     idempotency_key: Annotated[
         str | None,
@@ -61,7 +61,7 @@ class Keyed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """Which crawls are listed."""
+    """Filters a list of crawls."""
 
     state: Annotated[State | None, Fits(says="only crawls in this state")] = None
     limit: Annotated[int, Fits(says="crawls a page", low=1, high=100)] = 50
@@ -70,7 +70,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overviewed:
-    """Which crawls are listed with how they stand: the newest run of each name, or one's runs."""
+    """Filters an overview of crawls: the newest run of each name, or all runs of one name."""
 
     name: Annotated[str | None, Fits(says="all runs of this name", low=1, high=300)] = None
     begins: Annotated[
@@ -87,7 +87,7 @@ class Overviewed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostAsked:
-    """Which host is meant; `url` is one of its URLs that its robots.txt is asked about."""
+    """Names a host. `url` is a URL on it for the robots.txt decision."""
 
     host: Annotated[str, Fits(says="a name, or a URL's beginning", low=1, high=300)]
     url: Annotated[
@@ -97,7 +97,7 @@ class HostAsked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Records:
-    """Which page records are listed."""
+    """Filters page records."""
 
     outcome: Annotated[Outcome | None, Fits(says="only pages that ended so")] = None
     limit: Annotated[int, Fits(says="records a page, at most", low=1, high=1_000)] = 100
@@ -106,7 +106,7 @@ class Records:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Items:
-    """Which items are listed."""
+    """Filters items."""
 
     rule: Annotated[
         str | None, Fits(says="only what this rule found", low=1, high=100, pattern="[!-~]+")
@@ -122,7 +122,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Texts:
-    """How many texts are listed."""
+    """Limits a list of texts."""
 
     limit: Annotated[int, Fits(says="texts a page, at most", low=1, high=100)] = 20
     cursor: Cursor = None
@@ -130,7 +130,7 @@ class Texts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """How many files are listed."""
+    """Limits a list of files."""
 
     limit: Annotated[int, Fits(says="files a page, at most", low=1, high=500)] = 100
     cursor: Cursor = None
@@ -138,14 +138,14 @@ class Exported:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostsShown:
-    """Which host is shown beside those that a crawl began at."""
+    """Names a further host to show."""
 
     host: Annotated[str | None, Fits(says="another host, as URLs spell it", low=1, high=300)] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """Which URL is to be explained; `crawl` says in which, else it is that which fits best."""
+    """Names a URL to explain. Without `crawl`, the best matching crawl is used."""
 
     url: Annotated[str, Fits(says="the URL", low=1, high=REFERENCE_CHARS_MAX)]
     crawl: CrawlId | None = None
@@ -153,7 +153,7 @@ class Asking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seeds:
-    """URLs for a crawl that runs: give `url`, `urls` or `s3`, and perhaps `crawl`."""
+    """URLs for a running crawl: give `url`, `urls` or `s3`, and optionally `crawl`."""
 
     url: Url | None = None
     urls: Annotated[tuple[Url, ...] | None, Fits(says="at most 10,000 of them", low=1)] = None
@@ -172,7 +172,7 @@ class Seeds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Again:
-    """Which of the failed URLs are asked for again; all of them, where nothing is said."""
+    """Selects failed URLs to retry; by default all."""
 
     reasons: Annotated[tuple[Reason, ...], Fits(says="only what failed for one of these")] = ()
     host: Annotated[

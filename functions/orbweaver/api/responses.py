@@ -1,4 +1,4 @@
-"""Responses of the API: their bodies. Times are ISO 8601 in UTC, as in exports."""
+"""Define response bodies of the API. Times are ISO 8601 in UTC, as in exports."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from orbweaver.model.page_record import NEEDS_RENDERING, PageRecord
 Moment = Annotated[str, Fits(form="date-time", example="2026-11-21T09:00:00.000Z")]
 Next = Annotated[str | None, Fits(says="the cursor of the next page; null on the last one")]
 Counts = Mapping[str, int]
-# A record's row is written as in exports: its time is a text there.
+# A row has the form of exports, with times as text.
 ROW = schema_of_fields(PageRecord, fetched_at={"type": "string", "format": "date-time"})
 ANYTHING = {"type": "object"}
 Row = Annotated[Mapping[str, Any], Fits(schema=ROW)]
@@ -37,13 +37,12 @@ class Run:
     id: str
     name: str
     state: State
-    stop: Annotated[Stop | None, Fits(says="why it ended, or is to end")]
+    stop: Annotated[Stop | None, Fits(says="reason why it ended or stops")]
     started_at: Moment
     finished_at: Moment | None
 
     @classmethod
     def of(cls, crawl: "Crawl") -> Self:
-        """Show a crawl."""
         ended_ms = crawl.finished_at_ms
         return cls(
             id=crawl.id,
@@ -65,7 +64,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How a crawl stands; its counts are of claimed URLs, and `refused` of links never claimed."""
+    """Progress of a crawl: counts of claimed URLs, and in `refused` of unclaimed links."""
 
     crawl: Run
     claimed: int
@@ -73,21 +72,20 @@ class Progress:
     outcomes: Counts
     reasons: Annotated[Mapping[str, Counts], Fits(says="by outcome")]
     refused: Counts
-    incomplete: Annotated[Counts, Fits(says="pages that are cut, by part")]
-    needs_rendering: Annotated[int, Fits(says="pages that are empty until their scripts have run")]
+    incomplete: Annotated[Counts, Fits(says="pages with a truncated or omitted part, by part")]
+    needs_rendering: Annotated[int, Fits(says="pages that are empty until their scripts run")]
     retries: int
     deferrals: int
     bytes: int
     elapsed_s: float
     cost_usd: Annotated[float, Fits(says="an estimate, at list prices")]
-    units: Annotated[Counts, Fits(says="what AWS bills, by term, as far as it was counted")]
-    units_usd: Annotated[float, Fits(says="what that comes to, at list prices")]
-    spent_usd: Annotated[float, Fits(says="`units_usd`; `cost_usd` where no units were counted")]
-    pages_per_s: Annotated[float, Fits(says="pages fetched a second, over the whole run")]
+    units: Annotated[Counts, Fits(says="billed units of AWS by term, as far as they were counted")]
+    units_usd: Annotated[float, Fits(says="cost of `units`, at list prices")]
+    spent_usd: Annotated[float, Fits(says="`units_usd`, or `cost_usd` if no units were counted")]
+    pages_per_s: Annotated[float, Fits(says="pages fetched per second, over the whole run")]
 
     @classmethod
     def of(cls, status: "Status") -> Self:
-        """Show a crawl and its counters."""
         total = status.counters.total
         units = units_of(total).by_term
         return cls(
@@ -113,22 +111,22 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverviewRow:
-    """How a crawl stands, and what stands behind it."""
+    """Progress of a crawl and of its earlier runs."""
 
     progress: Progress
-    runs: Annotated[int, Fits(says="how many runs of its name are asked for")]
+    runs: Annotated[int, Fits(says="number of runs of this name, if requested")]
     less_percent: Annotated[
         int | None,
-        Fits(says="by how much less it could read than the run before it; null if unknown"),
+        Fits(says="decrease of pages read since the previous run; null if unknown"),
     ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverviewList:
-    """Crawls with how they stand: first those that have not ended, then the newest."""
+    """Crawls with their progress: unfinished crawls first, then the newest."""
 
     crawls: tuple[OverviewRow, ...]
-    total: Annotated[int, Fits(says="how many there are, on all pages")]
+    total: Annotated[int, Fits(says="number of crawls on all pages")]
     next: Next = None
 
 
@@ -143,7 +141,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differences:
-    """What an edit would change; nothing has been."""
+    """Changes that an edit would make. Nothing was changed."""
 
     crawl: Run
     changes: tuple[Difference, ...]
@@ -151,28 +149,30 @@ class Differences:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimated:
-    """What a crawl would cost on AWS, with what `orbweaver estimate` assumes by itself."""
+    """Cost of a crawl on AWS, with the defaults of `orbweaver estimate`."""
 
     pages: Annotated[int, Fits(says="the definition's limit, or 10,000")]
     hosts: Annotated[int, Fits(says="of the seeds")]
     usd: float
-    least_s: Annotated[float, Fits(says="how long it takes at the pace of its hosts")]
+    least_s: Annotated[float, Fits(says="duration at the pace of its hosts")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What does not fit in a definition, and what it would start: name, number of seeds, cost."""
+    """Mistakes of a definition, and its name, number of seeds and cost."""
 
-    problems: Annotated[tuple[Part, ...], Fits(says="the first 100 things that do not fit")]
+    problems: Annotated[tuple[Part, ...], Fits(says="the first 100 mistakes")]
     name: str | None
     seeds: int
     estimate: Estimated | None
-    warnings: Annotated[tuple[str, ...], Fits(says="settings that fit and may surprise")] = ()
+    warnings: Annotated[
+        tuple[str, ...], Fits(says="valid settings with effects that may surprise")
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostOfCrawl:
-    """How a crawl that began at a host does there."""
+    """A crawl at one of its first hosts."""
 
     crawl: Run
     standing: HostView
@@ -180,7 +180,7 @@ class HostOfCrawl:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSeen:
-    """How a host stands for all crawls together; times in ms since the epoch."""
+    """State of a host for all crawls; times in ms since the epoch."""
 
     host: str
     blocked_until_ms: int | None
@@ -188,25 +188,26 @@ class HostSeen:
     why: str | None
     failures: int
     strikes: Annotated[
-        int, Fits(says="how often it asked to be left alone; 30 quiet minutes forgive all")
+        int, Fits(says="number of 429 and 503 responses; 30 minutes without one reset it")
     ]
-    struck_at_ms: Annotated[int | None, Fits(says="when it did last; null: strikes is 0")]
-    robots_at_ms: Annotated[int | None, Fits(says="when its robots.txt was fetched")]
+    struck_at_ms: Annotated[int | None, Fits(says="time of the last one; null if strikes is 0")]
+    robots_at_ms: Annotated[int | None, Fits(says="time when robots.txt was fetched")]
     robots_verdict: Annotated[
-        str | None, Fits(says="rules, allow (there is none), unreachable; null: not asked for yet")
+        str | None,
+        Fits(says="rules, allow (no robots.txt) or unreachable; null if not requested yet"),
     ]
-    robots: Annotated[str | None, Fits(says="its robots.txt, as far as it is shown")]
-    robots_cut: Annotated[int, Fits(says="how many bytes of it are not shown")]
-    line: Annotated[int | None, Fits(says="the line of it that decides on `url`")]
-    allowed: Annotated[bool | None, Fits(says="whether `url` may be asked for, by robots.txt")]
-    says: Annotated[str | None, Fits(says="what decides on `url`, in words")]
-    crawls: Annotated[tuple[HostOfCrawl, ...], Fits(says="the newest that began there")]
-    more: Annotated[int, Fits(says="how many further crawls began there")]
+    robots: Annotated[str | None, Fits(says="its robots.txt, possibly truncated")]
+    robots_cut: Annotated[int, Fits(says="number of bytes that are not shown")]
+    line: Annotated[int | None, Fits(says="the line that decides on `url`")]
+    allowed: Annotated[bool | None, Fits(says="whether robots.txt allows `url`")]
+    says: Annotated[str | None, Fits(says="the decision on `url`, in words")]
+    crawls: Annotated[tuple[HostOfCrawl, ...], Fits(says="the newest crawl with a seed there")]
+    more: Annotated[int, Fits(says="number of further crawls with a seed there")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostList:
-    """How a crawl does at the hosts that it began at; times in ms since the epoch."""
+    """State of a crawl at the hosts of its seeds; times in ms since the epoch."""
 
     crawl: Run
     hosts: tuple[HostView, ...]
@@ -214,7 +215,7 @@ class HostList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """What a crawl left out and why, most frequent first within a kind; where requests went."""
+    """Skipped links by kind, most frequent reason first, and the distribution of requests."""
 
     crawl: Run
     skipped: tuple[Skipped, ...]
@@ -224,7 +225,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """Page records, day by day; those that come while somebody reads may be missed."""
+    """Page records, day by day. Records that are stored during the listing may be missing."""
 
     pages: tuple[Row, ...]
     next: Next = None
@@ -232,18 +233,17 @@ class Rows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundItem:
-    """An item of a page, and why it is not what its rule asks for, if it is not."""
+    """An item of a page, with its problems if it is invalid."""
 
     url: str
     fetched_at: Moment
     rule: str
-    place: Annotated[int, Fits(says="which of the page's items of that rule it is, from 0")]
+    place: Annotated[int, Fits(says="index among the page's items of that rule, from 0")]
     item: Annotated[Mapping[str, Any], Fits(schema=ANYTHING, says="its fields, by name")]
     problems: tuple[str, ...]
 
     @classmethod
     def of(cls, record: PageRecord, item: Item) -> Self:
-        """Show an item of a record."""
         return cls(
             url=record.url,
             fetched_at=iso(record.fetched_at),
@@ -264,7 +264,7 @@ class FoundItems:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundText:
-    """The main text of a page; `left_out` says why it is not here."""
+    """The main text of a page. `left_out` has the reason if the text is missing."""
 
     url: str
     fetched_at: Moment
@@ -276,7 +276,6 @@ class FoundText:
 
     @classmethod
     def of(cls, record: PageRecord, document: Mapping[str, Any], left_out: str | None) -> Self:
-        """Show what is stored of a record's text."""
         return cls(
             url=record.url,
             fetched_at=iso(record.fetched_at),
@@ -298,7 +297,7 @@ class FoundTexts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedFile:
-    """A file of an export, as its manifest has it; `path` is below `exports/` of the bucket."""
+    """A file of an export, as in its manifest. `path` is below `exports/` of the bucket."""
 
     day: str
     path: str
@@ -307,12 +306,12 @@ class ExportedFile:
     rows: int
     bytes: int
     sha256: str
-    link: Annotated[str, Fits(says="where it is to be had, for 15 minutes at most")]
+    link: Annotated[str, Fits(says="download link, valid for 15 minutes")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedFiles:
-    """The files of a crawl's exports, day by day; a day is there once it was exported."""
+    """The files of a crawl's exports, day by day, for exported days."""
 
     files: tuple[ExportedFile, ...]
     next: Next = None
@@ -320,7 +319,7 @@ class ExportedFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """Seeds that are on the queue."""
+    """Seeds that were queued."""
 
     crawl: str
     accepted: int
@@ -328,7 +327,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """One thing that is known of a URL."""
+    """One fact about a URL."""
 
     about: str
     words: str
@@ -336,19 +335,18 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
-    """What became of a URL, and why."""
+    """The outcome of a URL, with reasons."""
 
-    url: Annotated[str | None, Fits(says="its canonical form; null if it is no URL")]
+    url: Annotated[str | None, Fits(says="its canonical form; null if it is not a URL")]
     crawl: str
     fate: UrlStatus
     verdict: str
-    refusal: Annotated[str | None, Fits(says="the first rule that refuses it")]
+    refusal: Annotated[str | None, Fits(says="the first rule that refuses the URL")]
     statements: tuple[Said, ...]
     record: Row | None
 
     @classmethod
     def of(cls, facts: "Facts", told: "Explanation") -> Self:
-        """Show an explanation."""
         statements = tuple(Said(about=one.about, words=one.words) for one in told.statements)
         return cls(
             url=next((one.words for one in statements if one.about == "url"), None),
@@ -362,7 +360,7 @@ class Explained:
 
 
 def row_of(record: PageRecord) -> Mapping[str, Any]:
-    """Spell a record as exports do."""
+    """Return a record as a row of exports."""
     cells: Mapping[str, Any] = page_as_json(record)
     return cells
 

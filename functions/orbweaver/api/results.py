@@ -1,9 +1,8 @@
-"""Answers with what crawls have found: items, main texts, and the files of exports.
+"""Handle items, main texts and exported files.
 
-Items and texts are read as page records are (`records`), in the same order and by such cursors.
-One answer holds so many bytes and no more (Lambda returns 6 MB); a text that is larger by itself is
-named without its words. Files are not sent through the function: each has an address that is good
-for a while, for that file alone.
+Items and texts use the order and cursors of page records (`pages`). One response has a maximum size
+(Lambda returns 6 MB); a text that is larger is listed without its content. Files are not sent
+through the function: each has a temporary link that is valid for this file only.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from orbweaver.frontier.stored_record import Missing, PagePart, read_stored
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.page_record import PageRecord
 
-TOO_LARGE = "it is larger than an answer may be: exports have it"
+TOO_LARGE = "larger than a response may be: read it from the exports"
 READ_AT_ONCE = 8
 DAYS_READ_MAX = 16
 MANIFEST_BYTES_MAX = 16 * 1024 * 1024
@@ -40,12 +39,12 @@ LINK_S = 900
 
 
 async def items(means: Means, *, path: OfCrawl, query: Items) -> Reply:
-    """List the items that the rules of a crawl have found."""
+    """List the items of a crawl."""
     crawl = await means.crawl(path.id)
     listing = ("items", crawl.id, query.rule or "", query.valid or "")
 
     def pick(_place: Place, record: PageRecord) -> Iterator[FoundItem]:
-        """Take the items of a record, which stay together."""
+        """Return the items of a record, which stay together."""
         for item in record.extracted:
             valid = YesNo.YES if item.valid else YesNo.NO
             if query.rule in (None, item.table) and query.valid in (None, valid):
@@ -63,7 +62,7 @@ def _size_of(found: FoundItem) -> int:
 
 
 async def texts(means: Means, *, path: OfCrawl, query: Texts) -> Reply:
-    """List the main texts of a crawl's pages."""
+    """List the main texts of a crawl."""
     crawl = await means.crawl(path.id)
     listing = ("texts", crawl.id)
 
@@ -88,7 +87,7 @@ async def texts(means: Means, *, path: OfCrawl, query: Texts) -> Reply:
 
 
 async def _text(means: Means, record: PageRecord) -> FoundText:
-    if (record.text_length or 0) > ANSWER_BYTES_MAX:  # and that is compressed
+    if (record.text_length or 0) > ANSWER_BYTES_MAX:  # compressed size
         return FoundText.of(record, {}, TOO_LARGE)
     stored = await read_stored(means.files, record, PagePart.TEXT)
     if isinstance(stored, Missing):
@@ -104,7 +103,7 @@ async def _text(means: Means, record: PageRecord) -> FoundText:
 
 
 async def exports(means: Means, *, path: OfCrawl, query: Exported) -> Reply:
-    """List the files that a crawl was exported to, each with a link that lasts 15 minutes."""
+    """List the exported files of a crawl, each with a link that is valid for 15 minutes."""
     crawl = await means.crawl(path.id)
     listing = ("exports", crawl.id)
     first, after = cursor.decode(listing, query.cursor, ("", ""))
@@ -125,7 +124,7 @@ async def exports(means: Means, *, path: OfCrawl, query: Exported) -> Reply:
 
 
 async def _files(means: Means, day: str, crawl: Crawl) -> list[File]:
-    """List a crawl's files of a day: of its own export, and of the day's, which comes later."""
+    """Return a crawl's files of a day: of its own export, and of the later export of the day."""
     found: dict[str, File] = {}
     for path in (manifest_path(day, crawl.id), manifest_path(day)):
         body = await means.files.get(f"{PREFIX}{path}", MANIFEST_BYTES_MAX)

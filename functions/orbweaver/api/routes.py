@@ -1,8 +1,7 @@
-"""The operations: method and path, handler, bodies and statuses.
+"""Define the operations: method, path, handler, bodies and statuses.
 
-What a request may hold is said by who answers, in the types of `path`, `query`, `headers` and
-`body`: they are read by these types, and described by them. What is answered is checked against
-this table before it is sent, and the gateway has exactly these routes.
+The types of a handler's `path`, `query`, `headers` and `body` decode and describe a request. Each
+response is checked against this table before it is sent. The gateway has exactly these routes.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from orbweaver.api.problems import ALWAYS
 
 Act: TypeAlias = Callable[..., Awaitable[Reply]]
 PARTS = ("path", "query", "headers", "body")
-# Names that the modules of handlers use for type checkers alone.
+# Names that handler modules import only for type checkers.
 NAMES = {**vars(requests), "Means": Means, "Reply": Reply}
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One thing that may be asked; `refusals` beside those that may always come."""
+    """One operation. `refusals` are in addition to those of every operation."""
 
     name: str
     method: str
@@ -36,7 +35,7 @@ class Operation:
 
     @cached_property
     def takes(self) -> Mapping[str, Any]:
-        """The types of what it takes, by where that stands."""
+        """Return the types of parameters by their location."""
         if self.act is None:
             return {}
         hints = get_type_hints(self.act, localns=NAMES, include_extras=True)
@@ -44,12 +43,12 @@ class Operation:
 
     @property
     def knows_its_request(self) -> bool:
-        """Whether who answers asks for the request's id."""
+        """Return whether the handler takes the request's id."""
         return self.act is not None and "request_id" in self.act.__annotations__
 
     @property
     def statuses(self) -> tuple[int, ...]:
-        """All statuses of problems that it may come to."""
+        """Return all statuses of its problems."""
         more = (415,) if "body" in self.takes else ()
         return tuple(sorted({*ALWAYS, *self.refusals, *more}))
 

@@ -1,9 +1,8 @@
-"""Seeds for a crawl that runs: from the request, or from a file in the stack's bucket.
+"""Handle seeds for a running crawl, from the request or from a file in the stack's bucket.
 
-All of them are taken or none: every one is looked at before the first is sent. The ids of what is
-sent follow from the caller's key, or else from the request's id, so that a message sent twice is
-found out. An address that must not be dialled is refused here already, though the worker would
-not dial it: a request for one is refused at once.
+All of them are accepted or none, because each is checked before the first is sent. Message ids
+derive from the client's key, or else from the request's id, so a message that is sent twice is
+detected. A URL with a forbidden address is refused here, although the worker would also refuse it.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from orbweaver.model.url import canonicalize, host_of, redacted
 from orbweaver.worker.seeding import crawl_for
 
 URLS_MAX = 10_000
-# As many messages of 100 as the function has time to send.
+# Messages of 100 URLs; the function has time for this number.
 LINES_MAX = 100_000
 FILE_BYTES_MAX = 10_000_000
 
 
 async def take(means: Means, *, headers: Keyed, body: Seeds, request_id: str) -> Reply:
-    """Put URLs on a crawl's queue."""
+    """Queue URLs for a crawl."""
     references, name = await _references(means, body)
     flaws = closed(references, name, means)
     if flaws:
@@ -48,7 +47,7 @@ async def take(means: Means, *, headers: Keyed, body: Seeds, request_id: str) ->
 
 
 async def _references(means: Means, body: Seeds) -> tuple[Sequence[str], str]:
-    """Return what is to be crawled, and where it stands."""
+    """Return the references and their place in the request."""
     given = [name for name in ("url", "urls", "s3") if getattr(body, name) is not None]
     if len(given) != 1:
         raise Refused(400, "give one of url, urls and s3")
@@ -81,7 +80,7 @@ async def _lines(means: Means, key: str) -> Sequence[str]:
 
 
 def closed(references: Iterable[str], name: str, means: Means) -> tuple[DefinitionProblem, ...]:
-    """Find what cannot be crawled, up to as many as are shown."""
+    """Return problems of references that cannot be crawled, up to the number that is shown."""
     found: list[DefinitionProblem] = []
     for place, reference in enumerate(references):
         why = _problem(reference, means)

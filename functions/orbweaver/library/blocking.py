@@ -1,6 +1,6 @@
-"""Crawls for programs without an event loop: what `library/client.py` offers, call by call.
+"""Run crawls from programs without an event loop: the methods of `library/client.py`.
 
-A loop of its own runs in a thread, so that this works within another loop, too: in notebooks.
+The event loop runs in a thread, so this also works inside another loop, as in notebooks.
 """
 
 from __future__ import annotations
@@ -26,16 +26,14 @@ ROWS_AT_ONCE = 500
 
 
 class Client:
-    """Crawls of one store or stack; a context manager. See `AsyncClient` for what it takes."""
+    """Crawls of one store or stack; a context manager with the arguments of `AsyncClient`."""
 
     def __init__(self, **options: Any) -> None:
-        """Take the options of `AsyncClient`."""
         self._client = AsyncClient(**options)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
-        """Open the store or stack."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="orbweaver", daemon=True
@@ -49,11 +47,10 @@ class Client:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
         self.close()
 
     def close(self) -> None:
-        """Close the client; again does nothing."""
+        """Close the client. A second call does nothing."""
         if self._loop is None or self._thread is None:
             return
         try:
@@ -70,11 +67,11 @@ class Client:
         definition: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> str:
-        """Start a crawl; its id. See `AsyncClient.start`."""
+        """Start a crawl and return its id. See `AsyncClient.start`."""
         return self._do(self._client.start(seeds, definition, **options))
 
     def status(self, crawl: str | None = None) -> CrawlStatus:
-        """Read a crawl by id or name, or the newest."""
+        """Read a crawl by id or name; by default the newest."""
         return self._do(self._client.status(crawl))
 
     def wait(
@@ -84,19 +81,16 @@ class Client:
         on_page: PageHook | None = None,
         progress: Callable[[CrawlStatus], object] | None = None,
     ) -> CrawlStatus:
-        """Wait until a crawl has ended; hooks are called in the client's thread."""
+        """Wait until a crawl has ended. Callbacks run in the client's thread."""
         return self._do(self._client.wait(crawl, on_page=on_page, progress=progress))
 
     def pause(self, crawl: str) -> CrawlStatus:
-        """Pause a crawl."""
         return self._do(self._client.pause(crawl))
 
     def resume(self, crawl: str) -> CrawlStatus:
-        """Have a paused crawl go on."""
         return self._do(self._client.resume(crawl))
 
     def cancel(self, crawl: str) -> CrawlStatus:
-        """End a crawl."""
         return self._do(self._client.cancel(crawl))
 
     def crawls(self) -> tuple[CrawlStatus, ...]:
@@ -108,15 +102,15 @@ class Client:
         return self._rows(self._client.pages(crawl))
 
     def items(self, crawl: str | None = None, rule: str | None = None) -> CrawlRows:
-        """Return the valid items of a crawl, all or those of one rule."""
+        """Return the valid items of a crawl, of all rules or of one."""
         return self._rows(self._client.items(crawl, rule))
 
     def texts(self, crawl: str | None = None) -> CrawlRows:
-        """Return the main texts of a crawl that keeps them."""
+        """Return the main texts of a crawl that stores them."""
         return self._rows(self._client.texts(crawl))
 
     def explain(self, url: str, crawl: str | None = None) -> str:
-        """Say what became of a URL, and why."""
+        """Return a verdict on a URL and one line per fact."""
         return self._do(self._client.explain(url, crawl))
 
     def export(
@@ -125,7 +119,7 @@ class Client:
         folder: str | Path = "out",
         formats: Sequence[str] = ("jsonl",),
     ) -> tuple[Path, ...]:
-        """Write a crawl's tables as files below a folder; their paths."""
+        """Write a crawl's tables as files below a folder, and return their paths."""
         return self._do(self._client.export(crawl, folder, formats))
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
@@ -157,23 +151,22 @@ class Client:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crawled:
-    """A crawl that has ended, in a store: its status and what it found."""
+    """A finished crawl in a store: status and results."""
 
     store: Path
     status: CrawlStatus
 
     @property
     def pages(self) -> CrawlRows:
-        """The rows of its pages."""
         return self._rows(lambda client: client.pages(self.status.id))
 
     def items(self, rule: str | None = None) -> CrawlRows:
-        """Return its valid items, all or those of one rule."""
+        """Return its valid items, of all rules or of one."""
         return self._rows(lambda client: client.items(self.status.id, rule))
 
     @property
     def texts(self) -> CrawlRows:
-        """The main texts of its pages, where `text=True` had them kept."""
+        """Return the main texts of its pages, if the crawl has `text=True`."""
         return self._rows(lambda client: client.texts(self.status.id))
 
     def _rows(self, rows: Callable[[Client], CrawlRows]) -> CrawlRows:
@@ -199,13 +192,13 @@ def crawl(
     progress: bool | Callable[[CrawlStatus], object] = False,
     **options: Any,
 ) -> Crawled:
-    """Crawl from seeds to the end, in a store of this machine; what was found.
+    """Crawl from seeds to the end in a store of this machine, and return the result.
 
-    `workers` processes work on it (the cores of this machine; one where there are
-    `extractors`, or a limit of up to 5,000 pages).
-    `progress=True` writes a line to the standard error, anew every second. An interrupt and an
-    exception in a callback pause the crawl and are raised; the same call again continues it. For
-    the rest see `AsyncClient.start` and `.wait`.
+    `workers` is the number of processes. The default is the number of cores, or one with
+    `extractors` or a limit of at most 5,000 pages. `progress=True` updates a line on standard error
+    every second. An interrupt or an exception in a callback pauses the crawl and is raised. The
+    same call then continues the crawl. For other arguments see `AsyncClient.start` and
+    `AsyncClient.wait`.
     """
     wanted = spec_of(seeds, definition, options)
     number = workers or (1 if extractors else workers_for(wanted.pages_max))
@@ -215,7 +208,7 @@ def crawl(
         try:
             status = client.wait(begun, on_page=on_page, progress=show)
         except BaseException:  # Ctrl-C, or an exception in a callback
-            with contextlib.suppress(ControlError):  # it may have ended
+            with contextlib.suppress(ControlError):  # the crawl may have ended
                 client.pause(begun)
             raise
     if isinstance(show, _Line):
@@ -224,7 +217,7 @@ def crawl(
 
 
 class _Line:
-    """One line of progress, written over itself."""
+    """A progress line that overwrites itself."""
 
     def __init__(self) -> None:
         self._shown_s = -1

@@ -1,8 +1,8 @@
-"""Crawls for Python programs: in a store of this machine, or on a stack.
+"""Run crawls from Python programs, in a store of this machine or on a stack.
 
-`AsyncClient` is for programs with an event loop, `Client` (library/blocking.py) for all others,
-notebooks among them. What a call does and raises is the command's of that name, but for what is
-said here.
+`AsyncClient` is for programs with an event loop, `Client` (library/blocking.py) for all others, for
+example notebooks. A method has the effect and the errors of the command with its name, except where
+its docstring differs.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlStatus:
-    """A crawl as it was read at one moment: `outcomes` by their names, `reasons` within them.
+    """A crawl at one moment.
 
-    `state` is running, paused, stopping or finished; `stop` says what a finished one ended by.
+    `state` is running, paused, stopping or finished. `stop` is the reason why a finished crawl
+    ended. `outcomes` has counts by outcome, `reasons` by outcome and reason.
     """
 
     id: str
@@ -55,35 +56,33 @@ class CrawlStatus:
 
     @property
     def ended(self) -> bool:
-        """Whether the crawl is over."""
         return self.finished_at_ms is not None
 
     @property
     def pages(self) -> int:
-        """How many pages were fetched."""
+        """Number of fetched pages."""
         return self.outcomes.get(Outcome.FETCHED, 0)
 
     def __str__(self) -> str:
-        """Say it in one line."""
         pages, claimed = plural(self.pages, "page"), plural(self.claimed, "URL")
         took = f"{self.elapsed_s:,.0f} s"
         return f"{self.id} {self.state}: {pages}, {self.done:,} of {claimed}, {took}"
 
 
 class ClientClosedError(RuntimeError):
-    """A client was used before it was opened, or after it was closed."""
+    """The client is not open."""
 
 
 @dataclass(slots=True, kw_only=True)
 class AsyncClient:
     """Crawls of one store or stack; an async context manager.
 
-    - `store`: a folder, made where there is none. `workers` processes work on it, this one
-      included; 0 leaves that to others (`orbweaver serve`).
-    - `stack`: the name of a stack on AWS, with `region` and the usual environment; `port` one on
-      an emulator of this machine. Its workers are its own.
-    - `extractors`: functions that `[[items]]` name, by name. They run in this process, without the
-      bounds of a crawl's own reading, and need `workers=1`.
+    - `store`: a folder, created if missing. `workers` is the number of processes, including this
+      one. With 0, other processes do the work (`orbweaver serve`).
+    - `stack`: the name of a stack on AWS, with `region` and the usual environment. `port` selects a
+      stack on an emulator of this machine. A stack has its own workers.
+    - `extractors`: functions by the names that `[[items]]` uses. They run in this process, without
+      the limits of the reading process, and need `workers=1`.
     """
 
     store: str | Path | None = None
@@ -97,7 +96,6 @@ class AsyncClient:
     _session: Session | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what does not go together."""
         names_stack = self.stack is not None or self.port is not None
         if names_stack and self.store is not None:
             raise ValueError("store names a folder, stack and port a stack: give one of them")
@@ -108,7 +106,7 @@ class AsyncClient:
             )
 
     async def __aenter__(self) -> Self:
-        """Open the store or stack; raises PortError or StackUnreachable with what to do."""
+        """Open the store or stack. Raises PortError or StackUnreachable with a remedy."""
         self._opened = AsyncExitStack()
         try:
             self._session = await self._opened.enter_async_context(self._connected())
@@ -118,11 +116,11 @@ class AsyncClient:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close it: what this process is asking for is finished, what it has taken is requeued."""
+        """Finish current requests, requeue the rest, and close."""
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the client; again does nothing."""
+        """Close the client. A second call does nothing."""
         opened, self._opened, self._session = self._opened, None, None
         if opened is not None:
             await opened.aclose()
@@ -173,11 +171,11 @@ class AsyncClient:
         definition: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> str:
-        """Start a crawl, or continue the unfinished one that has the same seeds; its id.
+        """Start a crawl, or continue the unfinished crawl with the same seeds. Return its id.
 
-        `definition` is a crawl.toml as it is decoded; `options` are those of `orbweaver crawl`,
-        with underscores (`max_pages=300`, `delay="0s"`), and come before what it says. `items` and
-        `rules` are lists of its tables. Raises ValueError with all that does not fit.
+        `definition` is a decoded crawl.toml. `options` are the options of `orbweaver crawl` with
+        underscores (`max_pages=300`, `delay="0s"`), and override the definition. `items` and
+        `rules` are lists of its tables. Raises ValueError with all mistakes.
         """
         spec, session = spec_of(seeds, definition, options), self._now
         control = session.control
@@ -187,13 +185,13 @@ class AsyncClient:
         except Conflict:
             if not isinstance(decision, Start):
                 raise
-            await asyncio.sleep(1)  # the id of a run has the second in which it began
+            await asyncio.sleep(1)  # the id of a run contains its start in seconds
             begun = await control.start(spec)
         self._begun.add(begun.id)
         return begun.id
 
     async def status(self, crawl: str | None = None) -> CrawlStatus:
-        """Read a crawl by id or name, or the newest; raises UnknownCrawl."""
+        """Read a crawl by id or name; by default the newest. Raises UnknownCrawl."""
         return _status_of(await self._now.control.status(crawl))
 
     async def wait(
@@ -205,11 +203,11 @@ class AsyncClient:
     ) -> CrawlStatus:
         """Wait until a crawl has ended.
 
-        `on_page` is called for each stored page of it with its row as in `pages`, in the order of
-        storing (on a store alone). Each page is delivered at least once: after an exception, an
-        interrupt or a crash the next `wait` for a run of that name delivers the pages again whose
-        run was not completed. `progress` is called now and then. An exception in `on_page` is
-        raised here, with the URL of the page in its notes.
+        `on_page` is called for each stored page with its row as in `pages`, in the order of storing
+        (only on a store). Each page is delivered at least once: after an exception, an interrupt or
+        a crash, the next `wait` for a run of that name delivers the pages of the interrupted run
+        again. `progress` is called from time to time. An exception in `on_page` is raised here,
+        with the URL of the page in its notes.
         """
         session = self._now
         found = await session.control.find(crawl)
@@ -227,15 +225,13 @@ class AsyncClient:
             await session.ports.clock.sleep(session.place.poll_s)
 
     async def pause(self, crawl: str) -> CrawlStatus:
-        """Pause a crawl: what is in work comes to its end, then it waits."""
+        """Pause a crawl after its current requests."""
         return await self._after(self._now.control.pause(crawl))
 
     async def resume(self, crawl: str) -> CrawlStatus:
-        """Have a paused crawl go on."""
         return await self._after(self._now.control.resume(crawl))
 
     async def cancel(self, crawl: str) -> CrawlStatus:
-        """End a crawl."""
         return await self._after(self._now.control.cancel(crawl))
 
     async def _after(self, change: Awaitable[Any]) -> CrawlStatus:
@@ -247,7 +243,7 @@ class AsyncClient:
         found = [await control.status(crawl.id) for crawl in await control.crawls()]
         return tuple(map(_status_of, found))
 
-    # --- what was found ---------------------------------------------------------------------
+    # --- results ----------------------------------------------------------------------------
 
     def pages(self, crawl: str | None = None) -> AsyncCrawlRows:
         """Return the rows of a crawl's pages, with the columns of exports (docs/records.md)."""
@@ -262,7 +258,7 @@ class AsyncClient:
         return AsyncCrawlRows(read, columns)
 
     def items(self, crawl: str | None = None, rule: str | None = None) -> AsyncCrawlRows:
-        """Return the valid items of a crawl, all or those of one rule: fields and origin."""
+        """Return the valid items of a crawl, of all rules or of one: fields and source page."""
 
         async def columns() -> Columns:
             return _item_columns(await self._now.control.find(crawl), rule)
@@ -270,7 +266,7 @@ class AsyncClient:
         return AsyncCrawlRows(lambda: self._items(crawl, rule), columns)
 
     def texts(self, crawl: str | None = None) -> AsyncCrawlRows:
-        """Return the main texts of a crawl that keeps them (`text=True`): text and Markdown."""
+        """Return the main texts of a crawl that stores them (`text=True`): text and Markdown."""
 
         async def columns() -> Columns:
             return TEXTS.columns
@@ -302,7 +298,7 @@ class AsyncClient:
             yield record
 
     async def explain(self, url: str, crawl: str | None = None) -> str:
-        """Say what became of a URL, and why: a verdict, and a line for each fact."""
+        """Return a verdict on a URL and one line per fact."""
         from orbweaver.app.wiring import explainer_of
 
         session = self._now
@@ -315,7 +311,7 @@ class AsyncClient:
         folder: str | Path = "out",
         formats: Sequence[str] = ("jsonl",),
     ) -> tuple[Path, ...]:
-        """Write a crawl's tables as files below a folder; their paths."""
+        """Write a crawl's tables as files below a folder, and return their paths."""
         from orbweaver.cli.export_files import FilesWanted, export_crawl
 
         found = await self._now.control.find(crawl)
@@ -325,7 +321,7 @@ class AsyncClient:
 
 
 def _item_columns(crawl: Crawl, rule: str | None) -> Columns:
-    """List the columns of a rule's items; of all rules, the columns with one type in each."""
+    """Return the columns of a rule's items, or the columns that have one type in all rules."""
     tables = [(*columns_of(one), *ORIGIN) for one in crawl.items if rule in (None, one.name)]
     found: dict[str, Column] = {} if rule is not None else {"rule": Column(name="rule")}
     for column in (column for table in tables for column in table):

@@ -1,4 +1,4 @@
-"""A crawl as a Python program asks for it: seeds, a definition, and options by their names."""
+"""Read a crawl's definition from the arguments of a Python program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from orbweaver.model.crawl_settings import Setting
 def spec_of(
     seeds: str | Sequence[str], definition: Mapping[str, Any] | None, options: Mapping[str, Any]
 ) -> CrawlSpec:
-    """Read what a program asks for; raises TypeError for an unknown option, or ValueError."""
+    """Return the definition of a crawl. Raises TypeError for an unknown option, or ValueError."""
     document: dict[str, Any] = dict(definition or {})
     given = [seeds] if isinstance(seeds, str) else [*seeds]
     if given:
@@ -23,19 +23,21 @@ def spec_of(
         setting = _OPTIONS.get(name)
         if setting is None:
             near = get_close_matches(name, _OPTIONS, n=1)
-            hint = f": did you mean {near[0]}?" if near else ": docs/definition.md has all of them"
+            hint = (
+                f": did you mean {near[0]}?" if near else ": docs/definition.md lists all options"
+            )
             raise TypeError(f"there is no option {name!r}{hint}")
         put_at(document, setting.key, _value(setting, value))
     return parse(document)
 
 
 def _name_of(setting: Setting) -> str:
-    """Name a setting as its option does, or by its key where it has none."""
+    """Return the option name of a setting, or its key if it has no option."""
     return setting.argument or setting.key.replace(".", "_")
 
 
 def _value(setting: Setting, value: Any) -> Any:
-    """Read a switch as its option does, which turns the default around; others as they are."""
+    """Convert a switch, whose option inverts the default; return other values unchanged."""
     if setting.kind == "switch" and not setting.metavar:
         if not isinstance(value, bool):
             raise TypeError(f"{_name_of(setting)} is True or False, not {value!r}")

@@ -1,8 +1,8 @@
-"""Delivery of a crawl's pages to a callback of the program, at least once each.
+"""Deliver a crawl's pages to a callback of the program, each at least once.
 
-A file in the store names each run whose pages are being delivered, and goes when all were. A run
-that has ended and still has its file was interrupted: its pages are delivered again with those of
-the next run of its name.
+A file in the store names each run with an incomplete delivery. It is deleted after the last page.
+If a finished run still has its file, its delivery was interrupted, and the next run of its name
+delivers its pages again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FOLDER = "callbacks"
 
 @dataclass(slots=True, kw_only=True)
 class PageFeed:
-    """Calls a hook for each page of some runs, in the order in which the pages were stored."""
+    """Calls a hook for each page of some runs, in the order of storing."""
 
     pages: SqlitePages
     folder: Path
@@ -39,7 +39,7 @@ class PageFeed:
 
     @classmethod
     async def open(cls, session: Session, crawl: Crawl, hook: PageHook) -> PageFeed:
-        """Make the feed of a run, and of ended ones of its name whose delivery was interrupted."""
+        """Open the feed of a run, and of finished runs of its name with an incomplete delivery."""
         from orbweaver.app.store_ports import StorePorts
 
         if not isinstance(session.ports, StorePorts):
@@ -73,20 +73,19 @@ class PageFeed:
                 self.behind[run] = number
 
     def complete(self) -> None:
-        """Note that all pages were delivered."""
+        """Record that all pages were delivered."""
         for run in self.runs:
             (self.folder / run).unlink(missing_ok=True)
 
 
 def page_of(record: PageRecord) -> Row:
-    """Return the row of a page, with the columns of exports."""
     from orbweaver.exporting.chunk import page_row
 
     return timed(page_row(record))
 
 
 def timed(row: Row) -> Row:
-    """Turn moments in ms into datetimes, UTC."""
+    """Convert times in ms to datetimes in UTC."""
     for name, value in row.items():
         if name in _MOMENTS and value is not None:
             row[name] = datetime.fromtimestamp(value / 1000, UTC)

@@ -1,9 +1,9 @@
-"""Readers of URLs, robots.txt and pages: a crawl's own functions, with a worker's results.
+"""Read URLs, robots.txt and pages with the functions of a crawl.
 
 Rules
-- A URL may be in any form: it is read as a crawl reads a seed.
-- Arguments of the wrong type raise TypeError, values that do not fit ValueError; both say the fix.
-  What a page or a robots.txt holds raises nothing, as in a crawl.
+- A URL may have any form that a seed may have.
+- Arguments of a wrong type raise TypeError, invalid values ValueError. Both messages name the fix.
+  The content of a page or robots.txt never raises, as in a crawl.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ _WHOLE_URL = "give a whole URL, like 'https://example.com/a'"
 
 @dataclass(frozen=True, slots=True)
 class RobotsTxt:
-    """A parsed robots.txt; an agent is given by its product token or its User-Agent header."""
+    """A parsed robots.txt. Pass agents as product token or User-Agent header."""
 
     _rules: robots_txt.Robots
 
     @property
     def sitemaps(self) -> tuple[str, ...]:
-        """The sitemaps that it names, as they are written: at most 1,000, each once."""
+        """Return the sitemaps that it lists, as written and without repeats, at most 1,000."""
         return self._rules.sitemaps
 
     def allows(self, agent: str, url: str) -> bool:
-        """Whether an agent may ask for a URL, with all parameters that it has."""
+        """Return whether an agent may request a URL, including its query."""
         _check_text("agent", agent)
         return self._rules.allows(agent, _canonical(url, _NO_PARAMETERS))
 
     def crawl_delay(self, agent: str) -> float | None:
-        """Return the delay asked of an agent, in seconds; None if there is none."""
+        """Return the crawl delay of an agent in seconds, or None."""
         _check_text("agent", agent)
         return self._rules.crawl_delay(agent)
 
 
 def canonicalize(reference: str, base: str | None = None) -> str:
-    """Return the canonical URL that a reference means, seen from the page `base`.
+    """Return the canonical URL of a reference on the page `base`.
 
-    Fragment, user, password and tracking parameters go. Raises ValueError for what is no http or
-    https URL.
+    Fragment, user, password and tracking parameters are removed. Raises ValueError for anything but
+    http and https URLs.
     """
     _check_text("reference", reference)
     if base is not None:
@@ -72,17 +72,18 @@ def canonicalize(reference: str, base: str | None = None) -> str:
 
 
 def parse_robots(body: bytes) -> RobotsTxt:
-    """Read a robots.txt (RFC 9309), whatever it holds; of a long one the first 500 KiB.
+    """Parse a robots.txt (RFC 9309) of any content, up to 500 KiB.
 
-    It is the body of an answer 200. An answer 404 allows everything: `parse_robots(b"")`.
+    `body` is the body of a response with status 200. For a 404, which allows everything, call
+    `parse_robots(b"")`.
     """
     return RobotsTxt(robots_txt.parse(_bytes(body)))
 
 
 def parse_page(body: bytes, url: str, content_type: str | None = None) -> Page:
-    """Read the HTML page that `url` answered with: title, links, canonical URL, language, text.
+    """Parse the HTML page at `url`: title, links, canonical URL, language, text.
 
-    `content_type` is the answer's header, which may name the charset.
+    `content_type` is the header of the response, which may contain the charset.
     """
     if content_type is not None:
         _check_text("content_type", content_type)
@@ -94,10 +95,10 @@ def parse_page(body: bytes, url: str, content_type: str | None = None) -> Page:
 def extract(
     rules: Sequence[Mapping[str, Any]], body: bytes, url: str, content_type: str | None = None
 ) -> tuple[Item, ...]:
-    """Find the items of a page by rules, which are `[[items]]` of a crawl.toml as it is decoded.
+    """Extract the items of a page by rules: decoded `[[items]]` of a crawl.toml.
 
-    Those apply whose `match` is found in the URL. An item that does not fit its rule says why in
-    `problems`. Raises ValueError for rules that do not fit, with all that is wrong in them.
+    A rule applies if its `match` is found in the URL. An invalid item has its mistakes in
+    `problems`. Raises ValueError with all mistakes of the rules.
     """
     from orbweaver.extraction.extract import extract as extracted
 
@@ -107,7 +108,7 @@ def extract(
 
 
 def to_markdown(body: bytes, url: str, content_type: str | None = None) -> str:
-    """Return the main text of a page as Markdown, links absolute; empty if it has none."""
+    """Return the main text of a page as Markdown with absolute links, or an empty string."""
     from orbweaver.parsing.main_text import main_text
 
     page = parse_page(body, url, content_type)
@@ -116,7 +117,7 @@ def to_markdown(body: bytes, url: str, content_type: str | None = None) -> str:
 
 
 def _unless_fault(reads: Callable[[], T], url: str) -> T | None:
-    """Return a reading of a page; log the fault and return None if reading it raises one."""
+    """Return a reading of a page, or log the exception and return None."""
     try:
         return reads()
     except BaseException as error:
@@ -152,13 +153,13 @@ def _canonical(url: str, tracking: frozenset[str] = TRACKING_PARAMETERS) -> str:
 def _bytes(body: object) -> bytes:
     if isinstance(body, bytes | bytearray | memoryview):
         return bytes(body)
-    fix = "give the bytes as they came; those of a text are text.encode()"
+    fix = "give bytes; encode a text by text.encode()"
     raise TypeError(f"body cannot be {_named(body)}: {fix}")
 
 
 def _check_text(name: str, value: object) -> None:
     if not isinstance(value, str):
-        fix = "decode it" if isinstance(value, bytes) else "give a text"
+        fix = "decode it" if isinstance(value, bytes) else "give a str"
         raise TypeError(f"{name} cannot be {_named(value)}: {fix}")
 
 

@@ -1,4 +1,4 @@
-"""Rows of a crawl: one after another, or as a frame of Arrow or pandas."""
+"""Provide rows of a crawl one by one, or as a frame of Arrow or pandas."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Row: TypeAlias = dict[str, Any]
 Columns: TypeAlias = tuple[Column, ...]
-# What is called for each page that is stored.
+# Callback for each stored page.
 PageHook: TypeAlias = Callable[[Row], object]
 
 # Limits of a preview: rows counted, rows and columns shown, characters of a cell.
@@ -34,15 +34,12 @@ class AsyncCrawlRows:
     columns: Callable[[], Coroutine[Any, Any, Columns]]
 
     def __aiter__(self) -> AsyncIterator[Row]:
-        """Read the rows."""
         return self._read()
 
     def __repr__(self) -> str:
-        """Name the ways to read the rows."""
         return "<rows of a crawl: use async for, to_list(), to_arrow() or to_pandas()>"
 
     async def to_list(self) -> list[Row]:
-        """Read all rows into memory."""
         return [row async for row in self]
 
     async def to_arrow(self) -> pa.Table:
@@ -50,7 +47,7 @@ class AsyncCrawlRows:
         return arrow_of(await self.to_list(), await self.columns())
 
     async def to_pandas(self) -> pd.DataFrame:
-        """Read all rows into a frame of pandas; needs pandas."""
+        """Read all rows into a pandas frame; needs pandas."""
         return pandas_of(await self.to_list(), await self.columns())
 
 
@@ -62,7 +59,6 @@ class CrawlRows:
     columns: Callable[[], Columns]
 
     def __iter__(self) -> Iterator[Row]:
-        """Read the rows."""
         return self._read()
 
     def __len__(self) -> int:
@@ -105,7 +101,6 @@ class CrawlRows:
         return f"{more}{plural(number, 'row')}", names, cells
 
     def to_list(self) -> list[Row]:
-        """Read all rows into memory."""
         return [*self._read()]
 
     def to_arrow(self) -> pa.Table:
@@ -113,12 +108,12 @@ class CrawlRows:
         return arrow_of(self.to_list(), self.columns())
 
     def to_pandas(self) -> pd.DataFrame:
-        """Read all rows into a frame of pandas; needs pandas."""
+        """Read all rows into a pandas frame; needs pandas."""
         return pandas_of(self.to_list(), self.columns())
 
 
 def arrow_of(rows: list[Row], columns: Columns) -> pa.Table:
-    """Make an Arrow table of rows, with the types of Parquet exports."""
+    """Convert rows to an Arrow table with the types of Parquet exports."""
     import pyarrow as pa
 
     from orbweaver.exporting.formats.parquet import array_of
@@ -134,7 +129,7 @@ def arrow_of(rows: list[Row], columns: Columns) -> pa.Table:
 
 
 def pandas_of(rows: list[Row], columns: Columns) -> pd.DataFrame:
-    """Make a frame of rows: prices and other numbers have a numeric type."""
+    """Convert rows to a pandas frame with numeric types for prices and numbers."""
     import pandas as pd
 
     found: dict[str, Any] = _by_column(rows, columns)
@@ -153,7 +148,7 @@ _NUMERIC = (Type.INTEGER, Type.NUMBER, Type.DECIMAL)
 
 
 def _by_column(rows: list[Row], columns: Columns) -> dict[str, list[Any]]:
-    """List the values of each column as exports do, in the order of the rows' keys."""
+    """Return the values of each column, in the order of the rows' keys."""
     names = dict.fromkeys(name for row in rows for name in row)
     names |= dict.fromkeys(column.name for column in columns)
     found = {name: [row.get(name) for row in rows] for name in names}

@@ -125,7 +125,7 @@ async def test_a_forged_cursor_is_refused(stage: Stage, place: Any) -> None:
         reply = await stage.get(f"{path}?cursor={text}")
         assert reply.status == 400
         assert reply.headers["Content-Type"] == "application/problem+json"
-        assert reply.body["detail"].startswith("cursor: it is none of this listing")
+        assert reply.body["detail"].startswith("cursor: it belongs to another listing")
 
 
 async def test_a_url_is_explained(stage: Stage) -> None:

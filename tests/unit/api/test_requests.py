@@ -127,7 +127,7 @@ async def test_a_binary_body_that_is_no_text_is_refused(body: str) -> None:
         ("/crawls?limit=" + "9" * 5_000, "limit: '9"),
         ("/crawls?state=gone", "state: 'gone' does not fit: give running or paused"),
         ("/crawls?stat=running", "stat: there is no such field: did you mean state?"),
-        ("/crawls?cursor=AAAA", "cursor: it is none of this listing"),
+        ("/crawls?cursor=AAAA", "cursor: it belongs to another listing"),
         ("/crawls/site-1?x=1", "x: there is no such field"),
         ("/crawls/site-1/pages?outcome=lost", "outcome: 'lost' does not fit"),
         ("/explain", "url: it is missing"),
