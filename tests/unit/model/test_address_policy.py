@@ -1,4 +1,4 @@
-"""Addresses: what may be dialled, and how the allow-list is read."""
+"""Address policy: which addresses and ports may be dialled, and how the allow-list is parsed."""
 
 from __future__ import annotations
 
@@ -41,8 +41,7 @@ NAMED = frozenset({(ip_address("127.0.0.1"), 8000), (ip_address("::1"), 8000)})
         "64:ff9b::808:808",
     ],
 )
-def test_global_unicast_is_dialled(address: str) -> None:
-    """Public addresses pass, those right beside special blocks and public ones within v6 too."""
+def test_global_unicast_address_is_dialled(address: str) -> None:
     assert verdict(address, 443) is None
 
 
@@ -97,20 +96,18 @@ def test_global_unicast_is_dialled(address: str) -> None:
         ("ff02::1", "multicast"),
     ],
 )
-def test_what_is_not_global_unicast_is_refused(address: str, what: str) -> None:
-    """Each kind of special address is refused by its name, on web ports too."""
+def test_special_address_is_refused_by_its_kind(address: str, what: str) -> None:
     assert verdict(address, 80) == f"{address} is {what}"
 
 
 @pytest.mark.parametrize("text", ["", "localhost", "127.1", "0x7f.1", "127.0.0.1:80", "[::1]"])
-def test_what_is_no_address_is_refused(text: str) -> None:
-    """The verdict fails closed."""
+def test_invalid_address_is_refused(text: str) -> None:
     assert verdict(text, 80) == f"{text!r} is not an address"
 
 
 @pytest.mark.parametrize("port", [0, 21, 22, 25, 2000, 6379, 9001, 65_535])
-def test_ports_that_are_not_of_the_web_are_refused(port: int) -> None:
-    """A public address is dialled on web ports only (case 57)."""
+def test_non_web_port_is_refused(port: int) -> None:
+    """Public addresses are dialled on web ports only (case 57)."""
     assert verdict("8.8.8.8", port) == f"port {port} is not one of 80, 443, 8000, 8080, 8443"
     assert all(verdict("8.8.8.8", fine) is None for fine in PORTS)
 
@@ -128,8 +125,9 @@ def test_ports_that_are_not_of_the_web_are_refused(port: int) -> None:
         ("8.8.8.8", 443, True),
     ],
 )
-def test_allow_list_is_the_outer_bound(address: str, port: int, *, dialled: bool) -> None:
-    """As long as the request is not known, an allow-listed address passes on every port."""
+def test_allow_list_without_named_addresses_opens_every_port(
+    address: str, port: int, *, dialled: bool
+) -> None:
     assert (verdict(address, port, LOOPBACK, None) is None) is dialled
 
 
@@ -153,15 +151,13 @@ def test_allow_list_is_the_outer_bound(address: str, port: int, *, dialled: bool
         ("8.8.8.8", 8001, False),
     ],
 )
-def test_of_the_allow_list_what_is_named_is_dialled(
+def test_allow_list_opens_only_named_address_and_port(
     address: str, port: int, *, dialled: bool
 ) -> None:
-    """Address and port count, both; how the address is spelled does not."""
     assert (verdict(address, port, LOOPBACK, NAMED) is None) is dialled
 
 
-def test_no_request_names_anything_by_itself() -> None:
-    """The verdict fails closed where it is not told what is named."""
+def test_verdict_without_named_addresses_refuses_with_fix() -> None:
     assert verdict("127.0.0.1", 8000, LOOPBACK) == (
         "127.0.0.1 is loopback, and no seed names 127.0.0.1:8000: give http://127.0.0.1:8000/ as a"
         " seed, or deploy with allow_addresses=127.0.0.1:8000"
@@ -169,22 +165,19 @@ def test_no_request_names_anything_by_itself() -> None:
     assert "give http://[::1]:8000/ as a seed" in str(verdict("::1", 8000, LOOPBACK))
 
 
-def test_named_addresses_are_within_the_allow_list_or_refused() -> None:
-    """A seed opens nothing that the stack's operator does not."""
+def test_named_address_outside_allow_list_is_refused() -> None:
     assert verdict("127.0.0.1", 8000, parse_allowed("10.0.0.0/8"), NAMED) == "127.0.0.1 is loopback"
 
 
 @pytest.mark.parametrize("entry", ["127.0.0.1:8000", "127.0.0.0/8:8000-8009", "127.0.0.1/32:8000"])
-def test_entry_with_ports_opens_them_for_all(entry: str) -> None:
-    """Of an entry with ports the operator's word is enough, for these ports alone."""
+def test_allow_list_entry_with_ports_needs_no_seed(entry: str) -> None:
     allowed = parse_allowed(entry)
     assert verdict("127.0.0.1", 8000, allowed) is None
     assert verdict("127.0.0.1", 8010, allowed) == "127.0.0.1 is loopback"
     assert verdict("::1", 8000, allowed) == "::1 is loopback"
 
 
-def test_entry_of_ipv6_with_ports() -> None:
-    """Such an address stands in brackets, as in URLs."""
+def test_allow_list_entry_with_ipv6_and_ports_is_parsed() -> None:
     allowed = parse_allowed("[::1]:8000,[fd00::/8]:80-90")
     assert verdict("::1", 8000, allowed) is None
     assert verdict("fd00::5", 85, allowed) is None
@@ -193,8 +186,7 @@ def test_entry_of_ipv6_with_ports() -> None:
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.9.9.9", "::1", "10.0.0.5"])
 @pytest.mark.parametrize("entry", ["127.0.0.0/8,::1,10.0.0.0/8", "127.0.0.0/8:1-65535"])
-def test_ports_of_the_stack_are_closed_whoever_names_them(address: str, entry: str) -> None:
-    """The emulator is reached by no crawl, at whichever inner address."""
+def test_ports_of_stack_are_refused_despite_allow_list(address: str, entry: str) -> None:
     allowed = parse_allowed(entry, frozenset({4566}))
     why = verdict(address, 4566, allowed, frozenset({(ip_address(address), 4566)}))
     assert why is not None
@@ -212,8 +204,7 @@ def test_ports_of_the_stack_are_closed_whoever_names_them(address: str, entry: s
         (" 10.1.0.0/16 , fd00::/8, ", ["10.1.0.0/16", "fd00::/8"]),
     ],
 )
-def test_allow_list_is_read(text: str, networks: list[str]) -> None:
-    """Addresses and networks, separated by commas."""
+def test_allow_list_is_parsed(text: str, networks: list[str]) -> None:
     assert [str(network) for network in parse_allowed(text).networks] == networks
 
 
@@ -221,8 +212,7 @@ def test_allow_list_is_read(text: str, networks: list[str]) -> None:
     "text",
     ["localhost", "127.0.0.1,example.org", "10.0.0.1/8", "127.1", "*", "[::1]", "localhost:80"],
 )
-def test_allow_list_takes_no_names(text: str) -> None:
-    """A name could lead anywhere: the error tells which entry is not an address."""
+def test_allow_list_rejects_host_names(text: str) -> None:
     entry = text.rpartition(",")[2]
     with pytest.raises(ValueError, match="is not an address or network") as caught:
         parse_allowed(text)
@@ -230,15 +220,13 @@ def test_allow_list_takes_no_names(text: str) -> None:
 
 
 @pytest.mark.parametrize("entry", ["127.0.0.1:0", "127.0.0.1:65536", "127.0.0.1:90-80"])
-def test_allow_list_takes_ports_that_there_are(entry: str) -> None:
-    """A port that is none is an error, with an example."""
+def test_allow_list_rejects_invalid_ports(entry: str) -> None:
     with pytest.raises(ValueError, match="like 8000 or 8000-8010"):
         parse_allowed(entry)
 
 
 @given(st.ip_addresses(v=4))
-def test_a_mapped_address_is_judged_like_the_one_inside(inside: IPv4Address) -> None:
-    """How an IPv4 address is written makes no difference; tunnels of it are never dialled."""
+def test_mapped_address_gets_verdict_of_inner_address(inside: IPv4Address) -> None:
     plain = verdict(str(inside), 80)
     mapped = verdict(f"::ffff:{inside}", 80)
     nat64 = verdict(str(IPv6Address((0x64_FF9B << 96) | int(inside))), 80)
@@ -248,8 +236,7 @@ def test_a_mapped_address_is_judged_like_the_one_inside(inside: IPv4Address) -> 
 
 
 @given(st.ip_addresses())
-def test_nothing_that_python_calls_local_is_dialled(address: IPv4Address | IPv6Address) -> None:
-    """The tables admit no address that the standard library takes for a special one."""
+def test_address_not_global_in_python_is_refused(address: IPv4Address | IPv6Address) -> None:
     assert address.is_global or verdict(str(address), 80) is not None
     inside = ip_address(str(address))
     assert not inside.is_multicast or verdict(str(address), 80) is not None

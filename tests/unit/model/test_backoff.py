@@ -1,4 +1,4 @@
-"""What is tried again, and after how long."""
+"""Which answers are retried, and after which delay."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from orbweaver.model.outcome import Reason
 
 
 @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, 520, 526, 599])
-def test_statuses_that_may_change(status: int) -> None:
-    """Trouble of the moment is worth another attempt (case 46)."""
+def test_transient_statuses_are_retried(status: int) -> None:
+    """Temporary errors are retried (case 46)."""
     assert transient_status(status)
 
 
 @pytest.mark.parametrize("status", [200, 301, 400, 401, 403, 404, 410, 451, 501, 505])
-def test_statuses_that_stand(status: int) -> None:
-    """What will be the same tomorrow is not asked for again (case 46)."""
+def test_final_statuses_are_not_retried(status: int) -> None:
+    """Permanent answers are not requested again (case 46)."""
     assert not transient_status(status)
 
 
@@ -26,15 +26,14 @@ def test_statuses_that_stand(status: int) -> None:
     ("attempt", "low_s", "high_s"),
     [(0, 2.5, 5), (1, 5, 10), (2, 10, 20), (3, 20, 40), (20, 300, CAP_S)],
 )
-def test_backoff_doubles(attempt: int, low_s: float, high_s: float) -> None:
-    """Each attempt waits twice as long, up to ten minutes, half of it by chance."""
+def test_backoff_doubles_with_jitter_up_to_cap(attempt: int, low_s: float, high_s: float) -> None:
     waits = [backoff_s(attempt, Random(seed)) for seed in range(50)]
     assert all(low_s <= wait_s <= high_s for wait_s in waits)
     assert len(set(waits)) > 40
 
 
-def test_network_trouble_is_transient_and_faults_are_not() -> None:
-    """Reasons that a second attempt may overcome are listed; the rest are final (case 31)."""
+def test_network_errors_are_transient_and_faults_are_final() -> None:
+    """Network errors are retried, faults of the server are final (case 31)."""
     transient = {reason for reason in Reason if reason.attempts > 1}
     assert {Reason.DNS, Reason.TIMEOUT, Reason.DISCONNECTED} <= transient
     assert transient.isdisjoint({Reason.TLS, Reason.ADDRESS, Reason.PROTOCOL, Reason.ENCODING})

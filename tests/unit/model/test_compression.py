@@ -1,4 +1,4 @@
-"""Compression of what is stored: it comes back, it stays small, and no text makes it slow."""
+"""Compression of stored data: round trips, size, and speed on hostile text."""
 
 from __future__ import annotations
 
@@ -19,29 +19,25 @@ SIZES = (0, 1, SMALL_BYTES_MAX, SMALL_BYTES_MAX + 1, 500_000)
 
 
 def of_letters(letters: str, size: int) -> bytes:
-    """Make a text of random letters; made letter by letter, it took longer than to compress it."""
     table = bytes(ord(letters[byte % len(letters)]) for byte in range(256))
     return random.Random(size).randbytes(size).translate(table)
 
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("rest", [b"", b"behind", b"\x28\xb5\x2f\xfd", b"\x78\x9c"])
-def test_what_is_compressed_comes_back(size: int, rest: bytes) -> None:
-    """A text of any size comes back, and apart from it what stands behind it."""
+def test_compressed_text_round_trips_with_trailing_bytes(size: int, rest: bytes) -> None:
     plain = of_letters("ab", size)
     assert decompress(compress(plain) + rest) == (plain, rest)
 
 
 @pytest.mark.parametrize("level", [1, 6, 9])
-def test_what_earlier_versions_wrote_is_read(level: int) -> None:
-    """Zlib of any level and size is told by its first byte."""
+def test_decompress_reads_zlib_of_earlier_versions(level: int) -> None:
     plain = of_letters("abcdef", 200_000)
     assert decompress(zlib.compress(plain, level) + b"digests") == (plain, b"digests")
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_what_is_not_whole_is_refused(size: int) -> None:
-    """Bytes that end early, or are something else, are an error of value."""
+def test_decompress_rejects_incomplete_or_foreign_bytes(size: int) -> None:
     blob = compress(of_letters("ab", size))
     for broken in (
         b"",
@@ -58,8 +54,6 @@ def test_what_is_not_whole_is_refused(size: int) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("letters", ["a", "ab", "aaaaaaaaab", "abcdefgh", "0123456789abcdef"])
 def test_no_text_is_slow_to_compress(letters: str) -> None:
-    """5 MB of few letters, which take zlib's best level 12 s, cost below half a second."""
-
     def made(size: int) -> Callable[[], bytes]:
         text = of_letters(letters, size)
         return lambda: compress(text)
@@ -69,8 +63,7 @@ def test_no_text_is_slow_to_compress(letters: str) -> None:
 
 
 @pytest.mark.thorough
-def test_a_journal_of_hostile_links_is_cheap() -> None:
-    """A journal of 2,436 links of 2,000 random letters each is written and read in a moment."""
+def test_journal_of_hostile_links_is_encoded_quickly() -> None:
     found = random.Random(1)
     targets = tuple(
         Target(url=f"https://example.com/{''.join(found.choices('ab', k=1_990))}", depth=1)
@@ -81,8 +74,7 @@ def test_a_journal_of_hostile_links_is_cheap() -> None:
     assert journal_codec.decode(journal_codec.encode(journal)) == journal
 
 
-def test_an_ordinary_journal_is_about_as_small_as_by_the_best_level() -> None:
-    """Links of random words take at most 3 % more bytes than by zlib's best level."""
+def test_journal_of_ordinary_links_is_within_3_percent_of_best_level() -> None:
     words = [line.strip() for line in journal_codec.__doc__.split() if line.isascii()]
     found = random.Random(2)
     for count in (20, 200, 2_000):

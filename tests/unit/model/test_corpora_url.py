@@ -1,4 +1,4 @@
-"""Canonical URLs against the URL tests of the web platform (vectors beside the project)."""
+"""Canonical URLs against the URL tests of the web platform (test vectors beside the project)."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from orbweaver.model.url import HOST_CHARS_MAX, canonicalize, hostname_of
 from orbweaver.parsing import charset
 from tests.corpora import corpus
 
-# Nobody asks for a page in a charset's corner: an encoder's security rule, a private use character.
+# Not covered: a security rule of encoders and a private use character.
 
 
 def cases(name: str) -> list[dict[str, Any]]:
-    """Return the cases of a file, without the comments between them."""
+    """Return the cases of a file without its comments."""
     raw = json.loads(corpus("wpt-url", name).read_bytes())
     return [case for case in raw if isinstance(case, dict)]
 
 
 def found(reference: str, base: str | None = None) -> str | None:
-    """Return the canonical URL, or None where there is none."""
     try:
         return canonicalize(reference, base)
     except ValueError:
@@ -27,20 +26,16 @@ def found(reference: str, base: str | None = None) -> str | None:
 
 
 def expected(case: dict[str, Any]) -> str | None:
-    """Return a case's URL by our rules: http(s) only, no fragment, no user name or password."""
+    """Return the expected URL by our rules: http(s) only, no fragment, no user name or password."""
     if "failure" in case or case["protocol"] not in {"http:", "https:"}:
         return None
     stem: str = case["protocol"] + "//" + case["host"] + case["pathname"]
-    # "search" does not tell an empty query from none.
+    # "search" is empty both for an empty query and for no query.
     mark = "?" if "?" in case["href"].partition("#")[0] and not case["search"] else ""
     return stem + mark + str(case["search"])
 
 
-def test_references_of_the_web_platform() -> None:
-    """All references of urltestdata mean what they should; none is left out.
-
-    What is no http or https URL there, or is relative to one that is none, is refused here.
-    """
+def test_canonicalize_passes_all_urltestdata_cases() -> None:
     given = cases("urltestdata.json")
     assert len(given) >= 880
     wrong = {
@@ -51,8 +46,7 @@ def test_references_of_the_web_platform() -> None:
     assert wrong == {}
 
 
-def test_hosts_of_the_web_platform() -> None:
-    """All host names of toascii come out right; those that are too long for DNS are refused."""
+def test_canonicalize_passes_all_toascii_cases() -> None:
     wrong = {}
     given = cases("toascii.json")
     assert len(given) >= 80
@@ -66,12 +60,11 @@ def test_hosts_of_the_web_platform() -> None:
     assert wrong == {}
 
 
-def test_queries_in_other_charsets() -> None:
-    """The query of a link is escaped in the charset of its page."""
+def test_link_query_is_escaped_in_charset_of_page() -> None:
     wrong = {}
     for case in cases("percent-encoding.json"):
         for name, output in case["output"].items():
-            # Without the "#", what is at the end of a URL is stripped.
+            # Without the "#", spaces at the end of the URL would be stripped.
             reference = charset.encode_query(f"https://example.com/?{case['input']}#", name)
             if canonicalize(reference) != f"https://example.com/?{output}":
                 wrong[case["input"], name] = reference

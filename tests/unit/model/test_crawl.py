@@ -1,4 +1,4 @@
-"""A crawl, its window and budget, and whether its books balance."""
+"""A crawl: its window, page budget and counters."""
 
 from __future__ import annotations
 
@@ -37,26 +37,24 @@ HOUR_MS = 3_600_000
         (State.FINISHED, False),
     ],
 )
-def test_a_crawl_lives_until_it_is_stopped(state: State, *, live: bool) -> None:
-    """URLs of running and paused crawls may still be asked for."""
+def test_crawl_is_live_until_stopped(state: State, *, live: bool) -> None:
     assert replace(CRAWL, state=state).live is live
 
 
 @pytest.mark.parametrize(
     ("window_s", "continuous", "stale_before_ms"),
     [
-        # A run counts its window back from its start, so its own claims hold however long it runs.
+        # A run counts its window back from its start, so its own claims hold for the whole run.
         (WEEK_S, False, NOW_MS - WEEK_S * 1000),
         (0, False, NOW_MS),
-        # A crawl without an end counts back from now.
+        # A continuous crawl counts back from now.
         (WEEK_S, True, NOW_MS + HOUR_MS - WEEK_S * 1000),
         (0, True, NOW_MS + HOUR_MS),
     ],
 )
-def test_claims_go_stale_by_the_window(
+def test_stale_before_follows_window_and_start(
     window_s: int, stale_before_ms: int, *, continuous: bool
 ) -> None:
-    """Claims made before a moment that follows from window and start no longer hold."""
     crawl = replace(CRAWL, window_s=window_s, continuous=continuous)
     assert crawl.stale_before_ms(NOW_MS + HOUR_MS) == stale_before_ms
 
@@ -72,25 +70,22 @@ def test_claims_go_stale_by_the_window(
         (60, WEEK_S, True, DAY_S),
     ],
 )
-def test_claims_outlive_the_run_and_the_window(
+def test_claim_outlives_run_and_window(
     window_s: int, duration_max_s: int, hold_s: int, *, continuous: bool
 ) -> None:
-    """A claim is kept as long as any run may last, as its window says, and at least a day."""
     crawl = replace(CRAWL, window_s=window_s, duration_max_s=duration_max_s, continuous=continuous)
     assert crawl.claim_expires_s(NOW_MS) == NOW_MS // 1000 + hold_s
 
 
 @pytest.mark.parametrize(("pages_max", "shards"), [(1, 1), (1, 16), (100, 16), (1_000_000, 16)])
-def test_the_shards_share_the_whole_budget(pages_max: int, shards: int) -> None:
-    """Quotas add up to the budget and differ by one at most."""
+def test_shard_quotas_add_up_to_page_budget(pages_max: int, shards: int) -> None:
     crawl = replace(CRAWL, pages_max=pages_max, shards=shards)
     quotas = [crawl.shard_quota(shard) for shard in range(shards)]
     assert sum(quotas) == pages_max
     assert max(quotas) - min(quotas) <= 1
 
 
-def test_the_default_crawl_has_no_end() -> None:
-    """Bare URLs belong to a crawl that goes on, polite and shallow."""
+def test_default_crawl_is_continuous_and_polite() -> None:
     crawl = default_crawl(NOW_MS)
     assert (crawl.id, crawl.name, crawl.continuous) == ("default", "default", True)
     assert (crawl.depth_max, crawl.shards, crawl.pages_max) == (5, 16, 100_000_000)
@@ -98,13 +93,11 @@ def test_the_default_crawl_has_no_end() -> None:
     assert crawl.delay_ms == 1_000
 
 
-def test_a_run_is_named_by_its_start() -> None:
-    """The id of a run is readable: name, day and second."""
+def test_run_id_contains_name_day_and_second() -> None:
     assert run_id("site", NOW_MS + 999) == "site-20261121-090000"
 
 
-def test_counters_add_the_shards_up() -> None:
-    """Totals are the sums of all shards; outcomes are counted once, their reasons beside them."""
+def test_counters_sum_all_shards() -> None:
     counters = Counters.of(
         (
             CounterShard(counts={"claimed": 5, "fetched": 2, "fetched.ok": 2}),
@@ -146,10 +139,9 @@ def test_counters_add_the_shards_up() -> None:
         ),
     ],
 )
-def test_counters_balance_when_all_is_in_and_all_is_out(
+def test_counters_balance_when_seeds_are_taken_and_claims_have_outcome(
     counts: dict[str, int], *, balance: bool
 ) -> None:
-    """Every planned seed was taken in, and every claimed URL has its outcome."""
     crawl = replace(CRAWL, seeds_planned=2)
     assert Counters.of((CounterShard(counts=counts),)).balance(crawl) is balance
 
@@ -163,8 +155,9 @@ def test_counters_balance_when_all_is_in_and_all_is_out(
         (Stop.CANCELLED, {"skipped.duration": 1}, Stop.CANCELLED),
     ],
 )
-def test_a_crawl_says_why_it_ended(stop: Stop | None, counts: dict[str, int], reason: Stop) -> None:
-    """What somebody ordered comes first, then time, then budget."""
+def test_stop_reason_prefers_order_then_time_then_budget(
+    stop: Stop | None, counts: dict[str, int], reason: Stop
+) -> None:
     crawl, counters = replace(CRAWL, stop=stop), Counters.of((CounterShard(counts=counts),))
     assert stop_reason(crawl, counters) is reason
     end = finished(crawl, counters, NOW_MS + 5)
@@ -196,26 +189,23 @@ FULL = replace(
         default_crawl(NOW_MS),
     ],
 )
-def test_a_crawl_is_stored_and_read_back(crawl: Crawl) -> None:
-    """Every field survives the stored form."""
+def test_crawl_round_trips_through_stored_form(crawl: Crawl) -> None:
     assert crawl_codec.from_fields(crawl_codec.to_fields(crawl)) == crawl
 
 
-def test_a_crawl_of_another_version_is_read() -> None:
-    """Fields unknown here are passed over, and missing ones take their defaults (case 26)."""
+def test_crawl_of_other_version_is_read() -> None:
+    """Unknown fields are ignored and missing fields take their defaults (case 26)."""
     bare = {"id": "site-1", "name": "site", "started_at_ms": NOW_MS}
     assert crawl_codec.from_fields({**bare, "k": "site-1", "later": 1}) == CRAWL
 
 
-def test_the_first_hosts_are_counted_and_no_more() -> None:
-    """Ten of them, in the order in which they come, each once."""
+def test_first_hosts_returns_ten_distinct_hosts_in_order() -> None:
     urls = [f"https://h{number % 12}.example/{number}" for number in range(40)]
     assert first_hosts(urls) == tuple(f"https://h{number}.example" for number in range(10))
     assert first_hosts(urls[:3] * 2) == tuple(f"https://h{number}.example" for number in range(3))
 
 
-def test_pauses_are_no_time_of_a_run() -> None:
-    """Paused twice, cancelled from a pause: the clock stands still meanwhile."""
+def test_ran_ms_excludes_pauses() -> None:
     crawl = Crawl(id="c", name="c", started_at_ms=1_000)
     assert crawl.ran_ms(4_000) == 3_000
     paused = moved(moved(crawl, State.PAUSED, None, 5_000), State.PAUSED, None, 9_000)

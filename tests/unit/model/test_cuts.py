@@ -1,4 +1,4 @@
-"""What of a page is cut: counted when it is read, written in its record, and in the counters."""
+"""Truncated parts of a page: counted while reading, kept in the record and in the counters."""
 
 from __future__ import annotations
 
@@ -51,14 +51,13 @@ EACH = ItemRule(name="each", match="/", each="p", fields=(Field(name="text", whe
 
 
 def job(body: bytes, **more: Any) -> ReadingJob:
-    """Have a page read."""
     kind = more.pop("kind", "text/html; charset=utf-8")
     answer = Response(status=200, headers={"content-type": kind}, body=body)
     return ReadingJob(url=URL, at_ms=0, answer=answer, **more)
 
 
 def cuts_of(body: bytes, **more: Any) -> dict[str, int]:
-    """Read a page, and say what is cut of it."""
+    """Read a page and return its truncated parts."""
     return dict(read(job(body, **more)).cut)
 
 
@@ -89,16 +88,14 @@ PDF = {"kind": "application/pdf", "html": False}
          {"withheld": 1}),
     ],
 )  # fmt: skip
-def test_what_is_cut_of_a_page_is_counted(
+def test_read_counts_truncated_parts_of_page(
     found: bytes, more: dict[str, Any], parts: dict[str, int]
 ) -> None:
-    """Each bound on a page says how much is beyond it, and a whole page says nothing."""
     assert cuts_of(found, **more) == parts
     assert parts.keys() <= cuts.PARTS.keys()
 
 
-def test_text_beyond_its_bounds_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bytes of the page that are not read, and characters that are not kept."""
+def test_read_counts_text_beyond_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orbweaver.parsing.main_text.HTML_BYTES_MAX", 20)
     monkeypatch.setattr("orbweaver.parsing.main_text.CHARS_MAX", 10)
     assert cuts_of(b"<p>" + b"x" * 30, keeping=TEXTS) == {"text": 13, "text_chars": 7}
@@ -118,14 +115,14 @@ def test_text_beyond_its_bounds_is_counted(monkeypatch: pytest.MonkeyPatch) -> N
          "content_type=1 last_modified=2"),
     ],
 )  # fmt: skip
-def test_a_record_says_what_is_cut(end: End, more: dict[str, Any], words: str | None) -> None:
-    """Of the answer and of its own columns; an answer that is not taken lacks nothing."""
+def test_page_record_lists_truncated_parts(
+    end: End, more: dict[str, Any], words: str | None
+) -> None:
     answer = replace(Response(status=200, headers={}, body=b""), **more)
     assert page_record("c", SEED, end, 0, answer=answer).cut == words
 
 
-def test_cuts_are_added_up_in_one_order() -> None:
-    """What a page lacks comes with what its record lacks, each part once."""
+def test_cuts_are_joined_in_fixed_order() -> None:
     read_cut: Cuts = (("links", 2), ("text", 1))
     answer = Response(status=200, headers={}, body=b"", truncated=True)
     record = page_record("c", SEED, OK, 0, answer=answer, cut=read_cut)
@@ -133,15 +130,13 @@ def test_cuts_are_added_up_in_one_order() -> None:
     assert cuts.joined(read_cut, read_cut) == (("text", 2), ("links", 4))
 
 
-def test_a_column_is_read_whoever_wrote_it() -> None:
-    """Words of other versions are passed over, parts that are not known are kept."""
+def test_parts_of_reads_columns_of_other_versions() -> None:
     assert dict(cuts.parts_of("text=1 what even=so later=2 odd=²")) == {"text": 1, "later": 2}
     assert list(cuts.counters(None)) == []
     assert cuts.told("links=1200") == f"links 1,200: {cuts.PARTS['links']}"
 
 
-def test_pages_are_counted_by_what_they_lack() -> None:
-    """Once for each part, and once in all; whole ones not at all."""
+def test_pages_are_counted_by_truncated_part() -> None:
     result = PackResult("c")
     result.end(RECORD)
     result.end(replace(RECORD, url=f"{URL}2", cut=None))
@@ -154,8 +149,7 @@ def test_pages_are_counted_by_what_they_lack() -> None:
     }
 
 
-def test_a_report_has_parts_that_are_cut_with_examples() -> None:
-    """Behind all that was left out whole; the number of pages is no part."""
+def test_report_lists_truncated_parts_with_samples() -> None:
     counts = {"incomplete.text": 1, "incomplete.pages": 1, "refused.scope": 1, "incomplete.new": 2}
     examples = Examples.of(counts)
     examples.see(RECORD)
@@ -165,31 +159,27 @@ def test_a_report_has_parts_that_are_cut_with_examples() -> None:
     assert (new.reason, new.means) == ("new", "")
 
 
-def test_an_explanation_says_what_is_cut() -> None:
-    """Each part with its count and what it means."""
+def test_explanation_lists_truncated_parts() -> None:
     found = facts(record=replace(RECORD, url=facts().reference))
     assert "text 12: bytes of the main part" in said(found)
     assert any(one.about == "cut" for one in explain(found).statements)
 
 
-def test_what_has_not_changed_is_cut_as_before() -> None:
-    """Its text is the one that was stored."""
+def test_unchanged_page_keeps_cut_of_stored_record() -> None:
     again = replace(RECORD, outcome=Outcome.UNCHANGED, cut=None)
     assert still(again, RECORD).cut == RECORD.cut
 
 
-def test_lines_of_a_head_that_are_not_kept_are_counted() -> None:
-    """Further ones of a name, unless they say the same, and those behind the bound."""
+def test_dropped_response_headers_are_counted() -> None:
     raw = [(b"Age", b"1"), (b"Age", b"2"), (b"Server", b"x"), (b"Server", b"x")]
     assert answered(raw)[1] == 1
-    # Cookies are taken elsewhere, where a crawl keeps them.
+    # Cookies are collected elsewhere, in crawls that keep them.
     assert answered([(b"Set-Cookie", b"a=1"), (b"Set-Cookie", b"b=2")])[1] == 0
     assert answered([(b"Link", b"<a>"), (b"Link", b"<b>")]) == ({"link": "<a>, <b>"}, 0)
     assert answered([(b"x", b"v" * HEADERS_CHARS_MAX), (b"y", b"1"), (b"z", b"")])[1] == 3
 
 
-def test_tags_are_counted_that_an_outline_shortens() -> None:
-    """Those with more attributes than it keeps, and no others."""
+def test_outline_counts_shortened_tags() -> None:
     whole = b"<a href=1><a href='>' b=2>" + b"<p>" * 10
     assert outline_of(whole)[1] == 0
     values = b" ".join(b"a%d=%d" % (number, number) for number in range(40))

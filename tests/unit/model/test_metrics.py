@@ -1,4 +1,4 @@
-"""What is counted of a pack."""
+"""Metrics that are counted per pack."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ COUNTS = {
 }
 
 
-def test_what_is_counted() -> None:
-    """Outcomes, sums of them, and what else is listed; what is zero is left out."""
+def test_counted_sums_outcomes_and_omits_zeros() -> None:
     assert dict(counted(COUNTS)) == {
         Metric.URLS_ENDED: 11,
         Metric.FETCHED: 5,
@@ -47,14 +46,13 @@ def test_what_is_counted() -> None:
     assert dict(counted({})) == {}
 
 
-def test_why_urls_failed() -> None:
-    """Only reasons that are known here; no other outcome has any."""
+def test_failures_contain_only_known_reasons() -> None:
     assert dict(failures(COUNTS)) == {Reason.TIMEOUT: 2}
     assert field_of(Reason.HTTP_CLIENT_ERROR) == "failed_http_client_error"
 
 
-def test_metrics_have_a_bound() -> None:
-    """All metrics of all services, every hour of a month, cost less than $15."""
+def test_metrics_cost_less_than_15_dollars_a_month() -> None:
+    """All metrics of all services, written in every hour of a month, cost less than $15."""
     assert len(Metric) * 0.30 < 15
     assert len(Service) == 5
     assert all(str(metric).isalpha() for metric in Metric)

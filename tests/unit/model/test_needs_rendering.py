@@ -1,4 +1,4 @@
-"""Pages that need scripts: counted, and said wherever a crawl or a URL is asked about."""
+"""Pages that need scripts: counted, and shown in reports, explanations and summaries."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ RECORD = PageRecord(
 COUNTS = {"claimed": 7, "fetched": 3, "fetched.ok": 3, "unchanged": 1, "needs_rendering": 3}
 
 
-def test_pages_that_need_scripts_are_counted() -> None:
-    """Those that are still the same as well; others not at all."""
+def test_pages_needing_scripts_are_counted() -> None:
     result = PackResult("c")
     result.end(RECORD)
     result.end(replace(RECORD, url=f"{URL}2", needs_rendering=None))
@@ -42,8 +41,7 @@ def test_pages_that_need_scripts_are_counted() -> None:
     assert result.journal([], 0).counts["needs_rendering"] == 2
 
 
-def test_a_report_says_how_many_of_the_pages() -> None:
-    """With examples, behind all that was left out."""
+def test_report_counts_pages_needing_scripts() -> None:
     examples = Examples.of(COUNTS)
     examples.see(replace(RECORD, url=f"{URL}0", needs_rendering=None))
     examples.see(RECORD)
@@ -54,16 +52,14 @@ def test_a_report_says_how_many_of_the_pages() -> None:
     assert line.means.startswith("it is empty until its scripts have run")
 
 
-def test_an_explanation_says_that_a_page_needs_scripts() -> None:
-    """Of no other page."""
+def test_explanation_mentions_scripts_only_for_page_needing_them() -> None:
     url = facts().reference
     assert "empty until its scripts have run" in said(facts(record=replace(RECORD, url=url)))
     other = facts(record=replace(RECORD, url=url, needs_rendering=None))
     assert not any(one.about == "scripts" for one in explain(other).statements)
 
 
-def test_the_end_of_a_crawl_says_so() -> None:
-    """A line with the column and the command that says more; none where no page needs any."""
+def test_crawl_summary_shows_pages_needing_scripts() -> None:
     view = view_of(COUNTS, state=State.FINISHED)
     (line,) = (line for line in crawl_summary.lines(view) if line.startswith("scripts"))
     assert line == (
@@ -75,8 +71,7 @@ def test_the_end_of_a_crawl_says_so() -> None:
     assert not any(line.startswith("scripts") for line in crawl_summary.lines(others))
 
 
-def test_machines_are_told() -> None:
-    """In the status of a crawl, and by Prometheus."""
+def test_status_and_prometheus_contain_needs_rendering() -> None:
     view = view_of(COUNTS, state=State.FINISHED)
     assert as_json(view)["needs_rendering"] == 3
     (family,) = (
@@ -85,8 +80,9 @@ def test_machines_are_told() -> None:
     assert [sample.value for sample in family.samples] == [3]
 
 
-def test_the_end_of_a_crawl_that_renders_says_what_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages, what they asked for, those that could not be; and what to install."""
+def test_crawl_summary_shows_rendered_pages_and_browser_hint(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     counts = {**COUNTS, "rendered": 2, "render.asked": 9, "render.failed.crashed": 1}
     view = view_of(counts, state=State.FINISHED)
     lines = crawl_summary.lines(view)
@@ -99,8 +95,7 @@ def test_the_end_of_a_crawl_that_renders_says_what_it_did(monkeypatch: pytest.Mo
         assert ("install a Chromium" in line) is install
 
 
-def test_an_explanation_says_that_a_page_was_rendered() -> None:
-    """And of another one it does not."""
+def test_explanation_mentions_rendering_only_for_rendered_page() -> None:
     record = replace(RECORD, needs_rendering=None, rendered=True)
     other = replace(record, rendered=None)
     about = [

@@ -1,4 +1,4 @@
-"""What follows from a reason stands at its member."""
+"""Outcomes and reasons: each property belongs to its enumeration member."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from orbweaver.model.outcome import (
 )
 
 
-def test_members_are_their_names() -> None:
-    """Attributes beside the name change nothing of what is stored, copied or read back."""
+def test_reasons_are_stored_and_copied_as_their_names() -> None:
     for member in (*Reason, *Refusal):
         kind = type(member)
         assert member == member.value == str(member) == f"{member}" == member.name.lower()
@@ -44,16 +43,14 @@ def test_members_are_their_names() -> None:
         (Reason.ADDRESS, 1, 1, False),
     ],
 )
-def test_trouble_of_the_network(
+def test_network_reasons_set_attempts_and_host_trouble(
     reason: Reason, attempts: int, robots_attempts: int, *, silence: bool
 ) -> None:
-    """How often a URL and a robots.txt are asked for again, and whether the host is in trouble."""
     told = (reason.attempts, robots_attempts_max(reason), reason.silence)
     assert told == (attempts, robots_attempts, silence)
 
 
-def test_reasons_of_another_release() -> None:
-    """A name that is not known here has no words, and counts as what passes."""
+def test_unknown_reason_has_no_text_and_counts_as_transient() -> None:
     assert known(Reason, "asleep") is None
     assert known(Refusal, "robots") is None
     assert known(Refusal, "scope") is Refusal.SCOPE
@@ -63,8 +60,7 @@ def test_reasons_of_another_release() -> None:
     assert robots_attempts_max("asleep") == robots_attempts_max(None) == ATTEMPTS_MAX
 
 
-def test_what_fails_is_what_is_listed_as_failed() -> None:
-    """Metrics, dashboard and `retry` go by the outcome of a reason, wherever it stands."""
+def test_failure_reasons_match_listed_failures() -> None:
     assert {*FAILURES} == {reason for reason in Reason if reason.outcome is Outcome.FAILED}
     assert all(reason.outcome is Outcome.FAILED for reason in Reason if reason.attempts > 1)
     assert {reason for reason in Reason if reason.resumable} == {

@@ -34,8 +34,7 @@ BODY = b"""<html lang=en><title>Title</title><meta name=description content="All
 <link rel=canonical href=/c><a href=/b>b</a>"""
 
 
-def test_a_page_is_recorded_with_all_that_is_known() -> None:
-    """URL, answer and page each bring their columns."""
+def test_page_record_contains_target_answer_and_page() -> None:
     headers = {
         "content-type": "text/html; charset=utf-8",
         "etag": '"e"',
@@ -68,8 +67,7 @@ def test_a_page_is_recorded_with_all_that_is_known() -> None:
     )
 
 
-def test_a_page_that_waits_for_its_scripts_is_recorded_as_such() -> None:
-    """The column is empty for any other page, and for one that broke off: its rest may have it."""
+def test_page_record_marks_page_needing_scripts() -> None:
     body = b"<title>Shop</title><div id=root></div><script type=module src=/a.js></script>"
     page = parse(body, URL, "text/html")
     answer = Response(status=200, headers={}, body=body)
@@ -84,8 +82,7 @@ def test_a_page_that_waits_for_its_scripts_is_recorded_as_such() -> None:
     assert "needs_rendering" not in to_fields(record)
 
 
-def test_headers_are_recorded_as_a_printable_line() -> None:
-    """A record is shown to people, and its validators are sent back: no control gets that far."""
+def test_page_record_headers_have_no_control_characters() -> None:
     headers = {"content-type": "text/\x1b[31m", "etag": '"a\tb\x85\u2028"', "last-modified": "\xa0"}
     answer = Response(status=200, headers=headers, body=b"x")
     record = page_record("c", TARGET, FETCHED, NOW_MS, answer=answer)
@@ -96,8 +93,7 @@ def test_headers_are_recorded_as_a_printable_line() -> None:
     )
 
 
-def test_what_was_not_read_has_no_size() -> None:
-    """An answer whose body was not read leaves its columns empty."""
+def test_page_record_without_body_has_no_size() -> None:
     answer = Response(status=200, headers={"content-type": "image/png"}, body=None, latency_ms=3)
     end = End(outcome=Outcome.SKIPPED, reason=Reason.CONTENT_TYPE)
     record = page_record("c", TARGET, end, NOW_MS, answer=answer)
@@ -105,23 +101,21 @@ def test_what_was_not_read_has_no_size() -> None:
     assert (record.bytes, record.sha256, record.title, record.links) == (None, None, None, None)
 
 
-def test_a_failure_has_a_latency_and_an_error() -> None:
-    """No answer is recorded with why, cut to a bounded length."""
+def test_page_record_of_failure_has_latency_and_truncated_error() -> None:
     failure = Failure(reason=Reason.DNS, detail="x" * 5_000, latency_ms=7)
     end = End(outcome=Outcome.FAILED, reason=Reason.DNS, error=failure.detail)
     record = page_record("c", TARGET, end, NOW_MS, answer=failure)
     assert (record.status, record.latency_ms, record.error) == (None, 7, "x" * 300)
 
 
-def test_what_was_never_asked_for_has_no_answer() -> None:
-    """A URL that robots.txt forbids has an outcome and nothing else."""
+def test_page_record_without_request_has_no_answer() -> None:
     end = End(outcome=Outcome.SKIPPED, reason=Reason.ROBOTS)
     record = page_record("c", TARGET, end, NOW_MS)
     assert (record.status, record.latency_ms, record.error) == (None, None, None)
 
 
-def test_long_texts_are_cut() -> None:
-    """Headers and descriptions of strangers cannot make an item too large (case 20)."""
+def test_page_record_truncates_long_texts() -> None:
+    """Headers and descriptions from servers cannot make an item too large (case 20)."""
     headers = {"content-type": "t" * 9_000, "etag": "e" * 9_000, "last-modified": "m" * 9_000}
     body = b"<title>" + b"t" * 100_000 + b'</title><meta name=description content="' + b"d" * 9_000
     body += b'">' + b"<a href=/x></a>" * 10_000
@@ -140,33 +134,29 @@ def test_long_texts_are_cut() -> None:
         (1_795_305_600_000, "2026-11-22"),
     ],
 )
-def test_days_are_utc(at_ms: int, day: str) -> None:
-    """A record belongs to the UTC day in which its URL was asked for."""
+def test_day_of_is_utc(at_ms: int, day: str) -> None:
     assert day_of(at_ms) == day
 
 
-def test_keys_follow_from_crawl_url_and_day() -> None:
-    """The same record has the same key, spread by the URL's hash."""
+def test_page_key_follows_from_crawl_url_and_day() -> None:
     record = page_record("c", TARGET, FETCHED, NOW_MS)
     digest = url_hash(URL)
     assert page_key(record, 16) == (f"2026-11-21#{shard_of(digest, 16)}", f"c#{digest}")
 
 
 @pytest.mark.parametrize("name", ["p", "", "not hexadecimal", "0" * 64])
-def test_any_id_has_a_shard(name: str) -> None:
-    """An id that somebody made up by hand is spread like any other."""
+def test_shard_of_accepts_any_id(name: str) -> None:
     assert 0 <= shard_of(name, 16) < 16
 
 
-def test_one_host_is_spread_over_all_partitions() -> None:
-    """URLs of one host do not share a partition, so none runs hot (case 21)."""
+def test_shard_of_spreads_one_host_over_all_partitions() -> None:
+    """URLs of one host spread over all partitions, so that no partition is hot (case 21)."""
     shards = Counter(shard_of(url_hash(f"{URL}/{number}"), 16) for number in range(1_600))
     assert set(shards) == set(range(16))
     assert max(shards.values()) < 2 * 100
 
 
-def test_a_record_is_stored_and_read_back() -> None:
-    """Empty columns are not stored, and come back empty."""
+def test_page_record_round_trips_without_empty_columns() -> None:
     record = page_record("c", TARGET, FETCHED, NOW_MS)
     stored = to_fields(record)
     assert None not in stored.values()
@@ -174,7 +164,7 @@ def test_a_record_is_stored_and_read_back() -> None:
     assert tuple(stored) == tuple(name for name in COLUMNS if name in stored)
 
 
-def test_a_record_of_another_version_is_read() -> None:
-    """Fields that are unknown here are passed over (case 26)."""
+def test_page_record_of_other_version_is_read() -> None:
+    """Unknown fields are ignored (case 26)."""
     record = page_record("c", TARGET, FETCHED, NOW_MS)
     assert from_fields({**to_fields(record), "day": "x", "expires_at": 1}) == record

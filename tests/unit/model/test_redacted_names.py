@@ -1,4 +1,4 @@
-"""What is named: addresses and ports that are not public, by seeds and by no DNS."""
+"""Private addresses and ports that a crawl names by its seeds, not through DNS."""
 
 from __future__ import annotations
 
@@ -52,21 +52,20 @@ LOOPBACK = {"127.0.0.1", "::1"}
         ("http://notlocalhost/", set(), 80),
     ],
 )
-def test_origins_name_addresses_and_ports(reference: str, addresses: set[str], port: int) -> None:
-    """Literals of any spelling, localhost and the machine's own names; what is public is free."""
+def test_named_by_returns_private_addresses_of_origins(
+    reference: str, addresses: set[str], port: int
+) -> None:
     names = parse_names("192.168.0.9 box\nfd00::9\tbox other # x\n8.8.8.8 web\nnonsense\n::1\n\n")
     url = canonicalize(reference)
     assert port_of(url) == port
     assert named_by([url], names) == {(ip_address(one), port) for one in addresses}
 
 
-def test_names_of_dns_name_nothing() -> None:
-    """Without a file of names only literals and localhost are known."""
+def test_named_by_without_hosts_file_ignores_names() -> None:
     assert named_by(["http://box:80"]) == frozenset()
 
 
-def test_a_crawl_names_what_it_is_begun_with() -> None:
-    """Seeds and sitemaps that a person gave, each origin once."""
+def test_origins_of_contains_seeds_and_sitemaps() -> None:
     assert origins_of(CRAWL) == {
         "http://127.0.0.1:8000",
         "https://example.com",
@@ -74,15 +73,13 @@ def test_a_crawl_names_what_it_is_begun_with() -> None:
     }
 
 
-def test_ten_thousand_seeds_lose_none() -> None:
-    """However long the list, the server that its last line names is named."""
+def test_origins_of_keeps_last_of_ten_thousand_seeds() -> None:
     many = tuple(f"https://h{number}.example/" for number in range(9_999))
     crawl = replace(CRAWL, seeds=(*many, "http://127.0.0.1:8001/"), sitemap_urls=())
     assert (ip_address("127.0.0.1"), 8001) in named_by(origins_of(crawl))
 
 
-def test_a_retry_names_what_the_first_run_did() -> None:
-    """Its own seeds are what pages led to."""
+def test_origins_of_retry_are_anchors_of_first_run() -> None:
     retry = replace(CRAWL, retry_of="c-0", seeds=("http://127.0.0.1:6379/",), sitemap_urls=())
     assert origins_of(retry) == frozenset()
     retry = replace(retry, anchors=("http://127.0.0.1:8000/",))
@@ -98,13 +95,11 @@ def test_a_retry_names_what_the_first_run_did() -> None:
         ("https://example.com/", None),
     ],
 )
-def test_loose_seeds_name_their_own_server(url: str, local: str | None) -> None:
-    """Only where no DNS has a say in where that is."""
+def test_local_of_returns_only_private_origin(url: str, local: str | None) -> None:
     assert local_of(url) == local
 
 
-def test_a_crawl_is_not_begun_at_a_closed_port() -> None:
-    """The first that is meant is told, with the reason; elsewhere the port is as any."""
+def test_closed_by_returns_first_origin_at_closed_port() -> None:
     allowed = parse_allowed("127.0.0.0/8,::1", frozenset({9000, 443}))
     assert closed_by(CRAWL.references, allowed) == (
         "http://localhost:9000: 127.0.0.1 is loopback, and port 9000 there is the stack's own:"

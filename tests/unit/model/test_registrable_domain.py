@@ -12,16 +12,15 @@ from orbweaver.model.url import canonicalize, hostname_of
 from tests.corpora import corpus
 
 
-def test_the_algorithm_of_the_list() -> None:
-    """All cases of the list's own tests come out right, in the spelling of canonical URLs."""
+def test_site_of_passes_test_cases_of_public_suffix_list() -> None:
     lines = [line.split() for line in corpus("psl", "tests.txt").read_text().splitlines()]
-    # A host is never empty, nor does it begin with a dot: "null" and ".com" are no cases of ours.
+    # A host is never empty and never starts with a dot, so "null" and ".com" do not apply.
     cases = [pair for pair in lines if len(pair) == 2 and pair[0][0] not in "./n"]
     assert len(cases) >= 70
     wrong = {}
     for host, expected in cases:
         name = hostname_of(canonicalize(f"https://{host}/"))
-        # A public suffix is a site of its own.
+        # A public suffix is its own site.
         site = name if expected == "null" else hostname_of(canonicalize(f"https://{expected}/"))
         if site_of(name) != site:
             wrong[host] = site_of(name)
@@ -29,8 +28,7 @@ def test_the_algorithm_of_the_list() -> None:
 
 
 @pytest.mark.parametrize("hostname", ["com", "co.uk", "github.io", "localhost"])
-def test_a_suffix_is_one_with_its_dot(hostname: str) -> None:
-    """A name may end with the dot of the root; what lies below a suffix is none."""
+def test_is_suffix_accepts_trailing_dot(hostname: str) -> None:
     assert is_suffix(hostname)
     assert is_suffix(f"{hostname}.")
     assert not is_suffix(f"example.{hostname}.") or hostname == "localhost"
@@ -54,8 +52,7 @@ def test_a_suffix_is_one_with_its_dot(hostname: str) -> None:
         ("[2001:db8::1]", "[2001:db8::1]"),
     ],
 )
-def test_a_site_is_a_registrable_domain(hostname: str, site: str) -> None:
-    """Hosts below a public suffix; addresses, suffixes and single labels stand for themselves."""
+def test_site_of_returns_registrable_domain(hostname: str, site: str) -> None:
     assert site_of(hostname) == site
 
 
@@ -71,13 +68,11 @@ def test_a_site_is_a_registrable_domain(hostname: str, site: str) -> None:
         ("http://[::1]/", "http://[::2]/", False),
     ],
 )
-def test_scheme_and_port_do_not_matter(url: str, other: str, *, same: bool) -> None:
-    """A domain is more than one origin, and less than its suffix."""
+def test_same_site_ignores_scheme_and_port(url: str, other: str, *, same: bool) -> None:
     assert same_site(url, other) is same
     assert same_site(other, url) is same
 
 
-def test_the_list_is_read_when_it_is_needed() -> None:
-    """A worker that knows no crawl of a domain does not pay for the list."""
+def test_worker_import_does_not_load_suffix_list() -> None:
     code = "import sys, orbweaver.worker.batch; sys.exit('publicsuffixlist' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

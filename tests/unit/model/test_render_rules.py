@@ -1,4 +1,4 @@
-"""Rules of rendering: which mode holds for a URL, and what kind a page is of."""
+"""Render rules: which mode applies to a URL, and which kind a page belongs to."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ RULED = replace(CRAWL, render=RenderMode.AUTO, render_rules=(SHOP, PRESS))
         ("/press", 1, RenderMode.NEVER),
     ],
 )
-def test_the_first_rule_decides(path: str, place: int | None, mode: RenderMode) -> None:
-    """What none is found in goes by the mode of the crawl."""
+def test_first_matching_render_rule_sets_mode(
+    path: str, place: int | None, mode: RenderMode
+) -> None:
     assert deciding(RULED, SITE + path) == place
     assert mode_of(RULED, SITE + path) is mode
 
 
-def test_a_crawl_renders_if_its_mode_or_a_rule_says_so() -> None:
-    """One whose rules say never does not."""
+def test_renders_if_mode_or_rule_allows() -> None:
     assert not renders(CRAWL)
     assert not renders(replace(CRAWL, render_rules=(PRESS,)))
     assert renders(replace(CRAWL, render_rules=(PRESS, SHOP)))
@@ -62,14 +62,12 @@ def test_a_crawl_renders_if_its_mode_or_a_rule_says_so() -> None:
         ("/wiki/Special:Log", "/wiki/Special:*"),
     ],
 )
-def test_a_kind_leaves_names_open(path: str, kind: str) -> None:
-    """But for those that a program gives: with a number, an extension or a namespace."""
+def test_learned_kind_replaces_names_and_numbers(path: str, kind: str) -> None:
     assert kind_text(learned_kind(SITE + path)) == SITE + kind
 
 
 @pytest.mark.parametrize("why", RenderWhy)
-def test_an_explanation_says_why(why: RenderWhy) -> None:
-    """In the words of the reason, with the kind of the page, or the rule."""
+def test_explanation_contains_render_reason(why: RenderWhy) -> None:
     record = replace(RECORD, url=facts().reference, needs_rendering=None, render_why=str(why))
     words = said(facts(record=record))
     assert f"scripts: {MEANS[why]}" in words

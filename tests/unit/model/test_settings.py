@@ -1,4 +1,4 @@
-"""Settings come from the environment, all at once, and say what is wrong with them."""
+"""Settings are read from the environment at once, and each error names its variable."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import pytest
 from orbweaver.model.settings import PREFIX, Settings, SettingsError
 
 
-def test_an_empty_environment_gives_polite_defaults() -> None:
-    """Nothing has to be set; nothing private may be crawled."""
+def test_empty_environment_gives_polite_defaults() -> None:
     settings = Settings.from_environment({})
     assert settings == Settings()
     assert settings.allow_addresses == ""
@@ -20,8 +19,7 @@ def test_an_empty_environment_gives_polite_defaults() -> None:
     assert {getattr(settings, name) for name in named} == {""}
 
 
-def test_each_field_is_a_variable_of_its_name() -> None:
-    """Texts, whole numbers and fractions are read by the field's type; other variables are not."""
+def test_settings_are_parsed_by_type_of_field() -> None:
     settings = Settings.from_environment(
         {
             "ORBWEAVER_BUCKET": "b",
@@ -34,8 +32,7 @@ def test_each_field_is_a_variable_of_its_name() -> None:
     assert (settings.bucket, settings.receive_max, settings.fetch_total_s) == ("b", 7, 2.5)
 
 
-def test_the_process_environment_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A function that is given nothing reads its own environment."""
+def test_settings_default_to_process_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ORBWEAVER_BUCKET", "from-outside")
     assert Settings.from_environment().bucket == "from-outside"
 
@@ -54,15 +51,13 @@ def test_the_process_environment_is_the_default(monkeypatch: pytest.MonkeyPatch)
         ("ORBWEAVER_WAIT_S_MAX", "inf", "must be greater than 0, not inf"),
     ],
 )
-def test_a_value_that_does_not_fit_is_named(variable: str, value: str, problem: str) -> None:
-    """The error names the variable, what it takes and what it was; 0 never means no limit."""
+def test_invalid_value_names_variable_and_problem(variable: str, value: str, problem: str) -> None:
     with pytest.raises(SettingsError) as caught:
         Settings.from_environment({variable: value})
     assert str(caught.value).startswith(f"{variable} {problem}")
 
 
-def test_every_limit_is_checked() -> None:
-    """No number may be 0."""
+def test_zero_is_rejected_for_every_limit() -> None:
     for field in fields(Settings):
         if isinstance(field.default, int | float):
             with pytest.raises(SettingsError, match=PREFIX + field.name.upper()):
@@ -84,10 +79,7 @@ def test_every_limit_is_checked() -> None:
         ({"AWS_ENDPOINT_URL": "http://127.0.0.1:none"}, set()),
     ],
 )
-def test_ports_of_the_stack_itself_are_closed(
-    environment: dict[str, str], closed: set[int]
-) -> None:
-    """Those that the environment names as AWS's, whichever service's, and those given."""
+def test_ports_of_stack_are_closed(environment: dict[str, str], closed: set[int]) -> None:
     assert Settings.from_environment(environment).allowed.closed == closed
 
 
@@ -95,8 +87,7 @@ def test_ports_of_the_stack_itself_are_closed(
     ("variable", "value"),
     [("ORBWEAVER_ALLOW_ADDRESSES", "localhost:80"), ("ORBWEAVER_CLOSED_PORTS", "http")],
 )
-def test_addresses_and_ports_that_are_none_are_named(variable: str, value: str) -> None:
-    """They are read once at the start, so that no request is the first to find out."""
+def test_invalid_address_or_port_names_variable(variable: str, value: str) -> None:
     with pytest.raises(SettingsError, match=variable.removeprefix("ORBWEAVER_")) as caught:
         Settings.from_environment({variable: value})
     assert value in str(caught.value)

@@ -1,4 +1,4 @@
-"""References become canonical URLs, or a word on why not."""
+"""References become canonical URLs or an error with its reason."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from orbweaver.model.url import (
 BASE = "https://example.com/a/b?c=d"
 
 CANONICAL = [
-    # A URL of its own.
+    # Absolute URLs.
     ("https://example.com/", None, "https://example.com/"),
     ("HTTP://EXAMPLE.com:80", None, "http://example.com/"),
     ("https://example.com:443/x", None, "https://example.com/x"),
@@ -54,7 +54,7 @@ CANONICAL = [
     ("https://a@b@example.com/", None, "https://example.com/"),
     ("https://example.com/@user", None, "https://example.com/@user"),
     ("x", "https://user:pass@example.com/", "https://example.com/x"),
-    # Relative ones.
+    # Relative references.
     ("", BASE, "https://example.com/a/b?c=d"),
     ("#top", BASE, "https://example.com/a/b?c=d"),
     ("?e", BASE, "https://example.com/a/b?e"),
@@ -101,7 +101,7 @@ TRACKED = [
     ("?x=utm_source=1", "?x=utm_source=1"),
     ("?%75tm_source=x", "?%75tm_source=x"),
     ("?a;utm_source=x", "?a;utm_source=x"),
-    # Session ids, where their names mean nothing else (case 71).
+    # Session ids, if their names have no other meaning (case 71).
     ("?PHPSESSID=1&sid=2&ASPSESSIONIDABC=3", "?sid=2"),
     (";jsessionid=1A.node?a=1", "?a=1"),
     (";a=1;JSESSIONID=2;b=3/y;jsessionid=4", ";a=1;b=3/y"),
@@ -139,19 +139,16 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("reference", "base", "url"), CANONICAL)
-def test_a_reference_has_one_canonical_url(reference: str, base: str | None, url: str) -> None:
-    """A reference becomes the URL that the standard and our few rules give it."""
+def test_canonicalize_returns_canonical_url(reference: str, base: str | None, url: str) -> None:
     assert canonicalize(reference, base) == url
 
 
 @pytest.mark.parametrize(("query", "left"), TRACKED)
-def test_tracking_parameters_go(query: str, left: str) -> None:
-    """Tracking parameters are taken out; the rest of the query stays as it is."""
+def test_canonicalize_removes_tracking_parameters(query: str, left: str) -> None:
     assert canonicalize(f"https://example.com/x{query}") == f"https://example.com/x{left}"
 
 
-def test_the_list_of_tracking_parameters_can_be_another() -> None:
-    """The caller's list counts, whatever its case; an empty one takes nothing out."""
+def test_canonicalize_uses_given_tracking_list() -> None:
     url = "https://example.com/?ref=1&utm_source=2&Session-ID=3"
     mine = frozenset({"REF", "session*"})
     assert canonicalize(url, tracking=mine) == "https://example.com/?utm_source=2"
@@ -178,13 +175,13 @@ def test_the_list_of_tracking_parameters_can_be_another() -> None:
         ("http://" + "x" * 300 + "@example.com", "http://…@example.com"),
     ],
 )
-def test_what_is_said_of_a_reference_gives_nothing_away(reference: str, shown: str) -> None:
-    """User names, passwords, emails and values of queries are left out (case 82)."""
+def test_redacted_hides_credentials_emails_and_queries(reference: str, shown: str) -> None:
+    """User names, passwords, emails and query values are omitted (case 82)."""
     assert redacted(reference) == shown
 
 
-def test_redacting_takes_no_time() -> None:
-    """A megabyte of what is looked for takes linear time: quadratic would be hours (case 66)."""
+def test_redacted_takes_linear_time() -> None:
+    """A megabyte of separators takes linear time: quadratic would be hours (case 66)."""
     before = time.process_time()
     for piece in ("@", "http://", "?", "a\n", "/\\"):
         redacted(piece * 500_000)
@@ -193,14 +190,14 @@ def test_redacting_takes_no_time() -> None:
 
 
 @pytest.mark.parametrize(("reference", "base", "why"), REFUSED)
-def test_other_references_are_refused(reference: str, base: str | None, why: str) -> None:
-    """What is no http(s) URL is a ValueError that says why in a few words."""
+def test_canonicalize_rejects_other_references_with_reason(
+    reference: str, base: str | None, why: str
+) -> None:
     with pytest.raises(ValueError, match=f"^{why}$"):
         canonicalize(reference, base)
 
 
-def test_length_is_that_of_the_canonical_url() -> None:
-    """A URL may have 2,083 characters, counted after escaping and stripping."""
+def test_length_limit_applies_to_canonical_url() -> None:
     stem = "https://example.com/"
     longest = stem + "x" * (URL_CHARS_MAX - len(stem))
     assert canonicalize(longest) == longest
@@ -210,8 +207,7 @@ def test_length_is_that_of_the_canonical_url() -> None:
             canonicalize(reference)
 
 
-def test_a_host_has_at_most_253_characters() -> None:
-    """A longer host is refused, with or without a port, however it is spelled."""
+def test_host_is_limited_to_253_characters() -> None:
     host = ".".join(["a" * 49] * 5) + ".com"
     assert len(host) == HOST_CHARS_MAX
     assert canonicalize(f"http://{host}:8080/") == f"http://{host}:8080/"
@@ -236,16 +232,14 @@ def test_a_host_has_at_most_253_characters() -> None:
     ],
     ids=lambda reference: repr(reference[:12]),
 )
-def test_huge_references_are_refused_at_once(reference: str) -> None:
-    """A megabyte is refused in no time."""
+def test_huge_reference_is_refused_quickly(reference: str) -> None:
     before = time.perf_counter()
     with pytest.raises(ValueError, match=r"^(the reference is too long|not an absolute URL)$"):
         canonicalize(reference)
     assert time.process_time() - before < 20
 
 
-def test_what_surrounds_a_url_does_not_count_for_its_length() -> None:
-    """Spaces around a URL and its fragment may be as long as they like."""
+def test_length_limit_ignores_surrounding_spaces_and_fragment() -> None:
     padding = " " * (2 * REFERENCE_CHARS_MAX)
     assert canonicalize(f"{padding}http://x/y{padding}") == "http://x/y"
     assert canonicalize(f"http://x/y#{padding}") == "http://x/y"
@@ -262,12 +256,10 @@ def test_what_surrounds_a_url_does_not_count_for_its_length() -> None:
         ("https://example.com", "https://example.com", "example.com"),
     ],
 )
-def test_a_host_is_an_origin(url: str, host: str, name: str) -> None:
-    """The politeness unit is scheme, host and a port that is not the scheme's own."""
+def test_host_of_returns_origin(url: str, host: str, name: str) -> None:
     assert (host_of(url), hostname_of(url)) == (host, name)
 
 
-def test_a_hash_has_128_bits() -> None:
-    """A URL's hash is the same everywhere and always, and differs with the URL."""
+def test_url_hash_is_stable() -> None:
     assert url_hash("https://example.com/") == "3259687d649f8e86106dd28ba70f1016"
     assert url_hash("https://example.com/x") != url_hash("https://example.com/")

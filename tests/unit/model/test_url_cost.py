@@ -1,4 +1,4 @@
-"""What references and bases cost, however long: nothing is worked on before its length is known."""
+"""Cost of long references and bases: length is checked before any other work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.costs import LINEAR, peak_bytes, slope, within
 
 BASE = "https://example.com/a/b/page.html"
 BYTES = 5_200_000
-# Each as a pattern that is repeated; `é` is no ASCII, so its query is spelled anew first.
+# Each pattern is repeated. `é` is not ASCII, so its query is encoded first.
 REPEATED = (
     "../",
     "./",
@@ -35,7 +35,6 @@ REPEATED = (
 
 
 def attempt(reference: str, base: str | None = BASE) -> str | None:
-    """Make a URL of a reference, or None."""
     try:
         return canonicalize(reference, base)
     except ValueError:
@@ -43,20 +42,17 @@ def attempt(reference: str, base: str | None = BASE) -> str | None:
 
 
 def page_of(html: bytes) -> Page:
-    """Read a page of BASE."""
     return parse(html, BASE, "text/html; charset=windows-1252")
 
 
 @pytest.mark.parametrize("words", REPEATED)
-def test_a_long_reference_is_refused_before_any_work(words: str) -> None:
-    """A reference of 5.2 MB costs next to nothing, whatever it repeats."""
+def test_long_reference_is_refused_before_any_work(words: str) -> None:
     reference = words * (BYTES // len(words))
     assert within(0.1, lambda: attempt(reference))
 
 
 @pytest.mark.parametrize("words", REPEATED)
-def test_a_base_that_is_too_long_is_none(words: str) -> None:
-    """A base of 5.2 MB is refused, as cheaply, and no cache keeps it."""
+def test_long_base_is_refused_and_not_cached(words: str) -> None:
     base = "https://example.com/" + words * (BYTES // len(words))
 
     def asked() -> None:
@@ -71,8 +67,7 @@ def test_a_base_that_is_too_long_is_none(words: str) -> None:
     assert urls._known_parts.cache_info().currsize == held
 
 
-def test_a_cache_of_bases_holds_no_long_ones() -> None:
-    """Bases that are longer than a URL are split anew each time, and not kept."""
+def test_base_cache_skips_bases_longer_than_url() -> None:
     long = f"https://example.com/{'x' * (URL_CHARS_MAX + 1)}/"
     held = urls._known_parts.cache_info().currsize
     assert canonicalize("/x", long) == "https://example.com/x"
@@ -83,8 +78,7 @@ def test_a_cache_of_bases_holds_no_long_ones() -> None:
 
 @pytest.mark.parametrize("words", REPEATED)
 @pytest.mark.parametrize("place", ["a href", "base href", "link rel=canonical href", "refresh"])
-def test_a_page_of_one_long_reference_costs_little(words: str, place: str) -> None:
-    """One link, base, canonical URL or refresh of 5.2 MB holds nothing up."""
+def test_page_with_one_long_reference_is_parsed_quickly(words: str, place: str) -> None:
     if place == "refresh":
         open_, close = "<meta http-equiv=refresh content='0;url=", "'>"
     else:
@@ -95,8 +89,7 @@ def test_a_page_of_one_long_reference_costs_little(words: str, place: str) -> No
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("words", REPEATED)
-def test_many_long_references_cost_as_much_as_they_are_long(words: str) -> None:
-    """Pages full of references that are almost too long grow linearly, and stay below a second."""
+def test_page_with_many_long_references_takes_linear_time(words: str) -> None:
     one = (words * (REFERENCE_CHARS_MAX // len(words) - 5)).encode()
 
     def made(count: int) -> Callable[[], Page]:
@@ -108,8 +101,7 @@ def test_many_long_references_cost_as_much_as_they_are_long(words: str) -> None:
     assert slope(made, [count // 4, count // 2, count]) < LINEAR
 
 
-def test_steps_upwards_are_counted_not_copied() -> None:
-    """Thousands of `../` from a base of a thousand folders lead to the top, in linear time."""
+def test_canonicalize_many_parent_steps_takes_linear_time() -> None:
     deep = f"https://example.com/{'a/' * 1000}"
     assert canonicalize("../" * 690 + "x", deep) == f"https://example.com/{'a/' * 310}x"
     assert canonicalize("../" * 1200 + "x", deep) == "https://example.com/x"
@@ -121,8 +113,7 @@ def test_steps_upwards_are_counted_not_copied() -> None:
     assert within(0.6, made(600))
 
 
-def test_links_of_a_page_are_bounded_together() -> None:
-    """A long base makes long URLs of short references: what may be stored of them has an end."""
+def test_links_of_page_share_character_limit() -> None:
     folder = b"/x" * 1_000
     html = b"<base href='%s/'>" % folder + b"".join(b"<a href=%d>" % n for n in range(5_000))
     page = page_of(html)
@@ -131,15 +122,13 @@ def test_links_of_a_page_are_bounded_together() -> None:
     assert peak_bytes(lambda: page_of(html)) < 60_000_000
 
 
-def test_links_of_an_ordinary_page_are_not_cut() -> None:
-    """5,000 links of 150 characters are within the bound."""
+def test_links_of_ordinary_page_are_not_truncated() -> None:
     html = b"".join(b"<a href='/%s%d'>" % (b"x" * 120, n) for n in range(5_000))
     page = page_of(html)
     assert (len(page.links), page.links_cut) == (5_000, 0)
 
 
-def test_what_is_said_about_a_long_reference_is_short() -> None:
-    """Explaining, logging and reading a refresh of 5.2 MB is linear, too."""
+def test_explaining_and_redacting_long_reference_takes_linear_time() -> None:
     reference = "https://example.com/#" + "a/../" * (BYTES // 5)
     assert within(0.5, lambda: changes(reference, BASE))
     assert within(0.5, lambda: redacted("@" * BYTES))

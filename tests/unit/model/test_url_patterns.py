@@ -1,4 +1,4 @@
-"""Patterns: which URLs they leave out, which of them are none, and that no URL takes them long."""
+"""URL patterns: which URLs they exclude, which patterns are invalid, and matching time."""
 
 from __future__ import annotations
 
@@ -59,13 +59,11 @@ CRAWL = Crawl(
 def test_exclude_wins_and_seeds_need_no_include(
     path: str, link: Refusal | None, seed: Refusal | None
 ) -> None:
-    """A pattern is found anywhere; what one leaves out, no other takes in."""
     assert admit_pattern(CRAWL, SITE + path) == link
     assert admit_pattern(CRAWL, SITE + path, seed=True) == seed
 
 
-def test_a_crawl_without_patterns_leaves_nothing_out() -> None:
-    """No pattern of a kind is no rule; an exclude alone leaves the rest in."""
+def test_crawl_without_patterns_admits_every_url() -> None:
     assert admit_pattern(replace(CRAWL, include=(), exclude=()), f"{SITE}/login") is None
     assert admit_pattern(replace(CRAWL, include=()), f"{SITE}/b") is None
 
@@ -74,8 +72,9 @@ def test_a_crawl_without_patterns_leaves_nothing_out() -> None:
     ("path", "link", "seed"),
     [("/a/1", None, None), ("/b", "include", None), ("/a/private", "exclude", "exclude")],
 )
-def test_every_way_into_the_crawl_asks(path: str, link: str | None, seed: str | None) -> None:
-    """Links, sitemap entries, redirects and seeds; what a seed leads to counts as the seed."""
+def test_patterns_apply_to_links_sitemap_entries_redirects_and_seeds(
+    path: str, link: str | None, seed: str | None
+) -> None:
     url, page = SITE + path, Target(url=f"{SITE}/p", depth=1)
     sitemap = Target(url=f"{SITE}/login.xml", depth=0, kind=TargetKind.SITEMAP)
     hosts = frozenset({SITE})
@@ -89,22 +88,19 @@ def test_every_way_into_the_crawl_asks(path: str, link: str | None, seed: str | 
     assert [one if isinstance(one, Refusal) else None for one in seeds] == [seed] * 2
 
 
-def test_sitemaps_are_not_asked_about() -> None:
-    """Where a sitemap leads is no page, so no pattern keeps it out."""
+def test_patterns_do_not_apply_to_sitemaps() -> None:
     sitemap = Target(url=f"{SITE}/s.xml", depth=0, kind=TargetKind.SITEMAP)
     assert isinstance(admit_redirect(CRAWL, f"{SITE}/login.xml", sitemap), Target)
 
 
-def test_the_scope_is_asked_first() -> None:
-    """A link of another host is counted as that, whatever the patterns say."""
+def test_scope_is_checked_before_patterns() -> None:
     page = Target(url=f"{SITE}/", depth=0)
     assert admit_link(CRAWL, "https://other.example/login", page) is Refusal.SCOPE
     anywhere = replace(CRAWL, scope=Scope.ANY)
     assert admit_link(anywhere, "https://other.example/login", page) is Refusal.EXCLUDE
 
 
-def test_patterns_survive_being_stored() -> None:
-    """A stored crawl has its patterns; one of before they existed has none."""
+def test_patterns_round_trip_through_stored_form() -> None:
     assert from_fields(to_fields(CRAWL)) == CRAWL
     old = {
         key: value for key, value in to_fields(CRAWL).items() if key not in ("include", "exclude")
@@ -133,35 +129,30 @@ def test_patterns_survive_being_stored() -> None:
         ((r"\Qab",), "missing )"),
     ],
 )
-def test_what_is_no_pattern_is_named(patterns: tuple[str, ...], said: str) -> None:
-    """The text says which pattern, what the engine says of it, and what would do."""
+def test_invalid_pattern_is_named_with_reason(patterns: tuple[str, ...], said: str) -> None:
     (problem,) = problems_of(patterns)
     assert said in str(problem)
 
 
-def test_all_that_are_none_are_named() -> None:
-    """One problem for each pattern; good ones among them are none."""
+def test_problems_of_lists_every_invalid_pattern() -> None:
     assert len(problems_of(("(", "a", ")"))) == 2
     assert problems_of(("a", "^https?://[^/]+/b$")) == []
     assert problems_of(()) == []
 
 
-def test_the_first_match_is_the_one_to_name() -> None:
-    """Whoever asks why is told one pattern."""
+def test_first_match_returns_first_matching_pattern() -> None:
     assert first_match(("x", "a", "/a"), f"{SITE}/a") == "x"
     assert first_match(("z",), f"{SITE}/a") is None
 
 
-def test_no_pattern_can_hang_a_worker() -> None:
-    """What takes a backtracking engine forever takes this one milliseconds."""
+def test_pattern_matching_has_no_catastrophic_backtracking() -> None:
     url = f"{SITE}/{'a' * 2_000}!"
     start = time.perf_counter()
     assert not matches((r"/(a+)+$", r"(a|aa)+$", r"(.*a){20}b"), url)
     assert time.perf_counter() - start < 2
 
 
-def test_the_places_of_what_is_found_are_told() -> None:
-    """In order, each by itself, and none where none is found."""
+def test_places_returns_positions_of_matching_patterns() -> None:
     patterns = ("/a", "b$", "^https://example", "a.*b")
     assert places(patterns, f"{SITE}/a/b") == (0, 1, 2, 3)
     assert places(patterns[:2], f"{SITE}/b") == (1,)
@@ -169,8 +160,7 @@ def test_the_places_of_what_is_found_are_told() -> None:
     assert places((), f"{SITE}/c") == ()
 
 
-def test_what_is_kept_apart_has_less_room() -> None:
-    """A pattern that fits where all share an automaton may be too large for one of its own."""
+def test_pattern_matched_apart_has_lower_size_limit() -> None:
     large = "(?:a{1,90}b){10}" * 16
     assert problem_of(large) is None
     assert "pattern too large" in str(problem_of(large, apart=True))
@@ -191,10 +181,9 @@ def test_what_is_kept_apart_has_less_room() -> None:
         ((), ("/a",), ()),
     ],
 )
-def test_what_is_kept_to_and_left_out_at_once_is_named(
+def test_include_pattern_cancelled_by_exclude_is_reported(
     include: tuple[str, ...], exclude: tuple[str, ...], cancelled: tuple[str, ...]
 ) -> None:
-    """A pattern that no link can match is a mistake; where that is not certain, nothing is said."""
     plan = CrawlSpec(seeds=("https://x/",), include=include, exclude=exclude)
     problems = plan_problems(plan)
     assert [

@@ -1,4 +1,4 @@
-"""Rules: which of them decides, what that means for a URL, and that it goes with the URL."""
+"""URL rules: which rule decides, what it sets for a URL, and how it travels with the URL."""
 
 from __future__ import annotations
 
@@ -48,7 +48,6 @@ PAGE = Target(url=f"{SITE}/x", depth=2)
 
 
 def ruled(**said: object) -> Crawl:
-    """Make the crawl with one rule, for URLs with /a in them."""
     return replace(CRAWL, rules=(UrlRule(match="/a", **said),))  # type: ignore[arg-type]
 
 
@@ -64,14 +63,11 @@ def ruled(**said: object) -> Crawl:
         ("/archive/deep/x", {"depth_max": 1, "delay_ms": 1, "follow": 2}),
         ("/archive/page/2", {"depth_max": 1, "delay_ms": 1, "record": 3, "express": 3}),
         ("/deep/x", {"depth_max": 4}),
-        # What is said to be normal is not high by a later rule.
+        # An earlier rule that sets normal priority wins over a later rule that sets high.
         ("/news/page/2", {"record": 3, "express": 3, "window_s": 5}),
     ],
 )
-def test_of_each_thing_the_first_rule_decides_that_says_it(
-    path: str, decided: dict[str, int]
-) -> None:
-    """A rule that does not match, or says nothing of a thing, leaves it to later ones."""
+def test_first_rule_setting_property_decides(path: str, decided: dict[str, int]) -> None:
     assert deciding(RULES, f"{SITE}{path}") == decided
     said = said_of(RULES, f"{SITE}{path}")
     assert {thing for thing in THINGS if getattr(said, thing) is not None} == set(decided)
@@ -79,15 +75,13 @@ def test_of_each_thing_the_first_rule_decides_that_says_it(
         assert getattr(said, thing) == getattr(RULES[place], thing)
 
 
-def test_without_rules_nothing_is_said() -> None:
-    """Most crawls have none, and nothing is looked for then."""
+def test_url_without_matching_rule_has_no_settings() -> None:
     assert said_of((), f"{SITE}/archive/") is NOTHING
     assert said_of(RULES, f"{SITE}/x") is NOTHING
     assert deciding((), "not looked at") == {}
 
 
-def test_no_rule_is_asked_about_sitemaps() -> None:
-    """They are no pages, wherever they lie."""
+def test_rules_do_not_apply_to_sitemaps() -> None:
     sitemap = Target(url=f"{SITE}/archive/s.xml", depth=0, kind=TargetKind.SITEMAP)
     assert said_of_target(CRAWL, sitemap) is NOTHING
     assert said_of_target(CRAWL, replace(sitemap, kind=TargetKind.PAGE)).delay_ms == 5_000
@@ -110,8 +104,7 @@ def test_no_rule_is_asked_about_sitemaps() -> None:
         ("/deep/x", 99, True),
     ],
 )
-def test_a_rule_replaces_the_depth_of_the_crawl(path: str, depth: int, *, refused: bool) -> None:
-    """For its URLs, be it less or more; links and entries of sitemaps alike."""
+def test_rule_replaces_depth_limit_of_crawl(path: str, depth: int, *, refused: bool) -> None:
     url, page = f"{SITE}{path}", replace(PAGE, depth=depth)
     admitted = admit_link(CRAWL, url, page)
     assert (admitted is Refusal.DEPTH) is refused
@@ -134,23 +127,18 @@ def test_a_rule_replaces_the_depth_of_the_crawl(path: str, depth: int, *, refuse
         ("/x", 4, True),
     ],
 )
-def test_a_redirect_leads_as_deep_as_a_rule_lets_it(
-    path: str, depth: int, *, refused: bool
-) -> None:
-    """Where it leads counts as deep as the redirect."""
+def test_redirect_target_obeys_depth_limit_of_rule(path: str, depth: int, *, refused: bool) -> None:
     admitted = admit_redirect(CRAWL, f"{SITE}{path}", replace(PAGE, depth=depth))
     assert (admitted is Refusal.DEPTH) is refused
 
 
-def test_seeds_are_as_deep_as_any_rule_allows() -> None:
-    """A depth of 0 leaves nothing but them."""
+def test_seeds_ignore_depth_limit_of_rule() -> None:
     crawl = ruled(depth_max=0)
     assert admit_seed(crawl, f"{SITE}/a") == Target(url=f"{SITE}/a", depth=0)
     assert admit_link(crawl, f"{SITE}/a", replace(PAGE, depth=0)) is Refusal.DEPTH
 
 
-def test_sitemaps_are_read_where_a_rule_lets_links_in() -> None:
-    """A crawl that follows no link but those of a rule needs them."""
+def test_sitemaps_are_read_if_rule_allows_deeper_links() -> None:
     url = f"{SITE}/s.xml"
     assert admit_sitemap(replace(CRAWL, depth_max=0, rules=()), url) is Refusal.DEPTH
     assert isinstance(admit_sitemap(replace(CRAWL, depth_max=0), url), Target)
@@ -160,18 +148,16 @@ def test_sitemaps_are_read_where_a_rule_lets_links_in() -> None:
     ("rules", "limits"),
     [((), (3, 3)), (RULES, (1, 9)), ((UrlRule(match="a", depth_max=5, record=False),), (3, 5))],
 )
-def test_the_limits_of_all_urls_are_bounded(
+def test_depth_limits_cover_crawl_and_all_rules(
     rules: tuple[UrlRule, ...], limits: tuple[int, int]
 ) -> None:
-    """Below the least every link is followed that belongs, beyond the most none."""
     assert depth_limits(replace(CRAWL, rules=rules)) == limits
 
 
 # --- what goes with a URL -----------------------------------------------------------------------
 
 
-def test_priority_and_window_go_with_whatever_a_url_is_found_as() -> None:
-    """Seed, link, redirect and entry of a sitemap: decided once, when it is found."""
+def test_priority_and_window_of_rule_are_set_on_every_target() -> None:
     url = f"{SITE}/news/1"
     sitemap = Target(url=f"{SITE}/s.xml", depth=0, kind=TargetKind.SITEMAP)
     found = (
@@ -188,8 +174,7 @@ def test_priority_and_window_go_with_whatever_a_url_is_found_as() -> None:
     assert (child.express, child.window_s) == (False, None)
 
 
-def test_an_outcast_of_priority_goes_as_others_do() -> None:
-    """`normal` is what most URLs are, so nothing is carried for it."""
+def test_normal_priority_is_not_stored_in_target() -> None:
     target = admit_link(CRAWL, f"{SITE}/page/1", PAGE)
     assert target == Target(url=f"{SITE}/page/1", depth=3, referrer=PAGE.url)
 
@@ -198,10 +183,9 @@ def test_an_outcast_of_priority_goes_as_others_do() -> None:
     ("window_s", "age_s", "asked"),
     [(None, 6 * DAY_S, True), (None, 8 * DAY_S, False), (30 * DAY_S, 8 * DAY_S, True)],
 )
-def test_what_a_sitemap_says_counts_within_the_window_of_the_url(
+def test_sitemap_lastmod_is_kept_within_window_of_url(
     window_s: int | None, age_s: int, *, asked: bool
 ) -> None:
-    """A claim that is within a long window may still be older than the last change."""
     crawl = ruled(window_s=window_s, record=False)
     modified_at_ms = NOW_MS - age_s * 1_000
     entry = SitemapEntry(url=f"{SITE}/a", modified_at_ms=modified_at_ms)
@@ -219,8 +203,7 @@ def test_what_a_sitemap_says_counts_within_the_window_of_the_url(
         replace(PAGE, express=True, window_s=60, prior=Prior(crawl="b", at_ms=1)),
     ],
 )
-def test_a_message_carries_what_rules_said(target: Target) -> None:
-    """And rows of a version without rules are read as what no rule is about."""
+def test_message_contains_settings_of_rules(target: Target) -> None:
     pack = Pack(id="p", crawl="c", at_ms=1, targets=(target, PAGE))
     assert decode(encode(pack)) == pack
     assert with_extras(PAGE, extras_of(target)) == target
@@ -230,8 +213,7 @@ def test_a_message_carries_what_rules_said(target: Target) -> None:
 @pytest.mark.parametrize(
     "extras", [{"express": 1}, {"express": None}, {"window": "1h"}, {"window": -1}]
 )
-def test_extras_of_another_kind_are_refused(extras: dict[str, object]) -> None:
-    """A row that is broken is no target."""
+def test_extras_with_invalid_value_are_rejected(extras: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"express is true|window is a"):
         with_extras(PAGE, extras)
 
@@ -239,8 +221,7 @@ def test_extras_of_another_kind_are_refused(extras: dict[str, object]) -> None:
 # --- delay and window ---------------------------------------------------------------------------
 
 
-def test_the_shortest_delay_is_walked_first() -> None:
-    """What is to be asked for slowly holds up nobody; order stays as it was among equals."""
+def test_by_delay_puts_shortest_delay_first() -> None:
     slow, plain, quick = (Target(url=f"{SITE}/{path}", depth=1) for path in ("s/1", "x", "q"))
     rules = (UrlRule(match="/s/", delay_ms=9_000), UrlRule(match="/q", delay_ms=10))
     crawl = replace(CRAWL, rules=rules)
@@ -253,8 +234,7 @@ def test_the_shortest_delay_is_walked_first() -> None:
     assert by_delay(replace(CRAWL, rules=()), [slow, quick]) == [(1_000, [slow, quick])]
 
 
-def test_targets_are_claimed_by_their_windows() -> None:
-    """Those that carry none are as the crawl has it; the groups keep the order."""
+def test_by_window_groups_targets_in_order() -> None:
     targets = [replace(PAGE, window_s=window_s) for window_s in (None, 5, 0, 5, None)]
     assert by_window(targets) == [
         (None, [PAGE, PAGE]),
@@ -275,10 +255,9 @@ def test_targets_are_claimed_by_their_windows() -> None:
         (30 * DAY_S, True, 30 * DAY_S * 1_000, 30 * DAY_S),
     ],
 )
-def test_a_window_of_its_own_is_counted_as_that_of_the_crawl(
+def test_claim_with_own_window_outlives_run(
     window_s: int | None, stale_ms: int, hold_s: int, *, continuous: bool
 ) -> None:
-    """A run's own claims hold as long as it may last, whatever a rule says."""
     crawl = replace(CRAWL, continuous=continuous)
     assert crawl.stale_before_ms(NOW_MS, window_s) == NOW_MS - stale_ms
     assert crawl.claim_expires_s(NOW_MS, window_s) == NOW_MS // 1_000 + hold_s
@@ -287,11 +266,10 @@ def test_a_window_of_its_own_is_counted_as_that_of_the_crawl(
 # --- stored form, and what does not fit ---------------------------------------------------------
 
 
-def test_a_crawl_with_rules_is_stored_and_read_back() -> None:
-    """As plain fields; what another version says besides is passed over."""
+def test_crawl_with_rules_round_trips_through_stored_form() -> None:
     fields = to_fields(CRAWL)
     assert from_fields(fields) == CRAWL
-    # A table keeps no nulls, and gives lists back.
+    # A table stores no nulls and returns lists.
     stored = [
         {key: value for key, value in one.items() if value is not None} for one in fields["rules"]
     ]
@@ -301,8 +279,7 @@ def test_a_crawl_with_rules_is_stored_and_read_back() -> None:
     assert from_fields({"id": "c", "name": "c", "started_at_ms": 1}).rules == ()
 
 
-def test_an_edit_of_rules_is_a_change() -> None:
-    """What is written of it reads as the new rules."""
+def test_edit_of_rules_is_stored_as_change() -> None:
     changed = changes(CRAWL, replace(CRAWL, rules=RULES[:1]))
     assert list(changed) == ["rules"]
     assert from_fields({**to_fields(CRAWL), **changed}) == CRAWL
@@ -321,15 +298,13 @@ def test_an_edit_of_rules_is_a_change() -> None:
         (UrlRule(match="/a", window_s=-1), "rules[0].window", "give 0s to 366d"),
     ],
 )
-def test_a_rule_that_does_not_fit_is_named(rule: UrlRule, path: str, said: str) -> None:
-    """By its place and key, with the fix."""
+def test_invalid_rule_is_named_by_place_and_key(rule: UrlRule, path: str, said: str) -> None:
     ((found, text),) = problems_of((rule,))
     assert found == path
     assert said in text
 
 
-def test_rules_are_bounded() -> None:
-    """In number and together; each that fits alone may still be too much for all."""
+def test_rules_are_limited_in_number_and_total_size() -> None:
     many = tuple(UrlRule(match=f"/{place}", record=False) for place in range(RULES_MAX + 1))
     assert list(problems_of(many[:-1])) == []
     assert list(problems_of(many)) == [("rules", "51 rules are too many: at most 50")]

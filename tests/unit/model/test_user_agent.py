@@ -1,4 +1,4 @@
-"""Who asks, and with what: agents, tokens and headers."""
+"""User agents, their robots.txt tokens, and request headers."""
 
 from __future__ import annotations
 
@@ -41,16 +41,14 @@ CRAWL = Crawl(
 )
 
 
-def test_default_agent() -> None:
-    """Without one of its own a crawl asks as the deployment does; with one, as itself."""
+def test_crawl_without_agent_uses_agent_of_deployment() -> None:
     assert identity_of(CRAWL, SITE, DEFAULT).agent == DEFAULT
     assert identity_of(replace(CRAWL, user_agent="mine/1"), SITE, DEFAULT).agent == "mine/1"
     several = replace(CRAWL, user_agent="mine/1", user_agents=("other/1",))
     assert identity_of(several, SITE, DEFAULT).agent == "other/1"
 
 
-def test_host_sees_one_agent() -> None:
-    """Agents are spread over host names, and each host name keeps its own on every port."""
+def test_host_sees_one_agent_on_every_port() -> None:
     agents = tuple(f"bot{number}/1" for number in range(4))
     crawl = replace(CRAWL, user_agents=agents)
     seen = Counter(identity_of(crawl, f"https://h{n}.test", DEFAULT).agent for n in range(400))
@@ -76,8 +74,7 @@ def test_host_sees_one_agent() -> None:
         ("Mozilla/5.0 (X11; Linux x86_64) mybot/1", "Mozilla/5.0 (X11; Linux x86_64) mybot/1"),
     ],
 )
-def test_token(agent: str, token: str) -> None:
-    """A crawler that calls itself compatible is named by what follows."""
+def test_token_of_compatible_agent_is_product_name(agent: str, token: str) -> None:
     assert token_of(agent) == identity_of(replace(CRAWL, user_agent=agent), SITE, DEFAULT).token
     assert token_of(agent) == token
 
@@ -99,14 +96,15 @@ def test_token(agent: str, token: str) -> None:
         ((), SITE, False),
     ],
 )
-def test_secrets_stay_with_the_seeds(seeds: tuple[str, ...], host: str, secrets: bool) -> None:
-    """Across origins and from https to http only what is no secret goes along (cases 43 and 44)."""
+def test_secret_headers_are_sent_only_to_seed_origins(
+    seeds: tuple[str, ...], host: str, secrets: bool
+) -> None:
+    """Other origins, and http after https, get only headers without secrets (cases 43 and 44)."""
     headers = identity_of(replace(CRAWL, seeds=seeds), host, DEFAULT).headers
     assert headers == ((*SECRET, *OPEN) if secrets else OPEN)
 
 
-def test_secrets_are_not_shown() -> None:
-    """Neither a crawl nor an identity shows its headers; both are stored and compared with them."""
+def test_repr_hides_header_values() -> None:
     assert "s3cret" not in repr(CRAWL)
     assert "s3cret" not in repr(identity_of(CRAWL, SITE, DEFAULT))
     assert "s3cret" not in repr(CrawlSpec(seeds=(SITE,), headers=SECRET))
@@ -127,8 +125,7 @@ def test_secrets_are_not_shown() -> None:
         ("b\u00fccher.example", (), "https://xn--bcher-kva.example"),
     ],
 )
-def test_a_host_is_one_origin(named: str, seeds: tuple[str, ...], origin: str) -> None:
-    """Headers of a host go to one origin: https, unless a seed or the definition says otherwise."""
+def test_host_header_applies_to_one_origin(named: str, seeds: tuple[str, ...], origin: str) -> None:
     plan = CrawlSpec(seeds=seeds or (SITE,), host_headers=((named, SECRET),))
     assert crawl_of(plan, 0).host_headers == ((origin, SECRET),)
 
@@ -140,8 +137,7 @@ HOSTS = ("a.example", "b.example", "sub.a.example", "a.example:8443")
     st.dictionaries(st.sampled_from(HOSTS), st.sampled_from(["X-Key", "Cookie", "x_key"])),
     st.booleans(),
 )
-def test_no_origin_is_sent_the_headers_of_another(own: dict[str, str], shared: bool) -> None:
-    """Whatever the hosts and names: each origin gets its own values, and none of the others'."""
+def test_origin_never_gets_headers_of_other_origin(own: dict[str, str], shared: bool) -> None:
     hosts = tuple((host, ((name, f"of {host}"),)) for host, name in own.items())
     headers = (("X-Key", "shared"),) if shared else ()
     crawl = crawl_of(CrawlSpec(seeds=(SITE,), headers=headers, host_headers=hosts), 0)
@@ -154,8 +150,7 @@ def test_no_origin_is_sent_the_headers_of_another(own: dict[str, str], shared: b
     assert at_home == headers
 
 
-def test_a_hosts_own_headers_come_first() -> None:
-    """A header of a host takes the place of the crawl's of that name, in any spelling."""
+def test_header_of_host_replaces_header_of_crawl() -> None:
     plan = CrawlSpec(
         seeds=(SITE,),
         headers=(("X-Key", "all"), ("DNT", "1")),
@@ -183,8 +178,7 @@ def test_a_hosts_own_headers_come_first() -> None:
         ((("example.com", ()), ("http://example.com", ())), "twice"),
     ],
 )
-def test_hosts_that_do_not_fit(hosts: HostHeaders, said: str) -> None:
-    """What names no one origin is refused, and what headers hold is not shown."""
+def test_invalid_host_headers_are_rejected_without_secret(hosts: HostHeaders, said: str) -> None:
     with pytest.raises(PlanError, match=said) as raised:
         crawl_of(CrawlSpec(seeds=("http://example.com/",), host_headers=hosts), 0)
     assert raised.value.field == "host_headers"
@@ -227,8 +221,7 @@ def test_hosts_that_do_not_fit(hosts: HostHeaders, said: str) -> None:
         ("Cookie", "a=s3cret\r\nCookie: b", "printable ASCII"),
     ],
 )
-def test_header_that_is_refused(name: str, value: str, said: str) -> None:
-    """What would change a request's nature, or begin another header, is refused, unseen."""
+def test_invalid_header_is_rejected_without_secret(name: str, value: str, said: str) -> None:
     with pytest.raises(PlanError, match=said) as raised:
         crawl_of(CrawlSpec(seeds=(SITE,), headers=((name, value),)), 0)
     assert raised.value.field == "headers"
@@ -244,14 +237,12 @@ def test_header_that_is_refused(name: str, value: str, said: str) -> None:
         ((("X-A", "x" * HEADERS_CHARS_MAX),), "up to 8,192"),
     ],
 )
-def test_headers_that_are_too_many(headers: Headers, said: str) -> None:
-    """Each name stands once, and all of them together stay small."""
+def test_headers_are_limited_in_number_and_size(headers: Headers, said: str) -> None:
     (problem,) = problems_of_headers(headers)
     assert said in problem
 
 
-def test_all_headers_that_do_not_fit_are_named() -> None:
-    """Of three wrong ones each has its own words, and what is right beside them has none."""
+def test_problems_of_headers_lists_every_invalid_header() -> None:
     headers = (("Host", "a"), ("X-Fine", "1"), ("Content-Length", "3"), ("X-A", "s3cret\n"))
     problems = tuple(problems_of_headers(headers))
     assert [problem.split()[2].rstrip(":") for problem in problems[:2]] == [
@@ -263,8 +254,7 @@ def test_all_headers_that_do_not_fit_are_named() -> None:
     assert "s3cret" not in str(problems)
 
 
-def test_headers_that_are_fine() -> None:
-    """Tokens, cookies and whatever a site asks for may be given."""
+def test_valid_headers_and_agents_are_kept() -> None:
     plan = CrawlSpec(seeds=(SITE,), headers=(*SECRET, *OPEN), user_agents=("a/1",), proxied=False)
     crawl = crawl_of(plan, 0)
     assert (crawl.headers, crawl.user_agents, crawl.proxied) == (plan.headers, ("a/1",), False)
@@ -274,8 +264,7 @@ def test_headers_that_are_fine() -> None:
     "agents",
     [("",), (" a/1",), ("a/1\r\nX: y",), ("bot\tx",), ("böt/1",), ("(none)",), ("x" * 501,)],
 )
-def test_agent_that_is_none(agents: tuple[str, ...]) -> None:
-    """A user agent begins with a product and is one printable line."""
+def test_invalid_user_agent_is_rejected(agents: tuple[str, ...]) -> None:
     with pytest.raises(PlanError, match=r"name/1\.0") as raised:
         crawl_of(CrawlSpec(seeds=(SITE,), user_agents=agents), 0)
     assert raised.value.field == "user_agents"
@@ -283,8 +272,7 @@ def test_agent_that_is_none(agents: tuple[str, ...]) -> None:
         check_agents(("a/1",) * (AGENTS_MAX + 1))
 
 
-def test_requests_are_stored_without_secrets() -> None:
-    """What the crawler says itself stays; a value that may be a secret does not, nor a proxy's."""
+def test_stored_request_headers_have_no_secrets() -> None:
     sent = (
         ("Host", "a.example"),
         ("User-Agent", "bot/1"),

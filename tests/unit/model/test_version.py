@@ -1,4 +1,4 @@
-"""Versions are read first, and every value that older code would misread has raised one."""
+"""Versions of stored values are checked first, so that older code never misreads newer data."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ ROW = {"crawl": "c", "url": "http://a/", "outcome": "fetched", "reason": "ok"} |
     "fetched_at": 5,
     "depth": 0,
 }
-# By the codec's version: the values of enumerations that code of this version reads. A value more
-# is misread by such code: it needs a new version, which the codec writes where that value is.
+# Enumeration values that code of each codec version can read. A new value needs a new version,
+# because older code would misread it. The codec writes the new version only where that value
+# occurs.
 _CRAWL_1: dict[type[StrEnum], set[str]] = {
     State: {"running", "paused", "stopping", "finished"},
     Scope: {"host", "domain", "prefix", "any"},
@@ -40,12 +41,11 @@ VALUES: dict[tuple[str, int], dict[type[StrEnum], set[str]]] = {
     ("record", 1): {Outcome: {"fetched", "unchanged", "redirected", "skipped", "failed"}},
     ("record", 2): {Outcome: {"fetched", "unchanged", "redirected", "skipped", "failed"}},
 }
-# Reasons are many: their number, and a digest of their names.
+# For each version, the number of reasons and a checksum of their names.
 REASONS = {("record", 1): (46, "e58c0c73"), ("record", 2): (47, "84f830a7")}
 
 
-def test_a_further_value_of_an_enumeration_is_a_new_version() -> None:
-    """Code of the same version reads all values that code of this one writes."""
+def test_new_enumeration_value_needs_new_version() -> None:
     now = {"crawl": crawl_codec.VERSION, "record": page_record.VERSION}
     for name, version in now.items():
         for kind, values in VALUES[name, version].items():
@@ -58,13 +58,11 @@ def test_a_further_value_of_an_enumeration_is_a_new_version() -> None:
 
 
 @pytest.mark.parametrize("version", [None, 1, 2])
-def test_what_is_not_newer_is_read(version: int | None) -> None:
-    """Without a version it is of the first one."""
+def test_check_accepts_same_or_older_version(version: int | None) -> None:
     check({} if version is None else {"v": version}, "a thing", 2)
 
 
-def test_what_is_newer_says_what_to_do() -> None:
-    """The text names the thing, its version and what is read here."""
+def test_newer_version_error_names_thing_and_version() -> None:
     text = "stored by a newer version: a thing of version 3, and up to 2 is read here"
     with pytest.raises(NewerVersion, match=text) as caught:
         check({"v": 3, "x": object()}, "a thing", 2)
@@ -81,8 +79,7 @@ def test_what_is_newer_says_what_to_do() -> None:
         {"v": 3, **dict.fromkeys(crawl_codec.COLUMNS)},
     ],
 )
-def test_a_crawl_of_a_newer_version_is_not_interpreted(raw: dict[str, Any]) -> None:
-    """Whatever its fields hold, its version says it all; that is written with every crawl."""
+def test_crawl_of_newer_version_is_not_interpreted(raw: dict[str, Any]) -> None:
     with pytest.raises(NewerVersion):
         crawl_codec.from_fields(raw)
     fields = crawl_codec.to_fields(CRAWL)
@@ -92,8 +89,7 @@ def test_a_crawl_of_a_newer_version_is_not_interpreted(raw: dict[str, Any]) -> N
         crawl_codec.from_fields({**fields, "v": 3})
 
 
-def test_a_crawl_is_of_the_lowest_version_that_reads_it() -> None:
-    """Code of the first version would not end one that is to stop when nothing new comes."""
+def test_crawl_is_stored_with_lowest_version_able_to_read_it() -> None:
     crawl = replace(CRAWL, stop_when_nothing_new=True, stop=Stop.NOTHING_NEW)
     fields = crawl_codec.to_fields(crawl)
     assert fields["v"] == crawl_codec.VERSION == 2
@@ -101,8 +97,7 @@ def test_a_crawl_is_of_the_lowest_version_that_reads_it() -> None:
 
 
 @pytest.mark.parametrize("changed", [{"v": 3}, {"outcome": "dreamt"}, {"reason": "asleep"}])
-def test_a_record_of_a_newer_version_is_told(changed: dict[str, Any]) -> None:
-    """By its version, or by a value that is not known here; so is one within a journal."""
+def test_record_of_newer_version_is_recognised(changed: dict[str, Any]) -> None:
     assert page_record.from_fields(ROW).url == "http://a/"
     with pytest.raises(NewerVersion):
         page_record.from_fields(ROW | changed)
@@ -121,21 +116,18 @@ def test_a_record_of_a_newer_version_is_told(changed: dict[str, Any]) -> None:
         b"\x00",
     ],
 )
-def test_a_journal_of_a_newer_version_is_told(blob: bytes) -> None:
-    """By its version, or by a compression that is not known here."""
+def test_journal_of_newer_version_is_recognised(blob: bytes) -> None:
     with pytest.raises(NewerVersion):
         journal_codec.decode(blob)
 
 
 @pytest.mark.parametrize("blob", [b"", b"\x78", zlib.compress(b'{"v":2}')[:-3]])
-def test_a_journal_that_is_not_whole_is_no_newer_one(blob: bytes) -> None:
-    """It is an error of value, as ever."""
+def test_incomplete_journal_is_not_reported_as_newer(blob: bytes) -> None:
     with pytest.raises(ValueError, match="compressed"):
         journal_codec.decode(blob)
 
 
 def test_stored_journals_of_both_layouts_are_read() -> None:
-    """Their bytes as they lie in tables: rows of records, and columns with digests behind."""
     rows = {
         "v": 1,
         "at": NOW_MS,
@@ -168,10 +160,7 @@ def test_stored_journals_of_both_layouts_are_read() -> None:
         ('{"v":3,"crawl":["c"],"at":true}', None, None),
     ],
 )
-def test_the_envelope_of_a_newer_message_is_read(
-    body: str, crawl: str | None, at_ms: int | None
-) -> None:
-    """Its crawl and time mean the same in every version, as far as they can be read."""
+def test_envelope_of_newer_message_is_read(body: str, crawl: str | None, at_ms: int | None) -> None:
     message = decode(body)
     assert isinstance(message, Newer)
     assert (message.crawl, message.at_ms) == (crawl, at_ms)
@@ -179,6 +168,5 @@ def test_the_envelope_of_a_newer_message_is_read(
 
 
 @pytest.mark.parametrize("version", ["0", "-1", '"2"', "null", "2.5", "[2]", "9" * 20])
-def test_what_is_no_version_is_malformed(version: str) -> None:
-    """A version is a whole number above zero."""
+def test_invalid_version_is_malformed(version: str) -> None:
     assert isinstance(decode(f'{{"v":{version},"crawl":"c","at":5}}'), Malformed)
