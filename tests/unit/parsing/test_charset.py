@@ -1,4 +1,4 @@
-"""Which charset a page is in, and what its bytes say."""
+"""Charset of a page: where it is found, and how the page is decoded with it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from orbweaver.parsing.charset import PRESCAN_BYTES, decode, encode_query, from_
 LATE = b" " * (PRESCAN_BYTES - 20)
 
 EVIDENCE = [
-    # A mark wins over the header, the header over the page, the page over its bytes.
+    # A byte order mark wins over the header, the header over the page, and the page over its
+    # bytes.
     (codecs.BOM_UTF8 + b'<meta charset="koi8-r">\xc3\xa9', "text/html; charset=koi8-r", "utf-8"),
     (codecs.BOM_UTF16_LE + "é".encode("utf-16-le"), "text/html; charset=utf-8", "utf-16le"),
     (codecs.BOM_UTF16_BE + "é".encode("utf-16-be"), None, "utf-16be"),
@@ -23,7 +24,7 @@ EVIDENCE = [
     (b"<meta charset=loom>\xe9", None, "windows-1252"),
     (b"plain", None, "utf-8"),
     (b"", "", "utf-8"),
-    # Labels are those of the web.
+    # Labels of the Encoding Standard.
     (b"\xe9", "text/html;charset=ISO-8859-1", "windows-1252"),
     (b"\xe9", "text/html;charset=us-ascii", "windows-1252"),
     (b"", "text/html;charset=UTF8", "utf-8"),
@@ -32,7 +33,7 @@ EVIDENCE = [
     (b"", "text/html;charset=iso-2022-kr", "replacement"),
     (b"<meta charset=utf-16>", None, "utf-8"),
     (b"<meta charset=x-user-defined>", None, "windows-1252"),
-    # The page's own word.
+    # The declaration in the page.
     (b'<META HTTP-EQUIV="Content-Type" CONTENT="text/html; CHARSET=koi8-u">', None, "koi8-u"),
     (b"<meta content=\"a;charset='koi8-u'\" http-equiv=content-type>", None, "koi8-u"),
     (b"<meta content='a;charset = \"koi8-u\"' http-equiv=content-type>", None, "koi8-u"),
@@ -67,8 +68,9 @@ EVIDENCE = [
 
 
 @pytest.mark.parametrize(("body", "content_type", "name"), EVIDENCE)
-def test_evidence_has_an_order(body: bytes, content_type: str | None, name: str) -> None:
-    """Mark, header, the page's own word, its bytes: the first that knows a charset decides."""
+def test_decode_prefers_mark_then_header_then_page_then_bytes(
+    body: bytes, content_type: str | None, name: str
+) -> None:
     assert decode(body, content_type)[0] == name
 
 
@@ -85,8 +87,7 @@ def test_evidence_has_an_order(body: bytes, content_type: str | None, name: str)
         ("text/html", None),
     ],
 )
-def test_a_header_may_name_a_charset(content_type: str, name: str | None) -> None:
-    """The charset parameter counts, in quotes or without."""
+def test_from_header_reads_charset_parameter(content_type: str, name: str | None) -> None:
     assert from_header(content_type) == name
 
 
@@ -103,20 +104,17 @@ def test_a_header_may_name_a_charset(content_type: str, name: str | None) -> Non
         ("\uf7ff", "latin-1", "x-user-defined"),
     ],
 )
-def test_text_is_read_in_its_charset(text: str, codec: str, label: str) -> None:
-    """The page comes out in UTF-8."""
+def test_decode_returns_page_in_utf8(text: str, codec: str, label: str) -> None:
     body = text.encode(codec) if codec != "latin-1" else b"\xff"
     assert decode(body, f"text/html; charset={label}")[1].decode() == text
 
 
-def test_a_mark_is_no_text() -> None:
-    """The byte order mark is taken off; a second one is text."""
+def test_decode_removes_one_byte_order_mark() -> None:
     assert decode(codecs.BOM_UTF8 * 2 + b"x", None) == ("utf-8", codecs.BOM_UTF8 + b"x")
     assert decode(codecs.BOM_UTF16_LE + b"x\0", None) == ("utf-16le", b"x")
 
 
-def test_what_cannot_be_decoded_is_replaced() -> None:
-    """Broken text becomes U+FFFD, in every charset that there is."""
+def test_decode_replaces_invalid_bytes_in_every_charset() -> None:
     assert decode(b"a\xc3\xff\xe4\xb8", "text/html; charset=utf-8")[1].decode() == "a���"
     assert decode(codecs.BOM_UTF16_LE + b"\x00\xd8x\0", None)[1].decode() == "�x"
     everything = bytes(range(256)) * 3 + b"\x1b$B\x1b(J\x80\x8e\x8f"
@@ -126,8 +124,7 @@ def test_what_cannot_be_decoded_is_replaced() -> None:
         assert html.decode()
 
 
-def test_queries_are_in_the_charset_of_the_page() -> None:
-    """Non-ASCII characters of a query are escaped by their bytes there; nothing else changes."""
+def test_encode_query_uses_charset_of_page() -> None:
     reference = "/é?é=œ&x=%zz é#"
     assert encode_query(reference, "windows-1252") == "/é?%E9=%9C&x=%zz %E9#"
     assert encode_query("?書=&x", "shift_jis") == "?%8F%91=&x"
@@ -140,8 +137,11 @@ def test_queries_are_in_the_charset_of_the_page() -> None:
     assert encode_query("/é?x", "koi8-r") == "/é?x"
 
 
-def test_characters_that_python_and_the_standard_read_differently() -> None:
-    """Encoding Standard: 0xA3A0 is U+3000, U+E5E5 has no bytes; shifts out and in are errors."""
+def test_codec_differences_follow_encoding_standard() -> None:
+    """In gb18030, 0xA3A0 is U+3000 and U+E5E5 has no bytes.
+
+    Shift controls are errors in ISO-2022-JP.
+    """
     for label in ("gb18030", "gbk"):
         assert decode(b"a\xa3\xa0b", f"text/html; charset={label}")[1].decode() == "a\u3000b"
         assert encode_query("?\ue5e5\u3000", label) == "?%26%2358853%3B%A1%A1"
@@ -156,6 +156,5 @@ def test_characters_that_python_and_the_standard_read_differently() -> None:
     assert encode_query("/\x0e", "iso-2022-jp") == "/\x0e"
 
 
-def test_a_page_without_the_word_is_not_walked() -> None:
-    """Nothing is found in a beginning that lacks the word `charset`."""
+def test_prescan_skips_page_without_word_charset() -> None:
     assert prescan(b"<p>" * 5_000) is None

@@ -27,7 +27,6 @@ PROSE = "<p>A sentence of the kind that pages have, of some length and of no int
 
 
 def needed(body: str, *, head: str = "", links: int = 0) -> bool:
-    """Whether a page needs scripts for its text."""
     html = f"{HEAD}{head}</head><body>{body}{'<a href=/x></a>' * links}</body></html>"
     return parse(html.encode(), "https://example.com/", "text/html").needs_rendering
 
@@ -62,15 +61,14 @@ def needed(body: str, *, head: str = "", links: int = 0) -> bool:
         ("", "<div id=root>" + BUILT),
     ],
 )  # fmt: skip
-def test_pages_that_wait_for_their_scripts(head: str, body: str) -> None:
-    """Marks of what is built today, with next to no text."""
+def test_page_with_framework_marks_and_no_text_needs_rendering(head: str, body: str) -> None:
     assert needed(body, head=head)
 
 
 @pytest.mark.parametrize(
     ("head", "body"),
     [
-        # Rendered on the server, by the same frameworks.
+        # Rendered on the server by the same frameworks.
         (BUILT, f'<div id="root" data-reactroot><h1>Hours</h1>{PROSE * 5}</div>' + ASKS),
         ("", f'<div id="__next"><main>{PROSE * 5}</main></div>' + STATE % "x" + CLASSIC),
         ("", f"<div id=__nuxt><p>{'Text. ' * 60}</p></div>" + BUILT),
@@ -79,7 +77,7 @@ def test_pages_that_wait_for_their_scripts(head: str, body: str) -> None:
         ("", f"<main>{PROSE * 5}</main><div id=app></div>" + BUILT),
         ("", '<div id="__next"><form><input name=user><input name=word></form></div>' + CLASSIC),
         ("", '<div hidden id="S:0">' + PROSE * 5 + "</div><script>self.__next_f.push(1)</script>"),
-        # Empty for reasons of their own.
+        # Empty for other reasons.
         ("", ""),
         ("", "<script>location.href='/new'</script>"),
         ("", "<img src=large.jpg><script src=zoom.js></script>"),
@@ -88,40 +86,36 @@ def test_pages_that_wait_for_their_scripts(head: str, body: str) -> None:
         ("", "<h1>404</h1><p>Not found</p><script src=count.js></script>"),
         ("", "<canvas></canvas><script type=module src=game.js></script>"),
         ("", "<iframe src=/inner></iframe>" + BUILT),
-        # Nothing to run.
+        # Pages without scripts.
         ("", "<div id=root></div>"),
         ("", '<div id=root></div><script type="application/ld+json">{}</script>'),
         ("", '<div id=root></div><script type="text/template"><p></script>'),
         ("", "<div id=root></div><noscript><script src=x.js></script></noscript>"),
-        # What is read without scripts.
+        # Text that is readable without scripts.
         ("", f"<div id=root></div><noscript>{PROSE * 5}</noscript>" + BUILT),
-        # Words of marks that are none.
+        # Words that only resemble framework marks.
         ("", "<div id=rooted></div><p>id=root</p>" + CLASSIC),
         ("", "<!-- <div id=root></div> -->" + CLASSIC),
         ("", "<script>'<div id=root></div>'</script>"),
         ("", f"<noscript>Text and pictures.</noscript>{CLASSIC}"),
     ],
 )  # fmt: skip
-def test_pages_that_have_their_text(head: str, body: str) -> None:
-    """Marks beside text, and pages that are empty without marks."""
+def test_page_with_text_or_without_marks_needs_no_rendering(head: str, body: str) -> None:
     assert not needed(body, head=head)
 
 
-def test_a_frameset_has_its_text_elsewhere() -> None:
-    """Its frames are links."""
+def test_frameset_needs_no_rendering() -> None:
     html = HEAD + BUILT + "<frameset><frame src=/a></frameset>"
     assert not parse(html.encode(), "https://example.com/", "text/html").needs_rendering
 
 
-def test_a_header_sends_on_as_well() -> None:
-    """A page that leads elsewhere is not asked what it would show."""
+def test_page_with_refresh_header_needs_no_rendering() -> None:
     html = f"{HEAD}<div id=root></div>{BUILT}".encode()
     page = parse(html, "https://example.com/", "text/html", refresh="0; url=/new")
     assert not page.needs_rendering
 
 
-def test_the_bounds() -> None:
-    """Each decides by one more: links, text, text behind a mount point, tags, bytes."""
+def test_rendering_limits_are_exact() -> None:
     shell = "<div id=root></div>" + BUILT
     assert needed(shell, links=LINKS_MAX)
     assert not needed(shell, links=LINKS_MAX + 1)
@@ -135,8 +129,7 @@ def test_the_bounds() -> None:
     assert not needed(shell, head=f"<style>{'x' * HTML_BYTES_MAX}</style>")
 
 
-def test_the_guide_has_the_bounds() -> None:
-    """As the code has them."""
+def test_rendering_guide_states_limits_of_code() -> None:
     guide = (Path(__file__).parents[3] / "docs" / "rendering.md").read_text()
     size = f"{TAGS_MAX:,} tags or {HTML_BYTES_MAX >> 10} KiB"
     assert f"more than {LINKS_MAX} links, {TEXT_BYTES_MAX} bytes of text, {size}" in guide
@@ -162,8 +155,7 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_a_page_that_is_made_to_cost_is_read_in_linear_time(name: str) -> None:
-    """As large as a page may be that is looked at at all."""
+def test_hostile_page_is_checked_in_linear_time(name: str) -> None:
     piece = ATTACKS[name]
 
     def looking(size: int) -> Callable[[], bool]:

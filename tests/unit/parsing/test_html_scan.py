@@ -16,8 +16,7 @@ from orbweaver.parsing.html_scan import (
 )
 
 
-def test_a_small_page_is_small_in_bytes_and_tags() -> None:
-    """A page is parsed whole only within both bounds."""
+def test_is_small_checks_bytes_and_tags() -> None:
     assert is_small(b"x" * TREE_BYTES_MAX)
     assert not is_small(b"x" * (TREE_BYTES_MAX + 1))
     assert is_small(b"<p>" * TREE_TAGS_MAX)
@@ -32,7 +31,7 @@ OUTLINES = [
     (b"<!doctype html><html lang=en><HTML a=b><a b>", b"<html lang=en><a b>"),
     (b"<title>A &amp; <b>B</title ><a>", b"<title>A &amp; <b>B</title><a>"),
     (b"<Title>x<a href=/1></TITLE\n><title>y", b"<Title>x<a href=/1></TITLE><title>y>"),
-    # No tags of these kinds.
+    # Tags of other kinds.
     (b"<abbr><area-x><basefont><metal><links><header><titles><templates>", b""),
     (b"<p title='<a href=/1>'><p title=\"<a href=/2>\">", b""),
     (b"<p title = '<a>'><p x='\"<a>'y=\"'<a>\">", b""),
@@ -48,12 +47,12 @@ OUTLINES = [
     (b"<plaintext><a b=1>", b""),
     (b"<style><a b=1>", b""),
     (b"<template><a></template>", b"<template><a></template>"),
-    # The tag ends where the tokenizer says.
+    # The tag ends where the HTML tokenizer ends it.
     (b'<a x=">" y=\'>\' z=a"b>c', b'<a x=">" y=\'>\' z=a"b>'),
     (b"<a x=y='>z", b"<a x=y='>"),
     (b"<a x = \n'>' >z", b"<a x = \n'>' >"),
     (b"<a/href=/x/>y", b"<a/href=/x/>"),
-    # Unfinished ones are none, and hide what follows.
+    # Unfinished tags do not count, and hide the rest of the page.
     (b"<a href=/1><a href=/2", b"<a href=/1>"),
     (b"<a href='/1> <a href=/2>", b""),
     (b"<p title='> <a href=/2>", b""),
@@ -63,13 +62,11 @@ OUTLINES = [
 
 
 @pytest.mark.parametrize(("html", "kept"), OUTLINES)
-def test_an_outline_has_the_tags_that_matter(html: bytes, kept: bytes) -> None:
-    """Links, bases, metas, titles and the first html are kept as they are written."""
+def test_outline_keeps_relevant_tags_unchanged(html: bytes, kept: bytes) -> None:
     assert outline(html) == kept
 
 
-def test_an_outline_bounds_attributes() -> None:
-    """Of very many attributes the first are kept; spaces and long values do not count."""
+def test_outline_limits_attributes_per_tag() -> None:
     wide = b"<a" + b" " * 5_000 + b"href='/" + b"x" * 5_000 + b"'" + b" y" * 500 + b">"
     assert outline(wide).startswith(wide[:10_020])
     assert len(outline(wide)) < 10_300
@@ -95,13 +92,11 @@ TEXTS = [
 
 
 @pytest.mark.parametrize(("html", "text"), TEXTS)
-def test_text_is_what_readers_see(html: str, text: str) -> None:
-    """Text has no tags, comments, scripts or titles, and single spaces."""
+def test_text_of_returns_visible_text(html: str, text: str) -> None:
     assert text_of(html.encode()) == text
 
 
-def test_text_of_broken_utf_8_is_text() -> None:
-    """Nothing raises."""
+def test_text_of_invalid_utf8_does_not_raise() -> None:
     assert text_of(b"\xffx") == "\ufffdx"
 
 
@@ -128,8 +123,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("html", HOSTILE, ids=lambda html: repr(html[:16]))
-def test_every_megabyte_is_read_in_linear_time(html: bytes) -> None:
-    """No megabyte takes longer than a second or so, on a machine at rest."""
+def test_megabyte_of_any_markup_is_scanned_in_linear_time(html: bytes) -> None:
     before = time.perf_counter()
     outline(html)
     text_of(html)

@@ -32,7 +32,6 @@ BASE = b"<base href=https://example.com/base/>"
 def test_link_header_names_canonical_and_pages(
     header: str, canonical: str | None, links: list[str]
 ) -> None:
-    """References are relative to the page, whatever its `base` is."""
     page = parse(BASE, URL, "text/html", link=header)
     site = "https://example.com"
     assert page.canonical == (canonical and site + canonical)

@@ -1,4 +1,4 @@
-"""The part of a page that is its own: measured content decides, names only make candidates."""
+"""The main part of a page: measured content decides, class names only make candidates."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ LINKS = "<ul><li><a href=/1>GONE one</a></li><li><a href=/2>GONE two</a></li></u
     ],
 )
 def test_main_text_of_own_content_keeps_it(page: str) -> None:
-    """Forms, notes and sections stay because of their text, whatever they are named."""
     html = page.format(PROSE).encode()
     found = main_text(html)
     assert "KEPT" in found.text
@@ -62,8 +61,7 @@ def test_main_text_of_own_content_keeps_it(page: str) -> None:
         ("<span class=mw-editsection>GONE GONE</span>", "controls"),
     ],
 )
-def test_main_text_of_content_around_it_counts_the_reason(around: str, reason: str) -> None:
-    """What is left out of a text is in `cut`, in characters."""
+def test_main_text_counts_omitted_content_by_reason(around: str, reason: str) -> None:
     html = f"<main><h1>T</h1>{PROSE}{around.format(LINKS)}</main>".encode()
     found = main_text(html)
     assert "GONE" not in found.text + found.markdown
@@ -72,13 +70,12 @@ def test_main_text_of_content_around_it_counts_the_reason(around: str, reason: s
     assert set(counts) <= {f"omitted_{reason}", "omitted_forms"}
 
 
-def test_main_text_beside_main_counts_it_as_around() -> None:
-    """The text outside the only main element is counted."""
+def test_main_text_counts_text_outside_main_element() -> None:
     found = main_text(f"<p>be fore</p><main>{PROSE}</main><footer>end</footer>".encode())
     assert found.cut == (("omitted_around", len("beforeend")),)
 
 
-def test_main_text_of_nested_candidates_measures_each_character_a_few_times() -> None:
-    """Candidates within candidates cost linear time: later ones are judged by name alone."""
+def test_main_text_of_nested_candidates_takes_linear_time() -> None:
+    """Deeper candidates are judged by name alone."""
     html = b"<div class=menu><p>word</p>" * 1_500
     assert "word" in main_text(html).text

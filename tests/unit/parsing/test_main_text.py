@@ -1,4 +1,4 @@
-"""The main text of pages: what is kept, what is left out, and how it is written."""
+"""Main text of pages: which parts are kept, and how they are written."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ Name\tPrice
 Pear\t2.30 & more
 
 Remember."""
-# A page around what is meant, each as another kind of site has it.
+# Page layouts of several kinds of sites around the same content.
 PAGES = [
     "<main>{}</main>",
     f"<header>{NAV} AROUND</header><main>{{}}</main><footer>AROUND</footer>",
@@ -89,46 +89,39 @@ PAGES = [
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_what_is_around_a_text_is_left_out(page: str) -> None:
-    """Navigation, banners and footers go, and all of the text stays."""
+def test_main_text_omits_navigation_banners_and_footers(page: str) -> None:
     found = main_text(page.format(INNER).encode())
     assert "AROUND" not in found.text + found.markdown
     assert (found.text, found.markdown) == (TEXT, MARKDOWN)
     assert all(name.startswith("omitted_") for name, _ in found.cut)
 
 
-def test_where_nothing_would_be_left_all_stays() -> None:
-    """A page that is all navigation has a text as well."""
+def test_main_text_keeps_page_of_navigation_only() -> None:
     assert main_text(b"<nav><p>Contents</nav>").text == "Contents"
     assert main_text(b"<body class=cookies-on><p>Contents</p></body>").markdown == "Contents"
 
 
-def test_two_mains_are_none() -> None:
-    """What a page has twice does not tell what it is about."""
+def test_main_text_ignores_main_element_if_page_has_two() -> None:
     assert main_text(b"<main>a</main><p>b</p><main>c</main>").text == "a\n\nb\n\nc"
 
 
-def test_a_main_that_does_not_end() -> None:
-    """The end of a page ends it."""
+def test_main_text_of_unclosed_main_ends_with_page() -> None:
     assert main_text(b"<p>a</p><main><p>b").text == "b"
 
 
 @pytest.mark.parametrize(("html", "text"), [(b"", ""), (b"<p></p>", ""), (b"a\0b\x01", "ab")])
-def test_small_pages(html: bytes, text: str) -> None:
-    """Nothing is nothing; what is no character is left out."""
+def test_main_text_of_small_pages(html: bytes, text: str) -> None:
     assert main_text(html) == MainText(text=text, markdown=text)
 
 
-def test_any_script_is_a_text() -> None:
-    """Words in other scripts are kept as they are."""
+def test_main_text_keeps_any_script() -> None:
     html = "<article><h1>見出し</h1><p>本文です。</p></article>".encode()
     assert main_text(html) == MainText(
         text="見出し\n\n本文です。", markdown="# 見出し\n\n本文です。"
     )
 
 
-def test_long_pages_are_cut() -> None:
-    """What is read of a page is bounded, and what comes of it; that is counted."""
+def test_main_text_truncates_long_page_and_counts_rest() -> None:
     html = b"<p>" + b"word " * (HTML_BYTES_MAX // 2)
     found = main_text(html)
     assert 0 < len(found.text) <= CHARS_MAX
@@ -136,8 +129,7 @@ def test_long_pages_are_cut() -> None:
     assert dict(found.cut)["text"] == len(html) - HTML_BYTES_MAX
 
 
-def test_a_page_of_a_manual_is_whole() -> None:
-    """A page of 900 KB has its last heading, its last code and its last word."""
+def test_main_text_keeps_manual_page_of_900_kb() -> None:
     section = "<h2>Part {}</h2><p>" + "word " * 40 + "</p><pre>code {}</pre>"
     html = "<main>" + "".join(section.format(n, n) for n in range(3_500)) + "<p>the end</main>"
     assert 800_000 < len(html) < CONVERTED_BYTES_MAX
@@ -148,8 +140,7 @@ def test_a_page_of_a_manual_is_whole() -> None:
     assert found.text.endswith("code 3499\n\nthe end")
 
 
-def test_of_larger_pages_all_words_stay() -> None:
-    """What stands behind the first half mebibyte has its words, and says so."""
+def test_main_text_keeps_words_of_larger_page_without_layout() -> None:
     html = b"<h2>First</h2>" + b"<p>some words of it</p>" * 60_000 + b"<h2>Last</h2>"
     found = main_text(html)
     assert found.markdown.startswith("## First\n\nsome words of it\n\nsome")
@@ -159,15 +150,15 @@ def test_of_larger_pages_all_words_stay() -> None:
     assert (part, number) == ("layout", len(found.text) - found.text.rindex("\n") - 1)
 
 
-def test_tags_beyond_the_bound_are_counted() -> None:
-    """Of a page of tags as much is read as its words take, and the rest is counted in bytes."""
+def test_main_text_limits_tags_and_counts_rest() -> None:
+    """The rest is counted in bytes."""
     found = main_text(b"<i>x" * (WORDS_TAGS_MAX + 50))
     assert found.text == "x" * WORDS_TAGS_MAX
     assert dict(found.cut) == {"text": 50 * 4, "layout": WORDS_TAGS_MAX}
 
 
-def test_what_lies_deep_is_not_lost() -> None:
-    """The library leaves out what lies more than 200 elements deep; its words stay."""
+def test_main_text_keeps_deeply_nested_text() -> None:
+    """The library omits elements that are more than 200 levels deep; their words are kept."""
     found = main_text(b"<div>" * 220 + b"deep</div>" + b"</div>" * 219 + b"<p>after")
     assert (found.text, found.cut) == ("deep after", (("layout", 10),))
 
@@ -185,16 +176,14 @@ def test_what_lies_deep_is_not_lost() -> None:
         ('<div title="language-x y"><p>a</p></div><pre>{}</pre>', ""),
     ],
 )  # fmt: skip
-def test_fences_name_the_language(html: str, fence: str) -> None:
-    """As `pre`, `code` or an element around them does; of what names none, none."""
+def test_code_fence_names_language_of_element(html: str, fence: str) -> None:
     source = html.format("<span></span><span>a</span>\n  b")
     found = main_text(source.encode())
     assert f"```{fence}\na\n  b\n```" in found.markdown
     assert "a\n  b" in found.text
 
 
-def test_links_are_absolute_where_the_base_is_known() -> None:
-    """Links and images are of use out of their place; what is no path stays."""
+def test_markdown_links_are_absolute_if_base_is_known() -> None:
     html = (
         b'<a href="../b?q#f">b</a> <a href="#g">g</a> <a href="mailto:a@b.cc">m</a>'
         b" <img src=i.png alt=i>"
@@ -207,8 +196,7 @@ def test_links_are_absolute_where_the_base_is_known() -> None:
     assert "[b](../b?q#f)" in main_text(html).markdown
 
 
-def test_definition_lists_say_what_is_defined() -> None:
-    """A definition begins with a colon, unless with more than a paragraph; the text has none."""
+def test_definition_lists_mark_definitions_with_colon() -> None:
     html = (
         "<dl><dt><code>a</code></dt><dd><p>one</p><p>two</p></dd><dt>b</dt><dd class=x>plain</dd>"
         "<dt>c</dt><dd><pre>code</pre></dd><dt>d</dt><dd></dd></dl><p>: after\ufdd0</p>"
@@ -222,8 +210,7 @@ def test_definition_lists_say_what_is_defined() -> None:
     assert found.text.startswith("a\n\none\n\ntwo\n\nb\n\nplain\n\nc\n\ncode\n\nd")
 
 
-def test_what_the_library_refuses_has_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its failure is no failure of the page."""
+def test_main_text_uses_plain_words_if_library_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(main_text_module, "_converted", lambda *_, **__: None)
     found = main_text(b"<main><p>a</p><p>b</p></main>")
     assert found == MainText(text="a b", markdown="a b", cut=(("layout", 3),))
@@ -243,8 +230,8 @@ MEALS = [
 @pytest.mark.parametrize(
     "html", MEALS, ids=["quotes", "lists", "nested", "cells", "spans", "tags", "refs"]
 )
-def test_what_would_be_made_much_of_has_its_words(html: bytes) -> None:
-    """Shapes that grow when they are written have their words alone."""
+def test_main_text_of_expanding_markup_uses_plain_words(html: bytes) -> None:
+    """These shapes grow when they are converted."""
     found = main_text(html)
     assert found.text == found.markdown
     assert "x" in found.text
@@ -260,8 +247,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("piece", HOSTILE, ids=lambda piece: piece.decode())
-def test_time_is_bounded(piece: bytes) -> None:
-    """Half a megabyte of anything is read within seconds, on a slow machine."""
+def test_main_text_takes_bounded_time(piece: bytes) -> None:
     html = b"<p>" + piece * (HTML_BYTES_MAX // len(piece))
     start = time.process_time()
     main_text(html)
@@ -282,8 +268,7 @@ def test_time_is_bounded(piece: bytes) -> None:
         'title="a = b" class="share"',
     ],
 )
-def test_what_is_around_a_text_is_told_however_it_is_written(attribute: str) -> None:
-    """The value of an attribute may stand in quotes of either kind, in none, or as references."""
+def test_main_text_omits_parts_for_any_attribute_quoting(attribute: str) -> None:
     around = f"<div {attribute}>AROUND</div>"
     page = f'<body><p title="x = \'y">a = "b {around}<p>The text.</p>{around}'.encode()
     found = main_text(page)
@@ -291,15 +276,15 @@ def test_what_is_around_a_text_is_told_however_it_is_written(attribute: str) -> 
     assert sum(number for _, number in found.cut) == 2 * len("AROUND")
 
 
-def test_the_library_is_not_asked_for_what_a_page_has_not() -> None:
-    """Each of these selectors would have it look at every element."""
+def test_selectors_omit_names_missing_from_page() -> None:
+    """Each needless selector would make the library look at every element."""
     page = b'<head><p class="shared" id=rad>A banner to search.<p class="x linenos">nav, header'
     assert selectors(page)[-1] == ".linenos"
     assert len(selectors(page)) == len(selectors(b"")) + 1
 
 
-def test_choices_are_given_as_the_library_has_them() -> None:
-    """It would try seven spellings of each name, for each page."""
+def test_conversion_options_use_enumerations_of_library() -> None:
+    """For a plain string, the library would try seven spellings per name and page."""
     options = main_text_module._options(plain=False)
     given = {
         field.name for field in fields(options) if isinstance(getattr(options, field.name), str)

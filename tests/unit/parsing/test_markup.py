@@ -13,7 +13,7 @@ from tests.costs import LINEAR, slope
 HTML, XHTML = "text/html", "application/xhtml+xml; charset=utf-8"
 URL = "http://example.com/"
 NAMESPACE = b'<h:html xmlns:h="http://www.w3.org/1999/xhtml">'
-# A page, and the HTML that shows the same.
+# Each XHTML page, with the HTML that renders the same.
 XHTML_PAGES = {
     "no XHTML": (b"<p>x</p>", b"<p>x</p>"),
     "self-closed": (b"<title/><p>x</p>", b"<title></title><p>x</p>"),
@@ -73,19 +73,16 @@ SHADOW_PAGES = {
 
 @pytest.mark.parametrize(("page", "html"), XHTML_PAGES.values(), ids=XHTML_PAGES)
 def test_xhtml_page_becomes_html(page: bytes, html: bytes) -> None:
-    """An HTML parser then reads what an XML parser reads."""
     assert as_html(page, XHTML) == html
 
 
 @pytest.mark.parametrize(("page", "html"), SHADOW_PAGES.values(), ids=SHADOW_PAGES)
-def test_shadow_root_becomes_part_of_the_page(page: bytes, html: bytes) -> None:
-    """Templates without a mode stay hidden."""
+def test_shadow_root_becomes_part_of_page(page: bytes, html: bytes) -> None:
     assert as_html(page, HTML) == html
 
 
 @pytest.mark.parametrize("page", [page for page, _ in XHTML_PAGES.values()], ids=XHTML_PAGES)
-def test_markup_of_html_page_stays(page: bytes) -> None:
-    """The media type decides, and never the look of a page."""
+def test_html_page_is_not_rewritten(page: bytes) -> None:
     assert as_html(page, HTML) == page
 
 
@@ -97,7 +94,6 @@ def test_markup_of_html_page_stays(page: bytes) -> None:
     ],
 )
 def test_links_of_rewritten_page_are_found(page: bytes, kind: str) -> None:
-    """A script that ends in its own tag hides no link."""
     assert parse_page(page, URL, kind).links == (f"{URL}x",)
 
 
@@ -106,9 +102,7 @@ def test_links_of_rewritten_page_are_found(page: bytes, kind: str) -> None:
     "words",
     [b"<template shadowrootmode=open></a b='", b"<template shadowrootmode=open><", b"<a b='"],
 )
-def test_rewriting_a_page_is_linear(words: bytes, kind: str) -> None:
-    """Values, tags and templates that do not end are looked at once."""
-
+def test_rewriting_page_takes_linear_time(words: bytes, kind: str) -> None:
     def made(size: int) -> Callable[[], bytes]:
         return lambda: as_html(words * (size // len(words)), kind)
 

@@ -1,4 +1,4 @@
-"""What is read from a page."""
+"""Links, title, robots directives and metadata that are read from a page."""
 
 from __future__ import annotations
 
@@ -12,18 +12,16 @@ from orbweaver.parsing.page import Page, parse
 from orbweaver.parsing.robots_tag import wishes_of
 
 URL = "https://example.com/a/b?c"
-# More tags than are parsed into a tree: what is said of small pages holds for large ones as well.
+# More tags than are parsed into a tree, so that tests of small pages also cover large ones.
 FILLING = "<p></p>" * TREE_TAGS_MAX
 
 
 @pytest.fixture(params=["", FILLING], ids=["whole", "outline"])
 def filling(request: pytest.FixtureRequest) -> str:
-    """Return what makes a page as large as wanted."""
     return str(request.param)
 
 
 def read(html: str, url: str = URL) -> Page:
-    """Read a page in UTF-8."""
     return parse(html.encode(), url, "text/html; charset=utf-8")
 
 
@@ -61,8 +59,7 @@ LINKS = [
 
 
 @pytest.mark.parametrize(("html", "links"), LINKS)
-def test_links_are_what_a_and_area_refer_to(html: str, links: list[str], filling: str) -> None:
-    """Links are canonical, in document order, each once."""
+def test_links_come_from_a_and_area_elements(html: str, links: list[str], filling: str) -> None:
     page = read(filling + html)
     assert page.links == tuple(f"https://example.com{link}" for link in links)
     assert page.links_cut == page.links_nofollow == page.links_foreign == page.links_invalid == 0
@@ -86,13 +83,11 @@ BASES = [
 
 
 @pytest.mark.parametrize(("html", "links"), BASES)
-def test_the_first_base_counts(html: str, links: str, filling: str) -> None:
-    """The first base with a reference is the base of all, if it is http or https."""
+def test_first_valid_base_applies_to_all_links(html: str, links: str, filling: str) -> None:
     assert read(f"{html}<a href=y>{filling}").links == tuple(links.split())
 
 
-def test_what_is_no_link_is_counted(filling: str) -> None:
-    """References of other schemes and invalid ones are counted, each once."""
+def test_foreign_and_invalid_references_are_counted(filling: str) -> None:
     page = read(
         "<a href=mailto:x@y><a href='MailTo:x@y'><a href='javascript:void 0'><a href=tel:1>"
         "<a href=data:,x><a href=' whatsapp:x#y'><a href=http://[><a href=https://a:b/>"
@@ -105,8 +100,7 @@ def test_what_is_no_link_is_counted(filling: str) -> None:
     assert page.links_cut == 0
 
 
-def test_nofollow_links_are_left_out(filling: str) -> None:
-    """A link with rel=nofollow does not count, unless another one leads there."""
+def test_nofollow_links_are_omitted_and_counted(filling: str) -> None:
     page = read(
         "<a rel=nofollow href=/1><a rel='sponsored NoFollow' href=/2><area rel=nofollow href=/3>"
         "<a rel='nofollower' href=/4><a rel href=/5><a rel=nofollow href=/5>"
@@ -117,8 +111,7 @@ def test_nofollow_links_are_left_out(filling: str) -> None:
     assert not page.nofollow
 
 
-def test_what_is_withdrawn_has_examples(filling: str) -> None:
-    """Web addresses, each once, up to five; of a page that withdraws all in the page's order."""
+def test_nofollow_links_have_up_to_five_samples(filling: str) -> None:
     links = "".join(f"<a href=/{n} rel=nofollow>" for n in (1, 1, *range(2, 9)))
     page = read("<a href=mailto:x rel=nofollow><a href=/0>" + links + filling)
     assert page.withdrawn == tuple(f"https://example.com/{n}" for n in range(1, 6))
@@ -127,8 +120,7 @@ def test_what_is_withdrawn_has_examples(filling: str) -> None:
     assert page.withdrawn == ("https://example.com/2", "https://example.com/1")
 
 
-def test_nofollow_need_not_be_obeyed(filling: str) -> None:
-    """Links are in the page's order then, and the page still tells what it asks for."""
+def test_nofollow_can_be_ignored(filling: str) -> None:
     html = "<link rel='next nofollow' href=/1><a rel=nofollow href=/2><a href=/3>" + filling
     head = "<meta name=robots content=nofollow>"
     for page in (
@@ -160,7 +152,6 @@ def test_nofollow_need_not_be_obeyed(filling: str) -> None:
     ],
 )
 def test_meta_robots_is_obeyed(meta: str, filling: str, *, nofollow: bool, noindex: bool) -> None:
-    """Where the page says nofollow it has no links, and they are counted."""
     page = read(f"<a href=/1><a href=/2 rel=nofollow><p><meta {meta}>{filling}")
     assert (page.nofollow, page.noindex) == (nofollow, noindex)
     assert page.links == (() if nofollow else ("https://example.com/1",))
@@ -168,8 +159,7 @@ def test_meta_robots_is_obeyed(meta: str, filling: str, *, nofollow: bool, noind
 
 
 @pytest.mark.parametrize("said", ["name=robots", "name=description", "http-equiv=refresh"])
-def test_a_meta_element_without_content_says_nothing(said: str, filling: str) -> None:
-    """One that has an `href`, as no meta element should, is no error either."""
+def test_meta_element_without_content_is_ignored(said: str, filling: str) -> None:
     page = read(f"<meta {said} href=/x>{filling}<a href=/y>")
     assert (page.nofollow, page.description, page.refresh) == (False, None, None)
     assert page.links == ("https://example.com/y",)
@@ -194,20 +184,17 @@ def test_a_meta_element_without_content_says_nothing(said: str, filling: str) ->
         ("unavailable_after: 25 Jun 2010, noindex", {"25 jun 2010", "noindex"}),
     ],
 )
-def test_x_robots_tag_may_name_agents(tag: str, wishes: set[str]) -> None:
-    """Directives count that are for all agents or for ours; an agent's name holds till the next."""
+def test_x_robots_tag_applies_to_all_agents_or_ours(tag: str, wishes: set[str]) -> None:
     assert wishes_of(tag) == wishes
 
 
 def test_x_robots_tag_is_obeyed() -> None:
-    """The header's wishes count like the page's own."""
     page = parse(b"<a href=/1>", URL, None, robots_tag="noindex, nofollow")
     assert (page.nofollow, page.noindex, page.links, page.links_nofollow) == (True, True, (), 1)
     assert parse(b"<a href=/1>", URL, None, robots_tag="all").links == ("https://example.com/1",)
 
 
-def test_links_are_bounded() -> None:
-    """What is beyond the bound is counted; invalid references use it up, too."""
+def test_links_are_limited_and_rest_is_counted() -> None:
     html = b"".join(b"<a href=/%d><a href=/%d#x>" % (n, n) for n in range(20))
     page = parse(html, URL, None, links_per_page_max=5)
     assert page.links == tuple(f"https://example.com/{n}" for n in range(5))
@@ -232,18 +219,15 @@ def test_links_are_bounded() -> None:
         ("<p>none", None),
     ],
 )
-def test_a_title_is_one_line(html: str, title: str | None) -> None:
-    """The first title that is not empty counts, in one line of at most 500 characters."""
+def test_title_is_one_line_of_at_most_500_characters(html: str, title: str | None) -> None:
     assert read(html).title == title
 
 
-def test_a_title_may_stand_in_a_large_page() -> None:
-    """An outline has titles, too."""
+def test_title_is_found_in_large_page() -> None:
     assert read(FILLING + "<title>A &amp; <b></title><a href=/1>").title == "A & <b>"
 
 
-def test_a_title_of_a_drawing_is_none_of_the_page(filling: str) -> None:
-    """A title within svg is a tooltip."""
+def test_title_within_svg_is_ignored(filling: str) -> None:
     for drawing in ("<svg>{}</svg>", "<svg><g><g>{}</g></g></svg>", "<svg><a href=/x>{}</a></svg>"):
         html = drawing.format("<title>icon</title>")
         assert read(filling + html + "<title>page</title>").title == "page"
@@ -251,8 +235,7 @@ def test_a_title_of_a_drawing_is_none_of_the_page(filling: str) -> None:
     assert read(filling + "<svg></svg><title>page</title>").title == "page"
 
 
-def test_what_a_page_says_of_itself(filling: str) -> None:
-    """Description, language and canonical URL are the first that there are."""
+def test_description_language_and_canonical_are_first_ones(filling: str) -> None:
     page = read(
         "<!doctype html><html lang=' en-GB '><meta name=Description content=' One\n two &amp; '>"
         "<meta name=description content=x><link rel='alternate' href=/x>"
@@ -273,14 +256,13 @@ def test_what_a_page_says_of_itself(filling: str) -> None:
         "<link href=/x><meta name=description><meta content=x><link rel href=/x>",
     ],
 )
-def test_what_a_page_does_not_say_is_none(html: str) -> None:
-    """Without an attribute, or with an empty one, nothing is said."""
+def test_missing_or_empty_metadata_is_null(html: str) -> None:
     page = read(html)
     assert (page.title, page.description, page.language, page.canonical) == (None,) * 4
 
 
-def test_links_are_read_in_the_charset_of_the_page() -> None:
-    """Paths are escaped in UTF-8, queries in the page's charset (URL Standard)."""
+def test_links_are_encoded_in_charset_of_page() -> None:
+    """Paths are escaped in UTF-8, queries in the charset of the page (URL Standard)."""
     html = '<meta charset=windows-1251><title>Книга</title><a href="/книга?книга">'
     page = parse(html.encode("cp1251"), URL, "text/html")
     assert (page.charset, page.title) == ("windows-1251", "Книга")
@@ -289,16 +271,14 @@ def test_links_are_read_in_the_charset_of_the_page() -> None:
     assert parse(html.encode(), URL, "text/html;charset=utf-8").links[0].endswith(f"?{path}")
 
 
-def test_text_is_there_when_asked_for() -> None:
-    """The text is that of the whole page, decoded."""
+def test_text_is_decoded() -> None:
     page = parse("<title>t</title><p>Grün<b>e</b><p>Äpfel".encode("latin-1"), URL, None)
     assert (page.charset, page.text) == ("windows-1252", "Grüne Äpfel")
     assert read(FILLING + "<p>x").text == "x"
 
 
 @pytest.mark.parametrize("url", ["", "nonsense", "mailto:x@y", "http://", "https://example.com"])
-def test_any_url_will_do(url: str) -> None:
-    """Absolute links are read wherever the page comes from."""
+def test_absolute_links_are_read_for_any_page_url(url: str) -> None:
     page = read("<a href=https://example.com/1><a href=https://EXAMPLE.com/%7e>", url)
     expected = ("https://example.com/1", "https://example.com/%7e")
     assert page.links == expected
@@ -326,15 +306,13 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_no_page_takes_long(name: str) -> None:
-    """Nesting, attributes and size cost no more than their number."""
+def test_hostile_page_is_parsed_quickly(name: str) -> None:
     before = time.perf_counter()
     assert parse(HOSTILE[name], URL, None).links == ("https://example.com/1",)
-    assert time.perf_counter() - before < 10  # a second or less, on a machine at rest
+    assert time.perf_counter() - before < 10  # a second or less on an idle machine
 
 
-def test_a_quarter_of_a_million_links_are_cut() -> None:
-    """A page of more links than can be wanted has 5,000, and the rest is counted."""
+def test_quarter_of_million_links_are_truncated() -> None:
     html = b"".join(b"<a href=%d>" % number for number in range(250_000))
     before = time.perf_counter()
     page = parse(html, URL, None)
@@ -342,14 +320,12 @@ def test_a_quarter_of_a_million_links_are_cut() -> None:
     assert time.perf_counter() - before < 20
 
 
-def test_what_else_has_an_href_is_no_link() -> None:
-    """Only `a` and `area` lead anywhere; drawings and made-up elements refer to their own parts."""
+def test_href_of_other_elements_is_ignored() -> None:
     html = b'<svg><use href="/1"></use></svg><div href="/2">x</div><a href="/3">y</a>'
     page = parse(html, "https://example.com/", "text/html")
     assert page.links == ("https://example.com/3",)
 
 
-def test_no_language_is_none() -> None:
-    """The language is that of the whole page: its root's."""
+def test_language_of_inner_element_is_ignored() -> None:
     html = b'<html><p lang="de">x</p></html>'
     assert parse(html, "https://example.com/", "text/html").language is None

@@ -1,4 +1,4 @@
-"""Controls and line numbers, as web software writes them, are no text; what looks alike is."""
+"""Controls and line numbers of common web software are omitted, and similar text is kept."""
 
 from __future__ import annotations
 
@@ -51,30 +51,26 @@ TRAC = """<table class="code"><thead><tr><th class="lineno">Line</th><th class="
 
 
 @pytest.mark.parametrize("html", [CGIT, PYGMENTS, INLINE, HGWEB])
-def test_code_stands_without_the_numbers_of_its_lines(html: str) -> None:
-    """Whether they stand in a cell beside it or in each line; it keeps its lines and its fence."""
+def test_code_with_line_numbers_keeps_only_code(html: str) -> None:
     found = main_text(html.encode())
     assert (found.text, found.markdown) == (CODE.text, CODE.markdown)
 
 
 @pytest.mark.parametrize("html", [GITWEB, TRAC])
-def test_lines_stand_without_their_numbers(html: str) -> None:
-    """Where each line of code is an element of its own."""
+def test_code_lines_in_own_elements_lose_line_numbers(html: str) -> None:
     assert [line for line in main_text(html.encode()).text.split("\n") if line] == [
         "import os",
         "print(os)",
     ]
 
 
-def test_a_wiki_has_its_articles_alone() -> None:
-    """What can be done with a page, and where else to go, is none of it."""
+def test_wiki_page_keeps_only_article() -> None:
     found = main_text(MEDIAWIKI.encode())
     assert found.text == "Frobs\n\nA frob is a thing.\n\nUse\n\nIt frobs."
     assert found.markdown == "# Frobs\n\nA frob is a thing.\n\n## Use\n\nIt frobs."
 
 
-def test_comments_stay_without_the_way_to_answer_them() -> None:
-    """What was answered is text."""
+def test_comments_are_kept_without_reply_controls() -> None:
     assert main_text(WORDPRESS.encode()).text == "A post.\n\nOne comment\n\n1. Good."
 
 
@@ -93,13 +89,11 @@ def test_comments_stay_without_the_way_to_answer_them() -> None:
         ("<table><tr><td>1</td><td>x</td></tr><tr><td>2</td><td>y</td></tr></table>", "1\tx\n2\ty"),
     ],
 )
-def test_what_looks_alike_stays(html: str, text: str) -> None:
-    """Words of a sentence, notes, pages and years are text, wherever they lead."""
+def test_text_resembling_controls_is_kept(html: str, text: str) -> None:
     assert main_text(html.encode()).text == text
 
 
-def test_code_within_a_layout_closes_no_table() -> None:
-    """A table that lies in another one stays a table."""
+def test_code_within_layout_table_keeps_outer_table() -> None:
     html = f"<table><tr><td>menu</td><td>{CGIT}</td><td>right</td></tr></table><p>end</p>"
     assert without_controls(html.encode()).count(b"<table") == 2
     assert main_text(html.encode()).text.endswith("\tright\n\nend")
@@ -118,6 +112,5 @@ def test_code_within_a_layout_closes_no_table() -> None:
         b"<a " + b"href=# " * 80 + b">Skip to x</a>",
     ],
 )
-def test_no_page_is_slow_to_rid_of_controls(piece: bytes) -> None:
-    """A mebibyte of what nearly is one is looked at once."""
+def test_removing_controls_is_fast_for_hostile_page(piece: bytes) -> None:
     assert within(1, lambda: without_controls(piece * (2**20 // len(piece))))

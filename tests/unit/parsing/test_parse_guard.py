@@ -1,4 +1,4 @@
-"""Which pages may be parsed into a tree: ordinary ones of any size, and none that explodes."""
+"""Pages that are safe to parse into a tree, and pages whose tree would explode."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ ATTRIBUTES = "tags have too many attributes"
 
 
 def many(text: str, number: int) -> bytes:
-    """Repeat a text, with the number of each in it."""
     return b"".join(text.replace("#", str(at)).encode() for at in range(number))
 
 
@@ -57,7 +56,7 @@ UNSAFE = [
     (b"x" * (10 * 1024 * 1024 + 1), "the page has more than 10,485,760 bytes"),
     (b"<" * 200_001, f"the page has more than {TAGS_MAX:,} tags"),
 ]
-# What a tag is read as depends on what is open: each of these would hide all that follows.
+# How a tag is read depends on the open elements. Each of these pages would hide the rest.
 HIDDEN = [
     *(
         f"<svg><{name}><style>".encode() + b"<div>" * 60_000
@@ -86,7 +85,7 @@ HIDDEN = [
     b"<p><table></table><x-y></p>" * 5_000,
     b"<!DOCTYPE html>" + b"<p><table></table><x-y></p>" * 5_000,
 ]
-# Its elements end as they begin: a walk that goes on as if within would count them all.
+# Its elements end in the order in which they begin, so a walk that ignores ends would count all.
 ENDED = [b"<svg/>", b"<svg></p>", b"<svg><g></br>", b"<svg><b></b>", b"<math><font color=x></font>"]
 SCRIPT = "<script>if (a<b) { s += '<div><div><div>' } </script><!-- <div> --><svg><path/></svg>"
 SAFE = [
@@ -111,8 +110,8 @@ SAFE = [
 
 
 @pytest.mark.parametrize(("html", "why"), UNSAFE)
-def test_wild_pages_are_told(html: bytes, why: str) -> None:
-    """By what their tree would come to; rules that need it are told, and links are read as ever."""
+def test_unsafe_page_is_refused_with_reason(html: bytes, why: str) -> None:
+    """Links are still read; only rules that need the tree fail."""
     assert why_unsafe(html) == why
     page = parse(html + b"<title>t</title>", "https://a.example/", "text/html")
     with pytest.raises(UnsafePageError, match=why):
@@ -120,8 +119,7 @@ def test_wild_pages_are_told(html: bytes, why: str) -> None:
 
 
 @pytest.mark.parametrize("html", SAFE)
-def test_ordinary_pages_are_tame(html: bytes) -> None:
-    """However large: what is left open as usual, markup in scripts, drawings, tables."""
+def test_ordinary_page_is_safe_at_any_size(html: bytes) -> None:
     assert why_unsafe(html) is None
     began_s = time.process_time()
     tree = LexborHTMLParser(html)
@@ -131,14 +129,12 @@ def test_ordinary_pages_are_tame(html: bytes) -> None:
 
 
 @pytest.mark.parametrize("html", HIDDEN)
-def test_no_tag_is_hidden_from_the_walk(html: bytes) -> None:
-    """By raw text, CDATA, quotes or end tags that are none where they stand."""
+def test_walk_sees_tags_behind_raw_text_cdata_and_quotes(html: bytes) -> None:
     assert why_unsafe(html + b"x" * 70_000) == DEEP
 
 
 @pytest.mark.parametrize("beginning", ENDED)
-def test_foreign_content_ends(beginning: bytes) -> None:
-    """By itself, by some end tags and by most HTML: what follows is no longer foreign."""
+def test_foreign_content_ends_like_in_html_standard(beginning: bytes) -> None:
     assert why_unsafe(beginning + b"<x/>" * 5_000) == DEEP
     assert why_unsafe(beginning + b"<style>" + b"<div>" * 5_000) is None
 
@@ -175,15 +171,13 @@ DISORDERLY = [
 
 
 @pytest.mark.parametrize("html", ORDERLY)
-def test_what_ends_all_that_it_begins_is_orderly(html: bytes) -> None:
-    """With what usually is left open, drawings, scripts, and elements without an end."""
+def test_page_with_balanced_elements_is_orderly(html: bytes) -> None:
     assert is_orderly(html)
     assert _Walk().over(html) is None
 
 
 @pytest.mark.parametrize("html", DISORDERLY)
-def test_all_else_is_disorderly(html: bytes) -> None:
-    """Also what might be harmless: it is looked at by the walk, or elsewhere."""
+def test_other_page_is_not_orderly(html: bytes) -> None:
     assert not is_orderly(html)
 
 
@@ -195,8 +189,7 @@ TAGS = (
 
 
 @given(st.lists(st.sampled_from(TAGS.split()), max_size=30).map("".join), st.integers(1, 400))
-def test_an_orderly_page_is_not_wild(piece: str, times: int) -> None:
-    """Whatever it is made of: the walk would not refuse it, and its tree is not deep."""
+def test_orderly_page_is_safe_for_walk_and_tree(piece: str, times: int) -> None:
     html = piece.encode() * times
     if is_orderly(html):
         assert _Walk().over(html) is None
@@ -204,7 +197,7 @@ def test_an_orderly_page_is_not_wild(piece: str, times: int) -> None:
         assert deepest is None
 
 
-# Of a soup, by a fixed seed: what tree construction tells apart.
+# Tags that tree construction treats differently, mixed by a fixed seed.
 SOUP = (
     "a b i nobr p div span li ul dd h1 table caption colgroup col tbody tr td form button object"
     " select option optgroup hr br input svg math g path title desc foreignobject mi annotation-xml"
@@ -232,12 +225,12 @@ ODD = [
     ),
     *("</>", "<script><!--<script>", "<!DOCTYPE html>", "'", "<div a='", "\0"),
 ]
-# Of a walk that finds nothing too deep: the tree has copies, and forms that left the stack.
+# Depth limit of a tree whose page passes the walk. The tree also has copied elements and forms
+# that left the stack.
 TREE_DEPTH_MAX = 2 * DEPTH_MAX + 16
 
 
 def soup(chance: Random) -> bytes:
-    """Return some tags of a few names, time and again."""
     names = chance.sample(SOUP.split(), chance.randint(2, 9))
     tags = [f"<{name}>" for name in names] + [f"</{name}>" for name in names]
     tags += chance.sample(ODD, chance.randint(0, 3))
@@ -247,7 +240,7 @@ def soup(chance: Random) -> bytes:
 
 
 def depth_of(html: bytes) -> int:
-    """Return how deep the tree of a page is, without recursion."""
+    """Return the depth of the page's tree, without recursion."""
     node = LexborHTMLParser(html).root
     depth = deepest = 1
     while node is not None:
@@ -262,8 +255,7 @@ def depth_of(html: bytes) -> int:
 
 
 @pytest.mark.parametrize("seed", range(120))
-def test_a_tree_is_no_deeper_than_the_walk_allows(seed: int) -> None:
-    """Whatever a page is made of: lexbor's own tree is the measure."""
+def test_tree_is_no_deeper_than_walk_allows(seed: int) -> None:
     html = soup(Random(seed))
     walk = _Walk()
     why = walk.over(html)
@@ -282,15 +274,15 @@ def test_a_tree_is_no_deeper_than_the_walk_allows(seed: int) -> None:
         b"<h1><a>" * 400 + b"</a></h1>" * 400,
     ],
 )
-def test_the_tree_of_a_small_orderly_page_is_made_at_once(html: bytes) -> None:
-    """Of at most 64 KB and 2,000 tags: copies, depth, attributes, what is put before a table."""
+def test_tree_of_small_orderly_page_is_built_quickly(html: bytes) -> None:
+    """Pages of at most 64 KB and 2,000 tags."""
     assert len(html) <= 65_536
     assert html.count(b"<") <= 2_000
     assert within(0.02, lambda: LexborHTMLParser(html))
 
 
 def bold(value: int) -> bytes:
-    """Begin a formatting element of 70 attributes."""
+    """Open a formatting element with 70 attributes."""
     return b"<b" + many(f" a#={value}", 70) + b">"
 
 
@@ -304,6 +296,5 @@ def bold(value: int) -> bytes:
     ],
     ids=["attributes", "framesets", "tags", "open values"],
 )
-def test_judging_a_page_takes_no_longer_than_its_size(html: bytes) -> None:
-    """Attributes are read once, framesets counted once, too many tags told by their number."""
+def test_why_unsafe_takes_time_linear_in_page_size(html: bytes) -> None:
     assert within(0.5 if len(html) > 1_000_000 else 0.25, lambda: why_unsafe(html))

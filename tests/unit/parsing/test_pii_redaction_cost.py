@@ -1,4 +1,4 @@
-"""What redaction costs on texts that are made of addresses and numbers: linear, and bounded."""
+"""Cost of redaction on texts made of addresses and numbers: linear, with a limit."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ REPEATED = (
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("words", REPEATED)
-def test_no_text_is_slow_to_redact(words: bytes) -> None:
-    """5 MB of anything that looks like an address or number cost less than a second and a half."""
+def test_redaction_of_hostile_text_takes_linear_time(words: bytes) -> None:
+    """5 MB take less than 1.5 seconds."""
 
     def made(size: int) -> Callable[[], bytes]:
         text = words * (size // len(words))
         return lambda: redact_bytes(text, KINDS)
 
-    redact_bytes(words * 10, KINDS)  # patterns are compiled once
+    redact_bytes(words * 10, KINDS)  # compiles the patterns once
     assert within(1.5, made(BYTES))
     assert slope(made, [BYTES // 16, BYTES // 8], turns=2) < LINEAR
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("words", [b"a@b.de ", b"tel:12345 ", b"030 1234567\n", b"a@b.png "])
-def test_what_is_not_judged_is_not_kept(words: bytes) -> None:
-    """Behind so many addresses or numbers nothing is left, and the text says so; twice is once."""
+def test_text_behind_too_many_matches_is_removed(words: bytes) -> None:
+    """The text then ends with a notice, and a second redaction changes nothing."""
     most = redact_bytes(words * JUDGED_MAX, KINDS)
     assert LEFT_OUT not in most
     more = redact_bytes(words * JUDGED_MAX + words + b"jo@example.com +49 30 1234567", KINDS)
@@ -58,6 +58,5 @@ def test_what_is_not_judged_is_not_kept(words: bytes) -> None:
         (b"fax:1 2", b"fax:1 2"),
     ],
 )
-def test_references_are_redacted_as_before(text: bytes, redacted: bytes) -> None:
-    """In any case, with escapes and spaces, but only where the scheme is a word of its own."""
+def test_references_with_escapes_and_spaces_are_redacted(text: bytes, redacted: bytes) -> None:
     assert redact_bytes(text, KINDS) == redacted

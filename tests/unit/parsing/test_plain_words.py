@@ -1,4 +1,4 @@
-"""The words of a page, as they are compared with those of others."""
+"""The words of a page, for comparison with other pages."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ PARTS = st.sampled_from(
 
 
 @pytest.mark.parametrize("around", ["<main>{}</main>", "<body>{}</body>", "{}"])
-def test_words_are_those_of_the_main_text(around: str) -> None:
-    """Without what stands around it: that is much the same on all pages of a site."""
+def test_plain_words_are_words_of_main_text(around: str) -> None:
+    """The rest is similar on all pages of a site."""
     assert plain_words(around.format(BODY + AROUND).encode()).split() == WORDS
 
 
-def test_where_nothing_else_is_said_what_stands_around_counts() -> None:
-    """Such pages would all be alike."""
+def test_plain_words_of_page_without_main_text_are_its_controls() -> None:
+    """Otherwise, all such pages would look equal."""
     assert (
         plain_words(b"<nav><a href=/>Home</a></nav><form><button>Search</button></form>")
         == "Home Search"
@@ -45,16 +45,14 @@ def test_where_nothing_else_is_said_what_stands_around_counts() -> None:
     assert plain_words(b"<frameset>") == ""
 
 
-def test_how_a_page_begins_is_read() -> None:
-    """Up to what makes a safe tree whatever it is: work is bounded without a look at the page."""
+def test_plain_words_reads_bounded_beginning_of_page() -> None:
     long = b"word " * SMALL_BYTES_MAX
     assert len(plain_words(b"<p>" + long)) < SMALL_BYTES_MAX
     assert len(plain_words(b"<i>a</i>" * SMALL_TAGS_MAX).split()) <= SMALL_TAGS_MAX / 2 + 1
     assert plain_words(b"<p>" * SMALL_TAGS_MAX + b"<p>behind").split() == []
 
 
-def test_the_main_part_of_a_large_page_is_found_behind_long_menus() -> None:
-    """As long as it begins within some times what is read of it."""
+def test_plain_words_finds_main_part_behind_long_menus() -> None:
     menu = b"<nav>" + b"<a href=x>Menu</a> " * 4_000 + b"</nav>"
     assert SMALL_BYTES_MAX < len(menu) < BEGINNING_BYTES_MAX
     main = b"<main><p>" + b" ".join(word.encode() for word in WORDS) + b"</main>"
@@ -63,10 +61,10 @@ def test_the_main_part_of_a_large_page_is_found_behind_long_menus() -> None:
 
 
 @given(st.lists(PARTS, max_size=80).map("".join))
-def test_elements_within_others_are_left_out_once(html: str) -> None:
-    """One that lies within another, or that two selectors name, is not freed twice.
+def test_nested_omitted_elements_are_removed_once(html: str) -> None:
+    """An element that lies in another, or matches two selectors, is not freed twice.
 
-    And the tree lists elements in the order of the page, which that relies on.
+    This relies on the tree listing elements in document order.
     """
     page = html.encode()
     tree = LexborHTMLParser(page)

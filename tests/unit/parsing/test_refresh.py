@@ -1,4 +1,4 @@
-"""Pages that lead elsewhere by themselves: the syntax, and what it means for a page."""
+"""Refresh headers and meta elements: their syntax and their effect on a page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from orbweaver.parsing.refresh import REFRESH_S_MAX, Refresh, refresh_of
 from tests.costs import within
 
 URL = "https://example.com/a/b"
-# As much as is read of a value.
+# The longest value that is read.
 CHARS_MAX = 10_000
 
 
@@ -39,25 +39,25 @@ CHARS_MAX = 10_000
         ("9" * 5_000 + ";url=/x", 999_999_999, "/x"),
     ],
 )
-def test_a_refresh_is_read_as_browsers_do(value: str, delay_s: int, reference: str | None) -> None:
-    """Seconds, then a URL in any of the spellings that the HTML Standard takes."""
+def test_refresh_of_reads_value_like_browsers(
+    value: str, delay_s: int, reference: str | None
+) -> None:
     assert refresh_of(value) == Refresh(delay_s=delay_s, reference=reference)
 
 
 @pytest.mark.parametrize(
     "value", ["", " ", "soon", "-1; url=/x", "url=/x", "5x; url=/x", "5:url=/x", "٣;url=/x"]
 )
-def test_what_is_no_refresh_does_nothing(value: str) -> None:
-    """Browsers stay on a page whose refresh they cannot read."""
+def test_invalid_refresh_is_ignored(value: str) -> None:
     assert refresh_of(value) is None
 
 
 @pytest.mark.parametrize("begins", ["0", "1.", " ", "5 ", "5;"])
-def test_a_long_refresh_is_read_in_no_time(begins: str) -> None:
-    """The syntax is read without ever looking back, whatever comes of it (case 66)."""
+def test_refresh_of_long_value_takes_linear_time(begins: str) -> None:
+    """The parser never backtracks (case 66)."""
     value = (begins * CHARS_MAX)[: CHARS_MAX - 1] + "x"
     assert within(0.02, lambda: refresh_of(value))
-    assert refresh_of(value * 1_000) == refresh_of(value)  # what stands behind is not looked at
+    assert refresh_of(value * 1_000) == refresh_of(value)  # the rest is not read
 
 
 @pytest.mark.parametrize(
@@ -92,16 +92,15 @@ def test_a_long_refresh_is_read_in_no_time(begins: str) -> None:
     ],
 )
 @pytest.mark.parametrize("filler", ["", "<p>x</p>" * 3_000], ids=["tree", "outline"])
-def test_a_page_leads_on(
+def test_early_refresh_is_redirect_and_late_refresh_is_link(
     html: str, refresh: str | None, links: tuple[str, ...], filler: str
 ) -> None:
-    """An early refresh to elsewhere is a redirect, a late one a link (case 63)."""
+    """An early refresh to another URL is a redirect, a late one a link (case 63)."""
     page = parse((html + filler).encode(), URL, "text/html")
     assert (page.refresh, page.links) == (refresh, links)
 
 
-def test_the_header_goes_before_the_page() -> None:
-    """A Refresh header is read first; one that says nothing leaves the word to the page."""
+def test_refresh_header_wins_over_meta_element() -> None:
     html = f'<base href=/z/><meta http-equiv=refresh content="{REFRESH_S_MAX};c">'.encode()
     assert parse(html, URL, None, refresh="0; url=d").refresh == "https://example.com/z/d"
     assert parse(html, URL, None, refresh="never").refresh == "https://example.com/z/c"

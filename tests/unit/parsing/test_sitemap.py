@@ -1,4 +1,4 @@
-"""What sitemaps list, in all their forms."""
+"""Sitemaps in all their formats."""
 
 from __future__ import annotations
 
@@ -27,13 +27,12 @@ SPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
 
 
 def urlset(*paths: str, head: str = HEAD) -> str:
-    """Write a sitemap of pages of the site."""
     urls = "".join(f"<url><loc>https://example.com{path}</loc></url>" for path in paths)
     return f'{head}<urlset xmlns="{SPACE}">{urls}</urlset>'
 
 
 def urls(body: str | bytes, url: str = URL) -> list[str]:
-    """List the pages of a sitemap."""
+    """Return the pages that a sitemap lists."""
     sitemap = read(body.encode() if isinstance(body, str) else body, url)
     return [entry.url for entry in sitemap.entries]
 
@@ -41,8 +40,7 @@ def urls(body: str | bytes, url: str = URL) -> list[str]:
 # --- forms --------------------------------------------------------------------------------------
 
 
-def test_a_list_of_pages_with_their_dates() -> None:
-    """Each page has its URL, canonical, and the moment of its last change if there is one."""
+def test_urlset_lists_pages_with_dates() -> None:
     body = f"""{HEAD}
     <urlset xmlns="{SPACE}">
       <url><loc> https://EXAMPLE.com/a?x=1&amp;y=2#top </loc><lastmod>2026-01-02</lastmod></url>
@@ -58,8 +56,7 @@ def test_a_list_of_pages_with_their_dates() -> None:
     assert (sitemap.listed, sitemap.more, sitemap.problem, sitemap.usable) == (2, False, None, True)
 
 
-def test_an_index_lists_sitemaps() -> None:
-    """What an index lists are sitemaps and no pages."""
+def test_index_lists_sitemaps() -> None:
     body = f"""<sitemapindex xmlns="{SPACE}"><sitemap><loc>https://example.com/1.xml</loc>
     <lastmod>2026-01-02T03:04:05Z</lastmod></sitemap></sitemapindex>"""
     sitemap = read(body.encode(), URL)
@@ -148,8 +145,7 @@ def test_an_index_lists_sitemaps() -> None:
         (gzip.compress(b"https://example.com/a", mtime=0) + b"\0\0\0", ["/a"]),
     ],
 )
-def test_forms(body: str | bytes, expected: list[str] | None) -> None:
-    """Text, feeds, gzip, byte order marks, UTF-16, odd namespaces, extensions: the same pages."""
+def test_all_formats_list_same_pages(body: str | bytes, expected: list[str] | None) -> None:
     expected = ["/a", "/b"] if expected is None else expected
     assert urls(body) == [f"https://example.com{path}" for path in expected]
 
@@ -207,7 +203,7 @@ ATOM = "<feed xmlns='http://www.w3.org/2005/Atom'{}>{}</feed>"
         (ATOM.format(" xml:base=''", "<entry><link href='a'/></entry>"), ["/a"]),
         (ATOM.format(" xml:base='mailto:x'", "<entry><link href='a'/></entry>"), ["/a"]),
         (RSS.format("<item xml:base='/x/'><link>a</link></item>"), ["/x/a"]),
-        # An `&` that stands for itself.
+        # An unescaped `&`.
         (urlset("/a?b=1&c=2"), ["/a?b=1&c=2"]),
         (urlset("/a?b&amp;c&#38;d&#x26;e&f"), ["/a?b&c&d&e&f"]),
         (urlset("/a?&&"), ["/a?&&"]),
@@ -221,13 +217,11 @@ ATOM = "<feed xmlns='http://www.w3.org/2005/Atom'{}>{}</feed>"
         ),
     ],
 )
-def test_what_the_formats_say(body: str, expected: list[str]) -> None:
-    """Items, bases and ampersands are as RSS 2.0, Atom and sitemaps.org have them."""
+def test_items_bases_and_ampersands_follow_specifications(body: str, expected: list[str]) -> None:
     assert urls(body) == [f"https://example.com{path}" for path in expected]
 
 
-def test_it_does_not_matter_where_a_file_is_cut() -> None:
-    """Pieces of a file may end within an entity, a CDATA section or its marks."""
+def test_ampersands_are_repaired_across_chunk_boundaries() -> None:
     text = urlset("/a?b&c&amp;d&#38;e").replace(
         "</urlset>", "<url><loc><![CDATA[https://example.com/?x]&]]&&]]></loc></url>&</urlset>"
     )
@@ -241,8 +235,7 @@ def test_it_does_not_matter_where_a_file_is_cut() -> None:
         assert "".join(parts) + pieces.rest() == expected
 
 
-def test_a_second_loc_is_counted() -> None:
-    """An item has one `loc`; what is left out is counted, in the part that has the item."""
+def test_second_loc_of_item_is_dropped_and_counted() -> None:
     item = "<url><loc>https://example.com/a</loc><loc>https://example.com/b</loc></url>"
     body = f"<urlset>{item}<url><loc>https://example.com/c</loc></url></urlset>".encode()
     sitemap = read(body, URL)
@@ -266,16 +259,14 @@ def test_a_second_loc_is_counted() -> None:
         (b"<urlset", "not well-formed: "),
     ],
 )
-def test_what_is_no_sitemap(body: bytes, problem: str | None) -> None:
-    """Pages, pictures and nonsense are no sitemaps, and say why."""
+def test_other_body_is_no_sitemap_with_reason(body: bytes, problem: str | None) -> None:
     sitemap = read(body, URL)
     assert not sitemap.usable
     assert (sitemap.entries, sitemap.sitemaps) == ((), ())
     assert sitemap.problem == problem or (sitemap.problem or "").startswith(problem or "?")
 
 
-def test_an_empty_list_is_a_sitemap() -> None:
-    """A site may have no pages."""
+def test_empty_urlset_is_usable() -> None:
     sitemap = read(b"<urlset/>", URL)
     assert (sitemap.usable, sitemap.listed) == (True, 0)
 
@@ -292,8 +283,7 @@ def test_an_empty_list_is_a_sitemap() -> None:
         ),
     ],
 )
-def test_what_came_before_an_error_counts(body: str | bytes, problem: str) -> None:
-    """A file that breaks off is good for what came before."""
+def test_entries_before_error_are_kept(body: str | bytes, problem: str) -> None:
     sitemap = read(body.encode() if isinstance(body, str) else body, URL)
     assert [entry.url for entry in sitemap.entries] == ["https://example.com/a"]
     assert sitemap.usable
@@ -303,8 +293,7 @@ def test_what_came_before_an_error_counts(body: str | bytes, problem: str) -> No
 # --- parts --------------------------------------------------------------------------------------
 
 
-def test_a_file_is_read_in_parts() -> None:
-    """Parts follow one another without gap or overlap, and unusable references have places too."""
+def test_sitemap_is_read_in_parts_without_gap() -> None:
     body = urlset("/0", "/1", "/2", "/3").replace("https://example.com/2", "nonsense").encode()
     first = read(body, URL, count=3)
     assert [entry.url[-1] for entry in first.entries] == ["0", "1"]
@@ -316,23 +305,21 @@ def test_a_file_is_read_in_parts() -> None:
     assert (beyond.entries, beyond.listed, beyond.usable) == ((), 4, True)
 
 
-def test_a_text_is_read_in_parts() -> None:
-    """A later part of a text may hold no URL; that it is a list was seen in the first one."""
+def test_text_sitemap_is_read_in_parts() -> None:
     body = ("https://example.com/0\n" + "nonsense\n" * 3_000).encode()
     part = read(body, URL, first=2, count=3_000)
     assert (part.format, part.usable, part.listed) == (SitemapFormat.TEXT, True, 3_001)
 
 
-def test_surplus_is_cut() -> None:
-    """A file has 50,000 URLs; up to 9,999 more are counted, and none of them is kept (case 65)."""
+def test_urls_beyond_limit_are_dropped_and_counted() -> None:
+    """A file has up to 50,000 URLs; up to 9,999 more are counted but not kept (case 65)."""
     lines = "".join(f"https://example.com/{place}\n" for place in range(LISTED_MAX - 1))
     sitemap = read(lines.encode(), URL)
     assert len(sitemap.entries) == ENTRIES_MAX
     assert (sitemap.dropped, sitemap.more, sitemap.problem) == ({Refusal.CUT: 9_999}, False, None)
 
 
-def test_tracking_is_taken_out_as_the_crawl_has_it() -> None:
-    """Entries are canonical by the crawl's own list of parameters."""
+def test_entries_are_canonical_by_tracking_list_of_crawl() -> None:
     body = urlset("/a?ref=1&amp;utm_x=2").encode()
     assert urls(body) == ["https://example.com/a?ref=1"]
     (entry,) = read(body, URL, tracking=frozenset({"ref"})).entries
@@ -360,8 +347,7 @@ def test_tracking_is_taken_out_as_the_crawl_has_it() -> None:
         ("21 Nov 26 09:30:15", "2026-11-21T09:30:15+00:00"),
     ],
 )
-def test_dates(text: str, moment: str) -> None:
-    """W3C's dates in all precisions, and those of mail; a day means its last moment."""
+def test_dates_of_w3c_and_mail_are_parsed(text: str, moment: str) -> None:
     assert moment_ms(text) == round(datetime.fromisoformat(moment).timestamp() * 1000)
 
 
@@ -382,8 +368,8 @@ def test_dates(text: str, moment: str) -> None:
         "٢٠٢٦",
     ],
 )
-def test_bad_dates_are_passed_over(text: str) -> None:
-    """A date that means nothing is none (case 65)."""
+def test_invalid_date_is_ignored(text: str) -> None:
+    """An invalid date does not reject the entry (case 65)."""
     assert moment_ms(text) is None
 
 
@@ -447,15 +433,13 @@ def test_bad_dates_are_passed_over(text: str) -> None:
     ],
 )
 def test_corpus(name: str, form: str, count: int, first: str) -> None:
-    """Every file of the corpus is what it is, whole, without a problem."""
     sitemap = read(corpus(CORPUS, name).read_bytes(), "http://www.example.com/sitemap.xml")
     found = sitemap.entries + sitemap.sitemaps
     assert (sitemap.format, len(found), found[0].url) == (form, count, first)
     assert (sitemap.listed, dict(sitemap.dropped), sitemap.problem) == (count, {}, None)
 
 
-def test_the_corpus_is_covered() -> None:
-    """No file of the corpus is left out."""
+def test_every_corpus_file_is_tested() -> None:
     folder = corpus(CORPUS)
     (parameters,) = getattr(test_corpus, "pytestmark")  # noqa: B009 - mypy does not know of it
     assert {case[0] for case in parameters.args[1]} == {path.name for path in folder.iterdir()}

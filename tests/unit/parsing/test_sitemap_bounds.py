@@ -1,4 +1,4 @@
-"""Sitemaps that are made to hurt: no entity, no request, little memory, and an end (case 65)."""
+"""Hostile sitemaps: no entities, no requests, bounded memory and time (case 65)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from orbweaver.parsing.sitemap_xml import ELEMENTS_MAX
 
 URL = "https://example.com/sitemap.xml"
 MIB = 1024 * 1024
-MEMORY_BYTES_MAX = MIB  # measured: 430 KiB at most
+MEMORY_BYTES_MAX = MIB  # measured: at most 430 KiB
 LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
 
 
@@ -30,16 +30,14 @@ LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
         "",
     ],
 )
-def test_a_document_type_of_its_own_ends_it(subset: str) -> None:
-    """Whatever a document type declares, nothing of the file is used."""
+def test_internal_document_type_rejects_sitemap(subset: str) -> None:
     body = f"<!DOCTYPE urlset [{subset}]><urlset><url><loc>{URL}?&x;</loc></url></urlset>"
     sitemap = read(body.encode(), URL)
     assert (sitemap.usable, sitemap.entries) == (False, ())
     assert sitemap.problem == "it has a document type of its own"
 
 
-def test_an_external_document_type_is_not_looked_at() -> None:
-    """Its entities are nobody's: they are left out, and nobody is asked."""
+def test_external_document_type_is_not_requested() -> None:
     body = (
         f'<!DOCTYPE a SYSTEM "file:///etc/passwd"><urlset><url><loc>{URL}?&x;</loc></url></urlset>'
     )
@@ -73,8 +71,7 @@ def test_an_external_document_type_is_not_looked_at() -> None:
         (b"<urlset>" + b"<url>x</url>" * LISTED_MAX, "60,000 URLs, and more"),
     ],
 )
-def test_memory_is_bounded(body: bytes, problem: str) -> None:
-    """Bombs, depth, names, endless tags and lists are given up, whatever they would become."""
+def test_hostile_sitemap_uses_bounded_memory(body: bytes, problem: str) -> None:
     tracemalloc.start()
     try:
         sitemap = read(body, URL, count=5_000)
@@ -87,15 +84,13 @@ def test_memory_is_bounded(body: bytes, problem: str) -> None:
     assert peak < MEMORY_BYTES_MAX
 
 
-def test_long_texts_of_an_item_are_cut() -> None:
-    """A URL is short; what else an item says is not kept."""
+def test_overlong_url_of_item_is_invalid() -> None:
     body = f"<urlset><url><loc>https://example.com/{'a' * MIB}</loc></url></urlset>"
     sitemap = read(body.encode(), URL)
     assert sitemap.dropped == {Refusal.INVALID: 1}
 
 
-def test_a_bomb_is_good_for_what_came_before() -> None:
-    """A list that goes on for too long has its first URLs all the same."""
+def test_gzip_bomb_keeps_entries_before_limit() -> None:
     sitemap = read(gzip.compress(b"https://example.com/a\n" + b"\n" * 16 * MIB, mtime=0), URL)
     assert [entry.url for entry in sitemap.entries] == ["https://example.com/a"]
     assert sitemap.usable

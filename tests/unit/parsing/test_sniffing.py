@@ -1,4 +1,4 @@
-"""What a body is, told by its first bytes."""
+"""Content type of a body, from its header and first bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ XML_PAGE = b'<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml">'
 
 
 def typed(content_type: str | None, **headers: str) -> dict[str, str]:
-    """Write headers with a Content-Type, or without."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return named if content_type is None else {"content-type": content_type, **named}
 
@@ -35,7 +34,7 @@ def typed(content_type: str | None, **headers: str) -> dict[str, str]:
         (b"<!-- x --><p>", HTML),
         (b"<a href=/x>y</a>", HTML),
         (b"<p/>", HTML),
-        (b"<article>", TEXT),  # not on the standard's list
+        (b"<article>", TEXT),  # not on the list of the MIME Sniffing Standard
         (b"<htmlx>", TEXT),
         (XML_PAGE, XHTML),
         (b'<?xml version="1.0"?><!DOCTYPE html PUBLIC "x">', XHTML),
@@ -57,17 +56,17 @@ def typed(content_type: str | None, **headers: str) -> dict[str, str]:
         (b"\x01\x02\x03", BINARY),
     ],
 )
-def test_where_nothing_is_said_the_bytes_tell(
+def test_kind_without_usable_header_follows_bytes(
     content_type: str | None, head: bytes, kind: str
 ) -> None:
-    """No type, a broken one, and those that mean "I do not know" (case 59)."""
+    """The header is missing, broken, or means "unknown" (case 59)."""
     assert kind_of(typed(content_type), head) == kind
 
 
 @pytest.mark.parametrize(
     ("headers", "head", "kind"),
     [
-        # HTML is believed, but what is plainly binary is none
+        # HTML is trusted, unless the body is clearly binary
         (typed("text/html; charset=x"), b"words", HTML),
         (typed("application/xhtml+xml"), b"<p>", XHTML),
         (typed("text/html"), b"BMW is a word", HTML),
@@ -79,34 +78,33 @@ def test_where_nothing_is_said_the_bytes_tell(
         (typed("text/html"), b"<p>\0\x01\x02 with dirt", HTML),
         (typed("text/html"), "<p>grüße".encode("utf-16-le"), HTML),
         (typed("text/html"), b"\x1b$B<l\x1b(B", HTML),  # ISO-2022-JP
-        (typed("text/html"), b"\xfe\xff\0\x01", HTML),  # a mark says that it is text
-        # plain text is that, unless a whole page came
+        (typed("text/html"), b"\xfe\xff\0\x01", HTML),  # the byte order mark proves text
+        # plain text is trusted, unless the body is a whole HTML page
         (typed("text/plain"), PAGE, HTML),
         (typed("text/plain; charset=utf-8"), b"\n<html>", HTML),
         (typed("text/plain"), b"<p>an example", TEXT),
         (typed("text/plain"), PNG, "image/png"),
         (typed("text/plain"), b"\0\x01", BINARY),
-        # who says no sniffing means it
+        # nosniff is obeyed
         (typed("text/plain", x_content_type_options="NoSniff"), PAGE, TEXT),
         (typed(BINARY, x_content_type_options="nosniff"), PAGE, BINARY),
         (typed(None, x_content_type_options="nosniff"), PAGE, TEXT),
         (typed(None, x_content_type_options="nosniff"), XML_PAGE, XML),
         (typed(BINARY, content_disposition="attachment; filename=x"), PAGE, BINARY),
         (typed("text/plain", content_disposition=" Attachment"), PAGE, TEXT),
-        # other types are what they say
+        # other types are trusted
         (typed("application/json"), PAGE, "application/json"),
         (typed("image/svg+xml"), PAGE, "image/svg+xml"),
     ],
 )
-def test_what_is_said_is_believed_within_reason(
+def test_kind_with_header_follows_header_unless_clearly_wrong(
     headers: dict[str, str], head: bytes, kind: str
 ) -> None:
-    """Mistakes that are plain to see are put right, others are not made (case 59)."""
+    """Only obvious mistakes are corrected (case 59)."""
     assert kind_of(headers, head) == kind
 
 
 @given(st.binary(max_size=64), st.sampled_from([None, "text/html", "text/plain", BINARY]))
-def test_the_first_bytes_decide(head: bytes, content_type: str | None) -> None:
-    """Whatever comes, there is an answer, and what lies behind the first bytes has no say."""
+def test_kind_depends_only_on_first_bytes(head: bytes, content_type: str | None) -> None:
     head = head.ljust(HEAD_BYTES, b" ")
     assert kind_of(typed(content_type), head) == kind_of(typed(content_type), head + PNG + PAGE)

@@ -1,4 +1,4 @@
-"""Soft 404s and pages that repeat."""
+"""Soft 404s and repeated content."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from orbweaver.parsing.soft_404 import TEXT_CHARS_MAX, is_missing
 
 
 def missing(title: str, text: str = "x") -> bool:
-    """Whether a page with this title is none."""
     html = f"<title>{title}</title><p>{text}</p>"
     return is_missing(parse(html.encode(), "https://example.com/", "text/html; charset=utf-8"))
 
@@ -54,8 +53,8 @@ def missing(title: str, text: str = "x") -> bool:
         "페이지를 찾을 수 없습니다",
     ],
 )
-def test_titles_that_say_there_is_no_page(title: str) -> None:
-    """In the languages that most pages are in (case 73)."""
+def test_title_of_missing_page_is_recognised(title: str) -> None:
+    """The titles cover the most common languages (case 73)."""
     assert missing(title)
 
 
@@ -75,19 +74,18 @@ def test_titles_that_say_there_is_no_page(title: str) -> None:
         "Pages found in 2024",
     ],
 )
-def test_titles_that_only_look_like_it(title: str) -> None:
-    """A number or a word alone says nothing."""
+def test_title_with_number_or_word_alone_is_ignored(title: str) -> None:
     assert not missing(title)
 
 
-def test_a_page_with_much_to_say_is_one() -> None:
-    """An article about the status has more text than a page that has it."""
+def test_long_page_with_404_title_is_kept() -> None:
+    """An article about the status has more text than an error page."""
     assert missing("404 Not Found", "x" * TEXT_CHARS_MAX)
     assert not missing("404 Not Found - Encyclopedia", "x" * (TEXT_CHARS_MAX + 1))
 
 
-def test_a_content_may_repeat_for_a_while() -> None:
-    """The same body, on one host of one crawl, is followed so many times (case 76)."""
+def test_repeats_are_limited_per_host_and_crawl() -> None:
+    """Links of equal bodies on a host are followed a limited number of times (case 76)."""
     repeats = Repeats()
     assert not any(repeats.beyond("c", "h", b"x") for _ in range(REPEATS_MAX))
     assert repeats.beyond("c", "h", b"x")
@@ -96,8 +94,7 @@ def test_a_content_may_repeat_for_a_while() -> None:
     assert not repeats.beyond("d", "h", b"x")
 
 
-def test_what_is_remembered_of_contents_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The contents that were not met for the longest are forgotten."""
+def test_repeats_evicts_least_recently_seen_content(monkeypatch: pytest.MonkeyPatch) -> None:
     assert PAGES_MAX < 100_000
     monkeypatch.setattr("orbweaver.parsing.duplicates.PAGES_MAX", 3)
     monkeypatch.setattr("orbweaver.parsing.duplicates.REPEATS_MAX", 1)

@@ -1,4 +1,4 @@
-"""Elements that would change the meaning of a text, in Markdown and in plain text."""
+"""Elements that change the meaning of a text, in Markdown and in plain text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ URL = "https://example.com/"
         ("`x` [a](b) ~~z~~", "`x` [a](b) ~~z~~", r"\`x\` [a\](b) \~\~z\~\~"),
         ("&amp;lt; a &amp; b", "&lt; a & b", r"\&lt; a & b"),
         ("<code>*a* __b__ &lt;c&gt;</code> *", "*a* __b__ <c> *", r"`*a* __b__ <c>` \*"),
-        # Readings.
+        # Ruby readings.
         ("<ruby>東<rt>とう</rt>京<rt>きょう</rt></ruby>へ",) + ("東(とう)京(きょう)へ",) * 2,
         ("<ruby>字<rp>(</rp><rt>じ</rt><rp>)</rp></ruby>",) + ("字(じ)",) * 2,
         ("<ruby><rb>東<rb>京<rt>とう<rt>きょう</ruby>",) + ("東(とう)京(きょう)",) * 2,
@@ -51,8 +51,7 @@ URL = "https://example.com/"
         ("a <img src='data:image/png;base64,AA' alt=pear>", "a", "a pear"),
     ],
 )
-def test_text_of_inline_markup_keeps_its_meaning(html: str, text: str, markdown: str) -> None:
-    """Text and Markdown say the same as the page."""
+def test_inline_markup_keeps_its_meaning(html: str, text: str, markdown: str) -> None:
     found = main_text(f"<main><p>Before.</p><p>{html}</p></main>".encode(), URL)
     assert found.text == f"Before.\n\n{text}"
     assert found.markdown == f"Before.\n\n{markdown}"
@@ -69,7 +68,7 @@ def test_text_of_inline_markup_keeps_its_meaning(html: str, text: str, markdown:
     ],
 )
 def test_list_with_own_numbers_keeps_them(html: str, numbers: list[str]) -> None:
-    """A comment parts lists in Markdown, because its lists count on from the first number."""
+    """In Markdown a comment separates the lists, because a list continues from its first number."""
     found = main_text(html.encode())
     assert found.text.split("\n") == numbers
     lines = [line.strip() for line in found.markdown.split("\n") if line]
@@ -94,7 +93,6 @@ def test_list_with_own_numbers_keeps_them(html: str, numbers: list[str]) -> None
     ],
 )
 def test_code_with_links_keeps_its_characters_and_language(attributes: str, fence: str) -> None:
-    """Nothing is markup in a fence."""
     code = "fn f(x: <a href='/o'>Option</a>&lt;<b>u8</b>&gt;)<br>  y<sup>2</sup>"
     found = main_text(f"<main><p>Before.</p>{attributes}{code}".encode(), URL)
     assert found.markdown == f"Before.\n\n```{fence}\nfn f(x: Option<u8>)\n  y^2\n```"
