@@ -1,4 +1,4 @@
-"""Rules as definitions have them, for tests that extract."""
+"""Item rules for tests of extraction."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ URL = "https://shop.example/books/1/"
 
 
 def rule(**keys: Any) -> ItemRule:
-    """Read one rule as a definition has it."""
+    """Parse one rule as a definition contains it."""
     one = {"name": "x", "match": "/books/", "fields": {"a": "h1"}, **keys}
     (found,) = parse({"seeds": [URL], "items": [one]}).items
     return found

@@ -1,4 +1,4 @@
-"""The demo bookshop's own crawl.toml, over all of its pages: what it finds is what the shop has."""
+"""The crawl.toml of the demo bookshop, run over all its pages and compared with the shop's data."""
 
 from __future__ import annotations
 
@@ -28,13 +28,12 @@ BOOKS, SEED = 400, 7
 
 @cache
 def crawl() -> Crawl:
-    """Read the shop's definition."""
     return crawl_of(parse(tomllib.loads(DEFINITION.read_text())), 0)
 
 
 @cache
 def shop(broken: float) -> tuple[Bookshop, Mapping[str, tuple[Item, ...]]]:
-    """Extract from every page of a shop: its items by URL."""
+    """Extract from every page of a shop and return its items by URL."""
     made = Bookshop(books=BOOKS, seed=SEED, broken=broken)
     found = {}
     for page in resources(SEED, BOOKS, broken).values():
@@ -45,13 +44,13 @@ def shop(broken: float) -> tuple[Bookshop, Mapping[str, tuple[Item, ...]]]:
 
 
 def of(found: Mapping[str, tuple[Item, ...]], table: str) -> dict[str, list[Item]]:
-    """Choose the items of one rule, by URL."""
+    """Return the items of one rule by URL."""
     chosen = {url: [one for one in items if one.table == table] for url, items in found.items()}
     return {url: items for url, items in chosen.items() if items}
 
 
 def totals(items: Iterable[Item]) -> dict[str, Any]:
-    """Add books up as `Bookshop.totals` does."""
+    """Sum up books like `Bookshop.totals`."""
     rows = [item.fields for item in items if item.valid]
     prices: defaultdict[str, Decimal] = defaultdict(Decimal)
     for row in rows:
@@ -64,8 +63,7 @@ def totals(items: Iterable[Item]) -> dict[str, Any]:
     }
 
 
-def test_every_book_is_what_the_shop_says() -> None:
-    """Title, author, price, currency, stock and rating of each book, all of their types."""
+def test_every_book_equals_data_of_shop() -> None:
     made, found = shop(0.0)
     books = of(found, "books")
     truth = {str(book["url"]): book for book in made.books(BASE)}
@@ -88,14 +86,12 @@ def test_every_book_is_what_the_shop_says() -> None:
         assert Decimal(str(item.fields["price"])) == Decimal(str(book["amount"]))
 
 
-def test_totals_are_the_shops_own() -> None:
-    """Number of books, sum of prices by currency, copies in stock and stars."""
+def test_totals_equal_totals_of_shop() -> None:
     made, found = shop(0.0)
     assert totals(item for items in of(found, "books").values() for item in items) == made.totals()
 
 
-def test_json_ld_says_the_same_as_the_page() -> None:
-    """Two rules of one page agree, each by its own way."""
+def test_json_ld_items_equal_items_of_page() -> None:
     _, found = shop(0.0)
     books, offers = of(found, "books"), of(found, "offers")
     assert books.keys() == offers.keys()
@@ -107,8 +103,7 @@ def test_json_ld_says_the_same_as_the_page() -> None:
         assert Decimal(str(offer.fields["price"])) == Decimal(str(book.fields["price"]))
 
 
-def test_lists_have_a_card_for_each_book() -> None:
-    """Many items a page, in its order: together the whole catalogue, once."""
+def test_list_pages_have_one_card_per_book() -> None:
     made, found = shop(0.0)
     cards = {url: items for url, items in of(found, "cards").items() if "/catalogue/" in url}
     assert {item.place for items in cards.values() for item in items} == set(range(20))
@@ -117,8 +112,7 @@ def test_lists_have_a_card_for_each_book() -> None:
     assert all(item.valid for items in cards.values() for item in items)
 
 
-def test_pages_that_no_rule_is_about_have_no_items() -> None:
-    """Home, authors, odd corners: nothing is found there, and nothing is missing."""
+def test_pages_without_rule_have_no_items() -> None:
     _, found = shop(0.0)
     without = [url for url, items in found.items() if not items]
     assert f"{BASE}/" in without
@@ -135,11 +129,7 @@ REASONS["all"] = tuple(reason for reasons in REASONS.values() for reason in reas
 
 
 @pytest.mark.parametrize("share", [0.05])
-def test_broken_templates_are_invalid_items_with_reasons(share: float) -> None:
-    """On 5 % of the pages something is lost: exactly those have an invalid item, and it says what.
-
-    All other books still add up to what the shop has of them.
-    """
+def test_broken_templates_give_invalid_items_with_reasons(share: float) -> None:
     made, found = shop(share)
     books = {url: items[0] for url, items in of(found, "books").items()}
     broken = made.broken(BASE)

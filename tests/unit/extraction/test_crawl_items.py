@@ -1,4 +1,4 @@
-"""Crawls with item rules, carried out by workers over the memory adapters."""
+"""Crawls with item rules, run by workers over the memory adapters."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PAGES = {
 
 
 async def crawled(stage: Stage, crawl: Crawl) -> dict[str, PageRecord]:
-    """Crawl the little shop to its end; its records by path."""
+    """Crawl the little shop to its end and return its records by path."""
     for url, html in PAGES.items():
         stage.web.put(
             url, answer(200, html.encode(), content_type="text/html") if html else answer(404)
@@ -47,12 +47,10 @@ async def crawled(stage: Stage, crawl: Crawl) -> dict[str, PageRecord]:
 
 
 def with_items(*rules: ItemRule) -> Crawl:
-    """Make a crawl of the shop."""
     return replace(CRAWL, seeds=(HOME,), seeds_planned=1, items=rules)
 
 
 async def test_items_are_recorded_and_counted() -> None:
-    """With their page; the books count them, and metrics the valid and the invalid ones."""
     stage = Stage()
     crawl = with_items(BOOKS)
     records = await crawled(stage, crawl)
@@ -74,10 +72,9 @@ async def test_items_are_recorded_and_counted() -> None:
     assert not {"items", "items_invalid"} & stage.metrics.totals.keys()
 
 
-async def test_functions_that_cannot_be_imported_lose_no_page(
+async def test_import_error_of_extractor_gives_invalid_items(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each page has an invalid item that says why, and its links are followed."""
     (tmp_path / "broken_module.py").write_text("import nothing_like_it\n")
     (tmp_path / "own_module.py").write_text(
         "from json import loads\ndef books(page, url):\n    return {'title': page.title}\n"
@@ -102,7 +99,6 @@ async def test_functions_that_cannot_be_imported_lose_no_page(
     assert custom_extractors.deployed("") == {}
 
 
-def test_what_is_deployed_is_a_mapping() -> None:
-    """Also of a module that is not there: every function is, and none works."""
+def test_deployed_extractors_of_missing_module_are_empty_mapping() -> None:
     broken: Any = custom_extractors.deployed("there_is_no_such_module")
     assert (len(broken), [*broken], "books" in broken) == (0, [], True)

@@ -1,4 +1,4 @@
-"""Rules over pages: where values are found, what is missing, what is too much."""
+"""Item rules applied to pages: values found, values missing, and limits."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from tests.unit.extraction.extracting import URL, rule
 
 
 def items(html: str, custom: Any = None, **keys: Any) -> tuple[Item, ...]:
-    """Extract by one rule."""
+    """Extract with one rule."""
     page = parse_page(html.encode(), URL, "text/html; charset=utf-8")
     return extract(page, URL, (rule(**keys),), custom=custom)
 
 
 def values(html: str, field: str | dict[str, Any], **keys: Any) -> list[Any]:
-    """List the values of one field of valid items."""
+    """Return the values of one field of valid items."""
     found = items(html, fields={"a": field}, **keys)
     assert all(item.valid for item in found), [item.problems for item in found]
     return [item.fields["a"] for item in found]
 
 
 def problems(html: str, field: str | dict[str, Any], **keys: Any) -> tuple[str, ...]:
-    """List the problems of the only item."""
+    """Return the problems of the only item."""
     (item,) = items(html, fields={"a": field}, **keys)
     assert item.fields["a"] in (None, [])
     return item.problems
 
 
 def script(value: Any) -> str:
-    """Write JSON-LD, or a text in its place."""
+    """Return a script element with JSON-LD, or with a text in its place."""
     text = value if isinstance(value, str) else json.dumps(value)
     return f'<script type="application/ld+json">{text}</script>'
 
@@ -67,15 +67,14 @@ PLAIN = "    city  |  <t>\n\t----+---\na  b\n\n"
         ({"css": "h1", "take": "raw", "required": True}, {}, ["T"]),
     ],
 )
-def test_code_is_taken_as_it_stands(
+def test_raw_code_keeps_white_space(
     field: dict[str, Any], keys: dict[str, Any], found: list[Any]
 ) -> None:
-    """White space stays, also before the first word; entities are signs, markup and comments go."""
+    """Entities are decoded; markup and comments are removed."""
     assert values(CODE, field, **keys) == found
 
 
-def test_nothing_but_white_space_is_nothing() -> None:
-    """A field that is taken as it stands is missing all the same where nothing stands there."""
+def test_raw_value_of_white_space_is_missing() -> None:
     html = "<pre> \n\t</pre>"
     assert problems(html, {"css": "pre", "take": "raw", "required": True})[0].startswith(
         "a: missing"
@@ -103,8 +102,8 @@ LIST = (
         ({"css": ".d"}, "a b c"),
         ({"css": "script"}, "no()"),
         ({"css": "h1, .d", "list": True}, ["One two", "a b c"]),
-        ({"css": "p.z, h1"}, "One two"),  # the first that says something
-        ({"css": "li", "regex": "r"}, "r"),  # and in which the pattern is found
+        ({"css": "p.z, h1"}, "One two"),  # the first selector with a text
+        ({"css": "li", "regex": "r"}, "r"),  # and with a match of the pattern
         ({"css": "li", "regex": "(.) &"}, "p"),
         ({"css": "h1 ~ div p"}, "c"),
         ({"css": "h1", "values": {"One two": 12}, "type": "integer"}, 12),
@@ -113,14 +112,14 @@ LIST = (
         ({"css": "p.z", "take": "exists", "type": "boolean"}, True),
     ],
 )
-def test_nodes(field: str | dict[str, Any], value: Any) -> None:
-    """Text, attribute, HTML or existence of what a selector finds."""
+def test_selector_takes_text_attribute_html_or_existence(
+    field: str | dict[str, Any], value: Any
+) -> None:
     (item,) = items(LIST, fields={"a": field, "z": "h1"})
     assert (item.fields["a"], item.problems) == (value, ())
 
 
-def test_what_is_not_there() -> None:
-    """Required: a problem that says where it was looked for; else nothing, if there is more."""
+def test_missing_value_is_null_unless_required() -> None:
     found = items(LIST, fields={"a": "h1", "b": "h2", "c": {"css": "h2", "list": True}})
     assert [(item.fields, item.problems) for item in found] == [
         ({"a": "One two", "b": None, "c": []}, ())
@@ -134,8 +133,7 @@ def test_what_is_not_there() -> None:
     assert (item.fields["a"], item.problems) == (False, (said,))
 
 
-def test_a_price_has_two_columns() -> None:
-    """Its digits and its currency; of a list both are lists."""
+def test_price_has_value_and_currency_column() -> None:
     fields = {
         "p": {"css": "b", "type": "price"},
         "q": {"css": "b", "type": "price", "list": True},
@@ -155,8 +153,7 @@ def test_a_price_has_two_columns() -> None:
     )
 
 
-def test_each_node_is_an_item() -> None:
-    """Fields are looked for inside of it; without a selector they are the node itself."""
+def test_each_matching_node_is_an_item() -> None:
     html = "<ul><li id=1><a>x</a></li><li id=2></li><li id=3><a>y</a><b><a>z</a></b></li></ul>"
     fields = {"n": {"attribute": "id", "type": "integer"}, "a": "a", "deep": "li > b > a"}
     found = items(html, each="ul > li", fields=fields)
@@ -168,8 +165,7 @@ def test_each_node_is_an_item() -> None:
     assert values("<p>a</p><p>b</p>", {"take": "text"}, each="p") == ["a", "b"]
 
 
-def test_less_than_there_should_be_is_an_invalid_item() -> None:
-    """In place of what is missing; 0 says that a page may have none."""
+def test_too_few_items_give_invalid_item() -> None:
     (item,) = items("<p>", each="li")
     assert item.problems == ("0 of at least 1 found (css 'li')",)
     assert items("<p>", each="li", least=0) == ()
@@ -216,14 +212,14 @@ GRAPH = {"@graph": [{"@id": "#p", "name": "B"}, {"@type": "WebPage", "mainEntity
         ({"css": "h1"}, "H"),
     ],
 )
-def test_json_ld(field: dict[str, Any], value: Any) -> None:
-    """An item for each object of a type; paths through lists, references and objects."""
+def test_json_ld_paths_follow_lists_references_and_objects(
+    field: dict[str, Any], value: Any
+) -> None:
     html = f"<h1>H</h1>{script(GRAPH)}"
     assert values(html, field, source="jsonld:Book") == [value]
 
 
-def test_json_ld_without_a_source() -> None:
-    """A field names it by itself; the currency of a price stands beside it."""
+def test_json_ld_field_without_rule_source() -> None:
     fields = {"a": {"jsonld": "Book:offers.price", "type": "price"}, "b": {"jsonld": "name"}}
     (item,) = items(f"{script({'name': 'first'})}{script([BOOK])}", fields=fields)
     assert item.fields == {"a": "12.50", "a_currency": "EUR", "b": "first"}
@@ -241,8 +237,7 @@ def test_json_ld_without_a_source() -> None:
         '\ufeff{"@type": "Book", "name": "n", "count": NaN}',
     ],
 )
-def test_json_ld_that_is_a_little_malformed(text: str) -> None:
-    """What shops commonly get wrong is read all the same."""
+def test_malformed_json_ld_is_repaired(text: str) -> None:
     assert values(script(text), {"path": "name"}, source="jsonld:Book") == ["n"]
 
 
@@ -257,8 +252,7 @@ def test_json_ld_that_is_a_little_malformed(text: str) -> None:
         ("9" * 5_000, "is malformed: Exceeds the limit"),
     ],
 )
-def test_json_ld_that_cannot_be_read(text: str, said: str) -> None:
-    """Is a reason beside what is missing; one that is fine is read none the less."""
+def test_unreadable_json_ld_is_reported_beside_missing_item(text: str, said: str) -> None:
     (item,) = items(script(text), source="jsonld:Book", fields={"a": "name"})
     missing, reason = item.problems
     assert missing == "0 of at least 1 found (jsonld:Book)"
@@ -277,8 +271,7 @@ datetime="2026-11-03">today</time><data itemprop="sku" value="7">seven</data></d
 """
 
 
-def test_microdata() -> None:
-    """Objects as JSON-LD's; values as the HTML Standard takes them."""
+def test_microdata_values_follow_html_standard() -> None:
     fields = {
         "name": "name",
         "price": {"path": "offers.price", "type": "price"},
@@ -300,8 +293,7 @@ def test_microdata() -> None:
     assert second.fields["name"] == "O"
 
 
-def test_opengraph_and_meta() -> None:
-    """By name in any case; the first that says something; a currency beside an amount."""
+def test_opengraph_and_meta_names_ignore_case() -> None:
     html = (
         "<meta property=og:title content=''><meta property=OG:Title content=T><meta name=Keywords"
         " content='a, b'><meta property=product:price:amount content='9.90'>"
@@ -320,8 +312,7 @@ def test_opengraph_and_meta() -> None:
 # --- bounds -------------------------------------------------------------------------------------
 
 
-def test_what_is_too_much_is_said() -> None:
-    """Items, values, characters, bytes, text in text, and pages that are no pages."""
+def test_limits_of_extraction_are_reported() -> None:
     *found, last = items("<p>x" * 1_001, each="p", fields={"a": {"take": "text"}})
     assert (len(found), all(item.valid for item in found)) == (1_000, True)
     assert last.problems == ("more than 1,000 items are on this page: the rest is left out",)
@@ -339,8 +330,7 @@ def test_what_is_too_much_is_said() -> None:
     assert problems("<div>" * 3_000, "h1") == ("elements are nested more than 256 deep",)
 
 
-def test_no_rule_is_about_other_pages() -> None:
-    """Nothing is found there, and nothing is missing."""
+def test_page_without_matching_rule_has_no_items() -> None:
     page = parse_page(b"", URL, "text/html")
     assert extract(page, "https://shop.example/", (rule(),)) == ()
     assert extract(page, URL, ()) == ()
@@ -349,9 +339,7 @@ def test_no_rule_is_about_other_pages() -> None:
 # --- functions of the user's own ----------------------------------------------------------------
 
 
-def test_functions_of_the_users_own() -> None:
-    """Their dicts are read by the same types; names that no field has are passed over."""
-
+def test_custom_extractor_values_are_converted_by_type() -> None:
     def books(page: Any, url: str) -> Any:
         assert url == URL
         for node in page.tree.css("li"):
@@ -372,15 +360,14 @@ def test_functions_of_the_users_own() -> None:
 
 
 class Odd:
-    """A thing that cannot even be shown."""
+    """An object whose `repr` fails."""
 
     def __repr__(self) -> str:
-        """Fail."""
         raise RuntimeError
 
 
 def fail(_page: Any, _url: str) -> Any:
-    """Fail as people's code does."""
+    """Fail like the code of a user."""
     message = "no\nbooks"
     raise LookupError(message)
 
@@ -396,8 +383,7 @@ def fail(_page: Any, _url: str) -> Any:
         (None, "extractor f: there is no such function (there are g)"),
     ],
 )
-def test_what_functions_do_wrong_is_an_invalid_item(function: Any, said: str) -> None:
-    """The page is never lost by it."""
+def test_error_of_custom_extractor_gives_invalid_item(function: Any, said: str) -> None:
     custom = {"g": fail} if function is None else {"f": function}
     (item,) = items("", custom, extractor="f", fields={"a": {}})
     assert item.problems == (said,)

@@ -1,4 +1,4 @@
-"""What rules cost on pages that are made to cost much: bounded, said, and linear in the page."""
+"""Cost of rules on hostile pages: bounded, reported, and linear in the page size."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from orbweaver.parsing.page import parse
 from tests.costs import LINEAR, peak_bytes, slope, within
 from tests.unit.extraction.extracting import URL, rule
 
-# Twice what the whole budget was measured to take.
+# Twice the measured time of the whole budget.
 BUDGET_S = 8
 ROWS = "<table>" + ("<tr>" + "<td>x</td>" * 10 + "</tr>") * 1_000
 
 
 def found(html: str, **keys: Any) -> tuple[Item, ...]:
-    """Extract from a page by one rule."""
+    """Extract from a page with one rule."""
     page = parse(html.encode(), URL, "text/html; charset=utf-8")
     return extract(page, URL, (rule(**keys),))
 
@@ -52,8 +52,6 @@ def found(html: str, **keys: Any) -> tuple[Item, ...]:
     ],
 )
 def test_malformed_json_ld_is_read_in_linear_time(start: str, repeated: str) -> None:
-    """A script that does not end, or never begins, is given up after one look at each character."""
-
     def made(size: int) -> Callable[[], object]:
         text = start + repeated * (size // len(repeated))
         return lambda: json_ld([text]).problems
@@ -72,14 +70,13 @@ def test_malformed_json_ld_is_read_in_linear_time(start: str, repeated: str) -> 
         ('{"a": "\\\\",}', "\\"),
     ],
 )
-def test_spare_commas_are_left_out_of_objects_and_not_of_texts(text: str, value: str) -> None:
-    """What looks like a spare comma in a text stays, whatever is escaped there."""
+def test_spare_commas_are_removed_outside_strings_only(text: str, value: str) -> None:
     objects = json_ld([text])
     assert [found for found, _ in objects.values("a", objects.roots[0])] == [value]
 
 
 def test_references_to_one_object_do_not_multiply() -> None:
-    """2,000 references to an object of 2,000 names are not written out: 44 KB were 1,380 MB."""
+    """2,000 references to an object with 2,000 names: written out, 44 KB would become 1,380 MB."""
     shared = {"@id": "#x", "name": ["v"] * 2_000}
     product = {"@type": "Product", "offers": [{"@id": "#x"}] * 2_000}
     script = json.dumps([shared, product])
@@ -93,8 +90,7 @@ def test_references_to_one_object_do_not_multiply() -> None:
     assert item.problems == ("a: more than 100 values",)
 
 
-def test_references_in_a_circle_end_with_the_budget() -> None:
-    """A thousand references of an object to itself, four names deep, without a value at the end."""
+def test_circular_references_end_with_budget() -> None:
     objects = json_ld([json.dumps([{"@id": "#x", "n": [{"@id": "#x"}] * 1_000}])])
 
     def asked() -> None:
@@ -105,23 +101,20 @@ def test_references_in_a_circle_end_with_the_budget() -> None:
     assert peak_bytes(asked) < 1_000_000
 
 
-def test_values_are_looked_for_as_far_as_they_are_asked_for() -> None:
-    """A field that wants one value pays for one, and not for all 40,000."""
+def test_json_ld_values_are_evaluated_lazily() -> None:
     objects = json_ld([json.dumps({"name": [str(n) for n in range(40_000)]})])
     left = objects.work.left
     assert next(objects.values("name", objects.roots[0]))[0] == "0"
     assert left - objects.work.left < 200
 
 
-def test_json_ld_is_paid_for_by_the_work_of_its_page() -> None:
-    """What is looked at in scripts is spent of the budget that is given for them."""
+def test_json_ld_spends_budget_of_page() -> None:
     found = json_ld(['[{"@type": "A"}, {"@type": "B"}]'], Work(OBJECT_UNITS))
     with pytest.raises(TooMuchError):
         found.of("A")
 
 
-def test_objects_of_a_type_are_looked_for_once() -> None:
-    """Each field of each item asks for the objects of its type; the page is walked once."""
+def test_objects_of_type_are_searched_once() -> None:
     objects = json_ld([json.dumps([{"@type": ["a", "B"], "@id": n} for n in range(10_000)])])
     assert len(objects.of("B")) == 10_000
     left = objects.work.left
@@ -129,8 +122,7 @@ def test_objects_of_a_type_are_looked_for_once() -> None:
     assert objects.work.left == left
 
 
-def test_all_scripts_together_are_bounded() -> None:
-    """Scripts of 2 MB each end at 4 MB, and the problem says which are not read."""
+def test_json_ld_scripts_share_size_limit() -> None:
     scripts = [("[" + "1.5," * 470_000 + "1]").ljust(2_000_000)] * 5
     objects = json_ld(scripts)
     said = "more than 4,000,000 characters of JSON-LD: script 3 and the rest are not read"
@@ -141,13 +133,13 @@ def test_all_scripts_together_are_bounded() -> None:
 
 
 def stated(html: str) -> Any:
-    """Read the microdata of a page, without any text."""
+    """Read the microdata of a page without its texts."""
     page = parse(html.encode(), URL, None)
     return microdata(page.tree, lambda _: "")
 
 
-def test_items_by_two_names_each_do_not_multiply() -> None:
-    """Forty items within each other, each a property by two names, were 2^40 ways to the last."""
+def test_microdata_items_with_two_names_do_not_multiply() -> None:
+    """Without a limit, forty nested items with two names each would give 2^40 paths."""
     objects = stated(
         "<div itemscope itemtype=x/A itemprop='a b'>" * 40 + "<p itemscope itemtype=P>"
     )
@@ -157,15 +149,13 @@ def test_items_by_two_names_each_do_not_multiply() -> None:
     ]
 
 
-def test_items_may_be_nested_as_deep_as_a_page_is() -> None:
-    """Nothing recurses: 1,900 items within each other are no error."""
+def test_microdata_items_may_be_deeply_nested() -> None:
+    """The reader does not recurse."""
     objects = stated("<div itemscope itemprop=x>" * 1_900 + "<b itemscope itemtype=P itemprop=y>")
     assert len(objects.of("P")) == 1
 
 
-def test_scopes_are_found_in_linear_time() -> None:
-    """Properties 250 elements below the item that they are of cost no walk each."""
-
+def test_microdata_scopes_are_found_in_linear_time() -> None:
     def made(count: int) -> Callable[[], object]:
         html = f"{'<div>' * 250}{'<p itemprop=x>y</p>' * count}{'</div>' * 250}"
         tree = parse(html.encode(), URL, None).tree
@@ -175,8 +165,7 @@ def test_scopes_are_found_in_linear_time() -> None:
     assert slope(made, [5_000, 10_000, 20_000]) < LINEAR
 
 
-def test_names_of_a_property_are_bounded_and_counted() -> None:
-    """A property by 100,000 names is one by a hundred, and the item says so."""
+def test_microdata_names_are_limited_and_counted() -> None:
     names = " ".join(map(str, range(100_000)))
     html = f"<div itemscope itemtype=x/P><p itemprop='{names}'>y</p></div>"
     (item,) = found(html, source="microdata:P", fields={"a": {"path": "none"}})
@@ -216,8 +205,7 @@ HOSTILE: dict[str, tuple[str, dict[str, Any]]] = {
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(("html", "keys"), HOSTILE.values(), ids=HOSTILE)
-def test_a_hostile_page_ends_with_the_budget(html: str, keys: dict[str, Any]) -> None:
-    """What takes the time of many pages ends with a problem that counts what is left out."""
+def test_hostile_page_ends_with_budget_and_reports_rest(html: str, keys: dict[str, Any]) -> None:
     page = parse(html.encode(), URL, None)
     spent: list[tuple[Item, ...]] = []
     assert within(BUDGET_S, lambda: spent.append(extract(page, URL, (rule(**keys),))))
@@ -227,8 +215,7 @@ def test_a_hostile_page_ends_with_the_budget(html: str, keys: dict[str, Any]) ->
 
 
 @pytest.mark.thorough
-def test_rules_share_a_budget() -> None:
-    """Twenty rules of a hostile page cost no more than one: each says that nothing was left."""
+def test_rules_of_page_share_budget() -> None:
     html, keys = HOSTILE["each nested 240 deep"]
     page = parse(html.encode(), URL, None)
     rules = tuple(rule(**keys) for _ in range(20))
@@ -253,14 +240,12 @@ def test_rules_share_a_budget() -> None:
         ),
     ],
 )
-def test_an_ordinary_page_spends_little(html: str, keys: dict[str, Any]) -> None:
-    """A thousand rows of ten cells, and lists within lists, are far from the end of the budget."""
+def test_ordinary_page_stays_within_budget(html: str, keys: dict[str, Any]) -> None:
     items = found(html, **keys)
     assert not [said for item in items for said in item.problems if "too much" in said]
 
 
-def test_a_budget_ends_once_and_for_all() -> None:
-    """What is spent stays spent, and the error says on what."""
+def test_spent_budget_stays_spent() -> None:
     work = Work(10)
     work.spend(10, "text")
     for _ in range(2):
@@ -269,8 +254,7 @@ def test_a_budget_ends_once_and_for_all() -> None:
     assert Work().left == UNITS_MAX
 
 
-def test_steps_are_those_beside_and_upwards() -> None:
-    """Each node looks at all children of its parent, and at all that it lies in."""
+def test_extent_counts_steps_to_siblings_and_ancestors() -> None:
     root = LexborHTMLParser("<body><ul><li>a<li>b<li>c</ul>").root
     assert root is not None
     beside = 1 + 2**2 + 1 + 3**2 + 3 * 1  # html; head and body; ul; li; a text in each
@@ -278,8 +262,8 @@ def test_steps_are_those_beside_and_upwards() -> None:
     assert Extent(tags=1_001, chars=4, root=root).steps == beside + upwards
 
 
-def test_what_measures_a_page_goes_with_it() -> None:
-    """Without waiting for garbage to be collected: it holds the page's tree, some 5 MB."""
+def test_extent_is_freed_with_page() -> None:
+    """It holds the tree of the page, about 5 MB, so it must not wait for the garbage collector."""
     root = LexborHTMLParser("<p>x").root
     assert root is not None
     extent = Extent(tags=1_001, chars=4, root=root)

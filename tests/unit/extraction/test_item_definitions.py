@@ -1,4 +1,4 @@
-"""Rules in definitions that do not fit: all are named, with what would."""
+"""Invalid item rules in definitions: every problem is named with its fix."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ from tests.unit.extraction.extracting import URL, rule
         ({"extra": 1}, "items[0].extra", "there is no such key: did you mean extractor?"),
     ],
 )
-def test_rules_that_do_not_fit_are_named(keys: dict[str, Any], path: str, said: str) -> None:
-    """With key, value and fix, before anything is crawled."""
+def test_invalid_rule_is_named_with_key_and_fix(keys: dict[str, Any], path: str, said: str) -> None:
     with pytest.raises(DefinitionError) as caught:
         rule(**keys)
     found = {problem.path: problem.text for problem in caught.value.problems}
@@ -83,8 +82,7 @@ def test_rules_that_do_not_fit_are_named(keys: dict[str, Any], path: str, said: 
         ({"css": "a", "requierd": True}, ".requierd", "there is no such key: did you mean requi"),
     ],
 )
-def test_fields_that_do_not_fit_are_named(field: dict[str, Any], at: str, said: str) -> None:
-    """With key, value and fix, before anything is crawled."""
+def test_invalid_field_is_named_with_key_and_fix(field: dict[str, Any], at: str, said: str) -> None:
     with pytest.raises(DefinitionError) as caught:
         rule(fields={"a": field})
     found = {problem.path: problem.text for problem in caught.value.problems}
@@ -104,8 +102,7 @@ def test_fields_that_do_not_fit_are_named(field: dict[str, Any], at: str, said: 
          "50,200 characters in fields are too many: together at most 40,000"),
     ],
 )  # fmt: skip
-def test_rules_that_do_not_fit_together(given: Any, said: str) -> None:
-    """All of them are stored with the crawl."""
+def test_rules_exceeding_limits_together_are_rejected(given: Any, said: str) -> None:
     with pytest.raises(DefinitionError) as caught:
         parse({"seeds": [URL], "items": given})
     assert {problem.path: problem.text for problem in caught.value.problems}["items"].startswith(
@@ -113,8 +110,7 @@ def test_rules_that_do_not_fit_together(given: Any, said: str) -> None:
     )
 
 
-def test_names_are_given_once() -> None:
-    """Of tables, and of columns beside prices."""
+def test_duplicate_table_and_column_names_are_rejected() -> None:
     one: dict[str, Any] = {
         "name": "x",
         "match": ".",
@@ -143,8 +139,7 @@ def test_names_are_given_once() -> None:
         ("q::before", "text is taken by default; give css = 'q'"),
     ],
 )
-def test_pseudo_elements_are_answered_with_what_is_meant(css: str, fix: str) -> None:
-    """What other tools write is told apart from what is no selector, with the words for it here."""
+def test_pseudo_elements_are_rejected_with_replacement(css: str, fix: str) -> None:
     with pytest.raises(DefinitionError) as caught:
         rule(each="div", fields={"a": {"css": css}})
     (problem,) = caught.value.problems
@@ -152,6 +147,5 @@ def test_pseudo_elements_are_answered_with_what_is_meant(css: str, fix: str) -> 
     assert (problem.path, problem.text) == ("items[0].fields.a.css", said + fix)
 
 
-def test_colons_in_texts_are_no_pseudo_elements() -> None:
-    """An attribute's value may hold two of them."""
+def test_colons_in_attribute_values_are_allowed() -> None:
     assert rule(fields={"a": 'a[href="x::text"]'}).fields[0].where == 'a[href="x::text"]'

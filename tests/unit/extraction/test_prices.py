@@ -1,4 +1,4 @@
-"""Prices in pages that cannot be read for certain are invalid."""
+"""Prices in pages that are ambiguous are invalid."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def price_in(html: str, **where: str) -> object:
         ("1 299 kr", "1299"),
     ],
 )
-def test_price_with_uncertain_digits_is_invalid(html: str, price: str | None) -> None:
-    """Raised hundredths are certain; other separated digits and magnitudes are not."""
+def test_price_with_ambiguous_digits_is_invalid(html: str, price: str | None) -> None:
+    """Raised hundredths are clear; other separated digits and magnitudes are not."""
     assert price_in(f"<p>{html}</p>") == price
 
 
@@ -49,7 +49,7 @@ def test_price_with_uncertain_digits_is_invalid(html: str, price: str | None) ->
     ("said", "price"),
     [('"1.659"', "1.659"), ("1.659", "1.659"), ('"1,659"', "1659"), ('"1.5"', "1.5")],
 )
-def test_point_in_data_is_decimal(said: str, price: str) -> None:
+def test_point_in_json_ld_price_is_decimal(said: str, price: str) -> None:
     """JSON-LD writes numbers as programs do (schema.org/price)."""
     data = f'{{"@type": "Product", "offers": {{"price": {said}}}}}'
     html = f'<script type="application/ld+json">{data}</script>'

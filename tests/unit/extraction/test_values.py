@@ -1,4 +1,4 @@
-"""Values: numbers, prices, dates, URLs and booleans as people and shops write them."""
+"""Numbers, prices, dates, URLs and booleans as people and shops write them."""
 
 # ruff: noqa: RUF001  # texts as they stand on pages
 from __future__ import annotations
@@ -31,7 +31,8 @@ PRICES = [
     ("zł 9,99", "9.99", "PLN"),
     ("12 EUR/kg", "12", "EUR"),
     (".99", "0.99", None),
-    # One separator, three digits: of a price thousands, but where the currency has such parts.
+    # One separator before three digits: thousands in a price, unless the currency has such
+    # decimals.
     ("1.299", "1299", None),
     ("1,299 €", "1299", "EUR"),
     ("1.250 KWD", "1.250", "KWD"),
@@ -39,7 +40,7 @@ PRICES = [
     ("1234.567", "1234.567", None),
     ("1.234.567", "1234567", None),
     ("1234.56789", "1234.5679", None),
-    # What JSON has as a number.
+    # JSON numbers.
     (12.99, "12.99", None),
     (12, "12", None),
     (0.1 + 0.2, "0.3000", None),
@@ -60,15 +61,13 @@ NO_PRICES = [
 
 
 @pytest.mark.parametrize(("raw", "digits", "currency"), PRICES)
-def test_prices(raw: str | float, digits: str, currency: str | None) -> None:
-    """An amount as its digits, and a currency by code or symbol, or none."""
+def test_price_is_read_with_currency(raw: str | float, digits: str, currency: str | None) -> None:
     found = read(Field(name="p", type=ValueKind.PRICE), raw)
     assert (found.value, found.currency) == (digits, currency)
 
 
 @pytest.mark.parametrize(("raw", "said"), NO_PRICES)
-def test_no_prices(raw: str | float, said: str) -> None:
-    """What is no price, or not one alone, is refused with what it says."""
+def test_invalid_price_is_rejected_with_reason(raw: str | float, said: str) -> None:
     with pytest.raises(UnfitValue) as refused:
         read(Field(name="p", type=ValueKind.PRICE), raw)
     assert str(refused.value) == said
@@ -87,10 +86,10 @@ def test_no_prices(raw: str | float, said: str) -> None:
         ("5", None, None, None),
     ],
 )
-def test_what_decides_on_a_currency(
+def test_currency_is_chosen_by_precedence(
     raw: str, beside: str | None, own: str | None, currency: str | None
 ) -> None:
-    """A certain symbol; what is said beside; the field's own; what a symbol mostly means."""
+    """A clear symbol, the currency beside it, the field's own, the usual meaning of the symbol."""
     field = Field(name="p", type=ValueKind.PRICE, currency=own)
     assert read(field, raw, currency=beside).currency == currency
 
@@ -112,8 +111,10 @@ def test_what_decides_on_a_currency(
         (ValueKind.PRICE, "1.299", ".", "1.299"),
     ],
 )
-def test_numbers(kind: ValueKind, raw: str | float, decimal: str | None, value: object) -> None:
-    """The key `decimal` leaves nothing to the rules of what is in doubt."""
+def test_number_is_read(
+    kind: ValueKind, raw: str | float, decimal: str | None, value: object
+) -> None:
+    """The key `decimal` removes every ambiguity."""
     assert read(Field(name="n", type=kind, decimal=decimal), raw).value == value
 
 
@@ -133,8 +134,9 @@ def test_numbers(kind: ValueKind, raw: str | float, decimal: str | None, value: 
         ),
     ],
 )
-def test_no_numbers(kind: ValueKind, raw: str | int, decimal: str | None, said: str) -> None:
-    """What is no number, or not one alone, is refused."""
+def test_invalid_number_is_rejected_with_reason(
+    kind: ValueKind, raw: str | int, decimal: str | None, said: str
+) -> None:
     with pytest.raises(UnfitValue) as refused:
         read(Field(name="n", type=kind, decimal=decimal), raw)
     assert str(refused.value) == said
@@ -158,8 +160,7 @@ DATES = [
 
 
 @pytest.mark.parametrize(("raw", "day", "at_ms"), DATES)
-def test_dates(raw: str, day: str, at_ms: int) -> None:
-    """A date is what is written; a moment without a zone is UTC."""
+def test_date_is_read_and_moment_without_zone_is_utc(raw: str, day: str, at_ms: int) -> None:
     assert read(Field(name="d", type=ValueKind.DATE), raw).value == day
     assert read(Field(name="d", type=ValueKind.DATETIME), raw).value == at_ms
 
@@ -177,14 +178,12 @@ def test_dates(raw: str, day: str, at_ms: int) -> None:
         ("x" * 101, "too long"),
     ],
 )
-def test_no_dates(raw: str, why: str) -> None:
-    """Which number is the day is never guessed."""
+def test_ambiguous_date_is_rejected(raw: str, why: str) -> None:
     with pytest.raises(UnfitValue, match=rf"^not a date: '.*' \({why.replace('?', '[?]')}\)$"):
         read(Field(name="d", type=ValueKind.DATE), raw)
 
 
-def test_dates_of_a_format() -> None:
-    """As `strptime` has it; what is not like it is refused."""
+def test_date_with_format_is_parsed_like_strptime() -> None:
     field = Field(name="d", type=ValueKind.DATE, format="%d/%m/%Y")
     assert read(field, " 03/04/2026").value == "2026-04-03"
     with pytest.raises(UnfitValue, match="not like '%d/%m/%Y'"):
@@ -195,8 +194,7 @@ def test_dates_of_a_format() -> None:
     ("raw", "value"),
     [("Yes", True), ("0", False), (True, True), (" off ", False), ("In stock", "values")],
 )
-def test_booleans(raw: str | bool, value: object) -> None:
-    """A few words in any case; all else is for `values`."""
+def test_boolean_is_read_from_words_or_values(raw: str | bool, value: object) -> None:
     field = Field(name="b", type=ValueKind.BOOLEAN)
     if value == "values":
         with pytest.raises(UnfitValue, match="say in values what it means"):
@@ -206,8 +204,7 @@ def test_booleans(raw: str | bool, value: object) -> None:
     assert read(field, raw).value is value
 
 
-def test_urls() -> None:
-    """Absolute, canonical, and without the crawl's parameters; what is not of the web is none."""
+def test_url_is_canonical_and_absolute() -> None:
     field = Field(name="u", type=ValueKind.URL)
     base = Base(url="https://a.example/b/c", tracking=frozenset({"ref"}))
     assert read(field, "../d?ref=x&y=1#z", base).value == "https://a.example/d?y=1"
@@ -218,8 +215,7 @@ def test_urls() -> None:
         read(field, "/b")
 
 
-def test_strings() -> None:
-    """Numbers and switches as JSON writes them; what is too long is cut only if it is asked for."""
+def test_string_is_read_and_cut_only_on_request() -> None:
     field = Field(name="s")
     assert [read(field, raw).value for raw in ("a", 1.5, 3, True)] == ["a", "1.5", "3", "true"]
     with pytest.raises(UnfitValue, match="longer than 20,000 characters"):
