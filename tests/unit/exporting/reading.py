@@ -1,7 +1,7 @@
-"""Reads export files back with tools that share no code with what wrote them.
+"""Reads export files back with tools that share no code with the writers.
 
-Every reader gives the rows as lists in the order of the table's columns, of values that compare:
-decimals as Decimal, moments as ms, dates as text, however the format writes them.
+Every reader returns rows as lists in column order with comparable values: decimals as Decimal,
+moments as ms, dates as text, in every format.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ Rows = list[list[Any]]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
 GUARDED = re.compile("'+[-=+@\t\r\n\uff1d\uff0b\uff0d\uff20]")
-# What CSV leaves out.
+# Characters that CSV omits.
 CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 csv.field_size_limit(sys.maxsize)
-# What a plain installation writes Parquet with, where pyarrow is not installed.
+# The Parquet writer of an installation without pyarrow.
 BY_DUCKDB = "parquet by DuckDB"
 WRITERS = (*formats.NAMES, BY_DUCKDB)
 
 
 @contextmanager
 def writing_with(writer: str) -> Iterator[str]:
-    """Have one of `WRITERS` write for the length of a block; the name of its format."""
+    """Use one of `WRITERS` within the block; yield the name of its format."""
     if writer != BY_DUCKDB:
         yield writer
         return
@@ -58,7 +58,7 @@ def writing_with(writer: str) -> Iterator[str]:
 
 
 def written(name: str, table: Table, rows: Iterable[Mapping[str, Any]], folder: Path) -> Made:
-    """Write rows in a format, and check what is said of the file."""
+    """Write rows in a format, and check the properties that the writer returns."""
     writer = formats.writer(name, table, folder)
     given = [*rows]
     for row in given:
@@ -73,7 +73,7 @@ def written(name: str, table: Table, rows: Iterable[Mapping[str, Any]], folder: 
 
 
 def read_back(table: Table, rows: list[dict[str, Any]]) -> dict[str, Rows]:
-    """Write rows by every writer and read each with its reader, Parquet with two."""
+    """Write rows with every writer and read each file with its reader, Parquet with two."""
     with TemporaryDirectory() as folder:
         made = {}
         for writer in WRITERS:
@@ -87,7 +87,7 @@ def read_back(table: Table, rows: list[dict[str, Any]]) -> dict[str, Rows]:
 
 
 def values(table: Table, rows: Iterable[Mapping[str, Any]]) -> Rows:
-    """Tell what every reader is to find."""
+    """Return the values that every reader must find."""
     cells = cells_of(table)
     return [
         [
@@ -99,7 +99,7 @@ def values(table: Table, rows: Iterable[Mapping[str, Any]]) -> Rows:
 
 
 def for_csv(table: Table, rows: Rows) -> Rows:
-    """Tell what is left of values in CSV: no control characters but in lists; no text is none."""
+    """Return values as CSV stores them: control characters only in lists; an empty text is null."""
     texts = [column.type is Type.STRING and not column.many for column in table.columns]
     return [
         [
@@ -111,7 +111,7 @@ def for_csv(table: Table, rows: Rows) -> Rows:
 
 
 def lines_of(made: Made) -> list[str]:
-    """Return the lines of a JSONL file as everybody understands lines."""
+    """Return the lines of a JSONL file, split at line feeds only."""
     return gzip.decompress(made.path.read_bytes()).decode().splitlines(keepends=True)
 
 
@@ -171,7 +171,7 @@ READERS: dict[str, dict[str, Callable[[Table, Path], Rows]]] = {
 
 
 def _selected(column: Column) -> str:
-    # Moments as numbers: as values DuckDB gives them out by way of a library of time zones.
+    # Moments as numbers: DuckDB needs a time zone library to return them as values.
     if column.type is not Type.MOMENT:
         return f'"{column.name}"'
     if column.many:

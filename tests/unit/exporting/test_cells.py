@@ -1,4 +1,4 @@
-"""What stands in a cell of an exported table."""
+"""Cells of an exported table."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ S, I, N, D, B, DAY, M = Type  # noqa: E741 - the types in order
 
 
 class Word(StrEnum):
-    """An enumeration, as records hold them."""
+    """An enumeration, as in records."""
 
     ONE = "one"
 
 
-# Type, what was found, what stands in the cell.
+# Type, found value, expected cell.
 VALUES: list[tuple[Type, Any, Any]] = [
     (S, "text", "text"),
     (S, "", ""),
@@ -89,8 +89,7 @@ VALUES: list[tuple[Type, Any, Any]] = [
 
 
 @pytest.mark.parametrize(("kind", "found", "stands"), VALUES)
-def test_values(kind: Type, found: Any, stands: Any) -> None:
-    """A value stands as its type has it, and where it means nothing there, nothing does."""
+def test_value_is_converted_to_type_of_column(kind: Type, found: Any, stands: Any) -> None:
     (value,) = cells_of(Table(name="t", columns=(Column(name="a", type=kind),)))({"a": found})
     assert (value, type(value)) == (stands, type(stands))
     many = cells_of(Table(name="t", columns=(Column(name="a", type=kind, many=True),)))
@@ -99,8 +98,7 @@ def test_values(kind: Type, found: Any, stands: Any) -> None:
         assert many({"a": [found, None, found]}) == [[stands, None, stands]]
 
 
-def test_rows_are_taken_apart_by_name() -> None:
-    """Columns come in their order; what is lacking is empty, what is unknown is passed over."""
+def test_cells_are_matched_to_columns_by_name() -> None:
     table = Table(name="t", columns=(Column(name="a"), Column(name="b", type=I), Column(name="c")))
     assert cells_of(table)({"c": "x", "d": 1, "b": 2}) == [None, 2, "x"]
 
@@ -115,14 +113,12 @@ def test_rows_are_taken_apart_by_name() -> None:
         (MOMENT_MAX, "9999-12-31T23:59:59.999Z"),
     ],
 )
-def test_moments(at_ms: int, text: str) -> None:
-    """A moment is ISO 8601, in UTC, to the millisecond."""
+def test_iso_is_utc_with_milliseconds(at_ms: int, text: str) -> None:
     assert iso(at_ms) == text
 
 
 @pytest.mark.parametrize("name", ["url", "Place", "b"])
-def test_no_two_columns_are_one(name: str) -> None:
-    """A rule cannot have a column by the name of one that is there, whatever its case."""
+def test_duplicate_column_name_is_rejected_in_any_case(name: str) -> None:
     with pytest.raises(ValueError, match="share a name"):
         item_table("shop", "book", (Column(name="B"), Column(name=name)))
     assert item_table("shop", "book", (Column(name="B"),)).columns[:4] == ORIGIN

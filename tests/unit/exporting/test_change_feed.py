@@ -1,4 +1,4 @@
-"""The change feed: what each kind of ending means for a page, run after run."""
+"""The change feed: how each outcome changes a page from run to run."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ from tests.unit.changing import (
 )
 
 
-async def test_a_first_run_creates_all_its_pages() -> None:
-    """There is nothing before it; the row says when, and with which body."""
+async def test_first_run_creates_all_pages() -> None:
     stand = await begun()
     rows = await stand.rows(FIRST)
     assert [row["change"] for row in rows] == ["created"] * 3
@@ -75,10 +74,9 @@ async def test_a_first_run_creates_all_its_pages() -> None:
         ({"outcome": Outcome.FAILED, "reason": Reason.FORBIDDEN}, {"status": 403}, None),
     ],
 )
-async def test_what_an_ending_means_for_a_page_that_was_known(
+async def test_outcome_of_known_page_sets_change(
     kind: dict[str, Any], more: dict[str, Any], change: str | None
 ) -> None:
-    """Bodies decide between updated and unchanged; what failed is as it was, without a row."""
     stand = await begun()
     ending = record(SECOND, "a", kind, by="home", **more)
     await stand.add(
@@ -94,8 +92,8 @@ async def test_what_an_ending_means_for_a_page_that_was_known(
         assert found[url_of("a")]["sha256"] == (None if gone else more.get("sha256", "1"))
 
 
-async def test_an_unchanged_page_keeps_its_body_for_the_next_comparison() -> None:
-    """A 304 brings none: the run after it still knows whether the page has changed since."""
+async def test_unchanged_page_keeps_hash_for_next_comparison() -> None:
+    """An answer 304 has no body, so the stored hash is kept."""
     stand = await begun()
     await stand.add(SECOND, page(SECOND, "home"), record(SECOND, "a", SAME, by="home"))
     await stand.add(THIRD, page(THIRD, "home"), page(THIRD, "a", "2", by="home"))
@@ -107,8 +105,7 @@ async def test_an_unchanged_page_keeps_its_body_for_the_next_comparison() -> Non
     )
 
 
-async def test_a_page_that_comes_back_is_created_again() -> None:
-    """What is deleted is not known any more."""
+async def test_page_returning_after_deletion_is_created_again() -> None:
     stand = await begun()
     await stand.add(SECOND, page(SECOND, "home"), record(SECOND, "a", GONE, by="home"))
     await stand.add(THIRD, page(THIRD, "home"), page(THIRD, "a", by="home"))
@@ -117,8 +114,7 @@ async def test_a_page_that_comes_back_is_created_again() -> None:
     assert (row["change"], row["previous_crawl"]) == ("created", None)
 
 
-async def test_what_nothing_leads_to_is_deleted() -> None:
-    """And what it led to with it, in the same run, at the time of the run's end."""
+async def test_page_without_referrer_is_deleted_with_its_targets() -> None:
     stand = await begun()
     await stand.add(SECOND, page(SECOND, "home", "2"))
     rows = await stand.rows(SECOND)
@@ -133,8 +129,7 @@ async def test_what_nothing_leads_to_is_deleted() -> None:
 
 
 @pytest.mark.parametrize("kind", [BROKEN, FORBIDDEN], ids=["503", "robots"])
-async def test_what_lies_below_a_page_that_cannot_be_read_is_left(kind: dict[str, Any]) -> None:
-    """A site whose front page fails has not lost its pages, however deep they lie."""
+async def test_pages_below_failed_page_are_kept(kind: dict[str, Any]) -> None:
     stand = await begun()
     await stand.add(SECOND, record(SECOND, "home", kind))
     await stand.add(THIRD, page(THIRD, "home"))
@@ -142,16 +137,14 @@ async def test_what_lies_below_a_page_that_cannot_be_read_is_left(kind: dict[str
     assert await stand.changes(THIRD) == {"home": "unchanged", "a": "deleted", "b": "deleted"}
 
 
-async def test_a_seed_that_is_dropped_is_deleted() -> None:
-    """Nothing had led to it but the definition."""
+async def test_removed_seed_is_deleted() -> None:
     stand = Stand()
     await stand.add(FIRST, page(FIRST, "home"), page(FIRST, "other"))
     await stand.add(SECOND, page(SECOND, "home"))
     assert await stand.changes(SECOND) == {"home": "unchanged", "other": "deleted"}
 
 
-async def test_a_circle_that_nothing_leads_to_is_deleted() -> None:
-    """Pages that only lead to each other do not keep each other."""
+async def test_circle_of_pages_without_referrer_is_deleted() -> None:
     stand = await begun()
     extra = replace(page(FIRST, "a", by="b"), fetched_at=FIRST.started_at_ms + 60_000)
     stand = Stand()
@@ -173,8 +166,7 @@ async def test_a_circle_that_nothing_leads_to_is_deleted() -> None:
     ],
     ids=lambda more: next(iter(more)),
 )
-async def test_what_was_not_to_be_asked_for_is_left(more: dict[str, Any]) -> None:
-    """Where a limit was met, in a retry, within the window, and where nothing is recorded."""
+async def test_page_not_due_for_request_is_kept(more: dict[str, Any]) -> None:
     stand = await begun()
     second = await stand.add(run(2, **more), page(run(2), "home", "2"))
     assert await stand.changes(second) == {"home": "updated"}
@@ -182,8 +174,8 @@ async def test_what_was_not_to_be_asked_for_is_left(more: dict[str, Any]) -> Non
     assert (await stand.changes(THIRD))["b"] == "deleted"
 
 
-async def test_what_failed_was_asked_for_and_holds_a_claim() -> None:
-    """Its window begins anew, so that the next run, which may not ask, does not delete it."""
+async def test_failed_page_keeps_its_claim_for_window() -> None:
+    """The window restarts, so a run within it does not delete the page."""
     stand = await begun()
     await stand.add(SECOND, page(SECOND, "home"), record(SECOND, "a", BROKEN, by="home"))
     third = await stand.add(
@@ -192,16 +184,16 @@ async def test_what_failed_was_asked_for_and_holds_a_claim() -> None:
     assert "a" not in await stand.changes(third)
 
 
-async def test_what_another_run_holds_is_left() -> None:
-    """A run that was still under way may have claimed what this one did not ask for."""
+async def test_page_claimed_by_overlapping_run_is_kept() -> None:
+    """The other run may hold the claim of a URL that this run did not request."""
     stand = await begun()
     await stand.add(SECOND, page(SECOND, "home"))
     await stand.add(run(1, finished_at_ms=NOON_MS + 9 * HOUR_MS))
     assert await stand.changes(SECOND) == {"home": "unchanged"}
 
 
-async def test_what_another_run_asked_for_later_is_not_taken_back() -> None:
-    """Of two runs at once the one that ends last may have the older answer of a URL."""
+async def test_newer_answer_of_overlapping_run_is_kept() -> None:
+    """Of two overlapping runs, the later to end can have the older answer of a URL."""
     slow = run(1, finished_at_ms=NOON_MS + 9 * HOUR_MS)
     stand = await begun()
     await stand.add(SECOND, page(SECOND, "home", "3"), page(SECOND, "a"), page(SECOND, "b"))
@@ -210,8 +202,7 @@ async def test_what_another_run_asked_for_later_is_not_taken_back() -> None:
     assert await stand.changes(slow) == {}
 
 
-async def test_sitemaps_are_no_pages_but_lead_to_some() -> None:
-    """One that cannot be read keeps its pages; one that is read does not."""
+async def test_sitemap_is_referrer_but_no_page() -> None:
     stand = Stand()
     await stand.add(
         FIRST, record(FIRST, "sitemap.xml", SITEMAP), page(FIRST, "a", by="sitemap.xml")
@@ -223,8 +214,8 @@ async def test_sitemaps_are_no_pages_but_lead_to_some() -> None:
     assert await stand.changes(THIRD) == {"a": "deleted"}
 
 
-async def test_a_sitemap_that_robots_named_is_gone_once_its_site_is_read() -> None:
-    """A robots.txt is never recorded: where pages were read, it was read before them."""
+async def test_unlisted_robots_sitemap_is_gone_once_site_is_read() -> None:
+    """A robots.txt is never recorded, but it is read before any page of its site."""
     stand = Stand()
     await stand.add(
         FIRST,
@@ -238,8 +229,7 @@ async def test_a_sitemap_that_robots_named_is_gone_once_its_site_is_read() -> No
     assert await stand.changes(THIRD) == {"home": "unchanged", "a": "deleted"}
 
 
-async def test_a_redirect_that_fails_keeps_where_it_led() -> None:
-    """It is no page, and known all the same."""
+async def test_failed_redirect_keeps_its_target() -> None:
     stand = Stand()
     await stand.add(FIRST, record(FIRST, "old", MOVED), page(FIRST, "new", by="old"))
     await stand.add(SECOND, record(SECOND, "old", BROKEN))
@@ -247,8 +237,7 @@ async def test_a_redirect_that_fails_keeps_where_it_led() -> None:
     assert await stand.changes(SECOND) == {}
 
 
-async def test_more_referrers_than_fit_delete_nothing() -> None:
-    """What cannot be decided on is left as it is."""
+async def test_too_many_referrers_delete_nothing() -> None:
     stand = await begun()
     await stand.add(SECOND, page(SECOND, "home"))
     assert await stand.changes(SECOND, referrers_max=1) == {"home": "unchanged"}

@@ -1,4 +1,4 @@
-"""Change feeds of runs: which have one, what they are compared with, and what goes wrong."""
+"""Change feeds of runs: which runs have one, their base of comparison, and faults."""
 
 from __future__ import annotations
 
@@ -37,16 +37,14 @@ if TYPE_CHECKING:
     ],
     ids=lambda crawl: str(crawl.id),
 )
-async def test_a_crawl_that_is_no_run_that_ended_has_no_feed(crawl: Crawl) -> None:
-    """The one without end has nothing to be compared with; of the rest there is nothing yet."""
+async def test_crawl_without_end_has_no_feed(crawl: Crawl) -> None:
     stand = Stand()
     await stand.add(crawl, page(crawl, "a"))
     assert await stand.rows(crawl) == []
     assert stand.world.files == {}
 
 
-async def test_a_run_that_was_never_exported_is_caught_up_with() -> None:
-    """Its feed is made on the way, and is the same when it is asked for later."""
+async def test_feed_of_run_never_exported_is_made_later() -> None:
     stand, other = await begun(), await begun()
     for one in (stand, other):
         await one.add(SECOND, page(SECOND, "home", "2"))
@@ -56,15 +54,13 @@ async def test_a_run_that_was_never_exported_is_caught_up_with() -> None:
     assert stand.world.files == other.world.files
 
 
-async def test_runs_of_other_names_have_snapshots_of_their_own() -> None:
-    """A name is what a feed is about."""
+async def test_runs_of_other_name_have_own_snapshots() -> None:
     stand = await begun()
     other = await stand.add(run(2, id="other-1", name="other"), page(run(2, id="other-1"), "a"))
     assert await stand.changes(other) == {"a": "created"}
 
 
-async def test_the_runs_of_a_day_are_those_that_ended_on_it() -> None:
-    """Sorted by their ids; one that is under way belongs to no day yet."""
+async def test_ended_on_returns_runs_ended_on_day() -> None:
     stand = Stand()
     tomorrow = run(1, finished_at_ms=NOON_MS + 12 * HOUR_MS)
     for crawl in (SECOND, FIRST, tomorrow, run(3, state=State.RUNNING, finished_at_ms=None)):
@@ -74,8 +70,8 @@ async def test_the_runs_of_a_day_are_those_that_ended_on_it() -> None:
     assert await feed.ended_on("2026-11-22") == (tomorrow,)
 
 
-async def test_no_feed_is_made_of_records_that_may_be_gone() -> None:
-    """It would say of every page that is gone from the table that it is gone from the site."""
+async def test_run_with_expired_records_has_no_feed() -> None:
+    """Expired records would look like deleted pages."""
     stand = await begun()
     await stand.add(SECOND, page(SECOND, "home", "2"))
     stand.clock = type(stand.clock)(FIRST.started_at_ms + RETENTION_S * 1000)
@@ -84,8 +80,8 @@ async def test_no_feed_is_made_of_records_that_may_be_gone() -> None:
     assert [row["change"] for row in rows] == ["created"]
 
 
-async def test_snapshots_that_nobody_can_ask_for_are_removed() -> None:
-    """The newest two stay, however old they are, and those whose records are there."""
+async def test_unused_snapshots_are_removed() -> None:
+    """The newest two snapshots are kept at any age, and so are those with live records."""
     stand = await begun()
     await stand.add(SECOND, page(SECOND, "home", "2"))
     assert await stand.changes(SECOND)
@@ -99,8 +95,7 @@ async def test_snapshots_that_nobody_can_ask_for_are_removed() -> None:
 # --- shards, time, faults -----------------------------------------------------------------------
 
 
-async def test_another_number_of_shards_changes_nothing() -> None:
-    """A snapshot that was cut otherwise is read all the same."""
+async def test_snapshot_with_other_shard_count_is_read() -> None:
     stand = await begun(shards=2)
     assert await stand.changes(FIRST)
     stand.shards = 5
@@ -108,8 +103,7 @@ async def test_another_number_of_shards_changes_nothing() -> None:
     assert await stand.changes(SECOND) == {"home": "unchanged", "a": "updated", "b": "deleted"}
 
 
-async def test_rows_are_read_by_shard() -> None:
-    """Together they are all of them, in the same order."""
+async def test_feed_rows_are_read_by_shard() -> None:
     stand = await begun()
     feed = stand.feed()
     assert await feed.make(FIRST)
@@ -120,8 +114,7 @@ async def test_rows_are_read_by_shard() -> None:
     assert parts == whole
 
 
-async def test_a_url_that_was_asked_for_on_two_days_counts_once() -> None:
-    """The later record is the one that stands."""
+async def test_url_recorded_on_two_days_counts_once() -> None:
     long = run(0, finished_at_ms=NOON_MS + 20 * HOUR_MS)
     stand = Stand()
     later = page(long, "a", "2", fetched_at=NOON_MS + 13 * HOUR_MS)
@@ -130,8 +123,7 @@ async def test_a_url_that_was_asked_for_on_two_days_counts_once() -> None:
     assert [row["sha256"] for row in rows] == ["2", "1"]
 
 
-async def test_with_little_time_the_rest_is_left_for_another_call() -> None:
-    """Each does at least a shard; what is through is not read again."""
+async def test_feed_made_in_several_calls_reads_records_once() -> None:
     stand = await begun()
     reads: list[str] = []
 
@@ -150,8 +142,7 @@ async def test_with_little_time_the_rest_is_left_for_another_call() -> None:
     assert stand.world.files == other.world.files
 
 
-async def test_transient_faults_are_waited_out() -> None:
-    """Of reads and writes; a fault that stays comes through."""
+async def test_transient_faults_are_retried() -> None:
     stand = await begun()
     calls = 0
 
@@ -172,8 +163,11 @@ async def test_transient_faults_are_waited_out() -> None:
         await (await begun()).feed(down).make(FIRST)
 
 
-async def test_a_bundle_that_is_not_there_is_an_error() -> None:
-    """Half a snapshot would say that the rest is created: of three rows, a bundle holds two."""
+async def test_missing_or_damaged_bundle_is_an_error() -> None:
+    """A partial snapshot would report the missing pages as created.
+
+    A bundle holds two of three rows.
+    """
     stand = await begun(shards=1)
     assert await stand.changes(FIRST)
     [key, _] = (key for key in stand.world.files if "/rows-" in key)
@@ -188,8 +182,7 @@ async def test_a_bundle_that_is_not_there_is_an_error() -> None:
 @pytest.mark.parametrize(
     "body", [b"{}", b"nonsense", b'{"v":99}', b'{"v":1}', b"[]", b'{"v":1,"x":1}']
 )
-async def test_what_is_no_head_is_made_anew(body: bytes) -> None:
-    """So is one of another version; a shard's file likewise."""
+async def test_unreadable_head_is_made_again(body: bytes) -> None:
     stand, other = await begun(), await begun()
     assert await stand.changes(FIRST) == await other.changes(FIRST)
     for key in list(stand.world.files):

@@ -1,4 +1,4 @@
-"""The exporter over memory: what it writes, and how it cuts."""
+"""The exporter over memory adapters: files that it writes, and how it splits them."""
 
 from __future__ import annotations
 
@@ -45,8 +45,7 @@ if TYPE_CHECKING:
 FOLDER = f"exports/pages/jsonl/dt={DAY}/{CRAWL}/"
 
 
-async def test_rows_come_shard_by_shard_in_key_order() -> None:
-    """Rows follow the shards and within a shard its keys, each record once, all columns."""
+async def test_rows_follow_shards_and_keys() -> None:
     world = world_of(pages_of(range(57)))
     manifest = await exported(world)
     rows = rows_of(world.files)
@@ -74,8 +73,7 @@ def _order(key: tuple[str, str]) -> tuple[int, str]:
         (3, 1, [1, 1, 1]),
     ],
 )
-async def test_parts_are_full_but_for_the_last(rows: int, limit: int, parts: list[int]) -> None:
-    """A part holds at most `part_rows_max` pages, and none is empty; an empty day has none."""
+async def test_parts_are_full_except_last(rows: int, limit: int, parts: list[int]) -> None:
     world = world_of(pages_of(range(rows)))
     manifest = await exported(world, part_rows_max=limit)
     assert [file.rows for file in manifest.files] == parts
@@ -85,8 +83,7 @@ async def test_parts_are_full_but_for_the_last(rows: int, limit: int, parts: lis
     ]
 
 
-async def test_a_large_crawl_is_several_units_and_a_small_one_is_one() -> None:
-    """Groups follow from the records; every row is there once, however it is cut."""
+async def test_large_crawl_has_several_units() -> None:
     large, small = pages_of(range(200)), pages_of(range(6), crawl="small")
     world = world_of([*large, *small])
     manifest = await exported(world, part_rows_max=5, cuts_crawls=True)
@@ -99,8 +96,7 @@ async def test_a_large_crawl_is_several_units_and_a_small_one_is_one() -> None:
     assert by_url == {(row["crawl"], row["url"]): row for row in rows_of(whole.files)}
 
 
-async def test_a_chunk_ends_by_its_bytes_too() -> None:
-    """No file grows much beyond `part_bytes_max`, and all tables are cut at the same rows."""
+async def test_chunk_ends_at_byte_limit() -> None:
     random_texts = [f"{number:x}" * 40 for number in range(7**9, 7**9 + 100)]
     world = world_of(page(number, title=text) for number, text in enumerate(random_texts))
     manifest = await exported(
@@ -114,8 +110,7 @@ async def test_a_chunk_ends_by_its_bytes_too() -> None:
     assert sum(chunks["csv"]) == 100
 
 
-async def test_the_manifest_says_what_is_there() -> None:
-    """It holds schema, day, sums of each crawl, columns and files, and no trace of the run."""
+async def test_manifest_describes_export() -> None:
     failed = replace(page(9), outcome=Outcome.FAILED, reason=Reason.DNS)
     world = world_of([*pages_of(range(3)), failed, *pages_of(range(2), crawl="other")])
     world.crawls[CRAWL] = Crawl(id=CRAWL, name="docs", started_at_ms=NOON_MS)
@@ -136,8 +131,7 @@ async def test_the_manifest_says_what_is_there() -> None:
 FILE_KEYS = {"path", "table", "format", "crawl", "rows", "bytes", "sha256"}
 
 
-async def test_an_export_is_announced_once_it_stands() -> None:
-    """Whoever listens is told of the manifest, with its key."""
+async def test_complete_export_is_announced_with_manifest() -> None:
     world = world_of(pages_of(range(3)))
     manifest = await exported(world)
     assert world.exported == [(manifest, MANIFEST)]
@@ -146,8 +140,8 @@ async def test_an_export_is_announced_once_it_stands() -> None:
 # --- again ------------------------------------------------------------------------------------
 
 
-async def test_twice_is_once() -> None:
-    """A second run, at another time and with other chances, leaves the same bytes (case 27)."""
+async def test_second_export_writes_same_bytes() -> None:
+    """The second run has another time and another seed (case 27)."""
     world = world_of(pages_of(range(35)))
     await exported(world)
     first = dict(world.files)
@@ -156,8 +150,7 @@ async def test_twice_is_once() -> None:
     assert world.files == first
 
 
-async def test_a_run_over_unchanged_records_puts_nothing_that_readers_see() -> None:
-    """Files that are there already are neither put again nor taken away, nor is the manifest."""
+async def test_export_of_unchanged_records_rewrites_no_file() -> None:
     world = world_of(pages_of(range(35)))
     await exported(world)
     standing = dict(world.files)
@@ -172,8 +165,7 @@ async def test_a_run_over_unchanged_records_puts_nothing_that_readers_see() -> N
 @pytest.mark.parametrize(
     "options", [{"part_rows_max": 7}, {"cuts_crawls": True}, {"formats": ("csv",)}]
 )
-async def test_a_run_of_another_cut_replaces_all(options: dict[str, Any]) -> None:
-    """Other chunks, units or formats than last time: as if there had been no last time."""
+async def test_export_with_other_options_replaces_all_files(options: dict[str, Any]) -> None:
     world = world_of(pages_of(range(75)))
     await exported(world)
     await exported(world, "two", **options)
@@ -182,8 +174,7 @@ async def test_a_run_of_another_cut_replaces_all(options: dict[str, Any]) -> Non
     assert world.files == clean.files
 
 
-async def test_a_shorter_run_removes_stale_files_and_nothing_else() -> None:
-    """What the manifest does not name goes; other days, and what is no part, stay."""
+async def test_shorter_export_removes_only_stale_parts() -> None:
     others = {
         f"{FOLDER}notes.txt": b"",
         f"exports/pages/jsonl/dt={DAY}/readme": b"",
@@ -205,8 +196,7 @@ async def test_a_shorter_run_removes_stale_files_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("garbage", [b"", b"[]", b"{", b'{"schema": 0}', b'{"schema": 2}', b"\xff"])
-async def test_a_manifest_nobody_can_read_is_replaced(garbage: bytes) -> None:
-    """What stands in the manifest's place and is none is replaced by one."""
+async def test_unreadable_manifest_is_replaced(garbage: bytes) -> None:
     world = world_of(pages_of(range(12)))
     await exported(world)
     clean = dict(world.files)
@@ -215,8 +205,7 @@ async def test_a_manifest_nobody_can_read_is_replaced(garbage: bytes) -> None:
     assert world.files == clean
 
 
-async def test_a_damaged_file_is_repaired() -> None:
-    """A file that was damaged or lost is there again after a run, with the same manifest."""
+async def test_damaged_or_missing_file_is_repaired() -> None:
     world = world_of(pages_of(range(25)))
     await exported(world)
     clean = dict(world.files)
@@ -226,8 +215,7 @@ async def test_a_damaged_file_is_repaired() -> None:
     assert world.files == clean
 
 
-async def test_only_the_days_own_records_are_exported() -> None:
-    """A day begins and ends at midnight UTC, to the millisecond."""
+async def test_only_records_of_day_are_exported() -> None:
     moments = [DAY_MS - 1, DAY_MS, DAY_MS + 24 * HOUR_MS - 1, DAY_MS + 24 * HOUR_MS]
     world = world_of([page(place, at_ms=at_ms) for place, at_ms in enumerate(moments)])
     await exported(world)
@@ -237,8 +225,7 @@ async def test_only_the_days_own_records_are_exported() -> None:
     ]
 
 
-async def test_crawls_of_the_day_that_have_no_rows_any_more_are_not_named() -> None:
-    """What has expired since it was listed leaves no trace, so that bytes follow from rows."""
+async def test_expired_crawl_is_absent_from_manifest() -> None:
     world = world_of([*pages_of(range(5)), *pages_of(range(5), crawl="expired")])
     exporter = exporter_of(world)
     await exporter.begin({"day": DAY}, "one")
@@ -277,8 +264,7 @@ def _shop(*records: PageRecord, **more: Any) -> World:
     return world
 
 
-async def test_items_are_a_table_of_their_own_with_types() -> None:
-    """Valid items stand in their rule's table, typed; others apart, with the reason."""
+async def test_items_have_typed_table_and_invalid_items_own_table() -> None:
     bad = _book(1, None, problems=("title: missing",))
     world = _shop(_with_items(1, _book(0, "One"), bad), page(2), items=(RULE,))
     manifest = await exported(world, formats=("jsonl", "csv"))
@@ -307,8 +293,7 @@ def _columns(manifest: Any, table: str) -> list[list[Any]]:
 
 
 @pytest.mark.parametrize("known", [False, True])
-async def test_items_of_a_rule_that_is_gone_are_one_column(known: bool) -> None:
-    """Without the crawl's definition, or without the rule in it, items are JSON in a text."""
+async def test_items_without_rule_are_one_json_column(known: bool) -> None:
     world = _shop(_with_items(1, _book(0, "One")))
     if not known:
         world.crawls.clear()
@@ -330,8 +315,7 @@ def _stored(world: World, number: int, *, text: bool = True) -> PageRecord:
     return page(number, body_key=key, body_offset=0, body_length=len(answer), status=200, **found)
 
 
-async def test_texts_are_read_where_they_are_stored() -> None:
-    """A page with a text has a row of it; one without, or whose file is gone, has none."""
+async def test_texts_are_read_from_stored_bodies() -> None:
     world = _shop(page(90))
     store(world, [_stored(world, number) for number in range(1, 40)])
     store(world, [_stored(world, 40, text=False)])
@@ -350,8 +334,7 @@ def _number(url: str) -> int:
     return int(url.rpartition("/")[2])
 
 
-async def test_answers_are_an_archive_with_an_index() -> None:
-    """All stored answers are in the WARC file, in order, and each where its index says."""
+async def test_answers_are_warc_file_with_index() -> None:
     world = _shop(page(90))
     records = [_stored(world, number) for number in range(1, 30)]
     store(world, records)
@@ -373,8 +356,7 @@ async def test_answers_are_an_archive_with_an_index() -> None:
         assert warc.read(body[offset : offset + size]).url == entry["url"]
 
 
-async def test_all_formats_say_the_same() -> None:
-    """The same pages in the same order in each, and the same counts."""
+async def test_all_formats_contain_same_rows() -> None:
     world = world_of(pages_of(range(35)))
     manifest = await exported(world, formats=("csv", "jsonl", "parquet"))
     counts = {name: [0, 0] for name in ("csv", "jsonl", "parquet")}

@@ -1,4 +1,4 @@
-"""An exporter that is alone, and then is not: another process exports into the same folder."""
+"""An exporter that runs alone until another process exports into the same folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 class Overtaken(WaitingExport):
-    """A queue at whose first order another process begins the same, and perhaps ends it."""
+    """A queue that starts a second process at its first order.
+
+    `ends` decides if that process finishes.
+    """
 
     def __init__(self, world: World, *, ends: bool) -> None:
         super().__init__()
@@ -37,8 +40,7 @@ class Overtaken(WaitingExport):
 
 
 @pytest.mark.parametrize("ends", [True, False])
-async def test_a_later_process_ends_an_export_for_both(*, ends: bool) -> None:
-    """What it has exported counts; where it has died on the way, the day is exported once more."""
+async def test_later_process_ends_export_for_both(*, ends: bool) -> None:
     world = world_of(pages_of(range(25)))
     waiting = Overtaken(world, ends=ends)
     alone = Alone(exporter=exporter_of(world, orders=waiting), waiting=waiting)

@@ -1,4 +1,4 @@
-"""The exporter's memory: bounded by what it reads ahead, not by what the day holds."""
+"""Memory of the exporter: bounded by its read-ahead, not by the size of the day."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from orbweaver.model.page_record import PageRecord
 
 MIB = 1024 * 1024
-# 50 rows of 1 KB read ahead of four shards; a chunk's rows are in files. Measured: 1 MiB.
+# 50 rows of 1 KB are read ahead from four shards; rows of a chunk are in files. Measured: 1 MiB.
 PEAK_BYTES_MAX = 4 * MIB
 
 
 class Synthetic:
-    """A day of made-up records under keys of their own, of which there are only a few in fact."""
+    """A day of generated records with distinct keys and only a few distinct contents."""
 
     def __init__(self, rows: int, shards: int) -> None:
         random = Random(1)
@@ -59,7 +59,7 @@ class Synthetic:
 
 
 async def _peak_bytes(rows: int, part_rows_max: int, root: Path) -> int:
-    """Export a day of so many rows, and tell how much memory it took at most."""
+    """Export a day with this number of rows and return the peak memory."""
     (root / str(rows)).mkdir()
     waiting = WaitingExport()
     exporter = Assembly(
@@ -90,15 +90,12 @@ def _measure(rows: int, part_rows_max: int, root: Path) -> int:
 
 
 @pytest.mark.thorough
-def test_memory_does_not_grow_with_the_day(tmp_path: Path) -> None:
-    """Four times the rows take no more memory, and both stay below the stated bound.
-
-    Measured in a process of its own: all threads count, and those of other tests may outlive them.
-    """
+def test_memory_does_not_grow_with_day(tmp_path: Path) -> None:
+    """Memory is measured in a separate process, because threads of other tests would count too."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as alone:
         small = alone.submit(_measure, 5_000, 1_000, tmp_path).result()
         large = alone.submit(_measure, 20_000, 1_000, tmp_path).result()
     print(f"peak KiB: 5,000 rows {small // 1024}, 20,000 rows {large // 1024}")
     assert small <= PEAK_BYTES_MAX
-    # Garbage in circles is collected now and then: a few compressors of 256 KB each.
+    # The garbage collector runs now and then: a few compressors of 256 KB each remain.
     assert large <= small + 2 * MIB

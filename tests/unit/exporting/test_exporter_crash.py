@@ -1,4 +1,7 @@
-"""The exporter killed before and after every single effect: old, new or no export, never half."""
+"""The exporter is killed before and after every effect.
+
+Readers see the old export, the new one or none, but never a partial one.
+"""
 
 from __future__ import annotations
 
@@ -39,11 +42,11 @@ CHANGING = frozenset({"files.put", "files.delete", "orders.send", "events.export
 
 
 class CrashError(Exception):
-    """The process is gone."""
+    """The process is killed."""
 
 
 class Doom:
-    """A gate that kills the process at its nth moment, and looks as a reader does at each one."""
+    """A gate that kills the process at its nth moment and checks the reader's view at each one."""
 
     def __init__(self, world: World, fatal: int) -> None:
         self.world = world
@@ -53,15 +56,15 @@ class Doom:
         self.manifests: set[bytes | None] = set()
 
     async def __call__(self, name: str, _moment: Moment) -> None:
-        if name in CHANGING:  # between two others, one moment is like the next
+        if name in CHANGING:  # between two other effects, every moment is the same
             self.look()
             self.count += 1
             self.dead = self.dead or self.count == self.fatal
         if self.dead:
-            raise CrashError  # and at every later moment: the dead do nothing more
+            raise CrashError  # and at every later moment, because a dead process has no effect
 
     def look(self) -> None:
-        """Check that what a reader sees is whole."""
+        """Check that a reader sees only a complete export."""
         if manifest_of(self.world.files) is not None:
             rows_of(self.world.files)
         self.manifests.add(self.world.files.get(MANIFEST))
@@ -69,7 +72,7 @@ class Doom:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What the day held at the last export (None: there was none), and what it holds now."""
+    """Records at the last export (None: no export), and records now."""
 
     old: list[PageRecord] | None
     new: list[PageRecord]
@@ -92,7 +95,7 @@ CHANGES = {
 
 
 async def _before_and_after(change: Change) -> tuple[dict[str, bytes], dict[str, bytes]]:
-    """Make the files of the last export, and those that the next one is to end with."""
+    """Return the files of the last export, and the expected files of the next one."""
     old: dict[str, bytes] = {}
     if change.old is not None:
         await exported(world_of(change.old, old), **OPTIONS)
@@ -102,7 +105,7 @@ async def _before_and_after(change: Change) -> tuple[dict[str, bytes], dict[str,
 
 
 async def _delivered(world: World, gate: Doom, deadline_ms: int | None) -> bool:
-    """Export, with each event and order delivered again after a crash; whether one came."""
+    """Export, and deliver each event and order again after a crash. True if a crash occurred."""
     begun = False
     while not begun or world.ordered:
         exporter = exporter_of(world, gate=gate, seed=gate.count, **OPTIONS)
@@ -122,12 +125,8 @@ async def _delivered(world: World, gate: Doom, deadline_ms: int | None) -> bool:
 @pytest.mark.thorough
 @pytest.mark.parametrize("short", [False, True], ids=["at one go", "a chunk a turn"])
 @pytest.mark.parametrize("name", CHANGES)
-async def test_killed_anywhere_and_gone_on_with(name: str, short: bool) -> None:
-    """At every moment a reader sees the old export whole, the new one whole, or none (case 28).
-
-    Whatever was being done is delivered again, and then the files are those of a single run:
-    nothing is doubled, and nothing is left over.
-    """
+async def test_export_killed_at_any_moment_continues(name: str, short: bool) -> None:
+    """At every moment readers see the complete old export, the new one, or none (case 28)."""
     old, new = await _before_and_after(CHANGES[name])
     fatal, crashed = 1, True
     while crashed:
@@ -142,8 +141,7 @@ async def test_killed_anywhere_and_gone_on_with(name: str, short: bool) -> None:
 
 
 @pytest.mark.parametrize("name", ["first export", "one row changed", "shorter"])
-async def test_killed_anywhere_and_asked_for_again(name: str) -> None:
-    """A run that is left where it died is in nobody's way: another request does all of it."""
+async def test_export_killed_at_any_moment_is_replaced_by_new_request(name: str) -> None:
     old, new = await _before_and_after(CHANGES[name])
     fatal, crashed = 1, True
     while crashed:
@@ -162,7 +160,7 @@ async def test_killed_anywhere_and_asked_for_again(name: str) -> None:
         world.ordered.clear()
         await exported(world, "two", **OPTIONS)
         assert world.files == new, f"not repaired after moment {fatal}"
-        # What was ordered before comes late: it changes nothing.
+        # Orders of the dead run arrive late and change nothing.
         for body in late:
             await exporter_of(world, **OPTIONS).handle(body)
             await drained(world, exporter_of(world, **OPTIONS))
@@ -171,8 +169,7 @@ async def test_killed_anywhere_and_asked_for_again(name: str) -> None:
     assert fatal > 10
 
 
-async def test_files_of_another_run_are_noticed_at_the_seal() -> None:
-    """The manifest goes, the units are worked on once more, and then it stands."""
+async def test_files_of_other_run_are_noticed_before_manifest() -> None:
     clean = world_of(pages_of(range(8)))
     await exported(clean, **OPTIONS)
     world = world_of(pages_of(range(8)))
@@ -196,10 +193,9 @@ async def test_files_of_another_run_are_noticed_at_the_seal() -> None:
 
 
 @pytest.mark.parametrize("damage", ["changed", "lost", "stray", "no manifest"])
-async def test_an_order_of_a_run_that_is_over_looks_after_what_it_may_have_done(
+async def test_order_of_superseded_run_repairs_its_changes(
     damage: str,
 ) -> None:
-    """It comes back after its worker died over it: what it changed is mended, nothing else is."""
     world = world_of(pages_of(range(8)))
     exporter = exporter_of(world, **OPTIONS)
     await exporter.begin({"day": DAY}, "one")
@@ -225,8 +221,7 @@ async def test_an_order_of_a_run_that_is_over_looks_after_what_it_may_have_done(
     assert not world.ordered
 
 
-async def test_a_worker_that_stands_still_before_it_puts_a_file_mends_it() -> None:
-    """Superseded between looking and putting, it withdraws what is not true any more."""
+async def test_paused_worker_withdraws_file_of_superseded_run() -> None:
     world = world_of(pages_of(range(8)))
     await exported(world, **OPTIONS)
     store(world, pages_of(range(8), title="then"))
@@ -263,13 +258,13 @@ THEN, NOW = pages_of(range(2), title="then"), pages_of(range(9), title="now")
         pytest.param(NOW, True, id="more files, and dies of its next change"),
     ],
 )
-async def test_a_run_that_is_overtaken_at_any_moment_leaves_the_later_one(
+async def test_superseded_run_leaves_files_of_later_run(
     now: list[PageRecord], *, dies: bool
 ) -> None:
-    """Its manifest comes only if that happens between its last look and the put, and goes again.
+    """Its manifest can only appear if the later run starts between check and write.
 
-    It may stand still after it has listed files to remove: what the later run has put is put again,
-    also where the worker dies of the removal and its order comes once more.
+    A worker may pause after listing the files to remove. Files that the later run has written
+    meanwhile are written again, even if the worker dies during the removal.
     """
     clean = world_of(now)
     await exported(clean, **OPTIONS)
@@ -304,8 +299,8 @@ async def test_a_run_that_is_overtaken_at_any_moment_leaves_the_later_one(
     assert len(stale) <= 2
 
 
-async def test_what_a_worker_notes_while_its_run_is_removed_goes_with_it() -> None:
-    """The one that removes has listed before, and has still to remove what says that it counts."""
+async def test_notes_of_removed_run_are_removed_too() -> None:
+    """The removal has already listed the files when a worker writes another note."""
     world = world_of([*THEN, *pages_of(range(2), crawl=OTHER)])
     late: set[str] = set()
 
@@ -325,10 +320,10 @@ async def test_what_a_worker_notes_while_its_run_is_removed_goes_with_it() -> No
     assert not [key for key in world.files if "/_work/" in key and "/runs/" not in key]
 
 
-async def test_a_run_that_is_planned_twice_has_one_plan() -> None:
-    """Of two workers that plan it one may stand still, and cut a crawl more finely by then.
+async def test_run_planned_twice_has_one_plan() -> None:
+    """A paused planner may split a crawl more finely.
 
-    A unit of the first plan has the same name, and other rows.
+    Units of both plans then share names but not rows.
     """
     more = pages_of(range(80))
     clean = world_of(more)
@@ -339,7 +334,7 @@ async def test_a_run_that_is_planned_twice_has_one_plan() -> None:
     (first,) = [order.body for order in world.ordered]
     await exporter.handle(world.ordered.pop(0).body)
     (plan,) = [key for key in world.files if key.endswith("/plan.json")]
-    del world.files[plan]  # as the other one saw it
+    del world.files[plan]  # the state that the other planner saw
     store(world, more)
     await exporter.begin({"day": DAY}, "one")
     assert len(world.ordered) > 2
@@ -350,7 +345,7 @@ async def test_a_run_that_is_planned_twice_has_one_plan() -> None:
 
 
 async def _repeated(deliver: Callable[[], Awaitable[object]]) -> None:
-    """Deliver once more what a worker died of."""
+    """Deliver again after a crash."""
     try:
         await deliver()
     except CrashError:
@@ -358,12 +353,11 @@ async def _repeated(deliver: Callable[[], Awaitable[object]]) -> None:
 
 
 def _working(world: World) -> bool:
-    """Whether a unit is being worked on, with the old manifest withdrawn for it."""
+    """True while a unit is in progress and the old manifest is withdrawn."""
     return MANIFEST not in world.files
 
 
-async def test_two_seals_are_one() -> None:
-    """A second order to seal finds nothing to do, whenever it comes."""
+async def test_second_seal_changes_nothing() -> None:
     world = world_of(pages_of(range(8)))
     await exported(world, **OPTIONS)
     clean = dict(world.files)
@@ -371,15 +365,14 @@ async def test_two_seals_are_one() -> None:
     await exporter.begin({"day": DAY}, "two")
     run = decode_order(world.ordered[0].body).run
     seal = encode_order(ExportOrder(kind=OrderKind.SEAL, scope=SCOPE, run=run))
-    await exporter.handle(seal)  # too early: it orders what is not done, once more
+    await exporter.handle(seal)  # too early: it orders the remaining units again
     await drained(world, exporter)
     await exporter.handle(seal)
     assert not world.ordered
     assert world.files == clean
 
 
-def test_units_share_all_shards_among_them() -> None:
-    """Each shard is in one group, however many there are."""
+def test_units_cover_every_shard_once() -> None:
     for shards in range(1, 20):
         for groups in range(1, shards + 1):
             units = [Unit(crawl=CRAWL, group=group, groups=groups) for group in range(groups)]

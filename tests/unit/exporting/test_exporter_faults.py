@@ -1,4 +1,4 @@
-"""The exporter over memory: what it waits out, and what it fails of."""
+"""The exporter over memory adapters: faults that it retries, and faults that fail it."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ EFFECTS = (
 
 @pytest.mark.parametrize("effect", EFFECTS)
 @pytest.mark.parametrize("times", [1, 2, 3])
-async def test_a_busy_service_is_waited_out(effect: str, times: int) -> None:
-    """503 on any call, before or after it took effect, costs seconds and changes no byte."""
+async def test_busy_service_is_retried(effect: str, times: int) -> None:
+    """A 503 on any call costs seconds and changes no byte."""
     single = world_of(pages_of(range(25)))
     await exported(single)
     world, clock = world_of(pages_of(range(25))), ManualClock(NOON_MS)
@@ -43,16 +43,14 @@ async def test_a_busy_service_is_waited_out(effect: str, times: int) -> None:
 
 
 @pytest.mark.parametrize("effect", EFFECTS)
-async def test_a_service_that_stays_busy_fails_the_order(effect: str) -> None:
-    """After a few tries the invocation fails, so that whoever invoked it tries again."""
+async def test_service_busy_for_long_fails_order(effect: str) -> None:
     world, clock = world_of(pages_of(range(25))), ManualClock(NOON_MS)
     with pytest.raises(Transient):
         await exported(world, clock=clock, gate=failing(effect, 99))
     assert clock.at_ms - NOON_MS <= 14_000 * (5 if effect == "files.print" else 1)
 
 
-async def test_a_permanent_fault_is_not_tried_again() -> None:
-    """Access denied fails the order at once."""
+async def test_permanent_fault_is_not_retried() -> None:
     world, clock = world_of(pages_of(range(25))), ManualClock(NOON_MS)
     with pytest.raises(Permanent):
         await exported(world, clock=clock, gate=failing("files.put", 1, Permanent))
@@ -69,8 +67,7 @@ async def test_a_permanent_fault_is_not_tried_again() -> None:
         [(2, 14)] * 3,
     ],
 )
-async def test_throttled_reads_go_on_where_they_stopped(faults: list[tuple[int, int]]) -> None:
-    """However often a read is throttled on its way, no row is lost, doubled or moved."""
+async def test_throttled_read_continues_at_last_key(faults: list[tuple[int, int]]) -> None:
     single, world = World(), World()
     await exported(single, pages=Scripted(three_shards(), []))
     pages = Scripted(three_shards(), faults)
@@ -80,8 +77,7 @@ async def test_throttled_reads_go_on_where_they_stopped(faults: list[tuple[int, 
 
 
 @pytest.mark.parametrize("shard", range(3))
-async def test_a_shard_that_stays_throttled_fails_the_order(shard: int) -> None:
-    """A shard that cannot be read fails it, whichever it is, and the old export stands."""
+async def test_shard_throttled_for_long_fails_order(shard: int) -> None:
     world = World()
     await exported(world, pages=Scripted(three_shards(), []))
     before = dict(world.files)
@@ -90,9 +86,7 @@ async def test_a_shard_that_stays_throttled_fails_the_order(shard: int) -> None:
     assert {key: body for key, body in world.files.items() if "_work" not in key} == before
 
 
-async def test_a_programming_error_in_a_reader_is_not_swallowed() -> None:
-    """What a reader dies of comes out of the order as it is."""
-
+async def test_programming_error_in_reader_is_raised() -> None:
     class Broken(Scripted):
         async def read_shard(
             self, day: str, shard: int, *, after: str | None = None, crawl: str | None = None
@@ -106,8 +100,7 @@ async def test_a_programming_error_in_a_reader_is_not_swallowed() -> None:
         await exported(World(), pages=Broken(three_shards(), []))
 
 
-async def test_readers_stay_within_their_read_ahead() -> None:
-    """While a chunk is written, no shard is read further than its bound."""
+async def test_readers_stay_within_read_ahead() -> None:
     read: dict[int, int] = {}
     seen_max: dict[int, int] = {}
 
@@ -125,7 +118,7 @@ async def test_readers_stay_within_their_read_ahead() -> None:
 
     pages = Counting(three_shards(), [])
     await exported(World(), pages=pages, gate=gate, part_rows_max=5, read_ahead_rows=4)
-    # Five written, four waiting, one in the hand of a reader that has no room for it.
+    # Five are written, four wait, and the reader holds one without room.
     assert seen_max[0] <= 5 + 4 + 1
     assert 1 <= seen_max[1] <= 4 + 1
     assert 1 <= seen_max[2] <= 4 + 1

@@ -1,4 +1,4 @@
-"""The exporter over memory: how work is shared, goes on, and comes down to a worker a unit."""
+"""The exporter over memory adapters: how workers share, continue and finish units."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.unit.export_stage import (
 
 
 def bodies(world: World, kind: OrderKind = OrderKind.UNIT) -> list[str]:
-    """List what is ordered of a kind."""
+    """Return the orders of a kind."""
     return [mail.body for mail in world.ordered if decode_order(mail.body).kind is kind]
 
 
@@ -38,8 +38,7 @@ def bodies(world: World, kind: OrderKind = OrderKind.UNIT) -> list[str]:
 
 
 @pytest.mark.parametrize("rows", [1, 10, 11, 45])
-async def test_a_unit_continued_after_every_chunk_is_the_same(rows: int) -> None:
-    """With time always short each order makes one chunk, and the files are a single run's."""
+async def test_unit_continued_after_every_chunk_writes_same_files(rows: int) -> None:
     single = world_of(pages_of(range(rows)))
     await exported(single)
     world = world_of(pages_of(range(rows)))
@@ -47,20 +46,18 @@ async def test_a_unit_continued_after_every_chunk_is_the_same(rows: int) -> None
     await exporter.begin({"day": DAY}, "one")
     orders = await drained(world, exporter, NOON_MS)
     assert world.files == single.files
-    # A chunk each, one that finds no more if the last one was full, and the seal.
+    # One order per chunk, one that finds no more if the last chunk was full, and the seal.
     assert orders == -(-rows // 10) + (rows % 10 == 0) + 1
 
 
-async def test_an_exporter_with_time_left_goes_on_by_itself() -> None:
-    """A deadline beyond the reserve changes nothing: one order for the unit, one to seal."""
+async def test_exporter_with_time_left_finishes_unit_in_one_order() -> None:
     world = world_of(pages_of(range(45)))
     exporter = exporter_of(world)
     await exporter.begin({"day": DAY}, "one")
     assert await drained(world, exporter, NOON_MS + 60_001) == 2
 
 
-async def test_a_turn_reads_only_what_is_left() -> None:
-    """It asks no earlier shard again, and its own shard behind the last key."""
+async def test_continued_unit_reads_only_remaining_rows() -> None:
     world, pages = World(), Scripted(three_shards(), [])
     exporter = exporter_of(world, pages=pages)
     await exporter.begin({"day": DAY}, "one")
@@ -76,14 +73,13 @@ def _crawl() -> str:
 
 
 @pytest.mark.parametrize("turns", [0, 1, 3])
-async def test_copies_of_an_order_come_down_to_one(turns: int) -> None:
-    """However many copies there are and whichever goes first, one of them goes on."""
+async def test_copies_of_order_leave_one_worker(turns: int) -> None:
     world = world_of(pages_of(range(45)))
     exporter = exporter_of(world)
     await exporter.begin({"day": DAY}, "one")
     for _ in range(turns):
         await exporter.handle(world.ordered.pop(0).body, NOON_MS)
-    # As if somebody had died after each of many continuations.
+    # Simulates a crash after each of many continuations.
     world.ordered += world.ordered * 20
     most = 0
     while world.ordered:
@@ -96,8 +92,7 @@ async def test_copies_of_an_order_come_down_to_one(turns: int) -> None:
     assert world.files == clean.files
 
 
-async def test_a_copy_stops_where_another_one_has_gone_on() -> None:
-    """Of two orders with different tickets the lower one does nothing, before or after."""
+async def test_order_with_lower_ticket_does_nothing() -> None:
     world = world_of(pages_of(range(45)))
     exporter = exporter_of(world)
     await exporter.begin({"day": DAY}, "one")
@@ -110,8 +105,7 @@ async def test_a_copy_stops_where_another_one_has_gone_on() -> None:
     assert len(world.ordered) == 1
 
 
-async def test_a_worker_that_is_overtaken_in_the_middle_stops_at_its_next_chunk() -> None:
-    """It leaves the unit to whoever has the higher ticket, with what that one has done."""
+async def test_superseded_worker_stops_at_next_chunk() -> None:
     world = world_of(pages_of(range(45)))
     rival = exporter_of(world, seed=2)
     calls = 0
@@ -137,8 +131,7 @@ async def test_a_worker_that_is_overtaken_in_the_middle_stops_at_its_next_chunk(
 # --- runs ---------------------------------------------------------------------------------------
 
 
-async def test_the_same_request_twice_is_one_run() -> None:
-    """Its second delivery orders what is not done, and the run stays the one that it was."""
+async def test_repeated_request_continues_same_run() -> None:
     world = world_of(pages_of(range(45)))
     exporter = exporter_of(world)
     await exporter.begin({"day": DAY}, "one")
@@ -151,8 +144,7 @@ async def test_the_same_request_twice_is_one_run() -> None:
     assert len(world.exported) == 1
 
 
-async def test_a_later_request_takes_the_place_of_a_run() -> None:
-    """What was stored when it came in is exported, and what the run before ordered is not done."""
+async def test_later_request_supersedes_run() -> None:
     world = world_of(pages_of(range(20)))
     exporter = exporter_of(world)
     await exporter.begin({"day": DAY}, "one")
@@ -165,8 +157,7 @@ async def test_a_later_request_takes_the_place_of_a_run() -> None:
     assert not [key for key in world.files if "_work" in key]
 
 
-async def test_a_later_request_counts_even_by_a_slow_clock() -> None:
-    """Runs are ordered by who began last, though clocks differ."""
+async def test_later_request_wins_despite_slow_clock() -> None:
     world = world_of(pages_of(range(20)))
     exporter = exporter_of(world)
     await exporter.begin({"day": DAY}, "one")
@@ -176,8 +167,7 @@ async def test_a_later_request_counts_even_by_a_slow_clock() -> None:
     assert len(set(runs)) == 2
 
 
-async def test_a_request_that_was_overtaken_begins_nothing() -> None:
-    """Delivered again after a later one has begun, it has nothing to add."""
+async def test_superseded_request_starts_nothing() -> None:
     world = world_of(pages_of(range(20)))
     exporter = exporter_of(world)
     for identity in ("one", "two"):
@@ -187,8 +177,7 @@ async def test_a_request_that_was_overtaken_begins_nothing() -> None:
     assert world.ordered == waiting
 
 
-async def test_another_cut_does_not_change_a_run_that_is_going_on() -> None:
-    """Settings that change between two orders count from the next run on."""
+async def test_changed_options_do_not_affect_current_run() -> None:
     world = world_of(pages_of(range(45)))
     await exporter_of(world).begin({"day": DAY}, "one")
     await exporter_of(world).handle(world.ordered.pop(0).body, NOON_MS)
@@ -198,8 +187,7 @@ async def test_another_cut_does_not_change_a_run_that_is_going_on() -> None:
     assert world.files == clean.files
 
 
-async def test_no_records_make_a_manifest_without_files() -> None:
-    """An empty day is exported as empty."""
+async def test_empty_day_has_manifest_without_files() -> None:
     world = World()
     manifest = await exported(world)
     assert (manifest.rows, manifest.files, list(world.files)) == ({}, (), [MANIFEST])
@@ -208,8 +196,7 @@ async def test_no_records_make_a_manifest_without_files() -> None:
 # --- events ------------------------------------------------------------------------------------
 
 
-async def test_a_schedule_by_the_day_exports_the_day_before() -> None:
-    """The time of the event decides, whenever it is dealt with."""
+async def test_daily_schedule_exports_previous_day() -> None:
     world = world_of(pages_of(range(5)))
     exporter = exporter_of(world, clock=ManualClock(NOON_MS + 99 * HOUR_MS))
     event = {"detail-type": "Scheduled Event", "time": "2026-11-22T02:00:00Z"}
@@ -227,17 +214,15 @@ async def test_a_schedule_by_the_day_exports_the_day_before() -> None:
         ("2026-11-22T01:05:00Z", (DAY, "2026-11-22")),
     ],
 )
-async def test_a_schedule_by_the_hour_exports_the_day_so_far(
-    time: str, days: tuple[str, ...]
-) -> None:
-    """And in the first hours of a day what was late of the day before."""
+async def test_hourly_schedule_exports_current_day(time: str, days: tuple[str, ...]) -> None:
+    """In the first hours of a day it also exports the day before."""
     exporter = exporter_of(World(), span="hour")
     event = {"detail-type": "Scheduled Event", "time": time}
     assert await exporter.begin(event, "one") == days
 
 
-async def test_by_the_hour_a_day_waits_for_a_run_that_is_going_on() -> None:
-    """Or it would never end, if it took longer than an hour; one that has died is replaced."""
+async def test_hourly_export_waits_for_current_run() -> None:
+    """Otherwise an export longer than an hour would never end. A dead run is replaced."""
     world, clock = world_of(pages_of(range(45))), ManualClock(NOON_MS)
     exporter = exporter_of(world, span="hour", clock=clock)
 
@@ -247,20 +232,19 @@ async def test_by_the_hour_a_day_waits_for_a_run_that_is_going_on() -> None:
     assert await exporter.begin(event(12), "one") == (DAY,)
     clock.at_ms += HOUR_MS
     assert await exporter.begin(event(13), "two") == ()
-    assert await exporter.begin(event(12), "three") == (DAY,)  # the same once more
+    assert await exporter.begin(event(12), "three") == (DAY,)  # same event again
     clock.at_ms = NOON_MS + RUN_MS_MAX - 1
     assert await exporter.begin(event(15), "four") == ()
     clock.at_ms += 1
     assert await exporter.begin(event(16), "five") == (DAY,)
-    # The last word on a day does not wait.
+    # The last export of a day does not wait.
     clock.at_ms = DAY_MS + 24 * HOUR_MS
     night = {"detail-type": "Scheduled Event", "time": "2026-11-22T00:05:00Z"}
     assert await exporter.begin(night, "six") == (DAY, "2026-11-22")
 
 
 @pytest.mark.parametrize("event", [{"day": "2026-02-30"}, {"dya": DAY}, {"day": DAY, "x": 1}])
-async def test_a_bad_event_is_refused_before_anything_is_touched(event: dict[str, object]) -> None:
-    """What asks for nothing is a typed error, and no file is written."""
+async def test_invalid_event_is_refused_without_effect(event: dict[str, object]) -> None:
     world = world_of(pages_of(range(5)))
     with pytest.raises(ExportEventError):
         await exporter_of(world).begin(event, "one")
@@ -268,7 +252,6 @@ async def test_a_bad_event_is_refused_before_anything_is_touched(event: dict[str
 
 
 @pytest.mark.parametrize("body", ["", "{}", "[]", "null", '{"v": 2}', '{"v": 1, "kind": "unit"}'])
-async def test_a_bad_order_is_refused(body: str) -> None:
-    """What is none of ours is a typed error, so that it ends among the dead letters."""
+async def test_invalid_order_is_refused(body: str) -> None:
     with pytest.raises(ExportEventError):
         await exporter_of(World()).handle(body)

@@ -1,4 +1,4 @@
-"""Tables of items are registered after an export, and never in its way."""
+"""Item tables are registered after an export, and never block it."""
 
 from __future__ import annotations
 
@@ -23,37 +23,34 @@ NAME = query_name(BOOKS.name)
 
 
 def manifest_of(files: dict[str, bytes]) -> Manifest:
-    """Read the manifest of an export."""
+    """Return the manifest of an export."""
     manifest = decode_manifest(files[f"manifests/dt={DAY}/crawl={CRAWL}.json"])
     assert manifest is not None
     return manifest
 
 
 async def twice(call: Callable[[], Awaitable[None]]) -> None:
-    """Call a port, and once more after a transient fault."""
+    """Call a port, and again after a transient fault."""
     try:
         await call()
     except Transient:
         await call()
 
 
-async def test_tables_of_items_are_registered() -> None:
-    """With the columns that the manifest names; the others are there already."""
+async def test_item_tables_are_registered_with_columns() -> None:
     world = World()
     await register_items(manifest_of(made(USUAL)), MemoryCatalogue(world), twice)
     assert {name: table.columns for name, table in world.catalogue.items()} == {NAME: BOOKS.columns}
 
 
-async def test_without_files_for_queries_there_is_no_table() -> None:
-    """An export in other formats only has none."""
+async def test_export_without_parquet_registers_no_table() -> None:
     world = World()
     manifest = manifest_of(made(USUAL, names=("jsonl", "csv")))
     await register_items(manifest, MemoryCatalogue(world), twice)
     assert world.catalogue == {}
 
 
-async def test_what_cannot_be_registered_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """And is in no export's way, whether it passes or stays."""
+async def test_failed_registration_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     calls = 0
 
     async def fail(effect: str, _moment: Moment) -> None:

@@ -1,4 +1,4 @@
-"""Each format: the exact bytes of small files, and what holds of large ones."""
+"""Each format: exact bytes of small files, and properties of large ones."""
 
 from __future__ import annotations
 
@@ -38,20 +38,19 @@ NAMED = Table(name="named", columns=(Column(name="a"), Column(name="b")))
 
 @pytest.fixture(params=WRITERS)
 def name(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Have each writer write in turn; the name of its format."""
+    """Run the test with each writer; yield the name of its format."""
     with writing_with(request.param) as found:
         yield found
 
 
 @pytest.fixture
 def by_duckdb() -> Iterator[None]:
-    """Have DuckDB write Parquet."""
+    """Write Parquet with DuckDB."""
     with writing_with(BY_DUCKDB):
         yield
 
 
-def test_jsonl(tmp_path: Path) -> None:
-    """A row is a line with every column; decimals have their digits, gzip has no time."""
+def test_jsonl_bytes_are_exact(tmp_path: Path) -> None:
     made = written("jsonl", EVERY, [ROW, {}], tmp_path)
     body = made.path.read_bytes()
     assert body[3:8] == bytes(5), "flags and time of gzip's header"
@@ -64,8 +63,7 @@ def test_jsonl(tmp_path: Path) -> None:
     assert (made.suffix, made.rows) == (".jsonl.gz", 2)
 
 
-def test_csv(tmp_path: Path) -> None:
-    """A row is a line of cells, empty ones where there is nothing, behind a byte order mark."""
+def test_csv_bytes_are_exact(tmp_path: Path) -> None:
     made = written("csv", EVERY, [ROW, {}], tmp_path)
     assert made.path.read_bytes().decode() == (
         "\ufeffstring,integer,number,decimal,boolean,date,moment,list\r\n"
@@ -101,14 +99,12 @@ def test_csv(tmp_path: Path) -> None:
         ("a-b", "a-b"),
     ],
 )
-def test_cells_of_csv(text: str, cell: str, tmp_path: Path) -> None:
-    """No cell is a formula or a command, and what needs quotes has them."""
+def test_csv_cell_is_escaped(text: str, cell: str, tmp_path: Path) -> None:
     made = written("csv", NAMED, [{"a": text, "b": "-"}], tmp_path)
     assert made.path.read_bytes().decode() == f"\ufeffa,b\r\n{cell},'-\r\n"
 
 
-def test_parquet_types(tmp_path: Path) -> None:
-    """Every column has a type that engines compute with, and the file says nothing else."""
+def test_parquet_columns_have_types(tmp_path: Path) -> None:
     made = written("parquet", EVERY, [ROW, {}], tmp_path)
     with pq.ParquetFile(made.path) as file:
         assert file.schema_arrow.types[:7] == [
@@ -131,8 +127,7 @@ def test_parquet_types(tmp_path: Path) -> None:
         assert (moment.null_count, group.column(1).statistics.max) == (1, -5)
 
 
-def test_row_groups_end_by_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A row group has so many rows, the last one the rest."""
+def test_parquet_row_groups_end_by_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet, "GROUP_ROWS_MAX", 100)
     monkeypatch.setattr(parquet, "BATCH_ROWS_MAX", 50)
     rows = ({"a": str(n)} for n in range(230))
@@ -142,8 +137,7 @@ def test_row_groups_end_by_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert file.read().column("a").to_pylist() == [str(n) for n in range(230)]
 
 
-def test_row_groups_end_by_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows that are large make row groups of fewer, and none is waited with for long."""
+def test_parquet_row_groups_end_by_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet, "GROUP_BYTES_MAX", 3_000_000)
     writer = formats.writer("parquet", NAMED, tmp_path)
     empty, sizes = writer.size, []
@@ -160,8 +154,7 @@ def test_row_groups_end_by_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert [path.name for path in tmp_path.iterdir()] == [made.path.name]
 
 
-def test_both_writers_of_parquet_write_one_table(tmp_path: Path) -> None:
-    """Names, types, order and cells are the same, and any cell may be empty, whoever reads them."""
+def test_both_parquet_writers_write_same_table(tmp_path: Path) -> None:
     made = {}
     for writer in ("parquet", BY_DUCKDB):
         with writing_with(writer) as name:
@@ -187,8 +180,9 @@ def test_both_writers_of_parquet_write_one_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("by_duckdb")
-def test_row_groups_by_duckdb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They end by rows and by bytes, as pyarrow's; equal rows give equal bytes."""
+def test_duckdb_row_groups_end_by_rows_and_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(duckdb_parquet, "GROUP_ROWS_MAX", 2_048)
     rows = [{"a": str(n)} for n in range(5_000)]
     made = [written("parquet", NAMED, rows, tmp_path) for _ in range(2)]
@@ -205,8 +199,7 @@ def test_row_groups_by_duckdb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert max(groups) <= 6
 
 
-def test_an_empty_file_is_a_file(name: str, tmp_path: Path) -> None:
-    """Without rows there is a file all the same, with the columns where a format names them."""
+def test_file_without_rows_is_written(name: str, tmp_path: Path) -> None:
     made = written(name, PAGES, [], tmp_path)
     assert made.rows == 0
     if name == "parquet":
@@ -214,8 +207,7 @@ def test_an_empty_file_is_a_file(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rows", [0, 3, 5_000])
-def test_what_is_given_up_leaves_nothing(name: str, rows: int, tmp_path: Path) -> None:
-    """A writer that is given up leaves no file; one that is closed keeps its own."""
+def test_discarded_writer_leaves_no_file(name: str, rows: int, tmp_path: Path) -> None:
     writer = formats.writer(name, NAMED, tmp_path)
     for number in range(rows):
         writer.add({"a": f"{number}"})
@@ -228,8 +220,7 @@ def test_what_is_given_up_leaves_nothing(name: str, rows: int, tmp_path: Path) -
     assert list(tmp_path.iterdir()) == [made.path]
 
 
-def test_size_is_about_what_it_comes_to(name: str, tmp_path: Path) -> None:
-    """How large a file is getting is known while it is written, well enough to end it in time."""
+def test_writer_size_estimates_file_size(name: str, tmp_path: Path) -> None:
     writer = formats.writer(name, NAMED, tmp_path)
     for number in range(70_000):
         writer.add({"a": f"https://example.org/{number * 7919}", "b": f"{number % 9}"})
@@ -238,14 +229,12 @@ def test_size_is_about_what_it_comes_to(name: str, tmp_path: Path) -> None:
     assert made.bytes * 0.5 < said < made.bytes * 2
 
 
-def test_no_other_format() -> None:
-    """A name of no format is refused."""
+def test_unknown_format_is_refused() -> None:
     with pytest.raises(ValueError, match="xml is none of jsonl, csv, parquet"):
         formats.writer("xml", PAGES, None)  # type: ignore[arg-type]
 
 
-def test_names_of_any_kind(tmp_path: Path) -> None:
-    """Columns may be called what JSON, CSV or a template would take for something of its own."""
+def test_column_names_are_escaped(tmp_path: Path) -> None:
     table = Table(name="t", columns=(Column(name='%s "a"'), Column(name="=b, c")))
     line = gzip.decompress(written("jsonl", table, [{"=b, c": "%d"}], tmp_path).path.read_bytes())
     assert json.loads(line) == {'%s "a"': None, "=b, c": "%d"}

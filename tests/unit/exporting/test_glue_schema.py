@@ -1,4 +1,4 @@
-"""What exports look like to SQL."""
+"""SQL tables and columns of exports."""
 
 from __future__ import annotations
 
@@ -29,13 +29,11 @@ ROOT = "s3://bucket/exports/"
         ("items/Ä/x", "items___x"),
     ],
 )
-def test_tables_have_names_that_need_no_quotes(table: str, name: str) -> None:
-    """Lower case, digits and underscores."""
+def test_query_name_needs_no_quotes(table: str, name: str) -> None:
     assert query_name(table) == name
 
 
-def test_of_two_tables_of_one_name_the_second_has_a_hash() -> None:
-    """In the order of their own names, so that it does not change from one question to the next."""
+def test_second_table_of_same_query_name_has_hash() -> None:
     tables = ["items/a.b/c", "items/a/b_c", "pages", "items/a_b/c"]
     names = query_names(tables)
     assert query_names(reversed(tables)) == names
@@ -45,13 +43,11 @@ def test_of_two_tables_of_one_name_the_second_has_a_hash() -> None:
     assert second_name("items/a/b_c").startswith("items_a_b_c_")
 
 
-def test_a_database_is_called_like_its_stack() -> None:
-    """As Glue takes it."""
+def test_database_name_follows_stack_name() -> None:
     assert database_name("Orbweaver-Test2") == "orbweaver_test2"
 
 
-def test_every_type_has_one_of_athena() -> None:
-    """A list of them is an array."""
+def test_every_type_has_athena_type() -> None:
     assert HIVE.keys() == set(Type)
     columns = [Column(name="a", type=Type.DECIMAL), Column(name="b", type=Type.DATE, many=True)]
     assert glue_columns(columns) == [
@@ -60,13 +56,12 @@ def test_every_type_has_one_of_athena() -> None:
     ]
 
 
-def test_no_table_has_a_column_of_the_day() -> None:
-    """That is beside them all."""
+def test_tables_have_no_dt_column() -> None:
+    """`dt` is the partition column of every table."""
     assert all(column.name != "dt" for table in TABLES for column in table.columns)
 
 
-def test_a_table_that_says_all_of_it_is_left_alone() -> None:
-    """Whatever a catalogue has added to it."""
+def test_complete_catalogue_table_is_unchanged() -> None:
     wanted = glue_table("pages", PAGES, ROOT)
     assert (wanted["TableType"], wanted["Parameters"]["EXTERNAL"]) == ("EXTERNAL_TABLE", "TRUE")
     standing = {
@@ -77,8 +72,7 @@ def test_a_table_that_says_all_of_it_is_left_alone() -> None:
     assert grown(standing, wanted) is None
 
 
-def test_what_a_table_lacks_is_added_and_what_it_has_stays() -> None:
-    """Columns in the order in which they came."""
+def test_missing_columns_are_added_to_catalogue_table() -> None:
     old = glue_table("x", item_table("n", "x", (Column(name="a"), Column(name="b"))), ROOT)
     new = glue_table(
         "x", item_table("n", "x", (Column(name="c"), Column(name="b", type=Type.NUMBER))), ROOT
@@ -94,8 +88,7 @@ def test_what_a_table_lacks_is_added_and_what_it_has_stays() -> None:
     assert change["Parameters"] == new["Parameters"]
 
 
-def test_a_table_that_lies_elsewhere_is_put_right() -> None:
-    """After a deployment to another bucket, for one."""
+def test_catalogue_table_with_other_location_is_replaced() -> None:
     wanted = glue_table("pages", PAGES, ROOT)
     assert grown(glue_table("pages", PAGES, "s3://other/"), wanted) == wanted
     assert grown({}, glue_table("x", Table(name="x", columns=()), ROOT)) is not None

@@ -1,4 +1,4 @@
-"""Exports by example: where files lie, manifests, days."""
+"""File paths, manifests and days of exports, by example."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ DAYS = 24 * HOUR_MS
 PATH = path_of("pages", "parquet", DAY, CRAWL, 3, 12, ".parquet")
 
 
-def test_where_files_lie() -> None:
-    """Paths are what readers hold on to, below a prefix or in a folder."""
+def test_paths_of_export_files_are_stable() -> None:
     assert f"pages/parquet/dt={DAY}/{CRAWL}/part-03-00012.parquet" == PATH
     path = path_of("items/shop/book", "csv", DAY, CRAWL, 123, 1_234_567, ".csv.gz")
     assert path == f"items/shop/book/csv/dt={DAY}/{CRAWL}/part-123-1234567.csv.gz"
@@ -56,8 +55,7 @@ def test_where_files_lie() -> None:
         "",
     ],
 )
-def test_what_is_no_file_of_an_export(path: str) -> None:
-    """What is not named as ours are is left to whoever put it there."""
+def test_place_of_ignores_other_files(path: str) -> None:
     assert place_of(path) is None
 
 
@@ -80,8 +78,8 @@ def test_place_of_reads_path_back(key: str) -> None:
 FILE = File(path=PATH, table="pages", format="parquet", crawl=CRAWL, rows=1, bytes=2, sha256="aa")
 
 
-def test_a_manifest_adds_up() -> None:
-    """Rows are counted once, in however many formats; bytes are those of all files."""
+def test_manifest_sums_rows_and_bytes() -> None:
+    """Rows count once in any number of formats; bytes count in all files."""
     manifest = Manifest(
         day=DAY,
         crawls={
@@ -98,8 +96,7 @@ def test_a_manifest_adds_up() -> None:
     assert decode_manifest(encode_manifest(manifest)) == manifest
 
 
-def test_days_in_the_calendar_pass() -> None:
-    """Leap days are days."""
+def test_check_day_accepts_calendar_days() -> None:
     assert check_day("2028-02-29") == "2028-02-29"
 
 
@@ -107,8 +104,7 @@ def test_days_in_the_calendar_pass() -> None:
     "day",
     ["2026-02-30", "20261121", "2026-W47-6", "2026-11-21\n", "../../etc", "", None, 20261121],
 )
-def test_what_is_no_day(day: object) -> None:
-    """Only what is written as days are, and is in the calendar, is one."""
+def test_check_day_rejects_other_text(day: object) -> None:
     with pytest.raises(ExportEventError, match="YYYY-MM-DD"):
         check_day(day)
 
@@ -122,20 +118,19 @@ def test_what_is_no_day(day: object) -> None:
         (NOON_MS, NOON_MS + 2 * DAYS, (DAY, "2026-11-22", "2026-11-23")),
     ],
 )
-def test_days_of_a_span(first_ms: int, last_ms: int, days: tuple[str, ...]) -> None:
-    """A span names each UTC day that it touches."""
+def test_days_between_returns_every_utc_day(
+    first_ms: int, last_ms: int, days: tuple[str, ...]
+) -> None:
     assert days_between(first_ms, last_ms) == days
 
 
-def test_formats_are_listed_in_one_order() -> None:
-    """Each once, however they are written; an unknown one is refused by its name."""
+def test_formats_are_sorted_and_distinct() -> None:
     assert formats_in("parquet, jsonl,parquet") == ("jsonl", "parquet")
     with pytest.raises(ValueError, match=r"'xml'.*jsonl,csv,parquet,warc"):
         formats_in("csv,xml")
 
 
-def test_a_page_as_json_has_every_column() -> None:
-    """In their order, empty ones as null; the moment is ISO 8601, and half a pair is mended."""
+def test_page_as_json_has_every_column() -> None:
     cells = page_as_json(page(7, title="Se\ud800ven", links=0))
     assert tuple(cells) == COLUMNS
     assert (cells["title"], cells["links"], cells["outcome"]) == ("Se\ufffdven", 0, "fetched")
@@ -150,8 +145,7 @@ def test_a_page_as_json_has_every_column() -> None:
         ("jsonl", f"pages/jsonl/dt={DAY}/{CRAWL}/part-03-00012.warc.gz"),
     ],
 )
-def test_archives_are_called_after_crawl_and_day(name: str, path: str) -> None:
-    """Many of them may lie in one folder; a file of before is still known by its path."""
+def test_archive_name_contains_crawl_and_day(name: str, path: str) -> None:
     assert path_of("pages", name, DAY, CRAWL, 3, 12, ".warc.gz") == path
     older = f"pages/warc/dt={DAY}/{CRAWL}/part-03-00012.cdxj"
     for one in (path, older):

@@ -1,4 +1,4 @@
-"""Which days events ask for, by example."""
+"""Days that events request, by example."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ SCHEDULED = {"version": "0", "detail-type": "Scheduled Event", "source": "aws.ev
         (SCHEDULED | {"time": "2026-11-19T00:30:00"}, "2026-11-18"),
     ],
 )
-def test_events_that_ask_for_a_day(event: dict[str, Any], day: str) -> None:
-    """Without a day it is the day before: the schedule's own time, or now."""
+def test_event_requests_day(event: dict[str, Any], day: str) -> None:
+    """Without a day it is the day before the time of the schedule, or before now."""
     assert jobs_of(event, NOON_MS) == (ExportJob(day=day),)
 
 
@@ -41,14 +41,14 @@ def test_events_that_ask_for_a_day(event: dict[str, Any], day: str) -> None:
         (None, (ExportJob(day=DAY, gives_way=True),)),
     ],
 )
-def test_schedules_by_the_hour(time: str | None, jobs: tuple[ExportJob, ...]) -> None:
-    """The day so far gives way; the day before, in the first hours, does not."""
+def test_hourly_schedule_requests_current_and_late_day(
+    time: str | None, jobs: tuple[ExportJob, ...]
+) -> None:
     assert jobs_of(SCHEDULED | {"time": time}, NOON_MS, "hour") == jobs
 
 
 @pytest.mark.parametrize("span", ["day", "hour"])
-def test_a_day_that_is_named_is_meant_by_any_span(span: str) -> None:
-    """What a person asks for does not depend on the schedule."""
+def test_requested_day_is_independent_of_span(span: str) -> None:
     assert jobs_of({"day": DAY}, NOON_MS, span) == (ExportJob(day=DAY),)
 
 
@@ -73,16 +73,14 @@ def test_a_day_that_is_named_is_meant_by_any_span(span: str) -> None:
         SCHEDULED | {"time": "9" * 100_000},
     ],
 )
-def test_events_that_ask_for_nothing_exportable(event: object) -> None:
-    """A bad event is a typed error of bounded length, a ValueError too, that says what fits."""
+def test_invalid_event_is_rejected(event: object) -> None:
     with pytest.raises(ExportEventError) as caught:
         jobs_of(event, NOON_MS)
     assert isinstance(caught.value, ValueError)
     assert len(str(caught.value)) <= 500
 
 
-def test_repetitions_are_told_from_other_events() -> None:
-    """A schedule's event by its own time and id, others by whoever invokes."""
+def test_identity_of_schedule_event_is_its_time_and_id() -> None:
     timed = SCHEDULED | {"id": "7", "time": "2026-11-19T00:30:00Z"}
     assert identity_of(timed, "a") == identity_of(dict(timed), "b")
     assert identity_of(timed, "a") != identity_of(timed | {"time": "2026-11-20T00:30:00Z"}, "a")

@@ -1,4 +1,4 @@
-"""What workers on an export tell each other, by example."""
+"""State that the workers of an export share, by example."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ from tests.unit.export_stage import CRAWL, DAY
 CUT = Cut(shards=16, formats=("jsonl",), part_rows_max=10, part_bytes_max=100)
 
 
-def test_where_runs_are() -> None:
-    """A day's and a crawl's lie apart, both below one folder."""
+def test_runs_of_day_and_crawl_have_separate_folders() -> None:
     assert ExportScope(day=DAY).runs == f"_work/dt={DAY}/all/runs/"
     assert ExportScope(day=DAY, crawl="c").work == f"_work/dt={DAY}/crawl=c/"
 
@@ -40,13 +39,12 @@ def test_where_runs_are() -> None:
 @pytest.mark.parametrize(
     ("rows", "groups"), [(0, 1), (1, 1), (10, 1), (11, 2), (100, 10), (160, 16), (161, 16)]
 )
-def test_a_crawl_is_cut_by_its_rows(rows: int, groups: int) -> None:
-    """By what its first shard lets expect of all 16, never into more units than shards."""
+def test_groups_follow_from_rows_of_first_shard(rows: int, groups: int) -> None:
     assert groups_of(rows, 16, 160) == groups
 
 
-def test_names_of_runs() -> None:
-    """The last one counts; a request that comes twice has one, unless a later one stands."""
+def test_run_names_are_ordered() -> None:
+    """A repeated request keeps its name, unless a later run exists."""
     first = run_name(1_700_000_000_000, "aa", [])
     assert first == "1700000000000-aa"
     assert begun_ms(first) == 1_700_000_000_000
@@ -57,8 +55,7 @@ def test_names_of_runs() -> None:
     assert run_name(1_800_000_000_000, "cc", [first, second]) == "1800000000000-cc"
 
 
-def test_a_plan_of_another_version_is_an_error() -> None:
-    """A plan is read back as it was, or not at all."""
+def test_plan_round_trips_and_other_version_is_an_error() -> None:
     plan = RunPlan(cut=CUT, units=(Unit(crawl="a", group=1, groups=2), changes_of("a")))
     assert decode_plan(encode_plan(plan)) == plan
     for body in (b"", b"[]", b"{}", encode_plan(plan).replace(b'"v": 1', b'"v": 2')):
@@ -79,8 +76,7 @@ def _done(crawl: str, rows: int, path: str) -> UnitProgress:
     )
 
 
-def test_progress_adds_up() -> None:
-    """Chunk by chunk: rows, outcomes and files are added, and the ticket stays."""
+def test_progress_adds_chunks() -> None:
     held = UnitProgress(ticket=(3, "x"))
     two = held.past(_done("a", 2, "p1")).past(_done("a", 5, "p2"))
     assert (two.ticket, two.chunk, two.rows) == ((3, "x"), 2, {"pages": 7})
@@ -89,8 +85,8 @@ def test_progress_adds_up() -> None:
     assert decode_progress(encode_progress(two, unit), unit) == replace(two, groups=2)
 
 
-def test_what_other_shards_have_come_to_is_the_beginning() -> None:
-    """A unit of another plan has the same name; what an earlier release wrote counts."""
+def test_progress_of_other_plan_restarts_unit() -> None:
+    """A unit of another plan has the same name. Progress of an earlier release counts."""
     unit, other = Unit("a", 0, 2), Unit("a", 0, 1)
     body = encode_progress(_done("a", 2, "p1"), unit)
     assert decode_progress(body, other) == UnitProgress()
@@ -99,13 +95,11 @@ def test_what_other_shards_have_come_to_is_the_beginning() -> None:
 
 
 @pytest.mark.parametrize("body", [None, b"", b"[]", b"{}", b'{"v": 1}', b'{"v": 0, "ticket": [1]}'])
-def test_what_is_no_progress_is_the_beginning(body: bytes | None) -> None:
-    """Absent, damaged or another version's: the unit begins anew."""
+def test_unreadable_progress_restarts_unit(body: bytes | None) -> None:
     assert decode_progress(body, Unit("a")) == UnitProgress(ticket=FIRST)
 
 
-def test_a_manifest_follows_from_units_alone() -> None:
-    """Units of a crawl are added up, files are sorted, and crawls without rows are left out."""
+def test_manifest_is_sum_of_units() -> None:
     states = [
         (Unit(crawl=CRAWL, group=0, groups=2), _done(CRAWL, 2, "p3")),
         (Unit(crawl=CRAWL, group=1, groups=2), _done(CRAWL, 5, "p1")),

@@ -7,7 +7,7 @@ import pytest
 from orbweaver.exporting.formats.surt import surt
 
 ID = "0123456789abcdef0123456789ABCDEF"
-# What the Internet Archive's canonicaliser makes of these URLs.
+# Keys by the canonicaliser of the Internet Archive.
 KEYS = [
     ("http://www.example.com/", "com,example)/"),
     ("https://example.com/a?b=2&a=1", "com,example)/a?a=1&b=2"),
@@ -44,6 +44,5 @@ KEYS = [
 
 
 @pytest.mark.parametrize(("url", "key"), KEYS)
-def test_keys(url: str, key: str) -> None:
-    """A URL's key is the one by which archives ask for it."""
+def test_surt_equals_key_of_internet_archive(url: str, key: str) -> None:
     assert surt(url) == key

@@ -1,4 +1,4 @@
-"""WARC files and their index, read by warcio and by halves."""
+"""WARC files and their index, read by warcio and by binary search."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from orbweaver.exporting.formats.hashed_file import Made
 
-# By its whole name, which in the package is that of a function.
+# Imported by its full name, because the package exports a function of this name.
 module = importlib.import_module("orbweaver.exporting.formats.warc")
 AT_MS = 1_795_262_400_123
 NAME = "pages/warc/dt=2026-11-21/shop/shop-2026-11-21-03-00007.warc.gz"
@@ -34,7 +34,7 @@ URLS = [f"https://{host}/{n}?b=2&a=1" for n in range(8) for host in ("b.example"
 
 
 def page(number: int, **more: object) -> PageRecord:
-    """Make the record of a page that was fetched."""
+    """Return the record of a fetched page."""
     found = {"status": 200, "content_type": "text/html; charset=utf-8"} | more
     return PageRecord(
         crawl="shop",
@@ -48,12 +48,11 @@ def page(number: int, **more: object) -> PageRecord:
 
 
 def body_of(number: int) -> bytes:
-    """Make the body of a page."""
     return b"<title>%d</title>" % number + bytes(range(256)) * number
 
 
 def member_of(number: int) -> bytes:
-    """Make the stored response of a page."""
+    """Return the stored response of a page."""
     return warc.response(
         URLS[number],
         AT_MS + number * 1000,
@@ -66,7 +65,7 @@ def member_of(number: int) -> bytes:
 
 
 def archived(folder: Path) -> tuple[Made, Made]:
-    """Write all pages, one of them forgotten."""
+    """Write all pages except one that is erased."""
     writer = formats.archive(folder, NAME)
     for number in range(len(URLS)):
         assert writer.add(page(number), member_of(number))
@@ -77,8 +76,7 @@ def archived(folder: Path) -> tuple[Made, Made]:
     return archive, index
 
 
-def test_others_read_the_file(tmp_path: Path) -> None:
-    """By warcio's check every digest is right; it finds a warcinfo and then what was stored."""
+def test_warcio_accepts_file_and_digests(tmp_path: Path) -> None:
     archive, _ = archived(tmp_path)
     words = [sys.executable, "-m", "warcio.cli", "check", "-v", str(archive.path)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -102,8 +100,7 @@ def test_others_read_the_file(tmp_path: Path) -> None:
     ]
 
 
-def test_what_was_stored_is_there_byte_for_byte(tmp_path: Path) -> None:
-    """Members are copied as they are, with their requests behind them."""
+def test_stored_responses_are_copied_byte_for_byte(tmp_path: Path) -> None:
     archive, _ = archived(tmp_path)
     body = archive.path.read_bytes()
     members = list(warc.members(body))
@@ -114,8 +111,7 @@ def test_what_was_stored_is_there_byte_for_byte(tmp_path: Path) -> None:
     assert [one.record.type for one in members[1:5]] == ["response"] * 2 + ["request", "response"]
 
 
-def test_the_index_finds_every_answer(tmp_path: Path) -> None:
-    """A search by halves and one range request lead from any URL to its body."""
+def test_index_finds_every_answer(tmp_path: Path) -> None:
     archive, index = archived(tmp_path)
     lines = index.path.read_bytes().splitlines()
     assert lines == sorted(lines)
@@ -133,8 +129,7 @@ def test_the_index_finds_every_answer(tmp_path: Path) -> None:
             assert found.rec_headers.get_header("WARC-Target-URI") == url
 
 
-def test_the_index_agrees_with_that_of_others(tmp_path: Path) -> None:
-    """What warcio says of offsets, URLs and states is what the index says."""
+def test_index_equals_index_of_warcio(tmp_path: Path) -> None:
     archive, index = archived(tmp_path)
     fields = "warc-type,offset,warc-target-uri,http:status,warc-payload-digest"
     words = [sys.executable, "-m", "warcio.cli", "index", "-f", fields, str(archive.path)]
@@ -153,8 +148,7 @@ def test_the_index_agrees_with_that_of_others(tmp_path: Path) -> None:
     ) == sorted((entry["offset"], entry["url"], entry["status"], entry["digest"]) for entry in ours)
 
 
-def test_same_pages_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both files follow from the pages alone, however little of the index is held at a time."""
+def test_same_pages_give_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = archived(tmp_path)
     monkeypatch.setattr(module, "LINES_MAX", 3)
     second = archived(tmp_path)
@@ -164,8 +158,7 @@ def test_same_pages_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     }
 
 
-def test_what_is_given_up_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that is given up goes, and what of its index lies in files."""
+def test_discarded_archive_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LINES_MAX", 2)
     writer = formats.archive(tmp_path, NAME)
     for number in range(5):
@@ -176,8 +169,7 @@ def test_what_is_given_up_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_answer_of_no_type(tmp_path: Path) -> None:
-    """An index has a word for what has no type, and a head of any length is read."""
+def test_answer_without_type_is_indexed(tmp_path: Path) -> None:
     writer = formats.archive(tmp_path, NAME)
     url = "https://example.org/" + "a" * 9_000
     member = warc.response(url, AT_MS, status=404, headers={}, body=b"", truncated=True)
