@@ -1,4 +1,4 @@
-"""What is forgotten is nowhere, the rest is as it was; wherever whoever does it is killed."""
+"""Erasure removes every trace, keeps the rest, and survives a kill at any moment."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 WHOLE = ErasureScope(urls=frozenset({URL}))
-# Bodies of other pages, too, that lead there.
+# Bodies of other pages that link to the erased URL.
 LINKS = replace(WHOLE, mentions=True)
 SCOPE = {
     "url": (WHOLE, (PATH,)),
@@ -70,15 +70,14 @@ SCOPE = {
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Return a stage with something to forget."""
+    """Return a stage with data to erase."""
     made = Stage()
     fill(made.world, tmp_path)
     return made
 
 
 @pytest.mark.parametrize("which", SCOPE)
-async def test_it_is_nowhere(stage: Stage, which: str) -> None:
-    """No table, message or file holds it afterwards, and before all of them did."""
+async def test_erased_scope_leaves_no_trace(stage: Stage, which: str) -> None:
     scope, needles = SCOPE[which]
     _of_the_crawl(stage, which)
     before = traces_of(stage.world, *needles)
@@ -91,13 +90,12 @@ async def test_it_is_nowhere(stage: Stage, which: str) -> None:
 
 
 def _of_the_crawl(stage: Stage, which: str) -> None:
-    """Take a bare URL off the queue, which belongs to another crawl."""
+    """Remove the bare URL from the queue, because an erased crawl does not own it."""
     if which == "crawl":
         stage.world.sent.pop()
 
 
-async def test_the_rest_is_as_it_was(stage: Stage) -> None:
-    """Other pages keep record, claim, body, text and rows, without who led there."""
+async def test_other_pages_are_kept_without_referrer(stage: Stage) -> None:
     world = stage.world
     await forgetter_of(stage).forget(WHOLE)
     records = {record.url: record for record in world.pages.values()}
@@ -115,8 +113,7 @@ async def test_the_rest_is_as_it_was(stage: Stage) -> None:
         assert url in unpacked(".gz", world.files[record.body_key][record.body_offset : end])
 
 
-async def test_manifests_say_what_stands(stage: Stage) -> None:
-    """Manifests name the files as they are now, with fewer rows; nothing is left of the work."""
+async def test_manifests_list_files_after_erasure(stage: Stage) -> None:
     world = stage.world
     await forgetter_of(stage).forget(WHOLE)
     for crawl in (None, ENDED.id):
@@ -135,8 +132,7 @@ async def test_manifests_say_what_stands(stage: Stage) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("which", SCOPE)
-async def test_killed_anywhere(tmp_path: Path, which: str) -> None:
-    """Killed at any moment and run again, it is nowhere, and files are as without a kill."""
+async def test_erasure_killed_at_any_moment_completes(tmp_path: Path, which: str) -> None:
     scope, needles = SCOPE[which]
     whole = Stage()
     fill(whole.world, tmp_path)
@@ -149,11 +145,11 @@ async def test_killed_anywhere(tmp_path: Path, which: str) -> None:
         fill(stage.world, tmp_path)
         _of_the_crawl(stage, which)
         finished = await survives(forgetter_of(stage, kill_at(number)).forget(scope))
-        stage.clock.at_ms += 1_000_000  # what it held comes back
+        stage.clock.at_ms += 1_000_000  # its messages become visible again
         await forgetter_of(stage).forget(scope)
         assert traces_of(stage.world, *needles) == [], number
         assert _files(stage) == wanted, number
-        number += 7  # every moment in turn takes minutes
+        number += 7  # testing every moment would take minutes
     assert number > 100
 
 
@@ -161,8 +157,11 @@ def _files(stage: Stage) -> dict[str, str]:
     return {key: text for key, text in everything(stage.world).items() if key.startswith("file")}
 
 
-async def test_what_could_bring_it_back_goes_first(stage: Stage) -> None:
-    """Messages go before journals, these before claims and records, and files come last."""
+async def test_sources_of_data_are_erased_before_data(stage: Stage) -> None:
+    """Order: messages, journals, claims and records, files.
+
+    Earlier ones could restore later ones.
+    """
     effects: list[str] = []
     await forgetter_of(stage, noting(effects)).forget(WHOLE)
     firsts = [
@@ -179,8 +178,7 @@ async def test_what_could_bring_it_back_goes_first(stage: Stage) -> None:
     assert firsts == sorted(firsts)
 
 
-async def test_nothing_comes_back_that_is_delivered_late(stage: Stage) -> None:
-    """A copy of a message that the queue still held brings nothing back."""
+async def test_late_message_restores_nothing(stage: Stage) -> None:
     late = [mail.body for mail in stage.world.sent]
     await forgetter_of(stage).forget(WHOLE)
     stage.restart()
@@ -189,8 +187,7 @@ async def test_nothing_comes_back_that_is_delivered_late(stage: Stage) -> None:
     assert traces_of(stage.world, PATH) == []
 
 
-async def test_of_a_crawl_its_end_is_left(stage: Stage) -> None:
-    """A copy of a message finds the crawl finished and is no dead letter; it is listed no more."""
+async def test_erased_crawl_keeps_its_end(stage: Stage) -> None:
     _of_the_crawl(stage, "crawl")
     late = [mail.body for mail in stage.world.sent]
     await forgetter_of(stage).forget(SCOPE["crawl"][0])
@@ -205,8 +202,7 @@ async def test_of_a_crawl_its_end_is_left(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("state", [State.RUNNING, State.STOPPING])
-async def test_refused_while_at_work(stage: Stage, state: State) -> None:
-    """A crawl that has it and is at work is named, and nothing is touched."""
+async def test_running_crawl_refuses_erasure_without_effect(stage: Stage, state: State) -> None:
     stage.world.crawls[ENDED.id] = replace(ENDED, state=state, finished_at_ms=None)
     before = everything(stage.world)
     with pytest.raises(Conflict, match=ENDED.id):
@@ -215,8 +211,7 @@ async def test_refused_while_at_work(stage: Stage, state: State) -> None:
     assert everything(stage.world) == before
 
 
-async def test_what_a_newer_version_stored_is_not_forgotten_unread(stage: Stage) -> None:
-    """Messages that it cannot read stay where they are, and are named; a crawl ends it at once."""
+async def test_data_of_newer_version_is_not_erased(stage: Stage) -> None:
     body = '{"v":2,"crawl":"site-9","at":1,"work":"compressed"}'
     stage.world.sent.append(Mail(body=body, group="site-9"))
     stage.world.buried.append(Mail(body=body, reason="stored by a newer version"))
@@ -231,15 +226,13 @@ async def test_what_a_newer_version_stored_is_not_forgotten_unread(stage: Stage)
         await forgetter_of(stage).forget(WHOLE)
 
 
-async def test_a_crawl_goes_when_it_has_ended(stage: Stage) -> None:
-    """All of a crawl is forgotten only once it has finished."""
+async def test_crawl_must_have_finished_to_be_erased(stage: Stage) -> None:
     stage.world.crawls[ENDED.id] = replace(ENDED, state=State.PAUSED, finished_at_ms=None)
     with pytest.raises(Conflict, match="cancel"):
         await forgetter_of(stage).forget(SCOPE["crawl"][0])
 
 
-async def test_the_name_of_a_crawl_goes_with_its_last_run(stage: Stage) -> None:
-    """Its tables of items leave the catalogue; as long as it has another run, they stay."""
+async def test_item_tables_are_removed_with_last_run_of_name(stage: Stage) -> None:
     world = stage.world
     tables = [item_table(name, "books", ()) for name in (ENDED.name, "other")]
     world.catalogue |= {query_name(table.name): table for table in tables}
@@ -252,8 +245,7 @@ async def test_the_name_of_a_crawl_goes_with_its_last_run(stage: Stage) -> None:
     assert [table.name for table in world.catalogue.values()] == ["items/other/books"]
 
 
-async def test_manifests_name_no_table_without_files(stage: Stage) -> None:
-    """Columns of items of a crawl that is gone are gone; those of another one's stay."""
+async def test_manifests_omit_tables_without_files(stage: Stage) -> None:
     world = stage.world
     theirs = File(
         path=f"items/other/books/parquet/dt={DAY}/other-1/part-00-00000.parquet",
@@ -280,7 +272,7 @@ async def test_manifests_name_no_table_without_files(stage: Stage) -> None:
 
 
 async def _paused(stage: Stage, steps: int) -> None:
-    """Begin a crawl, and pause it after so many messages."""
+    """Start a crawl, and pause it after this number of messages."""
     links = {OTHER: (URL, f"{SITE}/a"), f"{SITE}/a": (URL, f"{SITE}/b"), URL: (OTHER,)}
     for url in (OTHER, URL, f"{SITE}/a", f"{SITE}/b"):
         stage.web.put(url, html(*links.get(url, ())))
@@ -297,8 +289,8 @@ async def _paused(stage: Stage, steps: int) -> None:
 
 @pytest.mark.parametrize("parked", [False, True])
 @pytest.mark.parametrize("steps", range(4))
-async def test_a_paused_crawl_still_finishes(steps: int, *, parked: bool) -> None:
-    """What it had claimed and not asked for ends `skipped: forgotten`; its books balance."""
+async def test_paused_crawl_finishes_after_erasure(steps: int, *, parked: bool) -> None:
+    """Its claimed URLs end as `skipped: forgotten`, so its counters balance."""
     stage = Stage()
     await _paused(stage, steps)
     stage.restart()
@@ -324,8 +316,7 @@ async def test_a_paused_crawl_still_finishes(steps: int, *, parked: bool) -> Non
 
 
 @pytest.mark.parametrize("steps", [2, 3])
-async def test_a_paused_crawl_survives_a_kill(steps: int) -> None:
-    """Killed at any moment and run again, a paused crawl's books still balance in the end."""
+async def test_erasure_of_paused_crawl_survives_kill(steps: int) -> None:
     number, finished = 1, False
     while not finished:
         stage = Stage()
@@ -346,8 +337,11 @@ async def test_a_paused_crawl_survives_a_kill(steps: int) -> None:
 
 
 @pytest.mark.parametrize("sent", [False, True])
-async def test_journals_that_do_not_say_whose_they_are(stage: Stage, *, sent: bool) -> None:
-    """One of an earlier version goes when it serves nobody: it is sent, or all crawls ended."""
+async def test_journal_without_crawl_is_erased_when_unused(stage: Stage, *, sent: bool) -> None:
+    """A journal of an earlier version names no crawl.
+
+    It is unused once sent, or once all crawls ended.
+    """
     stage.world.crawls["other-1"] = replace(CRAWL, id="other-1", name="other")
     stage.world.journals["p0"] = replace(stage.world.journals["p0"], crawl="")
     stage.world.ledgers["p0"] = replace(stage.world.ledgers["p0"], sent=sent)
@@ -362,8 +356,7 @@ async def test_journals_that_do_not_say_whose_they_are(stage: Stage, *, sent: bo
 # --- what is meant ------------------------------------------------------------------------------
 
 
-def test_a_url_is_meant_as_crawls_spell_it() -> None:
-    """What a crawl leaves out of URLs is left out of what is meant, and what it keeps is kept."""
+def test_scope_of_url_follows_tracking_of_crawls() -> None:
     kept = replace(CRAWL, tracking=())
     scope = scope_of_url(f"{URL}?utm_source=x&a=1#top", [CRAWL, kept])
     assert scope.urls == {f"{URL}?a=1", f"{URL}?utm_source=x&a=1"}
@@ -384,13 +377,11 @@ def test_a_url_is_meant_as_crawls_spell_it() -> None:
         ("example.org", "ftp://example.org/", False),
     ],
 )
-def test_hosts(named: str, url: str, in_scope: bool) -> None:
-    """A host is meant by name, with its port, or with its scheme; never those below it."""
+def test_scope_of_host_matches_name_port_and_scheme(named: str, url: str, in_scope: bool) -> None:
     assert scope_of_host(named).url(url) is in_scope
 
 
-async def test_crawls_are_meant_by_id_or_name(stage: Stage) -> None:
-    """An id means one run, a name all of them, and those that only exports still know."""
+async def test_scope_of_crawl_accepts_id_or_name(stage: Stage) -> None:
     known = await exported(stores_of(stage).files)
     assert known == {ENDED.id: ENDED.name}
     second = replace(ENDED, id="site-2")
@@ -399,8 +390,7 @@ async def test_crawls_are_meant_by_id_or_name(stage: Stage) -> None:
     assert scope_of_crawl("site", [second], known).names == {"site"}
 
 
-async def test_a_look_counts_and_changes_nothing(stage: Stage) -> None:
-    """What there is is counted by kind, and whose it is said; everything stays."""
+async def test_preview_counts_without_effect(stage: Stage) -> None:
     before = everything(stage.world)
     look = await preview(stores_of(stage), WHOLE)
     assert dict(look.found) == {
@@ -417,8 +407,7 @@ async def test_a_look_counts_and_changes_nothing(stage: Stage) -> None:
     assert everything(stage.world) == before
 
 
-async def test_bodies_that_mention_it(stage: Stage) -> None:
-    """Other pages' bodies that link there stay and are counted, or go where that is asked for."""
+async def test_bodies_mentioning_url_are_erased_on_request(stage: Stage) -> None:
     from random import Random
 
     from orbweaver.frontier import warc
@@ -437,8 +426,7 @@ async def test_bodies_that_mention_it(stage: Stage) -> None:
     assert URLS[1] in everything(stage.world)[f"pages {next(iter(stage.world.pages))}"]
 
 
-async def test_slots_ahead_stay(stage: Stage) -> None:
-    """A host that may not be asked yet keeps when it may be, and loses its robots.txt."""
+async def test_host_with_future_slot_loses_robots_only(stage: Stage) -> None:
     host = "https://other.example"
     stage.world.hosts[host] = replace(stage.world.hosts[host], tat_ms=NOW_MS + 10**9)
     done = await forgetter_of(stage).forget(ErasureScope(host="other.example"))
@@ -458,10 +446,9 @@ async def test_slots_ahead_stay(stage: Stage) -> None:
         ),
     ],
 )
-async def test_cookies_go_with_their_crawl_or_site(
+async def test_cookies_are_erased_with_crawl_or_site(
     stage: Stage, which: str, left: set[tuple[str, str]]
 ) -> None:
-    """A jar is of one crawl and site: it goes with either, and with no URL alone."""
     _of_the_crawl(stage, which)
     stage.world.cookies |= dict.fromkeys(
         [(ENDED.id, "example.com"), ("other-1", "example.com"), ("other-1", "example.org")], "[]"
@@ -472,8 +459,7 @@ async def test_cookies_go_with_their_crawl_or_site(
     assert done.done.get("cookies", 0) == 3 - len(left)
 
 
-async def test_headers_of_a_host_go_with_it(stage: Stage) -> None:
-    """A definition names no host any more that is forgotten."""
+async def test_headers_of_host_are_erased_with_host(stage: Stage) -> None:
     own = ((SITE, (("X-Key", "k"),)), ("https://other.example", (("X-Key", "o"),)))
     stage.world.crawls[ENDED.id] = replace(ENDED, host_headers=own)
     await forgetter_of(stage).forget(ErasureScope(host="example.com"))
@@ -487,10 +473,10 @@ async def test_headers_of_a_host_go_with_it(stage: Stage) -> None:
         (ErasureScope(host="example.org"), []),
     ],
 )
-async def test_what_was_handed_on_of_claims_goes(
+async def test_claim_files_are_erased_with_run_or_host(
     stage: Stage, scope: ErasureScope, left: list[str]
 ) -> None:
-    """Of a run its own; of a host all of it, for no digest says whose it is."""
+    """The digests in a file do not reveal their host, so erasing a host removes all files."""
     for run in (ENDED.id, "other-1"):
         stage.world.files[f"claimed/{run}/5/b"] = b"digests"
     done = await forgetter_of(stage).forget(scope)

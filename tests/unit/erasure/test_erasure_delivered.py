@@ -1,4 +1,4 @@
-"""What is forgotten is forgotten by receivers of exports: they are told of what was said anew."""
+"""Receivers of exports are told about exports that erasure has rewritten."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MANIFESTS = [PREFIX + manifest_path(DAY, crawl) for crawl in (None, ENDED.id)]
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Return a stage with something to forget."""
+    """Return a stage with data to erase."""
     made = Stage()
     fill(made.world, tmp_path)
     return made
@@ -49,7 +49,6 @@ def stage(tmp_path: Path) -> Stage:
 def export_eraser_of(
     world: World, scope: ErasureScope = WHOLE, gate: Gate = open_gate
 ) -> FileEraser:
-    """Make who says exports anew."""
     return FileEraser(
         files=MemoryFiles(world, gate),
         scope=scope,
@@ -60,12 +59,11 @@ def export_eraser_of(
 
 
 def told_of(world: World) -> dict[str, bytes]:
-    """Say which manifests were announced, and what they said the last time."""
+    """Return the announced manifests with their latest content."""
     return {key: encode_manifest(manifest) for manifest, key in world.exported}
 
 
-async def test_what_was_said_anew_is_announced_once(stage: Stage) -> None:
-    """Each export that held it, of the day and of the crawl, as it stands afterwards."""
+async def test_rewritten_export_is_announced_once(stage: Stage) -> None:
     await forgetter_of(stage).forget(WHOLE)
     assert sorted(key for _, key in stage.world.exported) == sorted(MANIFESTS)
     assert told_of(stage.world) == {key: stage.world.files[key] for key in MANIFESTS}
@@ -73,23 +71,20 @@ async def test_what_was_said_anew_is_announced_once(stage: Stage) -> None:
     assert len(stage.world.exported) == len(MANIFESTS)
 
 
-async def test_what_stays_as_it_was_is_not_announced(stage: Stage) -> None:
-    """Exports that hold none of it are nobody's news, nor is what was only counted."""
+async def test_unchanged_export_is_not_announced(stage: Stage) -> None:
     await export_eraser_of(stage.world, OTHERS).erase_exports()
     await forgetter_of(stage).count(WHOLE, await preview(stores_of(stage), WHOLE))
     assert stage.world.exported == []
 
 
-async def test_of_what_means_nothing_any_more_nobody_is_told(stage: Stage) -> None:
-    """A day of whose exports nothing is left has no manifest, and there is nothing to bring."""
+async def test_export_without_files_is_not_announced(stage: Stage) -> None:
     await export_eraser_of(stage.world, ErasureScope(runs=frozenset({ENDED.id}))).erase_exports()
     assert stage.world.exported == []
     assert not stage.world.files.keys() & set(MANIFESTS)
 
 
 @pytest.mark.thorough
-async def test_killed_anywhere_all_are_told_in_the_end(tmp_path: Path) -> None:
-    """Killed at any moment and run again, each export is announced as it stands."""
+async def test_erasure_killed_at_any_moment_announces_all(tmp_path: Path) -> None:
     records = [record_of(url) for url in URLS]
     number, finished = 1, False
     while not finished:
@@ -102,8 +97,7 @@ async def test_killed_anywhere_all_are_told_in_the_end(tmp_path: Path) -> None:
     assert number > 50
 
 
-async def test_what_was_delivered_is_put_right(stage: Stage) -> None:
-    """What a receiver has is without it, once it has what it was told of."""
+async def test_delivered_export_is_replaced_at_receiver(stage: Stage) -> None:
     before = delivering.Stage()
     before.world.files = stage.world.files
     for crawl in (None, ENDED.id):
@@ -121,5 +115,5 @@ async def test_what_was_delivered_is_put_right(stage: Stage) -> None:
 
 
 def holding(shelf: dict[str, bytes]) -> list[str]:
-    """Name the files of a receiver that hold it."""
+    """Return the files of a receiver that contain the erased URL."""
     return [path for path, body in shelf.items() if PATH in unpacked(path, body)]

@@ -1,4 +1,4 @@
-"""What forgetting waits for, how often it tries, and what it says of the rest."""
+"""Erasure: what it waits for, how often it retries, and what it reports as left."""
 
 from __future__ import annotations
 
@@ -44,7 +44,6 @@ PAUSED = replace(CRAWL, state=State.PAUSED, seeds=(URL,))
 
 @pytest.fixture
 def stage() -> Stage:
-    """Return a stage with nothing on it."""
     return Stage()
 
 
@@ -55,10 +54,9 @@ def stage() -> Stage:
     ("ended_s_ago", "waited_s"),
     [(None, CLOSE_S), (0, CLOSE_S), (CLOSE_S - 1, 1), (CLOSE_S, 0), (CLOSE_S + 9, 0)],
 )
-async def test_workers_get_time_to_end(
+async def test_erasure_waits_for_workers_of_ended_or_paused_crawl(
     stage: Stage, ended_s_ago: int | None, waited_s: int
 ) -> None:
-    """What a worker had in hand when its crawl ended or was paused is stored before it goes."""
     ended = replace(ENDED, finished_at_ms=NOW_MS - (ended_s_ago or 0) * 1000)
     crawl = PAUSED if ended_s_ago is None else ended
     stage.world.crawls[crawl.id] = crawl
@@ -76,16 +74,14 @@ async def test_workers_get_time_to_end(
     assert (f"waiting {waited_s} s for workers to be done" in said) is bool(waited_s)
 
 
-async def test_an_idle_store_is_not_waited_for(stage: Stage) -> None:
-    """Where no worker is at work there is nothing to wait for, however lately a crawl ended."""
+async def test_erasure_without_workers_does_not_wait(stage: Stage) -> None:
     stage.world.crawls[ENDED.id] = replace(ENDED, finished_at_ms=NOW_MS)
     stage.world.crawls["site-2"] = replace(PAUSED, id="site-2")
     await Forgetter(stores_of(stage), idle=True).forget(WHOLE)
     assert stage.clock.at_ms == NOW_MS
 
 
-async def test_the_longest_wait_counts(stage: Stage) -> None:
-    """Of two crawls the one that ended last is waited for."""
+async def test_erasure_waits_for_last_ended_crawl(stage: Stage) -> None:
     for place, ago in enumerate((5, 0, 9)):
         crawl = replace(ENDED, id=f"site-{place}", finished_at_ms=NOW_MS - ago * 1000)
         stage.world.crawls[crawl.id] = crawl
@@ -96,8 +92,7 @@ async def test_the_longest_wait_counts(stage: Stage) -> None:
 # --- messages that the queue holds back ---------------------------------------------------------
 
 
-async def test_a_paused_crawls_messages_in_work_are_waited_for(stage: Stage) -> None:
-    """One that a worker holds is dealt with as soon as it can be received."""
+async def test_erasure_waits_for_messages_in_flight_of_paused_crawl(stage: Stage) -> None:
     pack = stage.begin(PAUSED, URL)
     mail = Mail(body=encode(pack))
     stage.world.sent.append(mail)
@@ -113,8 +108,7 @@ async def test_a_paused_crawls_messages_in_work_are_waited_for(stage: Stage) -> 
 
 
 @pytest.mark.parametrize("paused", [False, True])
-async def test_the_wait_for_messages_ends(stage: Stage, *, paused: bool) -> None:
-    """One that never comes is named, where its crawl goes on; others come to nothing."""
+async def test_wait_for_messages_in_flight_is_bounded(stage: Stage, *, paused: bool) -> None:
     crawl = PAUSED if paused else replace(ENDED, finished_at_ms=0)
     stage.world.crawls[crawl.id] = crawl
     mail = Mail(body=encode(pack_of(URL)))
@@ -129,9 +123,7 @@ async def test_the_wait_for_messages_ends(stage: Stage, *, paused: bool) -> None
         assert (waited_s, done.left) == (0, ())
 
 
-async def test_it_ends_though_messages_keep_coming(stage: Stage) -> None:
-    """A sender who never stops is not followed for ever, and that is said."""
-
+async def test_erasure_ends_while_messages_keep_coming(stage: Stage) -> None:
     async def gate(effect: str, moment: Moment) -> None:
         if (effect, moment) == ("packs.unpark", Moment.BEFORE):
             parked = stage.world.parked
@@ -149,10 +141,9 @@ async def test_it_ends_though_messages_keep_coming(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("batch", [1, 2, 100])
-async def test_batches_leave_nothing_out(
+async def test_small_batches_erase_everything_of_run(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, batch: int
 ) -> None:
-    """All claims and records of a run go, and what claims of other runs keep of it; no others."""
     monkeypatch.setattr(erasure, "BATCH", batch)
     stage.world.crawls[ENDED.id] = ENDED
     for place in range(7):
@@ -177,8 +168,7 @@ async def test_batches_leave_nothing_out(
     assert {record.crawl for record in stage.world.pages.values()} == {"site-0", "other-1"}
 
 
-async def test_other_runs_are_left_alone(stage: Stage) -> None:
-    """To forget a run touches no definition, no examples and no record of another one."""
+async def test_erasure_of_run_keeps_other_runs(stage: Stage) -> None:
     stage.world.crawls |= {ENDED.id: ENDED, "other-1": replace(ENDED, id="other-1", name="other")}
     stage.world.samples["other-1"] = {"scope": (URL,)}
     stage.world.cookies["other-1", "example.com"] = "[]"
@@ -190,10 +180,9 @@ async def test_other_runs_are_left_alone(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(("times", "gone"), [(1, True), (4, True), (5, False)])
-async def test_definitions_that_are_edited_meanwhile(
+async def test_concurrent_edit_of_definition_is_kept(
     stage: Stage, times: int, *, gone: bool
 ) -> None:
-    """An edit is kept and the seed goes all the same; one that never ceases is said."""
     stage.world.crawls[ENDED.id] = replace(ENDED, finished_at_ms=0)
     edits = 0
 
@@ -216,8 +205,7 @@ async def test_definitions_that_are_edited_meanwhile(
     assert [ENDED.id in left for left in done.left] == ([] if gone else [True])
 
 
-async def test_a_crawl_that_went_meanwhile_is_passed_over(stage: Stage) -> None:
-    """A definition whose crawl is gone by then is none, and no reason to stop."""
+async def test_crawl_deleted_meanwhile_is_ignored(stage: Stage) -> None:
     stage.world.crawls[ENDED.id] = replace(ENDED, finished_at_ms=0)
 
     class Traces(MemoryTraces):
@@ -229,8 +217,7 @@ async def test_a_crawl_that_went_meanwhile_is_passed_over(stage: Stage) -> None:
     assert (dict(done.done), done.left) == ({}, ())
 
 
-async def test_examples_without_it(stage: Stage) -> None:
-    """Examples of other references stay, and lists that hold none of it are not written."""
+async def test_samples_lose_only_erased_url(stage: Stage) -> None:
     stage.world.crawls |= {ENDED.id: ENDED, "other-1": replace(ENDED, id="other-1")}
     stage.world.samples |= {ENDED.id: {"scope": (URL, OTHER)}, "other-1": {"scope": (OTHER,)}}
     writes: list[str] = []
@@ -247,8 +234,7 @@ async def test_examples_without_it(stage: Stage) -> None:
 # --- the end ------------------------------------------------------------------------------------
 
 
-async def test_tables_that_cannot_be_removed_are_named(stage: Stage, tmp_path: Path) -> None:
-    """A refusal of the catalogue ends nothing: the rest goes, and that table is said."""
+async def test_refused_table_removal_is_reported(stage: Stage, tmp_path: Path) -> None:
     fill(stage.world, tmp_path)
     stage.world.sent.pop()
     stage.world.catalogue["site_books"] = item_table(ENDED.name, "books", ())
@@ -263,8 +249,7 @@ async def test_tables_that_cannot_be_removed_are_named(stage: Stage, tmp_path: P
     assert done.done["crawls"] == 1
 
 
-async def test_tables_stay_while_an_export_knows_the_name(stage: Stage, tmp_path: Path) -> None:
-    """A run of the name that only exports know keeps the tables of items."""
+async def test_item_tables_are_kept_while_export_has_name(stage: Stage, tmp_path: Path) -> None:
     fill(stage.world, tmp_path)
     stage.world.sent.pop()
     stage.world.crawls["site-2"] = replace(ENDED, id="site-2", seeds=())
@@ -275,8 +260,7 @@ async def test_tables_stay_while_an_export_knows_the_name(stage: Stage, tmp_path
 
 
 @pytest.mark.parametrize("others", [State.PAUSED, State.RUNNING])
-async def test_a_paused_crawl_that_is_over_ends(stage: Stage, others: State) -> None:
-    """What ended here may have been all that a paused crawl waited for; others are not ended."""
+async def test_paused_crawl_without_work_finishes(stage: Stage, others: State) -> None:
     pack = stage.begin(PAUSED, URL)
     other = replace(PAUSED, id="other-1", state=others, seeds=())
     stage.begin(other, OTHER)
@@ -287,8 +271,7 @@ async def test_a_paused_crawl_that_is_over_ends(stage: Stage, others: State) -> 
     assert [crawl.id for crawl, _ in stage.world.announced] == [CRAWL.id]
 
 
-async def test_only_what_is_meant_is_buried(stage: Stage) -> None:
-    """A crawl that has some of it keeps its definition; one all of which goes keeps its end."""
+async def test_only_erased_crawl_is_marked_forgotten(stage: Stage) -> None:
     stage.world.crawls |= {
         ENDED.id: ENDED,
         "other-1": replace(ENDED, id="other-1", name="other"),
@@ -301,8 +284,7 @@ async def test_only_what_is_meant_is_buried(stage: Stage) -> None:
     assert stage.world.forgotten == {ENDED.id}
 
 
-async def test_a_forged_letter_names_no_crawl(stage: Stage) -> None:
-    """A pack from the seed queue is nobody's: a crawl at work that it names holds nothing up."""
+async def test_forged_dead_letter_belongs_to_no_crawl(stage: Stage) -> None:
     stage.world.crawls[CRAWL.id] = CRAWL
     letter = Mail(body=encode(pack_of(URL)), reason="seeds only", source=MessageSource.SEEDS)
     stage.world.buried.append(letter)
@@ -312,8 +294,7 @@ async def test_a_forged_letter_names_no_crawl(stage: Stage) -> None:
     assert stage.world.buried == []
 
 
-async def test_files_below_other_prefixes_stay(stage: Stage) -> None:
-    """Only what may hold it is removed: not what stands beside the results of queries."""
+async def test_files_with_other_prefixes_are_kept(stage: Stage) -> None:
     stage.world.files |= {"athena-results/1.csv": b"x", "athena/1.csv": b"y", f"{PREFIX}x": b"z"}
     done = await forgetter_of(stage).forget(WHOLE)
     assert stage.world.files == {"athena/1.csv": b"y", f"{PREFIX}x": b"z"}

@@ -1,4 +1,4 @@
-"""Exports said anew: what is waited for, which manifests come back, and with what."""
+"""Erasure in exports: exports in progress, rewritten files and manifests."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ ALL = PREFIX + manifest_path(DAY, None)
 
 
 class Stage:
-    """Exports, a clock, and what was said."""
+    """Exports, a clock, and progress messages."""
 
     def __init__(self) -> None:
         self.world = World()
@@ -59,7 +59,6 @@ class Stage:
         self.said: list[str] = []
 
     def file_eraser(self, scope: ErasureScope, gate: Gate | None = None) -> FileEraser:
-        """Make who goes through all files."""
         given = () if gate is None else (gate,)
         return FileEraser(
             files=MemoryFiles(self.world, *given),
@@ -70,13 +69,13 @@ class Stage:
         )
 
     async def erase(self, scope: ErasureScope = WHOLE) -> FileEraser:
-        """Go through all exports; what was done and left."""
+        """Erase in all exports; return the eraser with its results."""
         eraser = self.file_eraser(scope)
         await eraser.erase_exports()
         return eraser
 
     def put(self, path: str, rows: Iterable[str], folder: Path, **more: Any) -> File:
-        """Write a file of pages, and say what a manifest says of it."""
+        """Write a file of pages and return its entry for a manifest."""
         name, crawl = path.split("/")[1], more.get("crawl", ENDED.id)
         made = writer(name, PAGES, folder)
         for url in rows:
@@ -96,7 +95,7 @@ class Stage:
         )
 
     def mean(self, *files: File, **more: Any) -> None:
-        """Write the day's manifest."""
+        """Write the manifest of the day."""
         crawls = {
             file.crawl: Sums(name="site", rows={"pages": file.rows}, outcomes={"fetched": 9})
             for file in files
@@ -105,7 +104,7 @@ class Stage:
         self.world.files[ALL] = encode_manifest(replace(manifest, **more))
 
     def meaning(self) -> Manifest:
-        """Read the day's manifest."""
+        """Read the manifest of the day."""
         manifest = decode_manifest(self.world.files[ALL])
         assert manifest is not None
         return manifest
@@ -113,12 +112,11 @@ class Stage:
 
 @pytest.fixture
 def stage() -> Stage:
-    """Return a stage without exports."""
     return Stage()
 
 
 def part(name: str, crawl: str = ENDED.id, chunk: int = 0, suffix: str = "") -> str:
-    """Say where a file of pages lies."""
+    """Return the path of a file of pages."""
     suffixes = {"jsonl": ".jsonl.gz", "csv": ".csv", "parquet": ".parquet", "warc": ".warc.gz"}
     return path_of("pages", name, DAY, crawl, 0, chunk, suffix or suffixes[name])
 
@@ -127,13 +125,14 @@ def part(name: str, crawl: str = ENDED.id, chunk: int = 0, suffix: str = "") -> 
 
 
 def run_of(begun_ms: int, day: str = DAY) -> str:
-    """Say where a run leaves something."""
+    """Return the key of a file that marks a run."""
     return f"{PREFIX}{WORK}dt={day}/all/runs/{begun_ms:013d}-0a/plan.json"
 
 
 @pytest.mark.parametrize("ends_s", [1, EXPORT_LOOK_S, EXPORT_WAIT_S - EXPORT_LOOK_S])
-async def test_an_export_under_way_is_waited_for(stage: Stage, tmp_path: Path, ends_s: int) -> None:
-    """What it wrote of what it had read before is put right as well, and no file left out."""
+async def test_export_in_progress_is_waited_for_and_erased(
+    stage: Stage, tmp_path: Path, ends_s: int
+) -> None:
     record = record_of(URL)
     export(stage.world, tmp_path, [record, record_of(OTHER)])
     late = path_of("pages", "jsonl", DAY, ENDED.id, 0, 7, ".jsonl.gz")
@@ -159,8 +158,7 @@ async def test_an_export_under_way_is_waited_for(stage: Stage, tmp_path: Path, e
 
 
 @pytest.mark.parametrize("days", [(DAY,), ("2026-11-20", DAY)])
-async def test_the_wait_for_an_export_ends(stage: Stage, days: tuple[str, ...]) -> None:
-    """One that does not end is named; exports are looked through all the same, once more."""
+async def test_wait_for_export_in_progress_is_bounded(stage: Stage, days: tuple[str, ...]) -> None:
     stage.world.files |= {run_of(NOW_MS, day): b"{}" for day in days}
     file_eraser = stage.file_eraser(WHOLE)
     stage.world.files[PREFIX + part("csv")] = b""
@@ -173,8 +171,7 @@ async def test_the_wait_for_an_export_ends(stage: Stage, days: tuple[str, ...]) 
 
 
 @pytest.mark.parametrize(("age_ms", "waits"), [(RUN_MS_MAX - 1, True), (RUN_MS_MAX, False)])
-async def test_a_dead_export_is_not_waited_for(stage: Stage, age_ms: int, *, waits: bool) -> None:
-    """A run that is taken for dead is waited for no more, nor what else lies beside it."""
+async def test_dead_export_is_not_waited_for(stage: Stage, age_ms: int, *, waits: bool) -> None:
     stage.world.files[run_of(NOW_MS - age_ms)] = b"{}"
     stage.world.files[f"{PREFIX}{WORK}dt={DAY}/all/other"] = b"{}"
     await stage.file_eraser(WHOLE).erase()
@@ -185,8 +182,7 @@ async def test_a_dead_export_is_not_waited_for(stage: Stage, age_ms: int, *, wai
 # --- files ---------------------------------------------------------------------------------------
 
 
-async def test_files_are_looked_at_that_are_there(stage: Stage) -> None:
-    """A file that went meanwhile is none, and no reason to stop."""
+async def test_missing_file_is_ignored(stage: Stage) -> None:
     reader = stage.file_eraser(WHOLE)
     found = await reader.look("gone.jsonl.gz")
     assert (found.body, found.rows, reader.left) == (None, 0, [])
@@ -194,8 +190,7 @@ async def test_files_are_looked_at_that_are_there(stage: Stage) -> None:
     assert dict(reader.done) == {}
 
 
-async def test_a_file_that_went_meanwhile(stage: Stage, tmp_path: Path) -> None:
-    """What an exporter removes after it was looked at is not written again."""
+async def test_file_removed_meanwhile_is_not_written_again(stage: Stage, tmp_path: Path) -> None:
     file = stage.put(part("jsonl"), [URL, OTHER], tmp_path)
     stage.mean(file)
 
@@ -208,10 +203,9 @@ async def test_a_file_that_went_meanwhile(stage: Stage, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["jsonl", "csv", "parquet", "warc"])
-async def test_a_file_that_cannot_be_read_ends_nothing(
+async def test_unreadable_file_is_reported_and_kept(
     stage: Stage, tmp_path: Path, name: str
 ) -> None:
-    """It stays and is named; the day's other files are put right, and their manifest is back."""
     other = stage.put(part("jsonl"), [URL, OTHER], tmp_path)
     broken = replace(other, path=part(name, chunk=1), format=name, sha256="0" * 64)
     stage.world.files[PREFIX + broken.path] = b"\x1f\x8b\xff no such file"
@@ -226,8 +220,7 @@ async def test_a_file_that_cannot_be_read_ends_nothing(
     assert not any(WORK in key for key in stage.world.files)
 
 
-async def test_a_file_without_rows_goes(stage: Stage, tmp_path: Path) -> None:
-    """A file all of which is forgotten is removed, and its manifest means the others."""
+async def test_file_without_rows_is_removed(stage: Stage, tmp_path: Path) -> None:
     gone = stage.put(part("csv"), [URL], tmp_path)
     kept = stage.put(part("csv", chunk=1), [OTHER], tmp_path)
     stage.mean(gone, kept)
@@ -240,8 +233,9 @@ async def test_a_file_without_rows_goes(stage: Stage, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("names", [("jsonl",), ("csv",), ("parquet",), ("csv", "jsonl", "parquet")])
-async def test_rows_are_counted_once(stage: Stage, tmp_path: Path, names: tuple[str, ...]) -> None:
-    """What went and what was changed is counted over all files, whatever the formats."""
+async def test_erased_rows_are_counted_over_all_files(
+    stage: Stage, tmp_path: Path, names: tuple[str, ...]
+) -> None:
     files = [
         stage.put(part(name, chunk=chunk), [URL, OTHER], tmp_path)
         for name in names
@@ -256,8 +250,7 @@ async def test_rows_are_counted_once(stage: Stage, tmp_path: Path, names: tuple[
 # --- manifests -----------------------------------------------------------------------------------
 
 
-async def test_other_days_are_left_alone(stage: Stage, tmp_path: Path) -> None:
-    """A manifest of files that hold none of it is neither withdrawn nor announced."""
+async def test_manifest_of_unaffected_day_is_unchanged(stage: Stage, tmp_path: Path) -> None:
     file = stage.put(part("jsonl"), [OTHER], tmp_path)
     stage.mean(file)
     stage.world.files[PREFIX + path_of("pages", "csv", "2026-11-20", "x", 0, 0, ".csv")] = b""
@@ -273,8 +266,7 @@ async def test_other_days_are_left_alone(stage: Stage, tmp_path: Path) -> None:
     assert "events.exported" not in effects
 
 
-async def test_of_two_crawls_one_stays(stage: Stage, tmp_path: Path) -> None:
-    """The manifest of a day means the other crawl alone, with the counts that it had."""
+async def test_manifest_keeps_other_crawl(stage: Stage, tmp_path: Path) -> None:
     mine = stage.put(part("jsonl"), [URL], tmp_path)
     theirs = stage.put(part("jsonl", "other-1"), [ELSEWHERE], tmp_path, crawl="other-1")
     stage.mean(mine, theirs)
@@ -287,8 +279,7 @@ async def test_of_two_crawls_one_stays(stage: Stage, tmp_path: Path) -> None:
     assert told == (stage.meaning(), ALL)
 
 
-async def test_a_run_goes_whose_files_are_gone(stage: Stage, tmp_path: Path) -> None:
-    """A manifest that only names the run is withdrawn, too: it says what the crawl was called."""
+async def test_manifest_naming_only_erased_run_is_rewritten(stage: Stage, tmp_path: Path) -> None:
     theirs = stage.put(part("jsonl", "other-1"), [ELSEWHERE], tmp_path, crawl="other-1")
     sums = {"other-1": Sums(name="other"), ENDED.id: Sums(name="site")}
     stage.mean(theirs, crawls=sums)
@@ -299,8 +290,7 @@ async def test_a_run_goes_whose_files_are_gone(stage: Stage, tmp_path: Path) -> 
     assert own not in stage.world.files
 
 
-async def test_a_crawl_without_files_is_named_no_more(stage: Stage, tmp_path: Path) -> None:
-    """A crawl none of whose rows is left is not counted in the day's manifest."""
+async def test_manifest_omits_crawl_without_files(stage: Stage, tmp_path: Path) -> None:
     mine = stage.put(part("jsonl"), [URL], tmp_path)
     theirs = stage.put(part("jsonl", "other-1"), [ELSEWHERE], tmp_path, crawl="other-1")
     stage.mean(mine, theirs)
@@ -309,8 +299,7 @@ async def test_a_crawl_without_files_is_named_no_more(stage: Stage, tmp_path: Pa
     assert stage.meaning().files == (theirs,)
 
 
-async def test_a_manifest_without_crawls_comes_back(stage: Stage, tmp_path: Path) -> None:
-    """One that counts by no crawl means its files all the same."""
+async def test_manifest_without_crawls_is_kept(stage: Stage, tmp_path: Path) -> None:
     file = stage.put(part("jsonl"), [URL, OTHER], tmp_path)
     stage.mean(file, crawls={})
     await stage.erase()
@@ -321,7 +310,6 @@ async def test_a_manifest_without_crawls_comes_back(stage: Stage, tmp_path: Path
 async def test_outcomes_are_counted_in_one_format(
     stage: Stage, tmp_path: Path, names: tuple[str, ...]
 ) -> None:
-    """Each page counts once, over all files of a format; archives, which say none, are passed."""
     files = [
         stage.put(part(name, chunk=chunk), [f"{OTHER}{chunk}", URL, OTHER], tmp_path)
         for name in names
@@ -335,8 +323,7 @@ async def test_outcomes_are_counted_in_one_format(
     assert (sums.rows, sums.outcomes) == ({"pages": 4}, {"fetched": 4})
 
 
-async def test_archives_alone_keep_what_was_counted(stage: Stage, tmp_path: Path) -> None:
-    """Where no file says outcomes the counts stay as they were."""
+async def test_archives_alone_keep_previous_counts(stage: Stage, tmp_path: Path) -> None:
     gone = stage.put(part("jsonl"), [URL], tmp_path)
     archive = replace(gone, path=part("warc"), format="warc", rows=99, sha256="")
     stage.world.files[PREFIX + archive.path] = b""
@@ -349,8 +336,7 @@ async def test_archives_alone_keep_what_was_counted(stage: Stage, tmp_path: Path
 # --- what lies beside them -----------------------------------------------------------------------
 
 
-async def test_unfinished_work_goes(stage: Stage) -> None:
-    """What a dead export left goes if it names the URL or the run, and stays otherwise."""
+async def test_work_files_naming_url_or_run_are_removed(stage: Stage) -> None:
     work = f"{PREFIX}{WORK}dt={DAY}"
     stage.world.files |= {
         f"{work}/all/a": f'"{URL}"'.encode(),
@@ -369,8 +355,7 @@ async def test_unfinished_work_goes(stage: Stage) -> None:
     assert stage.world.files.keys() == {f"{work}/all/b", f"{work}/crawl={ENDED.id}0/d"}
 
 
-async def test_snapshots_of_a_run_or_a_name_go(stage: Stage) -> None:
-    """What change feeds compare with goes with its run, or all of it with the name."""
+async def test_snapshots_are_removed_with_run_or_name(stage: Stage) -> None:
     of = f"{PREFIX}_snapshots/"
     keys = [f"{of}{name}/{run}/pages" for name, run in (("a", "a-1"), ("a", "a-2"), ("b", "a"))]
     stage.world.files |= dict.fromkeys(keys, b"")

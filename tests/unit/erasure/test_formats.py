@@ -1,4 +1,4 @@
-"""Files without what is forgotten are, byte for byte, what their writers make of the rest."""
+"""Export files after erasure equal, byte for byte, the files that writers make of the rest."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ OTHER = "https://other.example/a"
 
 
 def page(url: str, **cells: Any) -> dict[str, Any]:
-    """Make a row of pages."""
+    """Return a row of the table of pages."""
     return {"crawl": "c-1", "url": url, "outcome": "fetched", "fetched_at": 1, "depth": 0} | cells
 
 
@@ -92,13 +92,12 @@ ROWS: dict[str, tuple[Table, Sequence[Mapping[str, Any]]]] = {
 
 @pytest.fixture(params=WRITERS)
 def name(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Have each writer write and erase in turn; the name of its format."""
+    """Run the test with each writer; yield the name of its format."""
     with writing_with(request.param) as found:
         yield found
 
 
 def file_of(name: str, table: Table, rows: Sequence[Mapping[str, Any]], folder: Path) -> bytes:
-    """Write rows."""
     made = writer(name, table, folder)
     for row in rows:
         made.add(row)
@@ -107,11 +106,12 @@ def file_of(name: str, table: Table, rows: Sequence[Mapping[str, Any]], folder: 
 
 @pytest.mark.parametrize("which", SCOPE)
 @pytest.mark.parametrize("rows", ROWS)
-def test_the_rest_is_as_it_was_written(name: str, which: str, rows: str, tmp_path: Path) -> None:
-    """What is left is what the writer makes of what is left; nothing changes for nothing."""
+def test_rest_equals_file_written_without_erased_rows(
+    name: str, which: str, rows: str, tmp_path: Path
+) -> None:
     table, given = ROWS[rows]
     scope = SCOPE[which]
-    if name == "csv":  # a list is a text of JSON there, and goes as one
+    if name == "csv":  # CSV stores a list as JSON text, which is erased as a whole
         given = [{**row, "links": None} if "links" in row else row for row in given]
     left = [kept for row in given if (kept := scope.row_left(row)) is not None]
     before = file_of(name, table, given, tmp_path)
@@ -123,7 +123,7 @@ def test_the_rest_is_as_it_was_written(name: str, which: str, rows: str, tmp_pat
 
 
 class Asked(ErasureScope):
-    """A scope that notes the URLs of the rows that it is asked of."""
+    """A scope that records the URLs of the rows that it checks."""
 
     urls_asked: ClassVar[list[str]] = []
 
@@ -133,8 +133,8 @@ class Asked(ErasureScope):
 
 
 @pytest.mark.parametrize("name", ["jsonl", "csv"])
-def test_rows_that_cannot_hold_it_are_not_taken_apart(name: str, tmp_path: Path) -> None:
-    """A file of 100,000 rows is mostly others': a search of each line is enough for those."""
+def test_rows_without_match_are_not_parsed(name: str, tmp_path: Path) -> None:
+    """In a large file most rows do not match, and a search per line is enough."""
     rows = [page(f"{OTHER}/{number}", title='a "b",\r\nc') for number in range(50)]
     body = file_of(name, PAGES, [*rows, page(URL)], tmp_path)
     Asked.urls_asked.clear()
@@ -143,8 +143,7 @@ def test_rows_that_cannot_hold_it_are_not_taken_apart(name: str, tmp_path: Path)
     assert found.body == file_of(name, PAGES, rows, tmp_path)
 
 
-def test_a_host_is_no_part_of_another() -> None:
-    """Neither a longer name nor a longer path is meant, and a mention is found within words."""
+def test_scope_does_not_match_longer_hosts_or_paths() -> None:
     host, url = SCOPE["host"], SCOPE["url"]
     assert host.text("see https://example.org/x")
     assert not host.text("see https://example.organic/x")
@@ -157,38 +156,33 @@ def test_a_host_is_no_part_of_another() -> None:
     assert not replace(url, urls=frozenset()).bytes(b"anything")
 
 
-def test_other_files_are_left() -> None:
-    """A file of another kind holds no rows, and is not opened."""
+def test_files_of_other_kinds_are_unchanged() -> None:
     found = erased("plan.json", URL.encode(), SCOPE["url"])
     assert (found.body, found.rows, found.gone) == (None, 0, {})
     assert outcomes("part.warc.gz", b"") is None
 
 
 @pytest.mark.parametrize("body", [b"\x1f\x8b\xff broken", b"PAR1 broken", b"\xff", b"url,a\r\nx"])
-def test_what_cannot_be_read_is_one_error(name: str, body: bytes) -> None:
-    """A broken file is told from one without it, by an error that says so."""
+def test_unreadable_file_raises_error(name: str, body: bytes) -> None:
     for suffix in (SUFFIXES[name], ".warc.gz"):
         with pytest.raises((warc.WarcError, ValueError, OSError)):
             erased(f"part{suffix}", body, SCOPE["url"])
 
 
-def test_a_quote_that_never_ends_costs_one_look() -> None:
-    """A torn CSV file is read once, not from each of its quotes on."""
+def test_unclosed_csv_quote_takes_linear_time() -> None:
     began_s = time.process_time()
     with pytest.raises(ValueError, match="no CSV from byte 5 on"):
         erased("part.csv", b"url\r\n" + b'"' * 400_001, SCOPE["url"])
     assert time.process_time() - began_s < 5
 
 
-def test_outcomes_of_a_file(name: str, tmp_path: Path) -> None:
-    """Each format counts the same outcomes."""
+def test_outcomes_are_equal_in_all_formats(name: str, tmp_path: Path) -> None:
     rows = [page(URL), page(OTHER, outcome="skipped"), page(f"{OTHER}b")]
     body = file_of(name, PAGES, rows, tmp_path)
     assert outcomes(f"part{SUFFIXES[name]}", body) == {"fetched": 2, "skipped": 1}
 
 
-def test_json_that_others_wrote(tmp_path: Path) -> None:
-    """Cells of any kind are as they stood there, to the last digit of a number."""
+def test_foreign_json_keeps_other_cells_exactly(tmp_path: Path) -> None:
     row = (
         f'{{"crawl":"c-1","url":"{OTHER}","referrer":%s,"n":1.50,"m":1e400,"big":{10**30},'
         '"deep":{"a":[1.0,{"b":null}],"c":"\\u2028x"},"all":[true,false,null,"y"]}\n'
@@ -200,8 +194,7 @@ def test_json_that_others_wrote(tmp_path: Path) -> None:
     assert (found.rows, found.gone) == (1, {"rows": 0, "cells": 1})
 
 
-def test_entries_of_a_snapshot() -> None:
-    """Its own entry goes, an entry that names it as the referrer is cut, others stay."""
+def test_snapshot_loses_entry_and_referrer() -> None:
     entries = [
         SnapshotEntry(url=url, page=True, sha256="00", crawl="c-1", asked_ms=1, referrer=referrer)
         for url, referrer in ((URL, OTHER), (OTHER, URL), (f"{OTHER}b", OTHER))
@@ -220,8 +213,11 @@ def _all(entries: Sequence[SnapshotEntry]) -> bytes:
 
 
 @pytest.mark.parametrize("mentions", [False, True])
-def test_an_archive_keeps_its_places(*, mentions: bool) -> None:
-    """A tombstone is as long as what it covers; a request goes with its response, uncounted."""
+def test_archive_keeps_offsets_after_erasure(*, mentions: bool) -> None:
+    """A tombstone has the length of the erased record.
+
+    A request is erased with its response, uncounted.
+    """
     records = [
         warc.response(
             url, 1, status=200, headers={}, body=body, truncated=False, asked=(("Host", "h"),)
@@ -246,8 +242,7 @@ def test_an_archive_keeps_its_places(*, mentions: bool) -> None:
     assert (again.body, again.rows, again.gone) == (None, found.rows, {})
 
 
-def test_an_index_loses_its_lines() -> None:
-    """Lines of other URLs stay as they are, though they name it."""
+def test_index_loses_only_lines_of_erased_url() -> None:
     lines = [
         f'org,example)/jane 20260101 {{"url": "{URL}"}}\n',
         f'example,other)/a 20260101 {{"url": "{OTHER}", "to": "{URL}"}}\n',
@@ -257,8 +252,7 @@ def test_an_index_loses_its_lines() -> None:
 
 
 @pytest.mark.parametrize(("name", "gone"), [("url", 0), ("mentions", 1)])
-def test_a_picture_goes_with_its_body(name: str, gone: int) -> None:
-    """With that of the URL, and with one that goes for what it mentions; others stay."""
+def test_screenshot_is_erased_with_its_body(name: str, gone: int) -> None:
     pages = [(URL, b"<p>it"), (OTHER, f"<p>see {URL}".encode()), (f"{OTHER}b", b"<p>none")]
     members = []
     for url, body in pages:

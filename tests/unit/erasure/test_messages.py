@@ -1,4 +1,4 @@
-"""Messages and journals without what is forgotten: the others come back as they were."""
+"""Erasure in messages and journals: all others are kept unchanged."""
 
 from __future__ import annotations
 
@@ -43,17 +43,15 @@ NEWER = '{"v":2,"crawl":"site-1","at":1,"work":"compressed"}'
 
 @pytest.fixture
 def stage() -> Stage:
-    """Return a stage with nothing on it."""
     return Stage()
 
 
 def message_eraser_of(stage: Stage, scope: ErasureScope = WHOLE) -> MessageEraser:
-    """Make who sweeps, anew."""
     return MessageEraser(stores_of(stage), scope)
 
 
 def visible(stage: Stage, mails: Sequence[Mail]) -> bool:
-    """Whether a worker can receive all of these."""
+    """True if a worker can receive all these messages."""
     looks = stage.world.looks
     return all(looks.get(mail.id, (0, 0))[1] <= stage.clock.now_ms() for mail in mails)
 
@@ -63,10 +61,9 @@ def visible(stage: Stage, mails: Sequence[Mail]) -> bool:
 
 @pytest.mark.parametrize("express", [False, True])
 @pytest.mark.parametrize("known", [False, True])
-async def test_other_messages_come_back_as_they_were(
+async def test_other_messages_are_returned_unchanged(
     stage: Stage, *, known: bool, express: bool
 ) -> None:
-    """Each is sent once, on its crawl's lane, with nothing of it changed."""
     if known:
         stage.world.crawls[CRAWL.id] = replace(CRAWL, express=express)
     messages: list[Pack | SeedsMessage | Close | Loose] = [
@@ -93,8 +90,7 @@ async def test_other_messages_come_back_as_they_were(
 
 
 @pytest.mark.parametrize("body", ['{"no": "message"}', NEWER], ids=["malformed", "newer"])
-async def test_what_only_a_worker_deals_with_is_put_back(stage: Stage, body: str) -> None:
-    """A message that cannot be read stays the same one, to be received at once."""
+async def test_unreadable_message_is_returned_to_queue(stage: Stage, body: str) -> None:
     mails = [Mail(body=body), Mail(body=encode(pack_of(OTHER)))]
     stage.world.sent += mails
     scope = ErasureScope(runs=frozenset({"another-1"}))
@@ -105,8 +101,7 @@ async def test_what_only_a_worker_deals_with_is_put_back(stage: Stage, body: str
 
 
 @pytest.mark.parametrize("source", MessageSource)
-async def test_malformed_messages_that_hold_it_go(stage: Stage, source: MessageSource) -> None:
-    """What nobody can read is gone from queue and dead letters if it names what is meant."""
+async def test_malformed_message_naming_url_is_erased(stage: Stage, source: MessageSource) -> None:
     bodies = [f'{{"strange": "{URL}"}}', f"[{URL}]", f'{{"strange": "{URL}0"}}']
     stage.world.sent += [Mail(body=body, source=source) for body in bodies]
     stage.world.buried += [Mail(body=body, source=source, reason="malformed") for body in bodies]
@@ -117,8 +112,7 @@ async def test_malformed_messages_that_hold_it_go(stage: Stage, source: MessageS
     assert [mail.body for mail in stage.world.buried] == bodies[2:]
 
 
-async def test_the_rest_of_a_message_is_sent(stage: Stage) -> None:
-    """Of references that somebody dropped the others are sent, for the same crawl."""
+async def test_rest_of_message_is_sent(stage: Stage) -> None:
     mail = Mail(
         body=encode(Loose(crawl="site-1", references=(URL, OTHER))), source=MessageSource.SEEDS
     )
@@ -135,10 +129,9 @@ async def test_the_rest_of_a_message_is_sent(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(("reason", "said"), [("crashed", "crashed"), (None, RECEIVED_TOO_OFTEN)])
-async def test_the_rest_of_a_dead_letter_stays_dead(
+async def test_rest_of_dead_letter_stays_dead_letter(
     stage: Stage, reason: str | None, said: str
 ) -> None:
-    """It keeps its reason and its queue; other letters are the same ones, for all to see."""
     other = Mail(body=encode(pack_of(OTHER)), reason="other")
     held = Mail(
         body=encode(Loose(crawl="site-1", references=(URL, OTHER))),
@@ -160,8 +153,7 @@ async def test_the_rest_of_a_dead_letter_stays_dead(
     assert stage.world.sent == []
 
 
-async def test_dead_letters_come_back_after_a_fault(stage: Stage) -> None:
-    """A fault in between leaves none of them hidden for a quarter of an hour."""
+async def test_dead_letters_are_visible_after_fault(stage: Stage) -> None:
     stage.world.buried += [Mail(body=encode(pack_of(URL))), Mail(body=encode(pack_of(OTHER)))]
     message_eraser = message_eraser_of(stage)
     stage.world.newer[CRAWL.id] = "stored by a newer version"
@@ -173,10 +165,9 @@ async def test_dead_letters_come_back_after_a_fault(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(("count", "left"), [(2, False), (3, True)])
-async def test_a_queue_too_long_for_memory_is_named(
+async def test_queue_exceeding_memory_is_reported(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, count: int, *, left: bool
 ) -> None:
-    """All that can be held is dealt with, and what may be left is said."""
     monkeypatch.setattr(erasure_messages, "MESSAGES_MAX", 3)
     monkeypatch.setattr(erasure_messages, "TAKEN_MAX", 2)
     packs = [pack_of(URL, pack=child_id(ROOT, place)) for place in range(count)]
@@ -187,8 +178,7 @@ async def test_a_queue_too_long_for_memory_is_named(
     assert any("the queue has more than 3 messages" in said for said in message_eraser.left) is left
 
 
-async def test_what_others_hold_is_counted(stage: Stage) -> None:
-    """Messages that a worker has now are said to be hidden, and are not touched."""
+async def test_messages_in_flight_are_counted_as_hidden(stage: Stage) -> None:
     mail = Mail(body=encode(pack_of(URL)))
     stage.world.sent.append(mail)
     stage.world.looks[mail.id] = (1, NOW_MS + 1)
@@ -200,8 +190,7 @@ async def test_what_others_hold_is_counted(stage: Stage) -> None:
     assert await message_eraser.hidden() == 0
 
 
-async def test_messages_are_held_while_they_are_looked_through(stage: Stage) -> None:
-    """Nobody else receives a message meanwhile: it would be asked for after it was forgotten."""
+async def test_taken_messages_are_hidden_from_workers(stage: Stage) -> None:
     stage.world.sent.append(Mail(body=encode(pack_of(URL))))
     taken = await message_eraser_of(stage)._take(stores_of(stage).lanes[0], "the queue")
     assert [letter.body for letter in taken] == [stage.world.sent[0].body]
@@ -211,8 +200,7 @@ async def test_messages_are_held_while_they_are_looked_through(stage: Stage) -> 
 # --- crawls that go on --------------------------------------------------------------------------
 
 
-async def test_what_a_worker_may_have_stays(stage: Stage) -> None:
-    """A crawl at work keeps its messages, wherever they lie, and is named."""
+async def test_messages_of_running_crawl_are_kept_and_reported(stage: Stage) -> None:
     stage.world.crawls[CRAWL.id] = CRAWL
     body = encode(pack_of(URL))
     stage.world.sent += [Mail(body=body), Mail(body=encode(SEEDS))]
@@ -231,8 +219,7 @@ async def test_what_a_worker_may_have_stays(stage: Stage) -> None:
     assert f"is {State.RUNNING}" in said
 
 
-async def test_of_a_cancelled_crawl_messages_go(stage: Stage) -> None:
-    """Its end counts what had no outcome: nothing of a message is brought to an end here."""
+async def test_messages_of_cancelled_crawl_are_erased(stage: Stage) -> None:
     stage.world.crawls[CRAWL.id] = replace(CRAWL, state=State.STOPPING)
     stage.world.sent.append(Mail(body=encode(SEEDS)))
     message_eraser = message_eraser_of(stage)
@@ -243,10 +230,9 @@ async def test_of_a_cancelled_crawl_messages_go(stage: Stage) -> None:
 
 @pytest.mark.parametrize("planned", [False, True])
 @pytest.mark.parametrize("others", [False, True])
-async def test_seeds_of_a_paused_crawl_are_taken_in(
+async def test_seeds_of_paused_crawl_are_taken_in(
     stage: Stage, *, planned: bool, others: bool
 ) -> None:
-    """The others are claimed and sent; seeds that were awaited are not awaited any more."""
     references = (URL, OTHER) if others else (URL,)
     stage.world.crawls[CRAWL.id] = PAUSED
     stage.world.sent.append(
@@ -261,8 +247,7 @@ async def test_seeds_of_a_paused_crawl_are_taken_in(
     assert stage.counts().get("seeds", 0) == int(planned)
 
 
-async def test_a_pack_of_a_paused_crawl_ends(stage: Stage) -> None:
-    """What is meant of it ends, unasked and for good; its others go on in a pack, without it."""
+async def test_pack_of_paused_crawl_is_ended(stage: Stage) -> None:
     pack = stage.begin(PAUSED, URL, OTHER)
     led = Target(url=f"{SITE}/led", depth=1, referrer=URL)
     pack = replace(pack, targets=(*pack.targets, led))
@@ -286,8 +271,7 @@ async def test_a_pack_of_a_paused_crawl_ends(stage: Stage) -> None:
     assert stage.world.ledgers[pack.id].sent
 
 
-async def test_a_journal_that_was_written_counts(stage: Stage) -> None:
-    """A pack whose journal stands ends as that says, not anew."""
+async def test_pack_with_journal_ends_as_journal_records(stage: Stage) -> None:
     pack = stage.begin(PAUSED, URL)
     journal = Journal(at_ms=7, candidates=(Target(url=OTHER, depth=1),), crawl=CRAWL.id)
     stage.world.journals[pack.id] = journal
@@ -299,8 +283,7 @@ async def test_a_journal_that_was_written_counts(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("sent", [False, True])
-async def test_a_committed_pack_is_sent_on_once(stage: Stage, *, sent: bool) -> None:
-    """What a pack gave rise to is sent unless it was; a copy of its message is let go."""
+async def test_committed_pack_sends_children_once(stage: Stage, *, sent: bool) -> None:
     pack = stage.begin(PAUSED, URL)
     stage.world.journals[pack.id] = Journal(
         at_ms=7, candidates=(Target(url=OTHER, depth=1),), crawl=CRAWL.id
@@ -313,8 +296,7 @@ async def test_a_committed_pack_is_sent_on_once(stage: Stage, *, sent: bool) -> 
     assert stage.world.commits == []
 
 
-async def test_a_ledger_without_a_journal_ends_a_message(stage: Stage) -> None:
-    """A message whose pack is over, and whose journal is gone, goes and does nothing."""
+async def test_ledger_without_journal_ends_message(stage: Stage) -> None:
     pack = stage.begin(PAUSED, URL)
     stage.world.ledgers[pack.id] = Ledger(pack=pack.id, children=(), sent=True)
     stage.world.parked[CRAWL.id, pack.id] = encode(pack)
@@ -334,7 +316,7 @@ FIRST, SECOND, THIRD = (
 
 
 def have_wait(stage: Stage, out: Pack | None, *packs: Pack) -> None:
-    """Put packs into the backlog of their host, one of them out."""
+    """Put packs into the backlog of their host; `out` is in flight."""
     for pack in packs:
         waiting = WaitingPack(place=pack.place, body=encode(pack))
         stage.world.backlog[CRAWL.id, SITE][pack.place] = waiting
@@ -343,14 +325,13 @@ def have_wait(stage: Stage, out: Pack | None, *packs: Pack) -> None:
 
 
 def standing(stage: Stage) -> dict[str, str]:
-    """Say which places there are, and who has them out."""
+    """Return the holder of each place in the backlog, empty if nobody holds it."""
     line = stage.world.out[CRAWL.id, SITE]
     places = stage.world.backlog[CRAWL.id, SITE]
     return {place: line.by if place == line.out else "" for place in places}
 
 
-async def test_a_pack_that_waits_for_its_host_is_ended(stage: Stage) -> None:
-    """It leaves its place without being asked for, its others go on, and what is out stays out."""
+async def test_waiting_pack_of_host_is_ended(stage: Stage) -> None:
     stage.begin(PAUSED, URL, f"{SITE}/b", f"{SITE}/c")
     have_wait(stage, THIRD, SECOND, THIRD)
     message_eraser = message_eraser_of(stage)
@@ -362,8 +343,7 @@ async def test_a_pack_that_waits_for_its_host_is_ended(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("sent", [False, True])
-async def test_the_next_pack_of_a_host_goes_on(stage: Stage, *, sent: bool) -> None:
-    """After one that was out, sent by now or not; of those that wait none comes back whole."""
+async def test_next_waiting_pack_of_host_is_sent(stage: Stage, *, sent: bool) -> None:
     stage.begin(PAUSED, URL, OTHER, f"{SITE}/b", f"{SITE}/c")
     have_wait(stage, FIRST, FIRST, SECOND, THIRD)
     if sent:
@@ -376,8 +356,7 @@ async def test_the_next_pack_of_a_host_goes_on(stage: Stage, *, sent: bool) -> N
     assert stage.counts()["skipped.forgotten"] == 2
 
 
-async def test_others_of_a_pack_wait_anew(stage: Stage) -> None:
-    """Of a crawl with a delay they have places of their own, and one pack is out as before."""
+async def test_other_urls_of_waiting_pack_get_new_places(stage: Stage) -> None:
     stage.begin(replace(PAUSED, delay_ms=1_000), URL, OTHER, f"{SITE}/b", f"{SITE}/c")
     have_wait(stage, FIRST, FIRST, SECOND, THIRD)
     stage.world.sent.append(Mail(body=encode(FIRST)))
@@ -391,8 +370,7 @@ async def test_others_of_a_pack_wait_anew(stage: Stage) -> None:
     assert traces_of(stage.world, PATH) == []
 
 
-async def test_what_waits_in_a_crawl_at_work_stays(stage: Stage) -> None:
-    """A worker may take it at any moment: the crawl is to be paused first."""
+async def test_waiting_packs_of_running_crawl_are_kept(stage: Stage) -> None:
     stage.world.crawls[CRAWL.id] = CRAWL
     have_wait(stage, FIRST, FIRST, SECOND)
     message_eraser = message_eraser_of(stage)
@@ -402,8 +380,7 @@ async def test_what_waits_in_a_crawl_at_work_stays(stage: Stage) -> None:
     assert f"{CRAWL.id} is {State.RUNNING}" in said
 
 
-async def test_what_waits_in_a_crawl_that_is_over_goes(stage: Stage) -> None:
-    """What is left of one that waits is sent, for a worker to end; of one that is out, its own."""
+async def test_waiting_packs_of_ended_crawl_are_erased(stage: Stage) -> None:
     stage.world.crawls[CRAWL.id] = replace(CRAWL, state=State.STOPPING)
     have_wait(stage, FIRST, FIRST, SECOND, THIRD)
     stage.world.sent.append(Mail(body=encode(FIRST)))
@@ -441,10 +418,9 @@ PAST = replace(LEFT, past=(Past(run="site-0"),))
         (LEFT, None, False),
     ],
 )
-async def test_a_journal_stays_while_a_worker_goes_by_it(
+async def test_journal_is_kept_while_worker_needs_it(
     stage: Stage, journal: Journal, ledger: Ledger | None, *, goes: bool
 ) -> None:
-    """Of a crawl at work a journal goes once all that it says is done, surplus given back too."""
     stage.world.crawls[CRAWL.id] = CRAWL
     stage.world.journals[ROOT] = journal
     if ledger is not None:
@@ -459,8 +435,7 @@ async def test_a_journal_stays_while_a_worker_goes_by_it(
 
 
 @pytest.mark.parametrize("ended", [False, True])
-async def test_a_journal_without_a_crawl_goes(stage: Stage, *, ended: bool) -> None:
-    """Of a crawl that is over, or not there any more, nobody goes by a journal."""
+async def test_journal_of_ended_or_missing_crawl_is_erased(stage: Stage, *, ended: bool) -> None:
     if ended:
         stage.world.crawls[CRAWL.id] = replace(CRAWL, state=State.FINISHED)
     other = replace(CHILDREN, candidates=(Target(url=OTHER, depth=1),))
@@ -471,8 +446,8 @@ async def test_a_journal_without_a_crawl_goes(stage: Stage, *, ended: bool) -> N
     assert (stage.world.ledgers, message_eraser.left) == ({}, set())
 
 
-async def test_a_journal_of_an_earlier_version_stays_uncommitted(stage: Stage) -> None:
-    """One that does not say whose it is, and has no ledger, may be of any crawl at work."""
+async def test_uncommitted_journal_of_earlier_version_is_kept(stage: Stage) -> None:
+    """It names no crawl, so it may belong to any running crawl."""
     stage.world.crawls[CRAWL.id] = CRAWL
     stage.world.journals[ROOT] = replace(CHILDREN, crawl="")
     message_eraser = message_eraser_of(stage)
@@ -481,8 +456,7 @@ async def test_a_journal_of_an_earlier_version_stays_uncommitted(stage: Stage) -
     assert len(message_eraser.left) == 1
 
 
-async def test_a_paused_crawls_journal_is_carried_out(stage: Stage) -> None:
-    """Its claims, records and counts stand, and what it gave rise to is sent before it goes."""
+async def test_journal_of_paused_crawl_is_committed_first(stage: Stage) -> None:
     pack = stage.begin(PAUSED, OTHER)
     stage.world.journals[pack.id] = replace(CHILDREN, counts={"fetched": 1, "fetched.ok": 1})
     assert await message_eraser_of(stage).erase()
@@ -495,8 +469,7 @@ async def test_a_paused_crawls_journal_is_carried_out(stage: Stage) -> None:
     assert stage.counts()["skipped.forgotten"] == 1
 
 
-async def test_a_paused_crawls_committed_pack_is_sent_on(stage: Stage) -> None:
-    """A journal whose ledger stands is not counted again: only what is missing is sent."""
+async def test_committed_pack_of_paused_crawl_is_not_counted_again(stage: Stage) -> None:
     stage.world.crawls[CRAWL.id] = PAUSED
     stage.world.journals[ROOT] = CHILDREN
     stage.world.ledgers[ROOT] = Ledger(pack=ROOT, children=(0,))
@@ -512,8 +485,9 @@ async def test_a_paused_crawls_committed_pack_is_sent_on(stage: Stage) -> None:
     [(None, 0), (CHILDREN, 1), (replace(CHILDREN, candidates=()), None)],
     ids=["never finished", "holds it", "holds none"],
 )
-async def test_strays_go(stage: Stage, journal: Journal | None, counted: int | None) -> None:
-    """A journal that no pack goes by is removed if it may hold it, though its crawl is at work."""
+async def test_orphaned_journals_are_erased(
+    stage: Stage, journal: Journal | None, counted: int | None
+) -> None:
     stage.world.crawls[CRAWL.id] = CRAWL
     trace = JournalTrace(key="digest", pack=ROOT, journal=journal, stray=True)
     stores = stores_of(stage)

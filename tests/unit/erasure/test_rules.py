@@ -1,4 +1,4 @@
-"""What is left of things: what is of it goes, what mentions it is cut, all else is the same one."""
+"""Erasure of single values: matches are removed, mentions are cut, the rest is unchanged."""
 
 from __future__ import annotations
 
@@ -39,18 +39,16 @@ SAME = object()
 
 
 def record(**fields: Any) -> PageRecord:
-    """Make a record."""
     known: dict[str, Any] = {"crawl": "c-1", "url": THERE} | fields
     return PageRecord(outcome=Outcome.FETCHED, reason=Reason.OK, fetched_at=1, depth=0, **known)
 
 
 def pack(*targets: Target, crawl: str = "c-1") -> Pack:
-    """Make a pack."""
     return Pack(id="p", crawl=crawl, at_ms=1, targets=targets)
 
 
 def target(url: str, referrer: str | None = None) -> Target:
-    """Make a URL on its way."""
+    """Return a URL of a message."""
     return Target(url=url, depth=1, referrer=referrer)
 
 
@@ -59,8 +57,7 @@ def target(url: str, referrer: str | None = None) -> Target:
 
 @pytest.mark.parametrize("name", ["referrer", "canonical", "title", "description", "error"])
 @pytest.mark.parametrize("text", [URL, f"see {URL}, {OTHER}"])
-def test_mentions_in_a_record_are_cut(name: str, text: str) -> None:
-    """Each field that mentions it is empty afterwards; every other one is as it was."""
+def test_mentions_in_record_are_cut(name: str, text: str) -> None:
     full = dict.fromkeys(("referrer", "canonical", "title", "description", "error"), THERE)
     known = record(**full | {name: text})
     assert record_left(known, WHOLE) == record(**full | {name: None})
@@ -69,8 +66,7 @@ def test_mentions_in_a_record_are_cut(name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("scope", [HOST, RUN], ids=["host", "run"])
-def test_a_record_goes(scope: ErasureScope) -> None:
-    """What is of the URL's host or of the run is gone; of others it is the same."""
+def test_record_of_scope_is_removed(scope: ErasureScope) -> None:
     assert record_left(record(url=URL), scope) is None
     other = record(crawl="c-2")
     assert record_left(other, scope) is other
@@ -85,8 +81,7 @@ def test_a_record_goes(scope: ErasureScope) -> None:
         (Item(table="t", place=0, fields={"a": THERE}), None),
     ],
 )
-def test_items_of_a_record(item: Item, left: dict[str, Any] | None) -> None:
-    """An item loses what mentions it, and the others stay the same ones."""
+def test_mentions_in_items_of_record_are_cut(item: Item, left: dict[str, Any] | None) -> None:
     other = Item(table="t", place=1, fields={"a": THERE}, problems=("x",))
     known = record(extracted=(item, other))
     found = record_left(known, WHOLE)
@@ -98,8 +93,7 @@ def test_items_of_a_record(item: Item, left: dict[str, Any] | None) -> None:
         assert found.extracted[1] is other
 
 
-def test_problems_of_an_item() -> None:
-    """A problem that quotes it goes, and other problems of the item stay."""
+def test_problems_quoting_url_are_removed() -> None:
     item = Item(table="t", place=0, fields={"a": 1}, problems=(f"{URL} is no price", "b"))
     found = record_left(record(extracted=(item,)), WHOLE)
     assert found is not None
@@ -119,14 +113,12 @@ def test_problems_of_an_item() -> None:
         (None, SAME),
     ],
 )
-def test_cells(value: object, left: object) -> None:
-    """A cell that mentions it is empty, a list is without those; what holds none is the same."""
+def test_mentions_in_cell_are_cut(value: object, left: object) -> None:
     found = WHOLE.value_left(value)
     assert found is value if left is SAME else found == left
 
 
-def test_rows() -> None:
-    """A row of it is gone; prose stays unless mentions are to go; a former run is not named."""
+def test_row_of_scope_is_removed_and_mentions_are_cut() -> None:
     row = {"url": THERE, "crawl": "c-2", "text": f"see {URL}", "markdown": URL, "title": URL}
     assert WHOLE.row_left(row) == row | {"title": None}
     cut = {"title": None, "text": None, "markdown": None}
@@ -142,8 +134,7 @@ def test_rows() -> None:
 # --- crawls -------------------------------------------------------------------------------------
 
 
-def test_definitions() -> None:
-    """Seeds, sitemaps, folders and headers that are meant go, with their depths; patterns stay."""
+def test_definition_loses_seeds_sitemaps_and_headers_of_scope() -> None:
     crawl = replace(
         CRAWL,
         seeds=(OTHER, URL, THERE),
@@ -171,8 +162,8 @@ def test_definitions() -> None:
     assert definition_left(without, WHOLE).seed_depths == ()
 
 
-def test_examples() -> None:
-    """Examples are shown without queries: those that may be of it go, in every list."""
+def test_samples_possibly_of_scope_are_removed() -> None:
+    """Samples are stored without their queries."""
     samples = {"scope": ("https://example.com/jane?…", THERE), "depth": (THERE,), "budget": (URL,)}
     assert samples_left(samples, WHOLE) == {"scope": (THERE,), "depth": (THERE,), "budget": ()}
 
@@ -197,8 +188,9 @@ def test_examples() -> None:
         (Close(crawl="c-1", at_ms=1), SAME),
     ],
 )
-def test_messages(message: Message, left: Message | object | None) -> None:
-    """The other URLs of a message stay, without who led there; all of a run's messages go."""
+def test_message_keeps_other_urls_without_referrer(
+    message: Message, left: Message | object | None
+) -> None:
     found = message_left(message, "", WHOLE)
     assert found is message if left is SAME else found == left
     assert message_left(message, "", RUN) is None
@@ -217,8 +209,10 @@ def test_messages(message: Message, left: Message | object | None) -> None:
         ('{"v":2,"at":1}', RUN, True),
     ],
 )
-def test_unread_messages(body: str, scope: ErasureScope, *, goes: bool) -> None:
-    """What cannot be read is of it if it says so; a newer version's is, unless it is another's."""
+def test_unreadable_message_is_removed_if_in_scope(
+    body: str, scope: ErasureScope, *, goes: bool
+) -> None:
+    """A message of a newer version is in scope unless it names another crawl."""
     message = decode(body)
     assert message_left(message, body, scope) is (None if goes else message)
 
@@ -238,22 +232,19 @@ def test_unread_messages(body: str, scope: ErasureScope, *, goes: bool) -> None:
         ),
     ],
 )
-def test_journals(journal: Journal) -> None:
-    """A journal holds it wherever it names it; one of another run holds none of a run."""
+def test_journal_is_in_scope_if_it_names_url(journal: Journal) -> None:
     assert in_journal(journal, WHOLE)
     assert not in_journal(journal, ErasureScope(urls=frozenset({f"{URL}0"})))
     assert not in_journal(replace(journal, crawl="c-2"), ErasureScope(runs=frozenset({"c-3"})))
     assert in_journal(replace(journal, crawl="c-3"), ErasureScope(runs=frozenset({"c-3"})))
 
 
-def test_journals_of_a_run_by_their_records() -> None:
-    """One that does not say whose it is is its records'."""
+def test_journal_without_crawl_belongs_to_its_records() -> None:
     assert in_journal(Journal(at_ms=1, records=(record(),)), RUN)
     assert not in_journal(Journal(at_ms=1, records=(record(crawl="c-2"),)), RUN)
 
 
-def test_a_pack_ends() -> None:
-    """URLs that are meant are left unasked and counted; the others go on soon, as deferred."""
+def test_ended_pack_counts_erased_urls_and_defers_others() -> None:
     crawl = replace(CRAWL, hosts_counted=("https://example.com",))
     found = ended(pack(target(URL), target(OTHER, URL), target(THERE)), crawl, WHOLE, 7)
     assert (found.at_ms, found.crawl, found.unasked) == (7, "c-1", (URL,))
@@ -272,8 +263,8 @@ def test_a_pack_ends() -> None:
     assert (whole.unasked, whole.again) == ((URL,), ())
 
 
-def test_a_late_pack_loses_what_is_meant_and_waits_on() -> None:
-    """Its URLs were never claimed: it counts as taken, and the others wait in its band."""
+def test_late_pack_loses_erased_urls_and_keeps_waiting() -> None:
+    """Its URLs were never claimed, so it counts as taken."""
     crawl = Crawl(id="c-1", name="c", started_at_ms=1)
     waiting = pack(target(URL), target(OTHER, URL), target(THERE))
     late = replace(waiting, late=True, place="4.000001.00000000000001.p")

@@ -1,4 +1,4 @@
-"""What is meant, and where a text mentions it: no more than that, and no less."""
+"""The scope of an erasure: the URLs, hosts and crawls it covers, and mentions in texts."""
 
 from __future__ import annotations
 
@@ -44,8 +44,7 @@ CRAWL = Crawl(id="c-1", name="c", started_at_ms=0)
         (None, False),
     ],
 )
-def test_a_url_in_a_text(text: str | None, *, mentioned: bool) -> None:
-    """A longer address is another one; what ends a sentence is no part of an address."""
+def test_url_in_text_is_matched_exactly(text: str | None, *, mentioned: bool) -> None:
     assert WHOLE.text(text) is mentioned
     line = (text or "").encode()
     assert WHOLE.line(line) is mentioned
@@ -70,8 +69,7 @@ def test_a_url_in_a_text(text: str | None, *, mentioned: bool) -> None:
         ("example.org", False),
     ],
 )
-def test_a_host_in_a_text(text: str, *, mentioned: bool) -> None:
-    """A longer name, in front or behind, is another host; users and ports are of it."""
+def test_host_in_text_is_matched_exactly(text: str, *, mentioned: bool) -> None:
     assert NAMED.text(text) is mentioned
     assert NAMED.bytes(text.encode()) is mentioned
     assert ErasureScope(host="https://example.org").text(text) is mentioned
@@ -87,16 +85,15 @@ def test_a_host_in_a_text(text: str, *, mentioned: bool) -> None:
         ('<a href="/a/people/jane">', False),
     ],
 )
-def test_a_path_in_a_body(body: str, *, mentioned: bool) -> None:
-    """Links of the site itself have the path alone; texts and rows are matched by the whole URL."""
+def test_path_in_body_is_matched_exactly(body: str, *, mentioned: bool) -> None:
+    """Links within the site contain only the path; texts and rows must contain the whole URL."""
     assert WHOLE.bytes(body.encode()) is mentioned
     assert not WHOLE.text('<a href="/people/jane">')
     root = ErasureScope(urls=frozenset({"https://example.org/"}))
     assert not root.bytes(b'<a href="/">')
 
 
-def test_html_spells_queries_otherwise() -> None:
-    """A URL with an ampersand is found as HTML escapes it."""
+def test_url_is_matched_in_html_escaping() -> None:
     scope = ErasureScope(urls=frozenset({f"{URL}?a=1&b=2"}))
     assert scope.bytes(b'<a href="/people/jane?a=1&amp;b=2">')
     assert scope.bytes(b'<a href="/people/jane?a=1&b=2">')
@@ -114,20 +111,18 @@ def test_html_spells_queries_otherwise() -> None:
         (f"{URL}?a={'x' * 3_000}", False),
     ],
 )
-def test_references(reference: str, *, in_scope: bool) -> None:
-    """A reference is meant however it is spelled; what is no URL means none."""
+def test_reference_is_matched_in_any_spelling(reference: str, *, in_scope: bool) -> None:
     assert WHOLE.reference(reference) is in_scope
 
 
-def test_references_with_parameters_that_are_kept() -> None:
-    """A URL that keeps its tracking parameters is meant by itself."""
+def test_reference_with_tracking_parameters_is_matched() -> None:
     tracked = f"{URL}?utm_source=x"
     assert ErasureScope(urls=frozenset({tracked})).reference(f"{tracked}#a")
     assert not ErasureScope(urls=frozenset({tracked})).reference(URL)
 
 
-def test_a_url_that_is_too_long_for_some_crawls() -> None:
-    """A crawl that would keep all its parameters cannot have it, and the others' is meant."""
+def test_url_exceeding_length_for_some_crawls() -> None:
+    """Crawls that keep tracking parameters cannot contain the URL; other crawls can."""
     long = f"{URL}?{'&'.join(f'utm_{place}={place}' for place in range(400))}"
     kept = replace(CRAWL, tracking=())
     tracking = tuple(f"utm_{place}" for place in range(400))
@@ -145,8 +140,7 @@ def test_a_url_that_is_too_long_for_some_crawls() -> None:
     ("url", "in_scope"),
     [("https://example.org/x", True), ("https://example.org", True), ("", False), (None, False)],
 )
-def test_urls_of_a_host(url: str | None, *, in_scope: bool) -> None:
-    """All of a host's URLs are meant, and what is no URL is not."""
+def test_host_scope_matches_all_urls_of_host(url: str | None, *, in_scope: bool) -> None:
     assert NAMED.url(url) is in_scope
     assert not NAMED.url("mailto://example.org/x")
 
@@ -160,13 +154,11 @@ def test_urls_of_a_host(url: str | None, *, in_scope: bool) -> None:
         ("http://example.org:80", "http://example.org"),
     ],
 )
-def test_hosts_are_named(named: str, host: str) -> None:
-    """A name, with its port or its scheme, as a person spells it."""
+def test_scope_of_host_accepts_name_port_or_scheme(named: str, host: str) -> None:
     assert scope_of_host(named, mentions=True) == ErasureScope(host=host, mentions=True)
 
 
-def test_a_run_is_not_a_name() -> None:
-    """An id means that run alone, whether a table or an export knows it."""
+def test_scope_of_crawl_with_id_covers_one_run() -> None:
     second = replace(CRAWL, id="c-2")
     assert scope_of_crawl("c-1", [CRAWL, second], {}) == ErasureScope(runs=frozenset({"c-1"}))
     assert scope_of_crawl("c-0", [CRAWL], {"c-0": "c"}) == ErasureScope(runs=frozenset({"c-0"}))
@@ -175,8 +167,7 @@ def test_a_run_is_not_a_name() -> None:
     )
 
 
-def test_examples_without_queries() -> None:
-    """An example of the URL, as examples are shown, is of it; of a longer one it is not."""
+def test_sample_without_query_is_matched() -> None:
     scope = ErasureScope(urls=frozenset({f"{URL}?a=1"}))
     assert scope.shown(f"{URL}?a=1")
     assert not scope.shown(URL)
