@@ -1,4 +1,4 @@
-"""The clients of one container: opened once, and followed from their first request."""
+"""AWS clients of a container: each is opened once and observed from its first request."""
 
 from __future__ import annotations
 
@@ -15,25 +15,23 @@ if TYPE_CHECKING:
 
 
 class Noting:
-    """What follows clients, and notes which."""
+    """A watcher that records its clients."""
 
     def __init__(self) -> None:
         self.followed: list[Any] = []
 
     def watch(self, client: Any) -> None:
-        """See `Watcher`."""
         self.followed.append(client)
 
 
 class Longest(Random):
-    """Chance that draws as much as it may."""
+    """A random source that returns the maximum."""
 
     def random(self) -> float:
         return 1.0
 
 
-async def test_every_client_is_followed_by_all_that_follow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client is opened once, and each watcher is told of it before it is handed out."""
+async def test_client_is_opened_once_and_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_REGION", "eu-central-1")
     first, second = Noting(), Noting()
     async with Aws(None, first, second) as aws:
@@ -45,8 +43,7 @@ async def test_every_client_is_followed_by_all_that_follow(monkeypatch: pytest.M
         assert waits_s == [clients.READ_S, clients.READ_FILE_S]
 
 
-async def test_pauses_double_up_to_a_ceiling() -> None:
-    """However often something was tried, the next try is a second away at most."""
+async def test_pauses_double_up_to_one_second() -> None:
     clock, ends_ms = ManualClock(0), [0]
     for attempt in range(1, 9):
         await clients.pause(clock, Longest(), attempt)

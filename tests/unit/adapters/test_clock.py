@@ -1,4 +1,4 @@
-"""The clock of this machine, when somebody sets it."""
+"""The clock of this machine when the system time is changed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ NOW_MS = 1_795_251_600_000
 
 @pytest.mark.parametrize("by_ms", [-86_400_000, -60_000, 60_000, 31_536_000_000])
 def test_steady_clock_after_a_jump_goes_on_and_reports_it_once(by_ms: int) -> None:
-    """Slots and records keep their order, whichever way the clock was set."""
     wall_ms, passed_ms = NOW_MS, 5_000
     jumps: list[int] = []
     clock = SteadyClock(on_jump=jumps.append, wall_ms=lambda: wall_ms, passed_ms=lambda: passed_ms)

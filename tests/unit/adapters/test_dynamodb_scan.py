@@ -1,4 +1,4 @@
-"""A scan reads every segment, each once, and leaves no request behind when it is left early."""
+"""A table scan reads every segment once and cancels its requests when it is abandoned."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAGES = {0: [["a", "b"], ["c"]], 1: [], 2: [[], ["d"]], 3: [["e"]]}
 
 
 class Table:
-    """A table of four segments; requests of the last one may hang until they are cancelled."""
+    """A table of four segments. Requests for the last one can hang until they are cancelled."""
 
     def __init__(self, *, hangs: bool = False) -> None:
         self.hangs = hangs
@@ -27,7 +27,6 @@ class Table:
         self.ended: list[str] = []
 
     async def pages(self, operation: str, **asked: Any) -> AsyncIterator[list[str]]:
-        """See Dynamo."""
         assert operation == "scan"
         self.asked.append(asked)
         segment = asked["Segment"]
@@ -42,8 +41,7 @@ class Table:
             yield page
 
 
-async def test_every_item_is_read() -> None:
-    """All pages of all segments, strongly consistent: what was just written is found."""
+async def test_scan_reads_every_item_consistently() -> None:
     table = Table()
     found = [item async for item in scan(cast("Dynamo", table), "urls")]
     assert sorted(cast("list[str]", found)) == list("abcde")
@@ -58,8 +56,7 @@ async def test_every_item_is_read() -> None:
     ]
 
 
-async def test_a_scan_that_is_left_early_ends_its_requests() -> None:
-    """What it had asked for is cancelled, and awaited to its end."""
+async def test_abandoned_scan_cancels_its_requests() -> None:
     table = Table(hangs=True)
     async with aclosing(scan(cast("Dynamo", table), "urls")) as items:
         async for _ in items:
@@ -67,8 +64,7 @@ async def test_a_scan_that_is_left_early_ends_its_requests() -> None:
     assert table.ended == ["hanging"]
 
 
-async def test_a_fault_of_one_segment_ends_all() -> None:
-    """A segment that cannot be read is no end of the table: the scan fails, and the others end."""
+async def test_fault_of_one_segment_fails_scan() -> None:
     table = Table(hangs=True)
     fault = RuntimeError("throttled")
 

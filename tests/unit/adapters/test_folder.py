@@ -1,4 +1,4 @@
-"""Files in a folder: what is on the disk when, and how far a listing looks."""
+"""Files in a folder: when they reach the disk, and which folders a listing reads."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     import pytest
 
 
-async def test_a_durable_file_is_on_the_disk_before_it_has_its_name(
+async def test_durable_file_is_synced_before_rename(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its bytes are synced, then it is renamed, then its name is; without `durable`, nothing is."""
+    """Order: bytes, rename, folder. Without `durable` nothing is synced."""
     synced: list[tuple[bool, bool]] = []
 
     def fsync(number: int) -> None:
@@ -29,10 +29,9 @@ async def test_a_durable_file_is_on_the_disk_before_it_has_its_name(
     assert synced == [(False, False), (True, True)]
 
 
-async def test_a_listing_looks_below_its_prefix_alone(
+async def test_listing_reads_only_folders_of_prefix(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A thousand bodies do not make the listing of a day's exports slow."""
     files = FolderFiles(tmp_path)
     for key in ("bodies/a/1", "exports/day/1", "exports/day/10", "exports/days/1", "exports/2"):
         await files.put(key, b"")

@@ -1,4 +1,4 @@
-"""Limits of time for requests: what runs out is ended, whoever else is looked after."""
+"""Time limits of requests."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ def _often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_deadline, "TICK_S", 0.005)
 
 
-async def test_the_total_time_ends() -> None:
-    """What takes longer than it may is a TimeoutError, and its task goes on."""
+async def test_deadline_ends_after_total_time() -> None:
     deadline = Deadlines(LONG_S).within(SHORT_S)
     with pytest.raises(TimeoutError), deadline:
         await asyncio.sleep(LONG_S)
@@ -32,8 +31,8 @@ async def test_the_total_time_ends() -> None:
     assert not task.cancelling()
 
 
-async def test_it_is_ended_once() -> None:
-    """A clean-up that outlasts ticks of the timer comes to its end, and it is a TimeoutError."""
+async def test_deadline_cancels_task_once() -> None:
+    """A slow clean-up is not cancelled again."""
     cleaned = False
 
     async def work() -> None:
@@ -49,8 +48,7 @@ async def test_it_is_ended_once() -> None:
     assert cleaned
 
 
-async def test_the_head_of_an_answer_is_heard() -> None:
-    """The limit of silence begins anew with the body."""
+async def test_response_head_restarts_idle_limit() -> None:
     loop = asyncio.get_running_loop()
     with Deadlines(IDLE_S).within(LONG_S) as deadline:
         assert not deadline.is_over(loop.time() + IDLE_S, IDLE_S)  # nothing is sent yet
@@ -60,8 +58,8 @@ async def test_the_head_of_an_answer_is_heard() -> None:
 
 
 @pytest.mark.thorough
-async def test_silence_ends_it_too() -> None:
-    """From when something was heard, and not before; each word begins it anew."""
+async def test_deadline_ends_after_silence() -> None:
+    """The limit starts with the first bytes, and every further byte restarts it."""
     loop = asyncio.get_running_loop()
     since_s = 0.0
 
@@ -82,8 +80,7 @@ async def test_silence_ends_it_too() -> None:
     assert loop.time() >= since_s + IDLE_S
 
 
-async def test_what_is_released_takes_as_long_as_it_takes() -> None:
-    """Neither limit holds any more."""
+async def test_released_deadline_has_no_limit() -> None:
     with Deadlines(SHORT_S).within(SHORT_S) as deadline:
         deadline.heard()
         deadline.release()
@@ -91,8 +88,7 @@ async def test_what_is_released_takes_as_long_as_it_takes() -> None:
     assert not deadline.expired
 
 
-async def test_each_ends_for_itself() -> None:
-    """Some run out of time beside others that do not."""
+async def test_each_deadline_expires_independently() -> None:
     deadlines = Deadlines(LONG_S)
 
     async def ended(total_s: float) -> bool:
@@ -107,8 +103,7 @@ async def test_each_ends_for_itself() -> None:
     assert await asyncio.gather(*map(ended, asked)) == [total_s == SHORT_S for total_s in asked]
 
 
-async def test_who_cancels_from_outside_is_heard() -> None:
-    """A task that is cancelled stays that, even where its time is over as well."""
+async def test_outside_cancellation_is_not_a_timeout() -> None:
     begun: list[Deadline] = []
 
     async def work() -> None:
@@ -126,8 +121,7 @@ async def test_who_cancels_from_outside_is_heard() -> None:
             await task
 
 
-async def test_one_timer_looks_after_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many requests there are, and none where there is none."""
+async def test_all_deadlines_share_one_timer(monkeypatch: pytest.MonkeyPatch) -> None:
     loop, made = asyncio.get_running_loop(), 0
     call_at = loop.call_at
 
@@ -144,11 +138,10 @@ async def test_one_timer_looks_after_all(monkeypatch: pytest.MonkeyPatch) -> Non
             deadline.heard()
     assert made == 1
     await asyncio.sleep(3 * SHORT_S)
-    assert made == 2  # the sleep's: the other one has ended
+    assert made == 2  # the timer of `sleep`: the other one has ended
 
 
-def test_another_loop_has_its_own_timer() -> None:
-    """A timer that a loop took along when it ended is replaced."""
+def test_new_event_loop_gets_new_timer() -> None:
     deadlines = Deadlines(LONG_S)
 
     async def brief() -> None:

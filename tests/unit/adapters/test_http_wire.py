@@ -1,4 +1,4 @@
-"""One connection: where a limit is passed nothing more is taken from it."""
+"""A single connection: after a limit is exceeded, no more data is read from it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,9 @@ class Line(asyncio.Transport):
     closed = False
 
     def close(self) -> None:
-        """See `asyncio.Transport`."""
         self.closed = True
 
     def is_closing(self) -> bool:
-        """See `asyncio.Transport`."""
         return self.closed
 
 
@@ -33,8 +31,8 @@ class Line(asyncio.Transport):
         CHUNKED + FRAME * (1 + FRAMING_BYTES_MAX // 1_000),
     ],
 )
-async def test_a_flood_ends_its_connection_at_once(flood: bytes) -> None:
-    """Its reader learns of it later; until then the server would go on sending."""
+async def test_flood_closes_connection_at_once(flood: bytes) -> None:
+    """The reader notices later; until then the server would keep sending."""
     handler, line = CountingHandler(asyncio.get_running_loop()), Line()
     handler.connection_made(line)
     handler.set_response_params(read_until_eof=True)

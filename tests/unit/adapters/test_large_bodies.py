@@ -1,4 +1,4 @@
-"""Places for large bodies: so many at once, one of them never all of one host's."""
+"""Places for large bodies: limited in number, with one that no single host can take."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from hypothesis import strategies as st
 
 from orbweaver.adapters.web.large_bodies import LargeBodies
 
-# Which host is read from, after how many turns it takes a place, and how many it keeps it for.
+# Host of the body, turns until it takes a place, and turns until it returns the place.
 BODY = st.tuples(st.sampled_from("abc"), st.integers(0, 5), st.integers(0, 9))
 
 
 @settings(deadline=None)
 @given(st.integers(1, 5), st.lists(BODY, max_size=20), st.sets(st.integers(0, 19)))
-def test_places_are_kept_to_and_given_back(
+def test_places_are_limited_and_returned(
     places: int, bodies: list[tuple[str, int, int]], cancelled: set[int]
 ) -> None:
-    """Whoever is cancelled, and whenever; and every other request gets its place."""
     assert asyncio.run(_crowd(places, bodies, cancelled)) == len(bodies)
 
 
@@ -57,9 +56,7 @@ async def _crowd(places: int, bodies: list[tuple[str, int, int]], cancelled: set
     return len(ended)
 
 
-def test_small_bodies_take_no_place() -> None:
-    """A request begins without one, however many there are."""
-
+def test_small_bodies_need_no_place() -> None:
     async def many() -> None:
         large = LargeBodies(1)
         async with large.of("a"), large.of("a"), large.of("b") as body:
@@ -68,8 +65,7 @@ def test_small_bodies_take_no_place() -> None:
     asyncio.run(many())
 
 
-def test_places_are_there_again_in_the_next_loop() -> None:
-    """What was held and waited for when a loop ended is of no account in the next one."""
+def test_new_event_loop_gets_all_places() -> None:
     large = LargeBodies(1)
 
     async def left() -> None:
@@ -88,9 +84,7 @@ def test_places_are_there_again_in_the_next_loop() -> None:
     assert asyncio.run(next_one())
 
 
-def test_who_waits_says_so() -> None:
-    """Also when it was cancelled there: it was held up by us."""
-
+def test_waiting_for_place_is_recorded() -> None:
     async def waits() -> tuple[bool, bool]:
         large = LargeBodies(1)
         async with large.of("a") as first:

@@ -1,4 +1,4 @@
-"""What a container uses: counted at its clients, by crawl and stage, until a commit takes it."""
+"""Usage of a container: counted at its clients per crawl and stage, until a commit books it."""
 
 from __future__ import annotations
 
@@ -22,18 +22,15 @@ from tests.unit.metering import PUT, Clock, FakeClient, meter_by
 
 @pytest.fixture
 def clock() -> Clock:
-    """Start a clock."""
     return Clock()
 
 
 @pytest.fixture
 def meter(clock: Clock) -> UsageMeter:
-    """Make a meter by that clock."""
     return meter_by(clock)
 
 
-def test_a_container_begins_once(meter: UsageMeter, clock: Clock) -> None:
-    """Its beginning is billed like its work, and is the first invocation's alone."""
+def test_container_start_is_billed_once(meter: UsageMeter, clock: Clock) -> None:
     meter.begun(0.75)
     totals = []
     for _ in range(2):
@@ -49,9 +46,7 @@ def test_a_container_begins_once(meter: UsageMeter, clock: Clock) -> None:
 # --- for whom -----------------------------------------------------------------------------------
 
 
-async def test_tasks_are_at_work_for_crawls(meter: UsageMeter) -> None:
-    """Each task's uses are its crawl's, whatever runs beside it; a commit takes that crawl's."""
-
+async def test_usage_of_concurrent_tasks_belongs_to_their_crawls(meter: UsageMeter) -> None:
     async def work(crawl: str, number: int) -> None:
         with meter.of(crawl):
             for _ in range(number):
@@ -67,8 +62,7 @@ async def test_tasks_are_at_work_for_crawls(meter: UsageMeter) -> None:
         assert counts == {"units.write.claim": 3, "units.sqs.send": 3}
 
 
-def test_a_stage_may_be_named(meter: UsageMeter) -> None:
-    """Whoever knows better than the table says so, for the crawl that is at work."""
+def test_named_stage_overrides_stage_of_table(meter: UsageMeter) -> None:
     client = FakeClient("dynamodb")
     meter.watch(client)
     with meter.of("a"), meter.at(Stage.ROBOTS):
@@ -77,8 +71,7 @@ def test_a_stage_may_be_named(meter: UsageMeter) -> None:
         assert counts == {"units.write.robots": 2}
 
 
-def test_a_commit_that_fails_books_nothing(meter: UsageMeter) -> None:
-    """What was used stays to be booked by the next one, and is booked once."""
+def test_failed_commit_books_nothing(meter: UsageMeter) -> None:
     with meter.of("a"):
         meter.use(Term.WRITE, Stage.CLAIM, 1)
     with pytest.raises(RuntimeError), meter.booking("a"):
@@ -91,8 +84,7 @@ def test_a_commit_that_fails_books_nothing(meter: UsageMeter) -> None:
         assert counts == {}
 
 
-def test_what_is_nobodys_goes_along(meter: UsageMeter, clock: Clock) -> None:
-    """Time, the invocation and its messages are of whoever commits next; the rest, of the next."""
+def test_unassigned_usage_is_booked_by_next_commit(meter: UsageMeter, clock: Clock) -> None:
     with meter.invocation(["x" * 70_000, "y"]):
         clock.now_s += 1.5
         with meter.booking("a") as counts:
@@ -110,16 +102,14 @@ def test_what_is_nobodys_goes_along(meter: UsageMeter, clock: Clock) -> None:
         assert counts == {"units.mb_ms.run": 500_000}
 
 
-def test_the_total_is_of_one_invocation(meter: UsageMeter) -> None:
-    """It begins anew with each."""
+def test_total_restarts_with_each_invocation(meter: UsageMeter) -> None:
     with meter.invocation():
         meter.use(Term.WRITE, Stage.CLAIM, 5)
     with meter.invocation():
         assert Term.WRITE not in meter.total.by_term
 
 
-def test_crawls_that_never_commit_are_forgotten(meter: UsageMeter) -> None:
-    """A container remembers so many; what the first of more used becomes nobody's."""
+def test_usage_of_uncommitted_crawls_is_reassigned(meter: UsageMeter) -> None:
     for number in range(CRAWLS_MAX + 5):
         with meter.of(f"crawl-{number}"):
             meter.use(Term.WRITE, Stage.CLAIM, 1)
@@ -130,9 +120,7 @@ def test_crawls_that_never_commit_are_forgotten(meter: UsageMeter) -> None:
 # --- what is sent, what is logged ---------------------------------------------------------------
 
 
-async def test_what_is_sent_to_the_web(meter: UsageMeter) -> None:
-    """The request, by what it holds, and packets that acknowledge the answer."""
-
+async def test_bytes_sent_to_web_are_counted(meter: UsageMeter) -> None:
     class Web:
         async def fetch(self, _request: Request) -> Response:
             return Response(status=200, headers={}, body=b"", received=100 * 2_896)
@@ -149,8 +137,7 @@ async def test_what_is_sent_to_the_web(meter: UsageMeter) -> None:
     assert meter.total.by_term == {Term.SENT_BYTES: 180 + 20 + 6 + 2 + 100 * 52}
 
 
-def test_what_is_logged(meter: UsageMeter) -> None:
-    """Every line, and what CloudWatch adds to it."""
+def test_logged_bytes_are_counted(meter: UsageMeter) -> None:
     below = io.StringIO()
     stream = MeteredStream(below, meter)
     stream.write("größe\n")

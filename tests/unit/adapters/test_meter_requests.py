@@ -1,4 +1,4 @@
-"""Requests to AWS, in what is billed of them."""
+"""Requests to AWS in billing units."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def meter() -> UsageMeter:
-    """Make a meter by a clock that stands."""
+    """Make a meter with a clock that does not advance."""
     return meter_by(Clock())
 
 
@@ -150,14 +150,13 @@ ACTIONS = {"TransactItems": [{"Put": PUT}, {"Update": ADD}]}
         ),
     ],
 )
-def test_requests_to_tables(
+def test_table_requests_are_counted_by_size(
     meter: UsageMeter,
     operation: str,
     asked: dict[str, Any],
     answer: dict[str, Any],
     counts: dict[str, int],
 ) -> None:
-    """By size, where no answer says what was consumed, at the stage that its table belongs to."""
     client = FakeClient("dynamodb")
     meter.watch(client)
     client.ask(operation, dict(asked), answer)
@@ -167,8 +166,10 @@ def test_requests_to_tables(
 @pytest.mark.parametrize(
     ("url", "told", "units"), [(AWS, 1, 1), (AWS, 7, 7), (EMULATOR, 1, 2), (EMULATOR, 7, 7)]
 )
-def test_who_is_believed(meter: UsageMeter, url: str, told: float, units: int) -> None:
-    """AWS whatever it says, and who plays it no less than what our own rules say."""
+def test_consumed_capacity_is_taken_from_aws(
+    meter: UsageMeter, url: str, told: float, units: int
+) -> None:
+    """An emulator's figure counts only if it exceeds our own calculation."""
     client = FakeClient("dynamodb")
     meter.watch(client)
     asked = dict(PUT)
@@ -178,8 +179,8 @@ def test_who_is_believed(meter: UsageMeter, url: str, told: float, units: int) -
     assert asked["ReturnConsumedCapacity"] == "TOTAL"
 
 
-def test_what_a_repeated_transaction_reads(meter: UsageMeter) -> None:
-    """An answer may tell writes from reads: the second of the same token only reads."""
+def test_repeated_transaction_counts_reads(meter: UsageMeter) -> None:
+    """The second transaction with the same token only reads."""
     client = FakeClient("dynamodb")
     meter.watch(client)
     capacity = {"TableName": "Stack-urls", "CapacityUnits": 2.0, "ReadCapacityUnits": 2.0}
@@ -188,10 +189,9 @@ def test_what_a_repeated_transaction_reads(meter: UsageMeter) -> None:
 
 
 @pytest.mark.parametrize(("answer", "status", "units"), [(None, 0, 2), ({}, 500, 0)])
-def test_requests_that_went_wrong(
+def test_failed_requests_are_counted_if_possibly_executed(
     meter: UsageMeter, answer: dict[str, Any] | None, status: int, units: int
 ) -> None:
-    """One whose answer was lost may have been carried out; a fault of AWS costs nothing."""
     client = FakeClient("dynamodb")
     meter.watch(client)
     client.ask("PutItem", dict(PUT), answer, status=status)
@@ -236,7 +236,7 @@ TEXT = {"DataType": "String", "StringValue": "y" * 94}
         ("secretsmanager", "GetSecretValue", {}, {}, {}),
     ],
 )
-def test_other_requests(
+def test_other_requests_are_counted_by_number_and_size(
     meter: UsageMeter,
     service: str,
     operation: str,
@@ -244,7 +244,6 @@ def test_other_requests(
     answer: dict[str, Any],
     counts: dict[str, int],
 ) -> None:
-    """By their number, and every started 64 KB of messages and events."""
     client = FakeClient(service)
     meter.watch(client)
     client.ask(operation, asked, answer)

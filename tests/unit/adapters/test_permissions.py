@@ -1,4 +1,4 @@
-"""What IAM asks of requests, and that it is written down as clients make them."""
+"""IAM permissions of requests, and their recording at the clients."""
 
 from __future__ import annotations
 
@@ -94,29 +94,27 @@ FILE = {"Bucket": "b", "Key": "bodies/c/dt=2001-02-03/x.warc.gz"}
         ("scheduler", "ListSchedules", {}, ["ListSchedules *"]),
     ],
 )
-def test_a_request_is_authorised_by_what_is_in_it(
+def test_request_needs_permission_of_each_part(
     service: str, operation: str, params: dict[str, Any], expected: list[str] | None
 ) -> None:
-    """Batches, transactions and statements are asked for one by one, by AWS's own names."""
     wanted = expected or ["PutEvents event-bus/default"]
     found = [f"{one.action} {one.resource}" for one in needed(service, operation, params)]
     assert found == [f"{service}:{one}" for one in wanted]
 
 
-def test_what_is_no_statement_is_no_permission() -> None:
-    """A statement that cannot be read is said, rather than passed over."""
+def test_invalid_partiql_statement_raises() -> None:
     with pytest.raises(ValueError, match="not a PartiQL statement"):
         [*needed("dynamodb", "ExecuteStatement", {"Statement": "?"})]
 
 
-def test_only_a_bucket_says_what_is_not_there_to_those_who_may_list() -> None:
-    """S3 answers 403 instead of 404 to who may not list; tables answer with an empty item."""
+def test_only_s3_needs_list_permission_for_missing_key() -> None:
+    """Without it S3 answers 403 instead of 404; a table answers with an empty item."""
     assert [*absent("s3", FILE)] == [("s3:ListBucket", "b")]
     assert [*absent("dynamodb", {"TableName": "urls"})] == []
 
 
 class FakeClient:
-    """A client that asks for things as botocore's do."""
+    """A client that sends events like those of botocore."""
 
     def __init__(self, service: str) -> None:
         model = SimpleNamespace(
@@ -139,8 +137,7 @@ class FakeClient:
         self.handlers[f"after-call.{service}"](http_response=answer, context=context)
 
 
-def test_each_permission_is_written_once_and_by_all(tmp_path: Path) -> None:
-    """Two processes share a file; what one has written it does not write again, and no key."""
+def test_each_permission_is_recorded_once_by_all_processes(tmp_path: Path) -> None:
     file = tmp_path / "permissions.jsonl"
     for function in ("Orbweaver-worker", "Orbweaver-api"):
         recorder = Recorder(str(file), function)

@@ -1,4 +1,4 @@
-"""The proxies of a container: when their list is read, and what is logged of them."""
+"""Proxies of a container: when their list is read, and what is logged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOST = "example.com"
 
 @dataclass
 class FakeSecrets:
-    """Holds one text, or an error to raise; counts readings."""
+    """Contains one text or an error to raise, and counts reads."""
 
     held: str | Exception = field(
         default_factory=lambda: json.dumps(["http://me:w0rd@p.test:3128"])
@@ -27,7 +27,6 @@ class FakeSecrets:
     read_times: int = 0
 
     async def read(self, name: str) -> str:
-        """See the port."""
         assert name == "pool"
         self.read_times += 1
         if isinstance(self.held, Exception):
@@ -37,7 +36,7 @@ class FakeSecrets:
 
 @dataclass
 class Kept:
-    """Proxies, and what is behind them."""
+    """Proxies and their dependencies."""
 
     secrets: FakeSecrets = field(default_factory=FakeSecrets)
     clock: ManualClock = field(default_factory=lambda: ManualClock(NOW_MS))
@@ -46,13 +45,12 @@ class Kept:
         self.proxies = Proxies(secrets=self.secrets, name="pool", clock=self.clock)
 
     async def picks(self, after_ms: int = 0) -> bool:
-        """Whether there is a proxy, after a while."""
+        """True if there is a proxy after this delay."""
         self.clock.at_ms += after_ms
         return isinstance(await self.proxies.pick(HOST), Proxy)
 
 
 async def test_list_is_read_every_two_minutes() -> None:
-    """However much is asked in between, and whenever the clock jumps back."""
     kept = Kept()
     for _ in range(100):
         assert await kept.picks()
@@ -63,8 +61,8 @@ async def test_list_is_read_every_two_minutes() -> None:
     assert kept.secrets.read_times == 3
 
 
-async def test_list_that_cannot_be_read_for_a_moment_is_used_on() -> None:
-    """For a quarter of an hour, asked for again every half minute; then nobody is asked."""
+async def test_list_unreadable_for_a_moment_stays_in_use() -> None:
+    """For 15 minutes, with a read every 30 seconds."""
     kept = Kept()
     assert await kept.picks()
     kept.secrets.held = Transient("throttled")
@@ -77,10 +75,9 @@ async def test_list_that_cannot_be_read_for_a_moment_is_used_on() -> None:
 
 
 @pytest.mark.parametrize("held", [Permanent("ResourceNotFoundException"), '["me:w0rd@p"]', ""])
-async def test_list_that_is_gone_is_used_no_more(
+async def test_missing_or_invalid_list_stops_proxies(
     held: str | Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A secret that is deleted, denied or spoilt stops all; once mended, all goes on."""
     kept = Kept()
     before = kept.secrets.held
     assert await kept.picks()
@@ -94,10 +91,10 @@ async def test_list_that_is_gone_is_used_no_more(
     assert "w0rd" not in repr(vars(line))
 
 
-async def test_broken_proxy_is_logged_once_and_has_the_list_read_anew(
+async def test_broken_proxy_is_logged_once_and_list_is_read_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Its password may have been rotated: the next look at the secret is within half a minute."""
+    """Its password may have changed, so the secret is read again within 30 seconds."""
     caplog.set_level(logging.INFO)
     kept = Kept()
     proxy = await kept.proxies.pick(HOST)
@@ -114,8 +111,7 @@ async def test_broken_proxy_is_logged_once_and_has_the_list_read_anew(
     assert "w0rd" not in repr(vars(line))
 
 
-async def test_what_comes_in_late_of_a_list_that_is_gone() -> None:
-    """A note about a proxy that nobody knows any more changes nothing."""
+async def test_expired_proxy_list_ignores_late_results() -> None:
     kept = Kept()
     proxy = await kept.proxies.pick(HOST)
     assert isinstance(proxy, Proxy)

@@ -1,4 +1,4 @@
-"""Readers: what is light, and what a process of its own does with all else."""
+"""Page readers: light pages are read in place, others in a child process."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ URL = "https://example.com/a/b"
 HOST = "https://example.com"
 CRAWL = Crawl(id="site-1", name="site", started_at_ms=0)
 PAGE = b"<title>Home</title><a href=/c>c</a><h1>jo@example.com</h1>"
-# CPU that one page may take of the loop, and of a child that is at work or begins anew.
+# CPU limits for one page: in the event loop, and in a child that runs or starts.
 LOOP_S, PAGE_S = 0.1, 1.0
 EXTRACTORS = """
 import os, select
@@ -74,19 +74,19 @@ def secret(page, url): return {"title": os.environ.get("AWS_SECRET_ACCESS_KEY", 
 
 
 def job(body: bytes = PAGE, kind: str = "text/html", **wanted: Any) -> ReadingJob:
-    """Make a job of a body."""
+    """Make a job with this body."""
     answer = Response(status=200, headers={"content-type": kind}, body=body)
     return ReadingJob(url=URL, at_ms=NOW_MS, answer=answer, agent="orbweaver", **wanted)
 
 
 def job_about(attack: Attack) -> ReadingJob:
-    """Make the job that an attack is aimed at."""
+    """Make the job that an attack targets."""
     crawl, html = replace(CRAWL, **attack.crawl), "html" in attack.kind
     return job_of(crawl, URL, attack.answer, 0, html=html, agent="orbweaver", links_max=5_000)
 
 
 def own(extractor: str) -> tuple[ItemRule, ...]:
-    """Make a rule with an extractor of the user's own."""
+    """Return a rule with a custom extractor."""
     title = Field(name="title", source=ValueSource.CUSTOM, where="title")
     rule = ItemRule(
         name="x", match="/", source=ValueSource.CUSTOM, extractor=extractor, fields=(title,)
@@ -96,7 +96,7 @@ def own(extractor: str) -> tuple[ItemRule, ...]:
 
 @pytest.fixture
 async def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[BudgetReader]:
-    """A reader that has a child do everything, with extractors of its own."""
+    """A reader whose child does everything, with its own extractors."""
     (tmp_path / "own_extractors.py").write_text(EXTRACTORS)
     monkeypatch.syspath_prepend(str(tmp_path))
     clock = ManualClock(NOW_MS)
@@ -108,7 +108,7 @@ async def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
 
 
 class Counting(BudgetReader):
-    """A reader that says how often it asked its child."""
+    """A reader that counts its calls to the child."""
 
     apart = 0
 
@@ -142,7 +142,7 @@ PARAGRAPHS = ItemRule(name="p", match="/", each="p", fields=(Field(name="text", 
 async def test_items_of_small_orderly_pages_are_found_in_place(
     body: bytes, rules: tuple[ItemRule, ...], apart: int
 ) -> None:
-    """As long as that is little work; else they are found elsewhere, and are the same."""
+    """Larger jobs go to the child; the result is the same."""
     asked = job(body, items=rules, keeping=Keeping(texts=True))
     reader = Counting(clock=ManualClock(NOW_MS))
     assert await reader.read(asked, HOST, LATER_MS) == read(asked)
@@ -150,8 +150,7 @@ async def test_items_of_small_orderly_pages_are_found_in_place(
 
 
 @pytest.mark.parametrize("texts", [False, True], ids=["at once", "in turns"])
-async def test_a_page_is_read_in_the_charset_of_its_header(*, texts: bool) -> None:
-    """Where the page itself does not name one."""
+async def test_page_is_read_in_charset_of_header(*, texts: bool) -> None:
     body, kind = "<title>Книга".encode("windows-1251"), "text/html; charset=windows-1251"
     reader = Counting(clock=ManualClock(NOW_MS))
     found = await reader.read(job(body, kind, keeping=Keeping(texts=texts)), HOST, LATER_MS)
@@ -165,8 +164,8 @@ async def test_a_page_is_read_in_the_charset_of_its_header(*, texts: bool) -> No
     [b"<div>" * 230 + b"<p>x" * 300, b"<div>x</div>" * 950],
     ids=["one in the other", "many small ones"],
 )
-async def test_items_that_are_much_work_hold_no_loop_for_long(body: bytes) -> None:
-    """They are given up in place after as much work as is light."""
+async def test_expensive_items_are_given_up_in_place(body: bytes) -> None:
+    """The reader stops after the work allowed for a light page."""
     asked = job(body, items=BY_NAME["items-nested"].crawl["items"])
     with pytest.raises(HeavyError):
         list(stages(asked, units_max=LIGHT_UNITS))
@@ -182,12 +181,11 @@ async def test_items_that_are_much_work_hold_no_loop_for_long(body: bytes) -> No
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
-def test_what_is_light_takes_little(attack: Attack) -> None:
-    """Whatever a page holds: what is read in place takes 100 ms of CPU at most."""
+def test_light_page_takes_100_ms_of_cpu(attack: Attack) -> None:
     asked = job_about(attack)
     if not is_light(asked):
         return
-    read(replace(asked, answer=replace(asked.answer, body=b"<p>")))  # what is imported at first
+    read(replace(asked, answer=replace(asked.answer, body=b"<p>")))  # imports at first use
     prepared = None
     if is_long(asked) or asked.items:
         prepared = prepared_of(asked)
@@ -197,7 +195,7 @@ def test_what_is_light_takes_little(attack: Attack) -> None:
             return
 
     def finish() -> None:
-        with contextlib.suppress(HeavyError):  # which is for the child to read, as is done there
+        with contextlib.suppress(HeavyError):  # such a page is left to the child, as in production
             list(stages(asked, prepared=prepared, units_max=LIGHT_UNITS))
 
     assert within(LOOP_S, finish)
@@ -205,8 +203,8 @@ def test_what_is_light_takes_little(attack: Attack) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
-def test_the_longest_that_is_light_is_read_in_two_turns(attack: Attack) -> None:
-    """Of each attack as much as is light: neither turn takes more than 100 ms of a free core."""
+def test_longest_light_page_is_read_in_two_short_turns(attack: Attack) -> None:
+    """Neither turn takes more than 100 ms of a free core."""
     body = b"<".join(attack.body()[:BYTES_MAX].split(b"<")[:TAGS_MAX])
     asked = job_about(attack)
     asked = replace(
@@ -243,15 +241,13 @@ def test_the_longest_that_is_light_is_read_in_two_turns(attack: Attack) -> None:
     ],
 )
 def test_ordinary_pages_are_light(asked: ReadingJob, light: bool) -> None:
-    """As long as they are not long for what is asked of them."""
     assert is_light(asked) is light
 
 
 # --- in a child -------------------------------------------------------------------------------
 
 
-async def test_a_child_reads_as_is_read_in_place(reader: BudgetReader) -> None:
-    """Links, items, texts, bodies and records are equal, and one child does it all."""
+async def test_child_reads_same_as_in_place(reader: BudgetReader) -> None:
     price = ItemRule(name="x", match="/", fields=(Field(name="title", where="h1"),))
     both = ("email", "phone")
     jobs = [
@@ -276,8 +272,8 @@ async def test_a_child_reads_as_is_read_in_place(reader: BudgetReader) -> None:
 
 
 @pytest.mark.thorough
-async def test_items_that_cost_too_much_are_left_out(reader: BudgetReader) -> None:
-    """What was found before counts; Python code is broken off, and the child lives on."""
+async def test_items_over_budget_are_left_out(reader: BudgetReader) -> None:
+    """Earlier results are kept, and the child lives on."""
     await reader.read(job(), HOST, LATER_MS)
     child = reader.child_id
     found = await reader.read(job(items=own("spin")), HOST, LATER_MS)
@@ -300,10 +296,9 @@ async def test_items_that_cost_too_much_are_left_out(reader: BudgetReader) -> No
         ("end", "ended by SIGTERM"),
     ],
 )
-async def test_a_child_that_dies_of_a_page_is_started_anew(
+async def test_child_killed_by_page_is_restarted(
     reader: BudgetReader, extractor: str, why: str
 ) -> None:
-    """By the kernel, by itself, by a crash: it is the page's reason, and no other page's."""
     await reader.read(job(), HOST, LATER_MS)
     child = reader.child_id
     found = await reader.read(job(items=own(extractor)), HOST, LATER_MS)
@@ -313,16 +308,16 @@ async def test_a_child_that_dies_of_a_page_is_started_anew(
     assert reader.child_id not in (None, child)
 
 
-def test_lack_of_memory_is_known_behind_other_errors() -> None:
-    """What a library's callback meets comes as an error of the interpreter's, with it behind."""
+def test_memory_error_is_found_behind_other_errors() -> None:
+    """An error in a library's callback arrives as SystemError with the MemoryError as its cause."""
     error = SystemError("returned a result with an exception set")
     assert not lacks_memory(error)
     error.__cause__ = MemoryError()
     assert lacks_memory(error)
 
 
-async def test_memory_is_bounded(reader: BudgetReader) -> None:
-    """A tree of copies ends where 160 MB do."""
+async def test_memory_of_child_is_bounded(reader: BudgetReader) -> None:
+    """The limit is 160 MB."""
     asked = job_about(BY_NAME["formats-as-links"])
     heading = ItemRule(name="x", match="/", fields=(Field(name="title", where="h1"),))
     found = await reader.read(replace(asked, items=(heading,)), HOST, LATER_MS)
@@ -332,28 +327,26 @@ async def test_memory_is_bounded(reader: BudgetReader) -> None:
 
 
 @pytest.mark.thorough
-async def test_a_page_that_waits_is_tried_twice(reader: BudgetReader) -> None:
-    """The wall clock may be the machine's fault; the second time it is the page's."""
+async def test_page_exceeding_wall_clock_is_tried_twice(reader: BudgetReader) -> None:
+    """The first time the machine may be at fault."""
     reader._wall_s = 1.5
     found = await reader.read(job(items=own("wait")), HOST, LATER_MS)
     assert isinstance(found, PageReading)
     assert found.why == "reading its items: no end within 1.5 s"
 
 
-async def test_a_child_that_was_killed_from_outside_is_no_fault_of_a_page(
+async def test_child_killed_from_outside_does_not_fail_page(
     reader: BudgetReader,
 ) -> None:
-    """The page is read by the next child."""
     await reader.read(job(), HOST, LATER_MS)
     assert reader.child_id is not None
     os.kill(reader.child_id, signal.SIGKILL)
     assert await reader.read(job(), HOST, LATER_MS) == read(job())
 
 
-async def test_a_fault_of_ours_is_raised(
+async def test_internal_error_of_child_is_raised(
     reader: BudgetReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the child's traceback, as it would be in place; the child lives on."""
     broken = job(keeping=Keeping(texts="yes", bodies="none", redacted=("such",)))  # type: ignore[arg-type]
     broken = replace(broken, links_max="many")  # type: ignore[arg-type]
     with pytest.raises(ReaderError, match="TypeError") as raised:
@@ -363,7 +356,7 @@ async def test_a_fault_of_ours_is_raised(
 
 
 async def test_light_page_of_suspect_is_read_by_child() -> None:
-    """A page that its worker died of ends the child alone."""
+    """A page during which its worker died ends only the child."""
     reader = BudgetReader(clock=ManualClock(NOW_MS))
     try:
         await reader.read(job(), HOST, LATER_MS)
@@ -374,10 +367,9 @@ async def test_light_page_of_suspect_is_read_by_child() -> None:
         reader.close()
 
 
-async def test_a_child_has_no_credentials(
+async def test_child_has_no_credentials(
     reader: BudgetReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is broken into there can do nothing with them."""
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "very")
     found = await reader.read(job(items=own("secret")), HOST, LATER_MS)
     assert isinstance(found, PageReading)
@@ -385,8 +377,8 @@ async def test_a_child_has_no_credentials(
     assert found.items[0].fields == {"title": "none"}
 
 
-def test_process_that_starts_a_reader_is_closed_to_its_user() -> None:
-    """Another process of the same user reads neither its environment nor its memory."""
+def test_process_with_reader_is_closed_to_its_user() -> None:
+    """Other processes of the same user can read neither its environment nor its memory."""
     script = (
         "import os, sys; from orbweaver.adapters.local.reader import hide_process\n"
         "os.getuid() or (os.setgid(65534), os.setuid(65534)); hide_process()\n"
@@ -402,22 +394,25 @@ def test_process_that_starts_a_reader_is_closed_to_its_user() -> None:
     subprocess.run([sys.executable, "-c", script], env=environment, check=True)
 
 
-def test_of_what_a_child_says_only_known_values_are_made() -> None:
-    """A pickle can name any function, and have it called."""
+def test_message_of_child_is_restricted_to_known_types() -> None:
+    """A pickle can name any function and call it."""
     with pytest.raises(
         pickle.UnpicklingError, match=r"posix\.system is nothing that a reader says"
     ):
         reader_wire.heard(pickle.dumps(os.system))
     end = reader_wire.ReadingEnd(why="x")
     assert reader_wire.heard(reader_wire.packed(end)) == end
-    # By value on every Python: some pickle a member of an enum as a call of `getattr`.
+    # By value on every Python, because some pickle an enum member as a call of `getattr`.
     assert ReadingStage.ITEMS.__reduce_ex__(4) == (ReadingStage, ("items",))
     left = PageReading(left=ReadingStage.ITEMS, why="x")
     assert reader_wire.heard(reader_wire.packed(left)) == left
 
 
-def test_a_child_ends_with_its_parent() -> None:
-    """Its input is closed then; here all that holds our pipe must be gone for it to end."""
+def test_child_ends_with_its_parent() -> None:
+    """The end closes the input of the child.
+
+    The call returns only when all holders of the pipe are gone.
+    """
     script = """
 import asyncio, os
 from orbweaver.adapters.local.clock import SystemClock
@@ -442,8 +437,8 @@ asyncio.run(main())
 @pytest.mark.parametrize(
     "name", ["dots", "formats-open", "templates", "noise", "not-found", "items-nested", "digits"]
 )
-async def test_a_hostile_page_is_bounded(name: str) -> None:
-    """It takes 100 ms of the loop at most, and 1 s in all, with what a new child costs."""
+async def test_hostile_page_takes_bounded_cpu(name: str) -> None:
+    """Limits: 100 ms in the event loop, and 1 s with the child."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     reader = BudgetReader(clock=ManualClock(NOW_MS))
     asked = job_about(BY_NAME[name])
@@ -456,14 +451,13 @@ async def test_a_hostile_page_is_bounded(name: str) -> None:
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     child_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     assert loop_s <= LOOP_S
-    assert loop_s + child_s <= PAGE_S + 0.5  # what is imported when a child starts is no page's
+    assert loop_s + child_s <= PAGE_S + 0.5  # imports at child start do not count for the page
 
 
 # --- whose turn it is -------------------------------------------------------------------------
 
 
 async def test_hosts_take_turns() -> None:
-    """One with many pages holds up another one's by one of them."""
     turns, served = Turns(), list[str]()
 
     async def serve(host: str) -> None:
@@ -476,8 +470,7 @@ async def test_hosts_take_turns() -> None:
     assert served == list("aababaa")
 
 
-async def test_a_turn_is_waited_for_in_bounds() -> None:
-    """Who has waited long enough has none, and is in nobody's way; nor is who was cancelled."""
+async def test_wait_for_turn_is_bounded() -> None:
     turns = Turns()
     async with turns.taken("a", 60) as first:
         assert first
@@ -496,8 +489,8 @@ async def _one_turn(turns: Turns) -> bool:
         return got
 
 
-async def test_what_would_wait_too_long_is_not_read(reader: BudgetReader) -> None:
-    """There is a moment by which it must have begun, and room for so many bytes."""
+async def test_page_waiting_too_long_is_not_read(reader: BudgetReader) -> None:
+    """Waiting pages have a deadline and a limit of bytes."""
     one, late = await asyncio.gather(
         reader.read(job(), HOST, LATER_MS), reader.read(job(), "https://b.example", NOW_MS)
     )

@@ -1,4 +1,4 @@
-"""What the embedded store counts, keeps, deletes in time, and holds of a million URLs."""
+"""The embedded store: metrics, secrets, expiry of rows, and size on disk."""
 
 from __future__ import annotations
 
@@ -38,26 +38,24 @@ COUNT = "SELECT count(*) FROM "
 
 @pytest.fixture
 def clock() -> ManualClock:
-    """Start a clock at noon."""
     return ManualClock(NOW_MS)
 
 
 @pytest.fixture
 def ports(tmp_path: Path, clock: ManualClock) -> Iterator[StorePorts]:
-    """Open a store."""
     opened = StorePorts(Settings(), tmp_path, clock=clock, environment={"POOL": "[]"})
     yield opened
     opened.ending.close()
 
 
 def rows(ports: StorePorts) -> dict[str, int]:
-    """Count the rows of the tables that have any."""
+    """Count the rows of each table that is not empty."""
     counts = {table: ports.store.rows(COUNT + table)[0][0] for table in TABLES}
     return {table: count for table, count in counts.items() if count}
 
 
 async def fill(ports: StorePorts) -> None:
-    """Write a row into every table that is reaped."""
+    """Write a row into every table with expiry."""
     crawl = samples.crawl(state=State.PAUSED)
     asks = Claimer(
         name="shop",
@@ -93,8 +91,9 @@ async def fill(ports: StorePorts) -> None:
 # --- reaping ----------------------------------------------------------------------------------
 
 
-async def test_rows_go_when_their_time_is_over(ports: StorePorts, clock: ManualClock) -> None:
-    """Of every table, none before; what has no end stays."""
+async def test_expired_rows_of_every_table_are_deleted(
+    ports: StorePorts, clock: ManualClock
+) -> None:
     await fill(ports)
     await ports.crawls.create(samples.crawl("default", continuous=True))
     assert rows(ports).keys() == TABLES.keys()
@@ -108,10 +107,10 @@ async def test_rows_go_when_their_time_is_over(ports: StorePorts, clock: ManualC
     assert [crawl.id for crawl in await ports.crawls.list()] == ["default-1"]
 
 
-async def test_a_ledger_outlives_every_copy_of_its_message(
+async def test_ledger_outlives_every_copy_of_its_message(
     ports: StorePorts, clock: ManualClock
 ) -> None:
-    """A message that waited for a year on a machine that was off finds what was done for it."""
+    """A message that waited for a year on a switched-off machine must still find its ledger."""
     clock.at_ms -= 5_000
     await ports.queue.bury("{}", "some copy", MessageSource.PACKS)
     clock.at_ms += 5_000
@@ -125,10 +124,7 @@ async def test_a_ledger_outlives_every_copy_of_its_message(
     assert rows(ports) == {}
 
 
-async def test_a_look_goes_on_where_the_last_one_ended(
-    ports: StorePorts, clock: ManualClock
-) -> None:
-    """Each goes through so many rows; the next round begins anew."""
+async def test_reaper_continues_where_it_stopped(ports: StorePorts, clock: ManualClock) -> None:
     records = [samples.record(number) for number in range(10)]
     await ports.pages.store(records[:5])
     clock.at_ms += DAY_MS
@@ -144,7 +140,6 @@ async def test_a_look_goes_on_where_the_last_one_ended(
 
 
 def test_metrics_of_all_processes_add_up(ports: StorePorts) -> None:
-    """What a worker flushes is added to what others have flushed; nothing twice."""
     for _ in range(2):
         metrics = ports.metrics(Service.WORKER)
         metrics.add(Metric.FETCHED, 2)
@@ -166,7 +161,6 @@ def test_metrics_of_all_processes_add_up(ports: StorePorts) -> None:
 
 
 async def test_secrets_are_variables_or_files(ports: StorePorts) -> None:
-    """One that is not there says where to put it, and a name leads out of no folder."""
     assert await ports.secrets.read("env:POOL") == "[]"
     with pytest.raises(Permanent, match="'env:OTHER': set the variable"):
         await ports.secrets.read("env:OTHER")
@@ -176,8 +170,7 @@ async def test_secrets_are_variables_or_files(ports: StorePorts) -> None:
         await ports.secrets.read("../store.db")
 
 
-async def test_a_bucket_is_refused(ports: StorePorts) -> None:
-    """Exports of this machine lie in its folders."""
+async def test_bucket_delivery_needs_aws_stack(ports: StorePorts) -> None:
     with pytest.raises(Permanent, match="by a stack on AWS alone"):
         await ports.bucket_courier()
 
@@ -185,8 +178,8 @@ async def test_a_bucket_is_refused(ports: StorePorts) -> None:
 # --- size -------------------------------------------------------------------------------------
 
 
-async def test_what_a_url_takes_on_disk(ports: StorePorts) -> None:
-    """A claim, a record, a share of a journal and a ledger: a million fit into 1.5 GB."""
+async def test_url_takes_less_than_1500_bytes_on_disk(ports: StorePorts) -> None:
+    """Claim, record, and shares of a journal and a ledger: a million URLs fit into 1.5 GB."""
     urls = 5_000
     crawl = samples.crawl()
     await ports.crawls.create(crawl)
@@ -236,8 +229,8 @@ async def test_what_a_url_takes_on_disk(ports: StorePorts) -> None:
     assert (ports.folder / "store.db").stat().st_size / urls < 1_500
 
 
-async def test_no_effect_of_a_worker_reads_a_whole_table(ports: StorePorts) -> None:
-    """Every statement goes by an index, so that none is slower in a large store."""
+async def test_worker_statements_use_an_index(ports: StorePorts) -> None:
+    """A table scan would become slower in a large store."""
     statements: list[str] = []
     db = ports.store._db
     db.set_trace_callback(statements.append)

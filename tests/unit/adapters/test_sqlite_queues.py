@@ -1,4 +1,4 @@
-"""Queues of the embedded store: takings, holds, turns, dead letters, and what is told of them."""
+"""Queues of the embedded store: receiving, visibility, fairness, dead letters and events."""
 
 from __future__ import annotations
 
@@ -42,13 +42,11 @@ NOW_MS = samples.NOW_MS
 
 @pytest.fixture
 def clock() -> ManualClock:
-    """Start a clock at noon."""
     return ManualClock(NOW_MS)
 
 
 @pytest.fixture
 def ports(tmp_path: Path, clock: ManualClock) -> Iterator[StorePorts]:
-    """Open a store."""
     opened = StorePorts(Settings(receive_max=3), tmp_path, clock=clock)
     yield opened
     opened.ending.close()
@@ -56,28 +54,25 @@ def ports(tmp_path: Path, clock: ManualClock) -> Iterator[StorePorts]:
 
 @pytest.fixture
 def messages(ports: StorePorts) -> SqliteMessages:
-    """Give its queues."""
     return SqliteMessages(ports.store, clock=ports.clock, receive_max=3)
 
 
 def send(messages: SqliteMessages, *bodies: str, group: str = "", delay_s: float = 0) -> None:
-    """Send bodies to the crawl queue."""
     outgoing = [Outgoing(body=body, group=group, delay_s=delay_s) for body in bodies]
     messages.send(QueueName.CRAWL, outgoing)
 
 
 def take(messages: SqliteMessages, count_max: int = 10) -> list[str]:
-    """Take bodies from the crawl queue, and leave them in work."""
+    """Receive bodies from the crawl queue and keep them in flight."""
     return [one.body for one in messages.take(QueueName.CRAWL, count_max, HOLD_S)]
 
 
 # --- taking -----------------------------------------------------------------------------------
 
 
-async def test_a_message_is_hidden_while_it_is_in_work(
+async def test_received_message_is_hidden_until_hold_ends(
     ports: StorePorts, messages: SqliteMessages, clock: ManualClock
 ) -> None:
-    """Its hold ends to the millisecond; it is the same message, taken once more."""
     send(messages, "a")
     inbox = ports.inbox(QueueName.CRAWL)
     (first,) = await inbox.receive(10, HOLD_S)
@@ -88,7 +83,7 @@ async def test_a_message_is_hidden_while_it_is_in_work(
     (second,) = await inbox.receive(10, HOLD_S)
     assert (first.receives, second.receives, second.id) == (1, 2, first.id)
     assert second.first_taken_at_ms == NOW_MS
-    # The first reader comes back late: the message is another reader's.
+    # The first reader returns late: the message now belongs to another reader.
     await inbox.delete([first])
     await inbox.show([first])
     assert inbox.depth() == QueueDepth(held=1)
@@ -96,10 +91,9 @@ async def test_a_message_is_hidden_while_it_is_in_work(
     assert (inbox.depth(), inbox.next_due_ms()) == (QueueDepth(), None)
 
 
-async def test_a_partial_response_is_carried_out(
+async def test_partial_batch_response_returns_failed_messages(
     ports: StorePorts, messages: SqliteMessages
 ) -> None:
-    """What failed comes back at once, the rest is gone; later, if it is to wait."""
     send(messages, *"abc")
     inbox = ports.inbox(QueueName.CRAWL)
     taken = await inbox.receive(10, HOLD_S)
@@ -111,8 +105,7 @@ async def test_a_partial_response_is_carried_out(
     assert (inbox.depth(), inbox.next_due_ms()) == (QueueDepth(held=1), NOW_MS + 60_000)
 
 
-async def test_messages_are_handed_over_as_a_worker_takes_them(ports: StorePorts) -> None:
-    """With the queue's name, by which a worker knows what may come from there."""
+async def test_deliveries_contain_queue_and_waiting_time(ports: StorePorts) -> None:
     outgoing = samples.outgoing()
     await ports.queue.send([outgoing], express=True)
     waiting = WaitingMessage(body="{}", crawl="shop-1", since_ms=7)
@@ -131,10 +124,9 @@ async def test_messages_are_handed_over_as_a_worker_takes_them(ports: StorePorts
     assert [one.since_ms for one in deliveries_of(taken, QueueName.CRAWL)] == [7]
 
 
-async def test_a_reader_waits_for_the_first_message(
+async def test_receive_waits_for_first_message(
     ports: StorePorts, messages: SqliteMessages, clock: ManualClock
 ) -> None:
-    """No longer than it was told, and no longer than until one is due."""
     inbox = ports.inbox(QueueName.CRAWL)
     assert await inbox.receive(10, HOLD_S, wait_s=5) == ()
     assert clock.at_ms == NOW_MS + 5_000
@@ -147,7 +139,6 @@ async def test_a_reader_waits_for_the_first_message(
 
 
 def test_groups_take_turns(messages: SqliteMessages) -> None:
-    """A small crawl does not wait behind a large one; within a group, the first is first."""
     send(messages, *(f"large-{number}" for number in range(100)), group="large")
     send(messages, "small-0", "small-1", group="small")
     send(messages, "other-0", group="other")
@@ -156,8 +147,7 @@ def test_groups_take_turns(messages: SqliteMessages) -> None:
     assert take(messages, 2) == ["large-3", "large-4"]
 
 
-def test_the_turn_goes_on_where_it_was(messages: SqliteMessages) -> None:
-    """A reader that takes one message at a time serves all groups alike."""
+def test_turn_continues_after_last_group(messages: SqliteMessages) -> None:
     for group in "abc":
         send(messages, *(f"{group}{number}" for number in range(3)), group=group)
     assert [take(messages, 1) for _ in range(7)] == [
@@ -165,10 +155,10 @@ def test_the_turn_goes_on_where_it_was(messages: SqliteMessages) -> None:
     ]
 
 
-def test_message_of_a_clock_set_back_since_is_due_at_once(
+def test_message_delayed_too_far_is_due_after_clock_was_set_back(
     messages: SqliteMessages, clock: ManualClock
 ) -> None:
-    """A process that begins brings messages near that are further ahead than any may be."""
+    """A starting process moves messages that are later than the maximum delay."""
     clock.at_ms += 86_400_000
     send(messages, "a", "b")
     clock.at_ms -= 86_400_000
@@ -178,8 +168,7 @@ def test_message_of_a_clock_set_back_since_is_due_at_once(
     assert take(messages) == ["a", "b"]
 
 
-def test_what_is_due_first_comes_first(messages: SqliteMessages, clock: ManualClock) -> None:
-    """By when messages can be taken, not by when they were sent."""
+def test_messages_are_received_by_due_time(messages: SqliteMessages, clock: ManualClock) -> None:
     send(messages, "late", delay_s=2)
     send(messages, "early", delay_s=1)
     send(messages, "next")
@@ -206,19 +195,18 @@ class Crew:
             self.held.append([])
 
     def take(self, number: int, count_max: int = 10) -> int:
-        """Have a process take messages; how many."""
+        """Receive messages as one process and return their number."""
         taken = self._members[number].take(QueueName.CRAWL, count_max, HOLD_S, self._sharing)
         self.held[number] += taken
         return len(taken)
 
     def finish(self, number: int, count: int) -> None:
-        """Have a process be done with some of what it has taken."""
+        """Finish some of the messages of one process."""
         done, self.held[number] = self.held[number][:count], self.held[number][count:]
         self._members[number].delete(one.handle for one in done)
 
 
-def test_processes_share_what_is_queued(ports: StorePorts, messages: SqliteMessages) -> None:
-    """The first one to look takes its half, however often it looks; the rest is the other's."""
+def test_processes_share_waiting_messages(ports: StorePorts, messages: SqliteMessages) -> None:
     crew = Crew(ports, 2)
     send(messages, *map(str, range(15)), group="a")
     send(messages, *map(str, range(5)), group="b")
@@ -226,8 +214,11 @@ def test_processes_share_what_is_queued(ports: StorePorts, messages: SqliteMessa
     assert [crew.take(1, 4) for _ in range(4)] == [4, 4, 2, 0]
 
 
-def test_who_is_done_first_takes_more(ports: StorePorts, messages: SqliteMessages) -> None:
-    """A share is of what is waiting and in work; a single message is anybody's who is idle."""
+def test_process_finishing_first_takes_more(ports: StorePorts, messages: SqliteMessages) -> None:
+    """A share counts waiting messages and those in flight.
+
+    Any idle process can take a single message.
+    """
     crew = Crew(ports, 2)
     send(messages, *"abcdef")
     assert (crew.take(0), crew.take(1)) == (3, 3)
@@ -239,18 +230,17 @@ def test_who_is_done_first_takes_more(ports: StorePorts, messages: SqliteMessage
     assert (crew.take(0), crew.take(1)) == (0, 1)
 
 
-def test_of_plenty_each_takes_what_it_can(ports: StorePorts, messages: SqliteMessages) -> None:
-    """With as much as all of them can have in work, nobody has to wait for another one."""
+def test_long_queue_is_not_shared(ports: StorePorts, messages: SqliteMessages) -> None:
     crew = Crew(ports, 3, held_max=4)
     send(messages, *map(str, range(12)))
     assert crew.take(0) == 10
     assert (crew.take(1), crew.take(2)) == (2, 0)
 
 
-def test_what_is_left_to_others_is_taken_if_they_do_not(
+def test_unclaimed_share_is_taken_after_a_while(
     ports: StorePorts, messages: SqliteMessages, clock: ManualClock
 ) -> None:
-    """Another process may be stopped, or have all hands full: then one at a time."""
+    """The other process may be stopped or full, so messages are then taken one at a time."""
     crew = Crew(ports, 2)
     send(messages, *"abcd")
     assert (crew.take(0), crew.take(0)) == (2, 0)
@@ -260,10 +250,9 @@ def test_what_is_left_to_others_is_taken_if_they_do_not(
     assert [crew.take(0) for _ in range(3)] == [1, 1, 0]
 
 
-def test_holds_that_ended_are_no_work(
+def test_expired_holds_do_not_count_as_work(
     ports: StorePorts, messages: SqliteMessages, clock: ManualClock
 ) -> None:
-    """What came back is shared anew; what waits for its time is nobody's."""
     crew = Crew(ports, 2)
     send(messages, *"abcd")
     send(messages, "later", delay_s=900)
@@ -273,14 +262,13 @@ def test_holds_that_ended_are_no_work(
     assert crew.take(0) == 2
 
 
-@settings(max_examples=25, deadline=None)  # each makes a store
+@settings(max_examples=25, deadline=None)  # each example creates a store
 @given(
     steps=st.lists(
         st.tuples(st.integers(0, 2), st.sampled_from(["take", "finish", "send"]), st.integers(0, 9))
     )
 )
-def test_shares_are_even_and_leave_nothing(steps: list[tuple[int, str, int]]) -> None:
-    """Whoever looks when: nobody has more than a share; and one that goes on looking gets all."""
+def test_shares_are_even_and_leave_no_message(steps: list[tuple[int, str, int]]) -> None:
     with TemporaryDirectory() as folder:
         clock = ManualClock(NOW_MS)
         ports = StorePorts(Settings(receive_max=3), Path(folder), clock=clock)
@@ -311,14 +299,13 @@ def test_shares_are_even_and_leave_nothing(steps: list[tuple[int, str, int]]) ->
     ("queue", "source"),
     [(QueueName.CRAWL, MessageSource.PACKS), (QueueName.SEEDS, MessageSource.SEEDS)],
 )
-async def test_what_is_received_too_often_is_a_dead_letter(
+async def test_message_received_too_often_is_dead_letter(
     ports: StorePorts,
     clock: ManualClock,
     messages: SqliteMessages,
     queue: QueueName,
     source: MessageSource,
 ) -> None:
-    """Its readers died, or gave it back; it says why it lies there, and which queue it is of."""
     messages.send(queue, [Outgoing(body=encode(samples.outgoing().pack))])
     inbox = ports.inbox(queue)
     (taken,) = await inbox.receive(10, HOLD_S)
@@ -337,10 +324,9 @@ async def test_what_is_received_too_often_is_a_dead_letter(
         assert read(letter).cause == f"{RECEIVED_TOO_OFTEN} (pack)"
 
 
-async def test_orders_that_fail_have_dead_letters_of_their_own(
+async def test_failed_export_orders_have_own_dead_letters(
     ports: StorePorts, clock: ManualClock
 ) -> None:
-    """What lies with messages of crawls is a worker's."""
     await ports.orders.send([("{}", "shop-1")])
     inbox = ports.inbox(QueueName.EXPORTS)
     for _ in range(3):
@@ -354,8 +340,7 @@ async def test_orders_that_fail_have_dead_letters_of_their_own(
 # --- what else is sent ------------------------------------------------------------------------
 
 
-async def test_orders_arrive(ports: StorePorts) -> None:
-    """All of them, each in the group of whose work it is."""
+async def test_orders_arrive_with_their_groups(ports: StorePorts) -> None:
     bodies = [(f"{number}", f"crawl-{number % 3}") for number in range(9)]
     await ports.orders.send(bodies)
     await ports.orders.send([])
@@ -363,10 +348,7 @@ async def test_orders_arrive(ports: StorePorts) -> None:
     assert sorted((one.body, one.group) for one in taken) == bodies
 
 
-async def test_deliveries_are_postponed_and_put_aside(
-    ports: StorePorts, clock: ManualClock
-) -> None:
-    """A message that comes later is the one that it was; one put aside says why."""
+async def test_deliveries_are_postponed_or_put_aside(ports: StorePorts, clock: ManualClock) -> None:
     await ports.deliveries.send("{}")
     inbox = ports.inbox(QueueName.DELIVERIES)
     (first,) = await inbox.receive(1, HOLD_S)
@@ -382,8 +364,7 @@ async def test_deliveries_are_postponed_and_put_aside(
     assert len(dead.reason or "") == 256
 
 
-async def test_events_say_what_the_bus_of_aws_says(ports: StorePorts) -> None:
-    """So a webhook's sender and a deliverer take them as they are."""
+async def test_events_equal_events_of_aws_bus(ports: StorePorts) -> None:
     await ports.events.completed(DONE, {"fetched.ok": 2, "claimed": 2})
     await ports.events.exported(EXPORT, "exports/manifests/dt=2026-11-21.json")
     taken = await ports.inbox(QueueName.EVENTS).receive(10, HOLD_S)
@@ -398,10 +379,10 @@ async def test_events_say_what_the_bus_of_aws_says(ports: StorePorts) -> None:
     assert (order.day, order.crawl) == (EXPORT.day, EXPORT.crawl)
 
 
-async def test_what_a_process_has_taken_on_is_due_once_it_has_ended(
+async def test_packs_taken_on_by_ended_process_are_due(
     ports: StorePorts, messages: SqliteMessages, clock: ManualClock
 ) -> None:
-    """A dead process's own packs come at once; other delayed messages keep their delay."""
+    """Other delayed messages keep their delay."""
     pack = samples.outgoing().pack
     for process in ("1-alive", "2-dead"):
         ports.held_by(process)

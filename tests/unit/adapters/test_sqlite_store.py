@@ -1,4 +1,4 @@
-"""The file of the embedded store: opened, refused, shared by processes, killed, cut short."""
+"""The file of the embedded store: opening, errors, concurrent processes, kills and torn logs."""
 
 from __future__ import annotations
 
@@ -28,13 +28,11 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Name a store."""
     return tmp_path / "folder" / "store.db"
 
 
 @pytest.fixture
 def store(path: Path) -> Iterator[SqliteStore]:
-    """Open a store."""
     opened = SqliteStore.open(path)
     yield opened
     opened.close()
@@ -47,12 +45,12 @@ def note(store: SqliteStore, *names: str) -> None:
 
 
 def noted(store: SqliteStore) -> set[str]:
-    """Read the names of facts that `note` has written."""
+    """Return the names that `note` has written."""
     return {name for (name,) in store.rows("SELECT name FROM facts WHERE name != 'id'")}
 
 
 def child(program: str, *words: object) -> subprocess.Popen[str]:
-    """Run a program of the package in a process of its own."""
+    """Run a program in another process."""
     return subprocess.Popen(
         [sys.executable, "-c", program, *map(str, words)],
         cwd=ROOT,
@@ -66,8 +64,7 @@ def child(program: str, *words: object) -> subprocess.Popen[str]:
 # --- opening ----------------------------------------------------------------------------------
 
 
-def test_a_store_is_made_once_and_opened_again(path: Path) -> None:
-    """Folder and file are made; what was written is there, under the same id."""
+def test_store_is_created_once_and_reopened(path: Path) -> None:
     store = SqliteStore.open(path)
     note(store, "a")
     store.close()
@@ -79,15 +76,13 @@ def test_a_store_is_made_once_and_opened_again(path: Path) -> None:
     again.close()
 
 
-def test_a_durable_store_syncs_every_commit(path: Path) -> None:
-    """What survives a power failure is asked for by the caller."""
+def test_durable_store_syncs_every_commit(path: Path) -> None:
     store = SqliteStore.open(path, durable=True)
     assert store.rows("PRAGMA synchronous") == [(2,)]
     store.close()
 
 
-def test_a_newer_schema_is_refused(path: Path, store: SqliteStore) -> None:
-    """It says which version is needed, and leaves the file as it is."""
+def test_newer_schema_is_refused(path: Path, store: SqliteStore) -> None:
     with store.writing() as db:
         db.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
     with pytest.raises(StoredNewer, match=f"version {schema.VERSION + 1}, and up to.*install"):
@@ -95,8 +90,7 @@ def test_a_newer_schema_is_refused(path: Path, store: SqliteStore) -> None:
     assert store.rows("PRAGMA user_version") == [(schema.VERSION + 1,)]
 
 
-def test_a_store_of_an_earlier_release_gets_what_it_lacks(path: Path) -> None:
-    """It keeps its version, its id and what it holds, and is as one that is made anew."""
+def test_store_of_earlier_release_is_completed(path: Path) -> None:
     made = SqliteStore.open(path)
     note(made, "a")
     tables = "SELECT name, sql FROM sqlite_master ORDER BY name"
@@ -113,8 +107,7 @@ def test_a_store_of_an_earlier_release_gets_what_it_lacks(path: Path) -> None:
     made.close()
 
 
-def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
-    """A text, another program's database, a folder: each is told apart, and left as it is."""
+def test_other_file_is_refused_as_store(tmp_path: Path) -> None:
     text = tmp_path / "text.db"
     text.write_text("no database\n" * 1_000)
     with pytest.raises(StoreUnusable, match=r"text\.db: it is no database: name another file"):
@@ -133,8 +126,7 @@ def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
         SqliteStore.open(text / "store.db")
 
 
-def test_a_damaged_store_is_told(path: Path) -> None:
-    """Pages that were overwritten are no reason to crash without a word."""
+def test_damaged_store_is_reported(path: Path) -> None:
     store = SqliteStore.open(path)
     note(store, *(f"{number}" + "x" * 500 for number in range(200)))
     store.close()
@@ -148,8 +140,7 @@ def test_a_damaged_store_is_told(path: Path) -> None:
 # --- writing ----------------------------------------------------------------------------------
 
 
-def test_a_transaction_takes_effect_whole_or_not_at_all(store: SqliteStore) -> None:
-    """What fails within leaves nothing, and the store goes on."""
+def test_transaction_is_atomic(store: SqliteStore) -> None:
     with pytest.raises(sqlite3.IntegrityError):
         note(store, "a", "b", "a")
     assert noted(store) == set()
@@ -157,8 +148,7 @@ def test_a_transaction_takes_effect_whole_or_not_at_all(store: SqliteStore) -> N
     assert noted(store) == {"a"}
 
 
-def test_a_lock_that_is_held_too_long_is_told(path: Path, store: SqliteStore) -> None:
-    """It may pass; readers are not kept waiting."""
+def test_lock_held_too_long_is_reported(path: Path, store: SqliteStore) -> None:
     other = SqliteStore.open(path, busy_s=0.01)
     with store.writing() as db:
         db.execute("INSERT INTO facts VALUES ('a', '')")
@@ -170,8 +160,7 @@ def test_a_lock_that_is_held_too_long_is_told(path: Path, store: SqliteStore) ->
     other.close()
 
 
-def test_a_full_disk_is_told(store: SqliteStore) -> None:
-    """What had been written stands, and with room again the store goes on."""
+def test_full_disk_is_reported_and_store_continues(store: SqliteStore) -> None:
     note(store, "a")
     ((pages,),) = store.rows("PRAGMA page_count")
     store.rows(f"PRAGMA max_page_count = {pages}")
@@ -183,22 +172,21 @@ def test_a_full_disk_is_told(store: SqliteStore) -> None:
     assert noted(store) == {"a", "b"}
 
 
-def test_a_store_that_may_not_be_written_is_told(store: SqliteStore) -> None:
-    """It says what right is missing."""
+def test_store_without_write_permission_is_reported(store: SqliteStore) -> None:
     store.rows("PRAGMA query_only = 1")
     with pytest.raises(StoreUnusable, match="give this user the right to write"):
         note(store, "a")
 
 
 def share(path: Path) -> None:
-    """Let other users read a store, which its owner has to do for each file."""
+    """Let other users read a store; its owner must do so for each file."""
     for file in path.parent.glob(f"{path.name}*"):
         file.chmod(0o644)
 
 
 @pytest.fixture
 def read_only(open_folder: Path) -> Iterator[Path]:
-    """Put a store with a fact where it can be read and not written."""
+    """Create a store with one fact that can be read but not written."""
     path = open_folder / "store.db"
     store = SqliteStore.open(path)
     note(store, "a")
@@ -208,8 +196,7 @@ def read_only(open_folder: Path) -> Iterator[Path]:
         yield path
 
 
-def test_a_store_that_can_only_be_read_is_read(read_only: Path) -> None:
-    """Nothing is written for it, and what would write is refused before it does anything."""
+def test_read_only_store_is_read(read_only: Path) -> None:
     with closing(SqliteStore.open(read_only, writes=False)) as store:
         assert noted(store) == {"a"}
         for refused in (lambda: note(store, "b"), lambda: SqliteStore.open(read_only)):
@@ -218,8 +205,7 @@ def test_a_store_that_can_only_be_read_is_read(read_only: Path) -> None:
     assert [file.name for file in read_only.parent.iterdir()] == [read_only.name]
 
 
-def test_a_reader_sees_what_another_user_commits(read_only: Path) -> None:
-    """It reads by the files of the process that writes: what is there when a statement begins."""
+def test_reader_sees_commits_of_other_user(read_only: Path) -> None:
     with writable(read_only.parent):
         writer = SqliteStore.open(read_only)
         note(writer, "b")
@@ -233,19 +219,17 @@ def test_a_reader_sees_what_another_user_commits(read_only: Path) -> None:
         writer.close()
 
 
-def test_a_file_that_changes_while_it_is_taken_for_unchanging_is_told(read_only: Path) -> None:
-    """A process that began to write after it was opened may move what is being read."""
+def test_file_changed_during_read_only_access_is_reported(read_only: Path) -> None:
     with closing(SqliteStore.open(read_only, writes=False)) as reader:
         with writable(read_only.parent), closing(SqliteStore.open(read_only)) as writer:
             note(writer, "b")
             share(read_only)
-            assert noted(reader) == {"a"}  # a log beside the file changes nothing in it
+            assert noted(reader) == {"a"}  # a log beside the file does not change the file
         with pytest.raises(StoreBusy, match="written while it was read: repeat"):
             noted(reader)
 
 
-def test_commits_that_only_a_writer_could_read_are_told(read_only: Path) -> None:
-    """The log that a killed process left behind is not passed over in silence."""
+def test_unread_log_of_killed_process_is_reported(read_only: Path) -> None:
     copy = read_only.parent / "copy" / read_only.name
     with writable(read_only.parent), closing(SqliteStore.open(read_only)) as writer:
         note(writer, "b")
@@ -258,8 +242,7 @@ def test_commits_that_only_a_writer_could_read_are_told(read_only: Path) -> None
         SqliteStore.open(copy, writes=False)
 
 
-def test_what_is_read_only_and_no_store_is_refused(open_folder: Path) -> None:
-    """An empty file, and one of another program."""
+def test_other_read_only_file_is_refused(open_folder: Path) -> None:
     path = open_folder / "store.db"
     for text, words in (("", "is empty"), ("SQLite", "no database")):
         path.write_text(text)
@@ -267,8 +250,7 @@ def test_what_is_read_only_and_no_store_is_refused(open_folder: Path) -> None:
             SqliteStore.open(path, writes=False)
 
 
-def test_what_is_deleted_is_overwritten(path: Path, store: SqliteStore) -> None:
-    """An erased row leaves nothing in the page that it lay in."""
+def test_deleted_row_is_overwritten(path: Path, store: SqliteStore) -> None:
     note(store, "kept", "erased-" + "x" * 40)
     with store.writing() as db:
         db.execute("DELETE FROM facts WHERE name LIKE 'erased-%'")
@@ -308,7 +290,6 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 def test_two_processes_claim_each_url_once(path: Path) -> None:
-    """Both open one store at once, and ask for the same 1,000 URLs."""
     claimers = [child(CLAIMING, path, pack) for pack in ("a", "b")]
     for one in claimers:
         assert one.stdout is not None
@@ -338,8 +319,7 @@ for number in count(int(sys.argv[2])):
 """
 
 
-def test_a_killed_process_loses_no_commit(path: Path) -> None:
-    """What it said was written is there, and nothing is there in part; three times over."""
+def test_killed_process_loses_no_commit(path: Path) -> None:
     begin = 0
     for commits in (1, 40, 200):
         writer = child(WRITING, path, begin)
@@ -347,7 +327,7 @@ def test_a_killed_process_loses_no_commit(path: Path) -> None:
         for _ in range(commits):
             told = int(writer.stdout.readline())
         os.kill(writer.pid, signal.SIGKILL)
-        # What it could still say before it died counts as well.
+        # Output written before the kill counts as well.
         told = max([told, *map(int, writer.stdout.read().split())])
         writer.communicate()
         store = SqliteStore.open(path)
@@ -360,8 +340,8 @@ def test_a_killed_process_loses_no_commit(path: Path) -> None:
         begin = last + 1
 
 
-def test_a_log_that_is_cut_anywhere_holds_whole_commits(path: Path, tmp_path: Path) -> None:
-    """After a power failure the end of the write-ahead log may be missing, or torn."""
+def test_truncated_log_contains_whole_commits(path: Path, tmp_path: Path) -> None:
+    """After a power failure the end of the write-ahead log may be missing or torn."""
     store = SqliteStore.open(path)
     for number in range(30):
         note(store, *(f"{number}{part}" for part in "abc"))
@@ -417,8 +397,7 @@ print(json.dumps(sorted(sys.modules)))
 """
 
 
-def test_no_actor_over_a_store_needs_what_aws_needs(tmp_path: Path) -> None:
-    """All actors are put together in a process that imports none of AWS's libraries."""
+def test_actors_over_store_import_no_aws_library(tmp_path: Path) -> None:
     importing: Any = child(IMPORTING, tmp_path)
     modules = {name.partition(".")[0] for name in json.loads(importing.communicate()[0])}
     assert "orbweaver" in modules
@@ -428,7 +407,6 @@ def test_no_actor_over_a_store_needs_what_aws_needs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("existing", [False, True])
 def test_store_files_in_a_shared_folder_are_private(path: Path, *, existing: bool) -> None:
-    """Folder and umask do not matter; files of an earlier release are tightened."""
     path.parent.mkdir(mode=0o755)
     umask = os.umask(0)
     try:
@@ -454,7 +432,6 @@ def test_store_files_in_a_shared_folder_are_private(path: Path, *, existing: boo
 def test_store_with_a_foreign_schema_object_is_refused(
     path: Path, kind: str, statement: str
 ) -> None:
-    """The text names the object, and what to do."""
     SqliteStore.open(path).close()
     with closing(sqlite3.connect(path)) as db:
         db.execute(statement)

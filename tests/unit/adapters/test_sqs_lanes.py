@@ -1,4 +1,4 @@
-"""Which queue a pack is sent to."""
+"""The queue to which a pack is sent."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ from tests.memory.outside import ManualClock
 
 
 class Client:
-    """SQS, as far as sending goes."""
+    """A fake of SQS for sending."""
 
     def __init__(self) -> None:
         self.sent: defaultdict[str, list[str]] = defaultdict(list)
 
     async def send_message_batch(self, QueueUrl: str, Entries: list[Any]) -> dict[str, Any]:  # noqa: N803
-        """Take all of them."""
         for entry in Entries:
             pack = decode(entry["MessageBody"])
             assert isinstance(pack, Pack)
@@ -36,7 +35,7 @@ class Client:
 
 
 class Visibility:
-    """SQS, as far as messages in flight go; some of them have gone."""
+    """A fake of SQS for visibility timeouts; some messages are no longer in flight."""
 
     def __init__(self, code: str) -> None:
         self.set: list[tuple[str, str, int]] = []
@@ -48,7 +47,6 @@ class Visibility:
         ReceiptHandle: str,  # noqa: N803
         VisibilityTimeout: int,  # noqa: N803
     ) -> None:
-        """Refuse one handle."""
         if ReceiptHandle == "gone":
             raise ClientError({"Error": {"Code": self.code}}, "ChangeMessageVisibility")
         self.set.append((QueueUrl, ReceiptHandle, VisibilityTimeout))
@@ -58,7 +56,7 @@ class Visibility:
     ("code", "raised"), [("InvalidParameterValue", False), ("AccessDenied", True)]
 )
 async def test_retry_soon_sets_visibility_of_each_queue(code: str, *, raised: bool) -> None:
-    """A message that is not in flight is passed over; a denied request is an error."""
+    """Messages that are no longer in flight are ignored; a denied request is an error."""
     client = Visibility(code)
     queue = SqsQueue(
         client,
@@ -77,7 +75,6 @@ async def test_retry_soon_sets_visibility_of_each_queue(code: str, *, raised: bo
 
 
 def marked(outgoing: OutgoingPack, *, express: bool = False, render: bool = False) -> OutgoingPack:
-    """Mark all targets of a pack."""
     targets = tuple(
         replace(target, express=express, render=render) for target in outgoing.pack.targets
     )
@@ -85,8 +82,7 @@ def marked(outgoing: OutgoingPack, *, express: bool = False, render: bool = Fals
 
 
 @pytest.mark.parametrize("render_url", ["render", ""])
-async def test_packs_for_workers_with_a_browser_take_their_lane(render_url: str) -> None:
-    """Where there is one; what goes past others there waits with the others."""
+async def test_packs_for_browser_use_render_queue_if_present(render_url: str) -> None:
     client = Client()
     queue = SqsQueue(
         client,

@@ -1,4 +1,4 @@
-"""The processes of a store: alive as long as they hold the lock on their file."""
+"""Processes of a store: a process counts as alive while it holds the lock on its file."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ with StoreProcesses(pathlib.Path(sys.argv[1])).taking_part() as own:
 """
 
 
-def test_a_process_that_ends_in_order_leaves_nothing(tmp_path: Path) -> None:
-    """It is counted while it takes part, and no longer; nobody finds it ended."""
+def test_process_ending_normally_leaves_no_file(tmp_path: Path) -> None:
     processes, other = StoreProcesses(tmp_path), StoreProcesses(tmp_path)
     assert (other.alive(), list(other.ended())) == (0, [])
     with processes.taking_part() as own:
@@ -40,7 +39,6 @@ def test_a_process_that_ends_in_order_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_store_with_a_file_as_processes_is_refused(tmp_path: Path) -> None:
-    """The error names the remedy."""
     (tmp_path / FOLDER).touch()
     processes = StoreProcesses(tmp_path)
     with pytest.raises(StoreUnusable, match="it must be a folder"):
@@ -49,16 +47,15 @@ def test_store_with_a_file_as_processes_is_refused(tmp_path: Path) -> None:
         pass
 
 
-def test_a_process_of_another_user_counts_as_alive(open_folder: Path) -> None:
-    """Its file may not be opened, so nothing says that it has ended."""
+def test_process_of_other_user_counts_as_alive(open_folder: Path) -> None:
+    """Its file cannot be opened, so its end cannot be proven."""
     (open_folder / FOLDER).mkdir()
     (open_folder / FOLDER / "1-other").touch(0)
     with unwritable(open_folder):
         assert StoreProcesses(open_folder).alive() == 1
 
 
-def test_a_process_that_stands_still_is_alive(tmp_path: Path) -> None:
-    """However long it is stopped: what it holds is its own when it goes on."""
+def test_stopped_process_is_alive(tmp_path: Path) -> None:
     processes = StoreProcesses(tmp_path)
     words = [sys.executable, "-c", MEMBER, str(tmp_path)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as member:
@@ -70,8 +67,7 @@ def test_a_process_that_stands_still_is_alive(tmp_path: Path) -> None:
         member.kill()
 
 
-def test_a_killed_process_is_found_ended_once(tmp_path: Path) -> None:
-    """The kernel gives its lock back; what it held can be taken back by one other process."""
+def test_killed_process_is_found_ended_once(tmp_path: Path) -> None:
     processes = StoreProcesses(tmp_path)
     words = [sys.executable, "-c", MEMBER, str(tmp_path)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as member:

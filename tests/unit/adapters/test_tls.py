@@ -1,4 +1,4 @@
-"""Authorities over TLS, where the system has none."""
+"""Certificate authorities for systems without their own."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from orbweaver.adapters.web import tls
 
 
 @pytest.mark.parametrize("absent", ["certifi", "botocore"])
-def test_a_system_without_authorities(absent: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A function finds those of botocore, an installation without it those of certifi."""
+def test_system_without_authorities_uses_package(
+    absent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Lambda function uses those of botocore, other installations those of certifi."""
     monkeypatch.setitem(sys.modules, absent, None)
     if absent == "botocore":
         monkeypatch.setitem(sys.modules, "botocore.httpsession", None)
