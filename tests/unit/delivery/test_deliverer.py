@@ -1,4 +1,4 @@
-"""Orders of the delivery queue: what becomes of them, and what lies at receivers after."""
+"""Delivery orders: how they end, and which files receivers have afterwards."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ EVENT = json.dumps(
 DAYS, CRAWLS = manifest_path(DAY), manifest_path(DAY, "c")
 
 
-async def test_an_event_brings_an_export() -> None:
-    """All of it lies there after, with its manifest and a ledger, and is counted."""
+async def test_event_delivers_export_with_manifest() -> None:
     stage = Stage()
     manifest = exported(stage.world.files, {"c": [b"1", b"22"], "d": [b"333"]})
     assert await stage.run(EVENT) == ()
@@ -34,8 +33,8 @@ async def test_an_event_brings_an_export() -> None:
     assert stage.metrics.totals == {"Deliveries": 1, "DeliveredFiles": 3, "DeliveredBytes": 6}
 
 
-async def test_what_stands_is_not_brought_again() -> None:
-    """Nor is it looked for: a receiver may have taken the files away."""
+async def test_delivered_export_is_not_delivered_again() -> None:
+    """The receiver may have removed files, so they are not checked."""
     stage = Stage()
     manifest = exported(stage.world.files, {"c": [b"1"]})
     await stage.run()
@@ -45,8 +44,7 @@ async def test_what_stands_is_not_brought_again() -> None:
     assert stage.metrics.totals["DeliveredFiles"] == 1
 
 
-async def test_asked_again_what_is_missing_is_brought() -> None:
-    """A person who asks has every file looked at, and only what is not there is brought."""
+async def test_order_with_again_delivers_missing_files() -> None:
     stage = Stage()
     manifest = exported(stage.world.files, {"c": [b"1", b"22", b"333"]})
     await stage.run()
@@ -56,8 +54,8 @@ async def test_asked_again_what_is_missing_is_brought() -> None:
     assert stage.metrics.totals["DeliveredFiles"] == 4
 
 
-async def test_only_wanted_formats_are_brought() -> None:
-    """The manifest there names those alone, so that nobody misses a file."""
+async def test_only_configured_formats_are_delivered() -> None:
+    """The delivered manifest lists only those formats."""
     stage = Stage(formats=["csv"])
     manifest = exported(stage.world.files, {"c": [b"1"]}, formats=("jsonl", "csv"))
     await stage.run()
@@ -65,8 +63,7 @@ async def test_only_wanted_formats_are_brought() -> None:
     lies(stage.shelf, replace(manifest, files=wanted), stage.world.files)
 
 
-async def test_a_new_version_replaces_the_old_one() -> None:
-    """Files that changed come, those that did not stay, those that are gone go."""
+async def test_new_version_replaces_changed_files() -> None:
     stage = Stage()
     exported(stage.world.files, {"c": [b"same", b"old", b"gone"]})
     await stage.run()
@@ -76,8 +73,8 @@ async def test_a_new_version_replaces_the_old_one() -> None:
     assert stage.metrics.totals["DeliveredFiles"] == 4
 
 
-async def test_what_is_not_ours_is_left() -> None:
-    """A file beside ours stays, whatever its name; one in a file's place makes room for it."""
+async def test_foreign_files_are_kept() -> None:
+    """A foreign file at the path of a delivered file is replaced."""
     stage = Stage()
     old = exported(stage.world.files, {"c": [b"1", b"22"]})
     theirs = old.files[1].path.replace("00001", "00007")
@@ -90,8 +87,8 @@ async def test_what_is_not_ours_is_left() -> None:
     assert old.files[1].path not in stage.shelf
 
 
-async def test_a_file_of_the_right_length_is_not_believed() -> None:
-    """Without the ledger's word it is brought: its content may be any."""
+async def test_file_without_ledger_entry_is_delivered_again() -> None:
+    """Equal length does not prove equal content."""
     stage = Stage()
     manifest = exported(stage.world.files, {"c": [b"new"]})
     stage.shelf[manifest.files[0].path] = b"old"
@@ -103,8 +100,7 @@ async def test_a_file_of_the_right_length_is_not_believed() -> None:
     "path",
     ["notes.txt", "../../etc/passwd", "../pages/jsonl/dt=2026-11-21/c/part-00-00000.x"],
 )
-async def test_a_ledger_that_was_tampered_with_removes_nothing(path: str) -> None:
-    """Paths that no export of that day has are passed over."""
+async def test_manipulated_ledger_removes_no_foreign_file(path: str) -> None:
     stage = Stage()
     stage.shelf[path] = b"theirs"
     lines = json.loads(encode_ledger(DAY, {path: "0" * 64}))
@@ -115,8 +111,8 @@ async def test_a_ledger_that_was_tampered_with_removes_nothing(path: str) -> Non
     assert path not in decode_ledger(DAY, stage.shelf[ledger_path(DAY)])
 
 
-async def test_an_export_of_a_crawl_alone_withdraws_what_it_makes_untrue() -> None:
-    """The day's manifest named other content of the same files; the other crawl's stays true."""
+async def test_export_of_one_crawl_withdraws_outdated_manifest_of_day() -> None:
+    """The manifest of the other crawl stays valid."""
     stage = Stage()
     exported(stage.world.files, {"c": [b"1", b"2"], "d": [b"d"]})
     await stage.run()
@@ -137,8 +133,7 @@ async def test_an_export_of_a_crawl_alone_withdraws_what_it_makes_untrue() -> No
 # --- time, and other orders -------------------------------------------------------------------
 
 
-async def test_time_that_is_short_is_asked_for_once_more() -> None:
-    """The same order is sent, and what was reached is kept."""
+async def test_order_without_enough_time_is_sent_again() -> None:
     stage = Stage()
     manifest = exported(stage.world.files, {"c": [b"1", b"22"]})
     assert await stage.run(EVENT, minutes=0.5) == ()
@@ -149,8 +144,8 @@ async def test_time_that_is_short_is_asked_for_once_more() -> None:
     lies(stage.shelf, manifest, stage.world.files)
 
 
-async def test_an_export_that_is_gone_is_nobodys() -> None:
-    """The order ends; the export has one of its own when it comes back."""
+async def test_order_for_missing_export_ends() -> None:
+    """A later export has its own order."""
     stage = Stage()
     assert await stage.run() == ()
     assert stage.opened == 0
@@ -158,8 +153,8 @@ async def test_an_export_that_is_gone_is_nobodys() -> None:
 
 
 @pytest.mark.parametrize("gone", [True, False])
-async def test_an_export_made_anew_meanwhile_is_left(gone: bool) -> None:
-    """No manifest says what is not true any more; the order ends, for there is another."""
+async def test_export_replaced_during_delivery_delivers_no_manifest(gone: bool) -> None:
+    """The new export has its own order."""
 
     async def gate(effect: str, moment: Moment) -> None:
         if effect == "courier.bring" and moment is Moment.AFTER:
@@ -178,8 +173,7 @@ async def test_an_export_made_anew_meanwhile_is_left(gone: bool) -> None:
     assert stage.world.sent == []
 
 
-async def test_each_receiver_has_an_order_of_its_own() -> None:
-    """One that is in trouble does not hold the other up."""
+async def test_each_receiver_gets_own_order() -> None:
     stage = Stage("bucket", "sftp")
     manifest = exported(stage.world.files, {"c": [b"1"]})
     assert await stage.run(EVENT) == ()
@@ -195,7 +189,7 @@ async def test_each_receiver_has_an_order_of_its_own() -> None:
 
 
 def failing(error: Exception) -> Callable[[str, Moment], Awaitable[None]]:
-    """Make a gate at which nothing can be brought."""
+    """Make a gate at which every transfer fails."""
 
     async def gate(effect: str, _moment: Moment) -> None:
         if effect == "courier.bring":
@@ -207,8 +201,8 @@ def failing(error: Exception) -> Callable[[str, Moment], Awaitable[None]]:
 @pytest.mark.parametrize(
     ("receives", "delay_s"), [(1, 60), (2, 120), (6, 1_920), (7, 3_600), (29, 3_600)]
 )
-async def test_what_may_work_later_is_put_off(receives: int, delay_s: int) -> None:
-    """Longer and longer, up to an hour; the message stays the same, so that tries are counted."""
+async def test_transient_fault_postpones_order(receives: int, delay_s: int) -> None:
+    """The delay grows up to an hour. The message stays the same, so that attempts are counted."""
     stage = Stage(gate=failing(Transient("no answer")))
     exported(stage.world.files, {"c": [b"1"]})
     assert await stage.run(receives=receives) == ("m1",)
@@ -216,16 +210,15 @@ async def test_what_may_work_later_is_put_off(receives: int, delay_s: int) -> No
     assert stage.world.buried == []
 
 
-async def test_what_fails_for_a_day_is_put_aside_with_its_reason() -> None:
-    """The last try puts it aside itself: SQS would do so without a word."""
+async def test_order_failing_for_a_day_is_put_aside_with_reason() -> None:
+    """SQS would move it to the dead letters without a reason."""
     stage = Stage(gate=failing(Transient("no answer")))
     exported(stage.world.files, {"c": [b"1"]})
     assert await stage.run(receives=TRIES_MAX) == ()
     assert [mail.reason for mail in stage.world.buried] == ["no answer"]
 
 
-async def test_what_will_not_work_is_put_aside_at_once() -> None:
-    """It is not tried again."""
+async def test_permanent_fault_puts_order_aside_at_once() -> None:
     stage = Stage(gate=failing(Permanent("permission denied")))
     exported(stage.world.files, {"c": [b"1"]})
     assert await stage.run(EVENT) == ()
@@ -248,8 +241,7 @@ async def test_what_will_not_work_is_put_aside_at_once() -> None:
         ('{"day": "2026-11-21", "to": "moon"}', "delivers nothing to 'moon'"),
     ],
 )
-async def test_what_is_no_order_is_put_aside(body: str, reason: str) -> None:
-    """With what an order looks like."""
+async def test_invalid_order_is_put_aside_with_example(body: str, reason: str) -> None:
     stage = Stage()
     assert await stage.run(body) == ()
     (mail,) = stage.world.buried
@@ -258,16 +250,14 @@ async def test_what_is_no_order_is_put_aside(body: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize("body", [b"{}", b'{"schema": 1}', b"gone"])
-async def test_a_manifest_of_another_version_is_put_aside(body: bytes) -> None:
-    """It is not guessed what it means."""
+async def test_manifest_of_other_version_is_put_aside(body: bytes) -> None:
     stage = Stage()
     stage.world.files[PREFIX + DAYS] = body
     assert await stage.run() == ()
     assert "not a manifest of this version" in (stage.world.buried[0].reason or "")
 
 
-async def test_a_manifest_that_leads_elsewhere_is_put_aside() -> None:
-    """Paths that no export has are not written anywhere."""
+async def test_manifest_with_foreign_path_is_put_aside() -> None:
     stage = Stage()
     manifest = exported(stage.world.files, {"c": [b"1"]})
     file = replace(manifest.files[0], path="pages/jsonl/../../evil")
@@ -277,8 +267,7 @@ async def test_a_manifest_that_leads_elsewhere_is_put_aside() -> None:
     assert stage.shelf == {}
 
 
-async def test_two_orders_of_a_day_at_the_same_time_lose_nothing_of_the_ledger() -> None:
-    """What one wrote while the other was on its way stands in it in the end."""
+async def test_concurrent_orders_of_day_merge_ledger() -> None:
     stage = Stage()
     mine = exported(stage.world.files, {"c": [b"1"]}, crawl="c")
     theirs = {"pages/jsonl/dt=2026-11-21/d/part-00-00000.jsonl.gz": "1" * 64}
@@ -293,8 +282,7 @@ async def test_two_orders_of_a_day_at_the_same_time_lose_nothing_of_the_ledger()
     assert decode_ledger(DAY, stage.shelf[ledger_path(DAY)]) == ours | theirs
 
 
-async def test_two_versions_at_the_same_time_are_in_doubt() -> None:
-    """Where the ledger says that another content came, the manifest goes and it is tried again."""
+async def test_concurrent_versions_withdraw_manifest_and_retry() -> None:
     stage = Stage()
     mine = exported(stage.world.files, {"c": [b"1"]}, crawl="c")
 

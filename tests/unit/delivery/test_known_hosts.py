@@ -1,4 +1,4 @@
-"""Host keys, however they are written down; expectations are `ssh-keygen -l`'s."""
+"""Host keys in every notation; expected values come from `ssh-keygen -l`."""
 
 from __future__ import annotations
 
@@ -34,12 +34,14 @@ TYPES = ("ssh-ed25519",)
         (f"{ECDSA_PRINT}=", {ECDSA_PRINT}, ()),
         (f"256 {ED25519_PRINT} no comment (ED25519)", {ED25519_PRINT}, ()),
         (f"{ED25519_PRINT}, {ECDSA_PRINT}", {ED25519_PRINT, ECDSA_PRINT}, ()),
-        # Whoever gives a fingerprint as well has a key whose type is not known.
+        # With a fingerprint among the keys, not all key types are known.
         (f"{ED25519}\n{ECDSA_PRINT}", {ED25519_PRINT, ECDSA_PRINT}, ()),
     ],
 )
-def test_host_keys_are_read(text: str, prints: set[str], types: tuple[str, ...]) -> None:
-    """Keys, lines of known_hosts and fingerprints; types only where all of them are known."""
+def test_host_keys_of_parses_keys_lines_and_fingerprints(
+    text: str, prints: set[str], types: tuple[str, ...]
+) -> None:
+    """Types are returned only if the type of every key is known."""
     keys = host_keys_of(text)
     assert keys.fingerprints == prints
     assert keys.types == types
@@ -61,7 +63,6 @@ def test_host_keys_are_read(text: str, prints: set[str], types: tuple[str, ...])
         ("ssh-ed25519 AAAA", "names no host key"),
     ],
 )
-def test_what_names_no_key_is_refused(text: str, said: str) -> None:
-    """Nothing is taken for a key that is none, and the text says what would be one."""
+def test_invalid_host_key_is_rejected_with_example(text: str, said: str) -> None:
     with pytest.raises(HostKeyError, match=said):
         host_keys_of(text)
