@@ -1,4 +1,4 @@
-"""Pages that keep crawlers out: a vector for every rule, and pages that only look like one."""
+"""Block pages: one example per rule, and pages that only resemble block pages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from orbweaver.fetching.block_page import (
 
 @dataclass(frozen=True, kw_only=True)
 class Vector:
-    """An answer, shortened to what matters of real ones."""
+    """An answer, reduced to the relevant parts of a real one."""
 
     rule: str
     status: int = 403
@@ -28,7 +28,7 @@ class Vector:
     links: int = 0
 
 
-# In the order of `RULES`, one each.
+# One per rule, in the order of `RULES`.
 VECTORS = (
     Vector(rule="cloudflare challenge", headers={"cf-mitigated": "challenge"}),
     Vector(
@@ -120,8 +120,7 @@ VECTORS = (
         for place, (rule, vector) in enumerate(zip(RULES, VECTORS, strict=True))
     ],
 )
-def test_each_rule_knows_its_page(rule: BlockPageRule, vector: Vector) -> None:
-    """Every rule has a page that it, and no rule before it, knows."""
+def test_each_rule_is_first_to_match_its_page(rule: BlockPageRule, vector: Vector) -> None:
     found = rule_of(vector.status, vector.headers, vector.body.encode(), links=vector.links)
     assert found is rule
     assert found.name == vector.rule
@@ -154,15 +153,13 @@ DENIED = "<title>Access denied</title><p>You may not see this page. <a href=/log
         (404, CONTACT, {}, 40),
     ],
 )
-def test_pages_about_it_and_with_it_are_pages(
+def test_pages_about_or_with_captchas_are_not_block_pages(
     status: int, body: str, headers: dict[str, str], links: int
 ) -> None:
-    """An article on captchas, a form that has one and a site behind a guard keep nobody out."""
     assert rule_of(status, headers, body.encode(), links=links) is None
 
 
-def test_marks_are_looked_for_near_the_beginning() -> None:
-    """What lies far back in a page is not looked at, and neither is a body that was not read."""
+def test_marks_are_searched_near_beginning_of_page() -> None:
     mark = b"captcha-delivery.com/"
     assert rule_of(403, {}, b" " * (LOOK_BYTES - len(mark)) + mark) is not None
     assert rule_of(403, {}, b" " * LOOK_BYTES + mark) is None
@@ -171,7 +168,7 @@ def test_marks_are_looked_for_near_the_beginning() -> None:
 
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule.marks and not rule.plain])
-def test_what_is_looked_for_first_is_in_some_mark(rule: BlockPageRule) -> None:
-    """Or no page would ever fit: pages with status 200 are only looked at where there is a hint."""
+def test_hint_is_part_of_some_mark_of_every_rule(rule: BlockPageRule) -> None:
+    """Pages with status 200 are checked only if they contain a hint."""
     assert any(map(hinted, rule.marks))
     assert hinted(b"<title>x</title><svg><title>y</title>" + b" ".join(rule.marks))

@@ -1,4 +1,4 @@
-"""Asking again for what was fetched before."""
+"""Conditional requests for pages that were fetched before."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ LEAF = PageRecord(
 )
 
 
-def test_a_page_with_items_of_other_rules_is_got_again() -> None:
-    """Tables and columns have to be those of today's rules."""
+def test_page_with_items_of_changed_rules_is_fetched_again() -> None:
+    """Tables and columns must follow the current rules."""
     rule = ItemRule(name="books", match="/a", fields=(Field(name="title", where="h1"),))
     crawl = replace(CRAWL, items=(rule,))
     target = Target(url=URL, depth=1)
@@ -59,13 +59,12 @@ def test_a_page_with_items_of_other_rules_is_got_again() -> None:
         ({"last_modified": None}, 1, '"1"', None),
         ({"outcome": Outcome.UNCHANGED, "reason": Reason.NOT_MODIFIED}, 1, '"1"', DATE),
         ({"etag": "x" * HEADER_CHARS_MAX}, 1, None, DATE),  # it may have been longer
-        ({"links": 9}, 3, '"1"', DATE),  # as deep as the crawl goes: its links are not followed
+        ({"links": 9}, 3, '"1"', DATE),  # at the maximum depth, links are not followed
     ],
 )
-def test_a_page_whose_links_do_not_matter_is_asked_for_if_changed(
+def test_page_without_needed_links_is_requested_conditionally(
     changes: dict[str, Any], depth: int, etag: str | None, last_modified: str | None
 ) -> None:
-    """The validators of the earlier answer go along."""
     condition = condition_of(CRAWL, Target(url=URL, depth=depth), replace(LEAF, **changes))
     assert condition == Condition(etag=etag, last_modified=last_modified)
 
@@ -81,13 +80,12 @@ def test_a_page_whose_links_do_not_matter_is_asked_for_if_changed(
         replace(LEAF, outcome=Outcome.FAILED, reason=Reason.HTTP_CLIENT_ERROR),
     ],
 )
-def test_any_other_page_is_asked_for_whole(before: PageRecord | None) -> None:
-    """Nothing is known, there is nothing to compare, or its links are needed."""
+def test_other_page_is_requested_unconditionally(before: PageRecord | None) -> None:
+    """No earlier record, no validator, or its links are needed."""
     assert condition_of(CRAWL, Target(url=URL, depth=1), before) is None
 
 
-def test_an_unchanged_page_keeps_what_is_known_of_it() -> None:
-    """Its record says what the page is, when it was asked for now, and that no body came."""
+def test_unchanged_page_keeps_data_of_earlier_record() -> None:
     asked = PageRecord(
         crawl="c-2",
         url=URL,
@@ -111,7 +109,6 @@ def test_an_unchanged_page_keeps_what_is_known_of_it() -> None:
     assert still(asked, replace(LEAF, needs_rendering=True, rendered=True)) == known
 
 
-def test_a_changed_page_takes_nothing_over() -> None:
-    """Only what is unchanged has anything to do with the record before."""
+def test_changed_page_keeps_no_data_of_earlier_record() -> None:
     changed = replace(LEAF, crawl="c-2", title=None)
     assert still(changed, LEAF) is changed

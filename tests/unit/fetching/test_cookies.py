@@ -1,4 +1,4 @@
-"""Cookies: which are taken, and which go with a request (RFC 6265bis)."""
+"""Cookies: which are stored, and which are sent with a request (RFC 6265bis)."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ SECRET = "s3cr3t"
 
 
 def jar(*lines: str | bytes, url: str = URL) -> Jar:
-    """Take the lines of one answer."""
+    """Store the cookies of one answer."""
     raw = [line.encode() if isinstance(line, str) else line for line in lines]
     return taken((), raw, url, NOW_MS)[0]
 
 
 def sent(line: str | bytes, to: str, *, url: str = URL, later_ms: int = 0) -> str | None:
-    """Return what goes with a request after an answer has set one cookie."""
+    """Return the Cookie header of a request after an answer has set one cookie."""
     return header_of(jar(line, url=url), to, NOW_MS + later_ms)
 
 
 @pytest.mark.parametrize(
     ("line", "to", "header"),
     [
-        # 5.6: names, values and what is around them.
+        # 5.6: names, values and surrounding space.
         ("a=b", URL, "a=b"),
         (" a = b c ; Path=/", URL, "a=b c"),
         ("a=b=c", URL, "a=b=c"),
@@ -61,7 +61,7 @@ def sent(line: str | bytes, to: str, *, url: str = URL, later_ms: int = 0) -> st
         (b"a=\xff", URL, None),
         ("a=" + "b" * 4_095, URL, "a=" + "b" * 4_095),
         ("a=" + "b" * 4_096, URL, None),
-        # 5.7.3: domains; the host alone where none is named.
+        # 5.7.3: domains; without a Domain attribute, only the host.
         ("a=b", "https://example.com/a/", None),
         ("a=b", "https://x.shop.example.com/a/", None),
         ("a=b; Domain=example.com", "https://example.com/a/", "a=b"),
@@ -84,7 +84,7 @@ def sent(line: str | bytes, to: str, *, url: str = URL, later_ms: int = 0) -> st
         ("a=b; Path=/", "https://shop.example.com/", "a=b"),
         ("a=b; Path=x", "https://shop.example.com/a", "a=b"),
         ("a=b; Path=/" + "x" * 1_100, "https://shop.example.com/a", "a=b"),
-        # Secure, and ports, which do not count.
+        # Secure, and ports, which are ignored.
         ("a=b", "http://shop.example.com/a", "a=b"),
         ("a=b", "https://shop.example.com:8443/a", "a=b"),
         ("a=b; Secure", "http://shop.example.com/a", None),
@@ -99,7 +99,7 @@ def sent(line: str | bytes, to: str, *, url: str = URL, later_ms: int = 0) -> st
         ("__Host-a=b; Secure; Path=/; Domain=example.com", URL, None),
         ("__HOST-a=b; Path=/", URL, None),
         ("=__Host-a=b; Secure; Path=/", URL, None),
-        # Ends.
+        # Expiry.
         ("a=b; Max-Age=10", URL, "a=b"),
         ("a=b; Max-Age=0", URL, None),
         ("a=b; Max-Age=-5", URL, None),
@@ -110,8 +110,9 @@ def sent(line: str | bytes, to: str, *, url: str = URL, later_ms: int = 0) -> st
         ("a=b; Expires=soon", URL, "a=b"),
     ],
 )
-def test_what_comes_back_of_a_line(line: str | bytes, to: str, header: str | None) -> None:
-    """A line of Set-Cookie says where its cookie goes, and that is where it goes."""
+def test_cookie_is_sent_to_hosts_and_paths_of_its_attributes(
+    line: str | bytes, to: str, header: str | None
+) -> None:
     assert sent(line, to) == header
 
 
@@ -130,29 +131,27 @@ def test_what_comes_back_of_a_line(line: str | bytes, to: str, header: str | Non
         ("https://example.com/", "a=b; Domain=exa mple.com", False),
     ],
 )
-def test_which_host_may_set_what(url: str, line: str, *, kept: bool) -> None:
-    """Addresses, suffixes and other alphabets name themselves alone."""
+def test_host_sets_cookie_only_for_own_domain(url: str, line: str, *, kept: bool) -> None:
+    """Addresses, suffixes and names in other alphabets can set cookies only for themselves."""
     found = jar(line, url=url)
     assert bool(found) is kept
     if kept:
         assert header_of(found, url, NOW_MS) == "a=b"
 
 
-def test_a_suffix_keeps_what_it_sets_to_itself() -> None:
-    """A cookie for a public suffix is that host's own (5.7.3, step 9)."""
+def test_cookie_of_public_suffix_is_host_only() -> None:
+    """RFC 6265bis, 5.7.3, step 9."""
     found = jar("a=b; Domain=github.io", url="https://github.io/")
     assert header_of(found, "https://me.github.io/", NOW_MS) is None
 
 
-def test_a_suffix_below_a_domain_is_not_of_it() -> None:
-    """Who has a name below a suffix is nothing to the domain that the suffix lies in."""
+def test_cookie_is_not_sent_to_public_suffix_below_domain() -> None:
     found = jar("a=b; Domain=amazonaws.com", url="https://www.amazonaws.com/")
     assert header_of(found, "https://docs.amazonaws.com/", NOW_MS) == "a=b"
     assert header_of(found, "https://bucket.s3.amazonaws.com/", NOW_MS) is None
 
 
-def test_order_and_replacement() -> None:
-    """Longer paths come first, then what was set first; a name of one place is set anew."""
+def test_cookies_are_ordered_by_path_then_age() -> None:
     found = jar("a=1; Path=/", "b=2; Path=/a", "c=3; Path=/", "a=4; Path=/a")
     assert header_of(found, URL, NOW_MS) == "b=2; a=4; a=1; c=3"
     found, refused = taken(found, [b"a=5; Path=/", b"c=; Max-Age=0; Path=/"], URL, NOW_MS)
@@ -160,8 +159,8 @@ def test_order_and_replacement() -> None:
     assert refused == 0
 
 
-def test_http_overlays_nothing_of_https() -> None:
-    """Who can answer for http sets no cookie before one that https alone sees (5.7.3, step 12)."""
+def test_http_answer_cannot_overlay_secure_cookie() -> None:
+    """RFC 6265bis, 5.7.3, step 12."""
     secure = jar("sid=x; Secure; Path=/a", "other=y; Secure; Path=/login")
     plain = "http://shop.example.com/a/"
     found, refused = taken(
@@ -173,8 +172,7 @@ def test_http_overlays_nothing_of_https() -> None:
     assert header_of(found, URL, NOW_MS) == "sid=x; new=1; other=mine"
 
 
-def test_a_cookie_ends() -> None:
-    """No cookie outlives its time, nor 400 days."""
+def test_cookie_expires_after_400_days_at_most() -> None:
     assert sent("a=b; Max-Age=10", URL, later_ms=9_999) == "a=b"
     assert sent("a=b; Max-Age=10", URL, later_ms=10_000) is None
     assert sent("a=b; Max-Age=999999999999999", URL, later_ms=LIFE_MS_MAX - 1) == "a=b"
@@ -182,8 +180,7 @@ def test_a_cookie_ends() -> None:
     assert sent("a=b; Expires=Sat, 21 Nov 2099 09:00:00 GMT", URL, later_ms=LIFE_MS_MAX) is None
 
 
-def test_a_jar_is_bounded() -> None:
-    """Of more than fits the first ones go, and all that is not kept is counted."""
+def test_jar_is_bounded_and_counts_refused_cookies() -> None:
     lines = [b"n%d=%s" % (number, b"v" * 10) for number in range(60)]
     found, refused = taken((), lines, URL, NOW_MS)
     assert len(found) == COOKIES_MAX
@@ -212,19 +209,18 @@ def test_a_jar_is_bounded() -> None:
         ("", None),
     ],
 )
-def test_dates_of_cookies(text: str, moment: datetime | None) -> None:
-    """Dates are read as browsers do (RFC 6265, 5.1.1)."""
+def test_cookie_dates_are_parsed_like_browsers(text: str, moment: datetime | None) -> None:
+    """RFC 6265, 5.1.1."""
     assert moment_of(text) == (None if moment is None else round(moment.timestamp() * 1000))
 
 
-def test_what_a_person_gives_comes_first() -> None:
-    """A cookie of that name in the jar is left out."""
+def test_user_cookie_replaces_cookie_of_jar() -> None:
     assert beside("sid=mine; x=1", "sid=theirs; y=2") == "sid=mine; x=1; y=2"
     assert beside("sid=mine", "sid=theirs") == "sid=mine"
 
 
-def test_a_jar_is_stored_when_it_matters() -> None:
-    """A later end is stored once it has moved by a tenth of what is left."""
+def test_jar_is_stored_only_after_relevant_change() -> None:
+    """A later expiry is stored once it has moved by a tenth of the remaining time."""
     before = jar("a=b; Max-Age=1000")
     for seconds, expected in ((1_000, False), (1_090, False), (1_200, True), (500, True)):
         assert differs(jar(f"a=b; Max-Age={seconds}"), before, NOW_MS) is expected
@@ -234,8 +230,7 @@ def test_a_jar_is_stored_when_it_matters() -> None:
     assert differs((), before, NOW_MS)
 
 
-def test_a_jar_is_written_and_read_back() -> None:
-    """What is stored is what was there, and a value is shown nowhere."""
+def test_jar_round_trips_and_repr_hides_values() -> None:
     found = jar(f"sid={SECRET}; Secure; Domain=example.com; Max-Age=5", "b=ü; Path=/x", "c")
     assert from_text(to_text(found)) == found
     assert SECRET not in repr(found)
@@ -248,7 +243,7 @@ LABELS = st.sampled_from(["a", "b", "www", "shop", "xn--bcher-kva"])
 
 
 def names() -> list[str]:
-    """List suffixes, and the names of the vectors, which have wildcards and exceptions."""
+    """Return suffixes and names of the test vectors, which contain wildcards and exceptions."""
     lines = corpus("psl", "tests.txt").read_text().splitlines()
     words = {word for line in lines if not line.startswith("//") for word in line.split()[:2]}
     found = {word.lower().strip(".") for word in words if word.isascii() and word != "null"}
@@ -263,10 +258,9 @@ HOSTS = st.builds(
 
 
 @given(setter=HOSTS, asker=HOSTS, domain=st.none() | HOSTS, suffix=st.booleans())
-def test_no_host_gets_the_cookie_of_another(
+def test_host_never_gets_cookie_of_other_site(
     setter: str, asker: str, domain: str | None, *, suffix: bool
 ) -> None:
-    """Whatever a host names: another one sees the cookie only within that domain, and one site."""
     if suffix:
         domain = setter.partition(".")[2] or domain
     line = b"sid=1" if domain is None else b"sid=1; Domain=%s" % domain.encode()
@@ -281,8 +275,7 @@ def test_no_host_gets_the_cookie_of_another(
 
 
 @given(st.binary(max_size=200), st.sampled_from([URL, "http://127.0.0.1/", "https://github.io/x"]))
-def test_any_bytes_make_a_jar(line: bytes, url: str) -> None:
-    """Whatever a server sends is taken or counted, and what is sent back is one line."""
+def test_any_bytes_are_stored_or_refused(line: bytes, url: str) -> None:
     found, refused = taken((), [line], url, NOW_MS)
     assert len(found) + refused <= 1
     header = header_of(found, url, NOW_MS)

@@ -1,4 +1,4 @@
-"""Which proxy asks for a host, and what a list of proxies may look like."""
+"""The choice of a proxy for a host, and the format of a proxy list."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOST = "example.com"
 
 
 def basic(text: str) -> str:
-    """Write Basic credentials."""
+    """Return a value for Basic authentication."""
     return "Basic " + b64encode(text.encode()).decode()
 
 
@@ -44,8 +44,9 @@ def basic(text: str) -> str:
         ("http://0x7f.1:8080", "http://127.0.0.1:8080", None),
     ],
 )
-def test_entry(entry: str, url: str, authorization: str | None) -> None:
-    """A proxy's URL is kept without its credentials, which are decoded for the header."""
+def test_entry_is_split_into_url_and_credentials(
+    entry: str, url: str, authorization: str | None
+) -> None:
     (proxy,) = parse_pool(json.dumps([entry]))
     assert (proxy.url, proxy.authorization) == (url, authorization)
     assert proxy.name == url.partition("://")[2]
@@ -73,8 +74,7 @@ def test_entry(entry: str, url: str, authorization: str | None) -> None:
         ('["http://me%3Ame:word@p.test:1"]', "colon"),
     ],
 )
-def test_list_that_is_none(text: str, said: str) -> None:
-    """What is wrong is said with the place of the entry, and nothing of what stands there."""
+def test_invalid_list_is_rejected_without_secret(text: str, said: str) -> None:
     with pytest.raises(PoolError, match=said) as raised:
         parse_pool(text)
     assert "word" not in str(raised.value)
@@ -82,13 +82,12 @@ def test_list_that_is_none(text: str, said: str) -> None:
 
 
 def test_proxy_listed_twice_counts_once() -> None:
-    """The same proxy with other credentials is another one."""
+    """Other credentials make another proxy."""
     entries = ["http://a:1@p.test:1", "http://a:1@p.test:1", "http://a:2@p.test:1"]
     assert len(parse_pool(json.dumps(entries))) == 2
 
 
 def test_new_password_moves_no_host() -> None:
-    """Hosts keep their proxies when credentials are rotated."""
     before, after = (
         Pool(proxies=parse_pool(json.dumps([f"http://u{n}:{word}@p.test:1" for n in range(9)])))
         for word in ("old", "new")
@@ -100,7 +99,7 @@ def test_new_password_moves_no_host() -> None:
 
 
 def test_broken_proxy_rests_longer_every_time() -> None:
-    """10 s, doubled up to 10 minutes; one answer afterwards forgives all of it."""
+    """10 s, doubled up to 10 minutes; one answer resets it."""
     pool, now_ms, rests = Pool(proxies=(A,)), NOW_MS, []
     for _ in range(9):
         pool = pool.broken(A, now_ms, now_ms)
@@ -114,8 +113,7 @@ def test_broken_proxy_rests_longer_every_time() -> None:
     assert pool.worked(A, HOST, now_ms) == Pool(proxies=(A,))
 
 
-def test_what_was_begun_before_counts_once() -> None:
-    """64 requests that fail at once are one trouble, and a late answer does not end it."""
+def test_failures_of_concurrent_requests_count_once() -> None:
     pool = POOL
     for late_ms in range(64):
         pool = pool.broken(A, NOW_MS - 5, NOW_MS + late_ms)
@@ -125,22 +123,21 @@ def test_what_was_begun_before_counts_once() -> None:
     assert pool.of(A).until_ms == NOW_MS + QUARANTINE_MIN_MS
 
 
-def test_quarantine_of_a_clock_that_erred_is_none() -> None:
-    """A proxy does not rest for ever because the time was once wrong."""
+def test_quarantine_set_in_future_is_ignored() -> None:
+    """The clock was wrong when the quarantine began."""
     pool = Pool(proxies=(A,)).broken(A, NOW_MS + 10**9, NOW_MS + 10**9)
     assert pool.pick(HOST, NOW_MS) == A
 
 
-def test_everybody_rests_until_the_first_may_be_tried() -> None:
-    """It is the one that was left alone for the longest."""
+def test_all_proxies_broken_returns_wait_until_first_is_free() -> None:
     pool = POOL.broken(B, NOW_MS, NOW_MS)
     pool = pool.broken(A, NOW_MS + 1, NOW_MS + 1).broken(C, NOW_MS + 2, NOW_MS + 2)
     assert pool.pick(HOST, NOW_MS + 3) == Wait(until_ms=NOW_MS + QUARANTINE_MIN_MS)
     assert pool.pick(HOST, NOW_MS + QUARANTINE_MIN_MS) == B
 
 
-def test_unreached_host_goes_another_way() -> None:
-    """That host alone, for a minute; where nobody reached it, the first to have failed is next."""
+def test_unreached_host_uses_other_proxy_for_a_minute() -> None:
+    """If no proxy reached it, the first that failed is used again."""
     first = POOL.pick(HOST, NOW_MS)
     assert isinstance(first, Proxy)
     pool, tried = POOL, [first]
@@ -157,8 +154,8 @@ def test_unreached_host_goes_another_way() -> None:
     assert pool.pick(other, NOW_MS + 3) == first
 
 
-def test_three_unreached_hosts_in_a_row_are_the_proxys_trouble() -> None:
-    """One dead host is no proxy's fault, however often it is asked for."""
+def test_three_unreached_hosts_in_row_break_proxy() -> None:
+    """A single unreachable host never counts against the proxy."""
     pool = POOL
     for step in range(9):
         pool = pool.unreached(A, HOST, NOW_MS + step, NOW_MS + step)
@@ -170,7 +167,6 @@ def test_three_unreached_hosts_in_a_row_are_the_proxys_trouble() -> None:
 
 
 def test_avoided_hosts_are_bounded() -> None:
-    """A proxy's memory of hosts forgets the oldest, and what is past."""
     pool = Pool(proxies=(A,))
     for number in range(AVOIDED_HOSTS_MAX + 50):
         pool = pool.worked(A, "x", NOW_MS).unreached(A, f"h{number}", NOW_MS, NOW_MS)
@@ -179,8 +175,7 @@ def test_avoided_hosts_are_bounded() -> None:
     assert set(pool.unreached(A, "new", later_ms, later_ms).of(A).avoided) == {"new"}
 
 
-def test_list_that_is_read_again() -> None:
-    """Those that stay keep their health; who is gone is forgotten for good."""
+def test_reloaded_list_keeps_health_of_known_proxies() -> None:
     pool = POOL.broken(A, NOW_MS, NOW_MS).broken(B, NOW_MS, NOW_MS).replaced((B, C))
     assert set(pool.health) == {B}
     assert pool.broken(A, NOW_MS, NOW_MS) == pool

@@ -1,4 +1,4 @@
-"""What an answer means."""
+"""Verdicts on answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAGE = {"content-type": "text/html"}
 
 
 def failed(reason: Reason, error: str) -> End:
-    """Make the end of a URL that failed."""
+    """Return the end of a failed URL."""
     return End(outcome=Outcome.FAILED, reason=reason, error=error)
 
 
@@ -50,17 +50,17 @@ def failed(reason: Reason, error: str) -> End:
         (301, None, False, failed(Reason.HTTP_STATUS, "HTTP 301")),
     ],
 )
-def test_answers_end_a_url(
+def test_answer_gives_verdict(
     status: int, body: bytes | None, verdict: Verdict, *, truncated: bool
 ) -> None:
-    """Pages are read, what is not read is skipped, errors that stand are final (cases 46, 47)."""
+    """Pages are read, other content is skipped, permanent errors are final (cases 46, 47)."""
     answer = Response(status=status, headers=PAGE, body=body, truncated=truncated)
     assert judge(answer, attempt=1, now_ms=NOW_MS) == verdict
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_redirects_lead_on(status: int) -> None:
-    """A redirect leads to its location, as written (case 41)."""
+def test_redirect_leads_to_location(status: int) -> None:
+    """The location is unchanged (case 41)."""
     answer = Response(status=status, headers={"location": "/b "}, body=None)
     assert judge(answer, attempt=1, now_ms=NOW_MS) == Lead(location="/b ")
 
@@ -75,8 +75,8 @@ def test_redirects_lead_on(status: int) -> None:
         (408, Reason.HTTP_SERVER_ERROR, False),
     ],
 )
-def test_trouble_of_the_moment_is_retried(status: int, reason: Reason, *, block: bool) -> None:
-    """429 and 503 slow the host down, other trouble the URL alone (cases 45, 46)."""
+def test_temporary_status_is_retried(status: int, reason: Reason, *, block: bool) -> None:
+    """429 and 503 slow the host down, other errors only delay the URL (cases 45, 46)."""
     answer = Response(status=status, headers={"retry-after": "7"}, body=None)
     assert judge(answer, attempt=1, now_ms=NOW_MS) == Retry(
         reason=reason, error=f"HTTP {status}", block=block, retry_after_s=7.0
@@ -98,15 +98,14 @@ def test_trouble_of_the_moment_is_retried(status: int, reason: Reason, *, block:
         (Reason.HEADERS_TOO_LARGE, False),
     ],
 )
-def test_failures_are_retried_where_it_may_help(reason: Reason, *, again: bool) -> None:
-    """Network trouble comes back, faults of the server or address do not (cases 31, 32, 39)."""
+def test_network_failure_is_retried_unless_final(reason: Reason, *, again: bool) -> None:
+    """Faults of the server or the address are final (cases 31, 32, 39)."""
     verdict = judge(Failure(reason=reason, detail="why"), attempt=1, now_ms=NOW_MS)
     expected = Retry(reason=reason, error="why") if again else failed(reason, "why")
     assert verdict == expected
 
 
-def test_attempts_run_out() -> None:
-    """The last attempt's trouble is the end; a host that blocks is left alone first."""
+def test_last_attempt_is_final() -> None:
     trouble = Failure(reason=Reason.DNS, detail="why")
     assert isinstance(judge(trouble, attempt=ATTEMPTS_MAX - 1, now_ms=NOW_MS), Retry)
     assert judge(trouble, attempt=ATTEMPTS_MAX, now_ms=NOW_MS) == failed(Reason.DNS, "why")
@@ -143,8 +142,8 @@ def test_attempts_run_out() -> None:
         ("²", None),
     ],
 )
-def test_retry_after_is_seconds_or_a_date(value: str | None, wait_s: float | None) -> None:
-    """Seconds, dates in any zone and dates that are over are read; garbage is none (case 45)."""
+def test_retry_after_accepts_seconds_and_dates(value: str | None, wait_s: float | None) -> None:
+    """Dates of any zone and past dates are accepted, other values ignored (case 45)."""
     assert retry_after_s(value, NOW_MS) == wait_s
 
 
@@ -159,16 +158,16 @@ def test_retry_after_is_seconds_or_a_date(value: str | None, wait_s: float | Non
         ("application/pdf", b"%PDF-1", None),
     ],
 )
-def test_what_is_no_page_is_skipped(content_type: str, body: bytes, error: str | None) -> None:
-    """A body that is something else than it is said to be has that in its record (case 59)."""
+def test_other_content_type_is_skipped(content_type: str, body: bytes, error: str | None) -> None:
+    """The record names a body that contradicts its content type (case 59)."""
     answer = Response(status=200, headers={"content-type": content_type}, body=body)
     verdict = judge(answer, attempt=1, now_ms=NOW_MS)
     assert verdict == End(outcome=Outcome.SKIPPED, reason=Reason.CONTENT_TYPE, error=error)
 
 
 @pytest.mark.parametrize("content_type", ["", "application/octet-stream", "text/plain", "*/*"])
-def test_a_page_that_is_not_called_one_is_read(content_type: str) -> None:
-    """HTML is HTML, whatever a careless server calls it (case 59)."""
+def test_html_with_other_content_type_is_read(content_type: str) -> None:
+    """The body decides, not the content type (case 59)."""
     answer = Response(status=200, headers={"content-type": content_type}, body=b"<html>x")
     assert judge(answer, attempt=1, now_ms=NOW_MS) == Read(body=b"<html>x", reason=Reason.OK)
 
@@ -181,10 +180,9 @@ def test_a_page_that_is_not_called_one_is_read(content_type: str) -> None:
         (None, False, End(outcome=Outcome.SKIPPED, reason=Reason.CONTENT_TYPE)),
     ],
 )
-def test_what_is_no_page_is_fetched_where_it_is_kept(
+def test_kept_file_is_fetched_unless_truncated(
     body: bytes | None, verdict: End, *, truncated: bool
 ) -> None:
-    """It has no links; what of it is not read cannot be kept."""
     headers = {"content-type": "application/pdf"}
     answer = Response(status=200, headers=headers, body=body, truncated=truncated)
     assert judge(answer, attempt=1, now_ms=0, others_kept=True) == verdict
