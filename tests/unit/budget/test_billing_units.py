@@ -1,4 +1,4 @@
-"""What AWS bills: sizes, units, and how counters spell them."""
+"""AWS billing units: sizes, units, and names of counters."""
 
 from __future__ import annotations
 
@@ -44,8 +44,9 @@ KB = 1024
         ({"a": {"S": "b"}, "c": {"S": "d"}}, 4),
     ],
 )
-def test_sizes_of_items(item: dict[str, dict[str, object]], size_bytes: int) -> None:
-    """Names and values count, and what lists and maps take beside their members."""
+def test_item_bytes_counts_names_values_and_containers(
+    item: dict[str, dict[str, object]], size_bytes: int
+) -> None:
     assert item_bytes(item) == size_bytes
 
 
@@ -73,35 +74,31 @@ def test_sizes_of_items(item: dict[str, dict[str, object]], size_bytes: int) -> 
         ("-123456789012345678901234567890.12345678", 21),
     ],
 )
-def test_sizes_of_numbers(text: str, size_bytes: int) -> None:
-    """Pairs of significant digits, aligned at the point, one more, and one for a minus."""
+def test_number_bytes_counts_pairs_of_digits(text: str, size_bytes: int) -> None:
+    """Pairs are aligned at the decimal point; plus one byte, and one more for a minus."""
     assert number_bytes(text) == size_bytes
 
 
 @given(st.integers(-(10**37), 10**37))
-def test_a_number_takes_a_byte_for_two_digits_at_least(number: int) -> None:
-    """Whatever it is: its digits without zeros at the end, by two, and at most two more."""
+def test_number_bytes_is_within_limits_for_any_number(number: int) -> None:
     digits = len(str(abs(number)).rstrip("0"))
     assert 0 <= number_bytes(str(number)) - 1 - (digits + 1) // 2 <= 1 + (number < 0)
 
 
-def test_lone_surrogates_have_a_size() -> None:
-    """They cannot be sent, but a count is no place to fail."""
+def test_text_bytes_counts_lone_surrogate() -> None:
     assert text_bytes("a\ud800") == 4
 
 
 @pytest.mark.parametrize(
     ("size_bytes", "units"), [(0, 1), (1, 1), (KB, 1), (KB + 1, 2), (400 * KB, 400)]
 )
-def test_write_units(size_bytes: int, units: int) -> None:
-    """One for every started KB, at least one, and twice that in a transaction."""
+def test_write_units_round_up_to_kilobytes(size_bytes: int, units: int) -> None:
     assert write_units(size_bytes) == units
     assert write_units(size_bytes, transacted=True) == 2 * units
 
 
 @pytest.mark.parametrize(("size_bytes", "units"), [(0, 1), (4 * KB, 1), (4 * KB + 1, 2)])
-def test_read_units(size_bytes: int, units: int) -> None:
-    """One for every started 4 KB, half of that where it may be stale, twice in a transaction."""
+def test_read_halves_round_up_to_4_kilobytes(size_bytes: int, units: int) -> None:
     assert read_halves(size_bytes, consistent=False) == units
     assert read_halves(size_bytes, consistent=True) == 2 * units
 
@@ -109,20 +106,18 @@ def test_read_units(size_bytes: int, units: int) -> None:
 @pytest.mark.parametrize(
     ("size_bytes", "number"), [(0, 1), (64 * KB, 1), (64 * KB + 1, 2), (KB * KB, 16)]
 )
-def test_chunks(size_bytes: int, number: int) -> None:
-    """One for every started 64 KB."""
+def test_chunks_round_up_to_64_kilobytes(size_bytes: int, number: int) -> None:
     assert chunks(size_bytes) == number
 
 
-def test_every_counter_has_a_code_of_its_own() -> None:
-    """Two letters, whatever is used wherever."""
+def test_every_counter_has_distinct_code() -> None:
     assert len(CODES) == len(Term) * len(Stage) == len(set(CODES.values()))
     assert CODES["units.write.claim"] == "wk"
     assert {len(code) for code in CODES.values()} == {2}
 
 
-def test_counters_are_read_as_they_were_spelled() -> None:
-    """By term and stage; other counters and those of another version are passed over."""
+def test_counters_round_trip_through_names() -> None:
+    """Other counters and those of another version are ignored."""
     units = Units()
     units.use(Term.WRITE, Stage.CLAIM, 3)
     units.use(Term.WRITE, Stage.COMMIT, 4)

@@ -1,4 +1,4 @@
-"""What is done about a budget that is in the way: take, wait, or end."""
+"""Decisions at a budget limit: continue, wait, or end."""
 
 from __future__ import annotations
 
@@ -46,12 +46,11 @@ def step(used: int, reserved: int = 0, *, mine: int = 0, age_ms: int = 0) -> Ste
         (100, 0, 0, Spent()),
         # The limit was lowered.
         (200, 0, 0, Spent()),
-        # Taken for lost, and settled all the same.
+        # Reservations assumed lost, but settled later.
         (97, -5, 0, BudgetTake(amount=3)),
     ],
 )
-def test_what_is_left_decides(used: int, reserved: int, mine: int, expected: Step) -> None:
-    """Plenty, a whole request, a scrap if nobody else has any reserved, or nothing."""
+def test_remaining_budget_decides_step(used: int, reserved: int, mine: int, expected: Step) -> None:
     assert step(used, reserved, mine=mine) == expected
 
 
@@ -68,25 +67,21 @@ def test_what_is_left_decides(used: int, reserved: int, mine: int, expected: Ste
         (9_000, BudgetTake(amount=5, dead=True)),
     ],
 )
-def test_others_are_waited_for_as_long_as_they_may_live(age_s: int, expected: Step) -> None:
-    """Longer every time; what nobody can give back any more is spent."""
+def test_wait_for_reservations_of_others_is_bounded(age_s: int, expected: Step) -> None:
     assert step(95, 50, age_ms=age_s * 1000) == expected
 
 
-def test_what_the_dead_had_may_be_all() -> None:
-    """Where they left nothing over there is nothing."""
+def test_lost_reservations_can_exhaust_budget() -> None:
     assert step(99, 50, age_ms=DEAD_MS) == Spent()
 
 
-def test_limits_are_those_of_the_crawl() -> None:
-    """Each part has its own, or none."""
+def test_limit_of_returns_limits_of_crawl() -> None:
     crawl = Crawl(id="c", name="c", started_at_ms=0, bytes_max=5, nanodollars_max=7)
     assert [limit_of(crawl, part) for part in LimitPart] == [5, 7]
     assert limit_of(Crawl(id="c", name="c", started_at_ms=0), LimitPart.BYTES) is None
 
 
-def test_a_commit_settles_what_its_journal_reserved() -> None:
-    """What was spent of it is in the counts."""
+def test_commit_settles_reservations_of_journal() -> None:
     counts = {"received_bytes": 30, "nanodollars": 4}
     assert settlements({}, counts) == ()
     assert settlements({"nanodollars": 9, "bytes": 50}, counts) == (

@@ -1,4 +1,4 @@
-"""What a crawl would use, before it begins."""
+"""The estimated usage of a crawl."""
 
 from __future__ import annotations
 
@@ -21,20 +21,19 @@ MILLION = 1_000_000
 
 
 def of(crawl: Crawl = CRAWL, pages: int = PAGES, **assumed: Any) -> Estimate:
-    """Estimate a crawl of so many pages."""
+    """Estimate a crawl with this number of pages."""
     return estimate(crawl, Assumed(**{"pages": pages, "batch": 10, **assumed}))
 
 
 def per_million(found: Estimate, pages: int = PAGES) -> float:
-    """Dollars per million pages."""
     return dollars(found.units.by_term) / pages * MILLION
 
 
-def test_a_crawl_as_it_was_measured() -> None:
-    """Of 30 KB pages with 50 links and two workers: near what such crawls have used of a term."""
+def test_estimate_is_near_measured_usage() -> None:
+    """30 KB pages with 50 links, two workers."""
     found = of(workers=2)
     terms = found.units.by_term
-    # docs/benchmarks.md, made-up pages of 30 KB.
+    # From docs/benchmarks.md: generated pages of 30 KB.
     measured = {
         Term.WRITE: 2.41,
         Term.READ_HALVES: 2.47,
@@ -49,8 +48,7 @@ def test_a_crawl_as_it_was_measured() -> None:
     assert 1.5 < per_million(found) < 2.2
 
 
-def test_waiting_is_paid_for() -> None:
-    """One host that is asked every second costs a multiple; many such hosts at once much less."""
+def test_politeness_delay_raises_cost_of_single_host() -> None:
     polite = replace(CRAWL, delay_ms=1_000)
     one, many = per_million(of(polite)), per_million(of(polite, hosts=100))
     assert one > 3 * per_million(of())
@@ -71,19 +69,19 @@ def test_waiting_is_paid_for() -> None:
         (lambda: of(replace(CRAWL, delay_ms=1_000)), Term.WRITE, Stage.HOST),
     ],
 )
-def test_what_makes_it_more(more: Callable[[], Estimate], term: Term, stage: Stage) -> None:
-    """Each assumption counts where it belongs."""
+def test_each_assumption_raises_its_term(
+    more: Callable[[], Estimate], term: Term, stage: Stage
+) -> None:
     assert more().units[term, stage] > of().units[term, stage]
 
 
-def test_a_commit_is_two_writes_a_visit_at_least() -> None:
+def test_commit_needs_two_writes_per_visit() -> None:
     """A ledger for each pack, in a transaction."""
     visits = rounds_of(CRAWL, Assumed(pages=PAGES, batch=10)).visits
     assert of().units[Term.WRITE, Stage.COMMIT] >= 2 * visits
 
 
-def test_what_waits_for_its_host_is_put_and_taken_and_left() -> None:
-    """For each visit of a crawl with a delay; none of a crawl without one waits."""
+def test_backlog_writes_count_only_for_crawl_with_delay() -> None:
     slow = replace(CRAWL, delay_ms=1_000)
     rounds = rounds_of(slow, Assumed(pages=PAGES, batch=10))
     key = Term.WRITE, Stage.SEND
@@ -92,8 +90,8 @@ def test_what_waits_for_its_host_is_put_and_taken_and_left() -> None:
     assert of(slow).units[Term.SQS, Stage.SEND] <= rounds.visits + 1
 
 
-def test_files_are_written_for_whoever_wants_them() -> None:
-    """Bodies and texts lie in the same files; who wants neither pays for none."""
+def test_estimate_counts_writes_only_for_bodies_or_texts() -> None:
+    """Bodies and texts share files."""
     key = Term.S3_PUT, Stage.BODIES
     nothing = replace(CRAWL, bodies=Bodies.OFF)
     assert of(nothing).units[key] == 0
@@ -103,8 +101,7 @@ def test_files_are_written_for_whoever_wants_them() -> None:
 @pytest.mark.parametrize(
     ("delay_ms", "hosts", "least_s"), [(1_000, 1, 10_500), (1_000, 10, 1_050), (0, 1, 125)]
 )
-def test_how_long_it_takes_at_least(delay_ms: int, hosts: int, least_s: float) -> None:
-    """At the pace of its hosts: by the delay, or by how fast they answer."""
+def test_duration_follows_pace_of_hosts(delay_ms: int, hosts: int, least_s: float) -> None:
     found = of(replace(CRAWL, delay_ms=delay_ms), hosts=hosts)
     assert found.least_s == pytest.approx(least_s)
 
@@ -112,13 +109,12 @@ def test_how_long_it_takes_at_least(delay_ms: int, hosts: int, least_s: float) -
 @pytest.mark.parametrize("delay_ms", [0, 50, 60_000])
 @pytest.mark.parametrize("pages", [1, 7, 10**8])
 def test_any_crawl_has_an_estimate(pages: int, delay_ms: int) -> None:
-    """However small, large or slow; it costs something for every page."""
     found = of(replace(CRAWL, delay_ms=delay_ms), pages=pages, links=0, body_bytes=0)
     assert found.units.by_term[Term.WRITE] >= 2 * pages
 
 
-def test_containers_begin() -> None:
-    """As many as are at work at once, each billed for its beginning; a long crawl has some anew."""
+def test_estimate_counts_container_starts() -> None:
+    """A long crawl restarts containers."""
     key = Term.MB_MS, Stage.RUN
     begins = 1_000 * MEMORY_MB * INIT_S
     assert of(pages=1).units[key] > begins
@@ -137,17 +133,16 @@ def test_containers_begin() -> None:
         (0, {"hosts": 1_000, "pages": 1_000_000, "workers": 1_000}, 100, 1_000),
     ],
 )
-def test_how_many_containers_there_are(
+def test_number_of_containers_is_within_limits(
     delay_ms: int, assumed: dict[str, int], least: int, most: int
 ) -> None:
-    """As many as have work and may be; a link is looked up by each of them."""
     crawl = replace(CRAWL, delay_ms=delay_ms)
     known = Assumed(**{"pages": PAGES, "batch": 10, **assumed})
     assert least <= _at_once(crawl, known, rounds_of(crawl, known)) <= most
 
 
-def test_more_workers_look_more_links_up() -> None:
-    """What one container knows, the next one has to ask for."""
+def test_more_workers_look_up_more_links() -> None:
+    """Each container must look up links that others already know."""
     key = Term.READ_HALVES, Stage.LOOKUP
     few, many = of(workers=1), of(workers=50)
     assert many.units[key] > 5 * few.units[key]

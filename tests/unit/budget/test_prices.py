@@ -1,4 +1,4 @@
-"""The one dollar model: prices, and what units, claims and visits cost by them."""
+"""The dollar model: prices, and the cost of units, claims and visits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ A_SECOND = prices.second(memory_mb=1_024)
 
 
 def test_every_term_has_a_price() -> None:
-    """What is counted can be priced."""
     assert set(PRICES) == set(Term)
 
 
@@ -45,12 +44,11 @@ def test_every_term_has_a_price() -> None:
         (Term.MB_MS_X86, 1024 * 1000, 0.0000166667),
     ],
 )
-def test_what_so_many_cost(term: Term, number: int, amount: float) -> None:
-    """As AWS puts it."""
+def test_dollars_follow_price_list_of_aws(term: Term, number: int, amount: float) -> None:
     assert dollars({term: number}) == pytest.approx(amount)
 
 
-def test_terms_are_added_up() -> None:
+def test_dollars_of_terms_are_added() -> None:
     """Single units are rounded up to nanodollars."""
     assert dollars({Term.WRITE: 2, Term.INVOCATIONS: 1}) * NANO == pytest.approx(2 * 625 + 200)
     assert dollars({}) == 0
@@ -67,18 +65,16 @@ def test_terms_are_added_up() -> None:
         ({"nanodollars": NANO, "units.write.claim": MILLION}, 1.0, 0.625, 0.625),
     ],
 )
-def test_counters_say_what_was_charged_and_used(
+def test_metered_usage_replaces_charged_budget(
     counts: dict[str, int], charged: float | None, metered: float | None, spent: float | None
 ) -> None:
-    """What was counted goes before what the budget was charged."""
     assert prices.charged(counts) == charged
     assert prices.metered(counts) == pytest.approx(metered)
     assert prices.spent(counts) == pytest.approx(spent)
 
 
-def test_a_million_pages_cost_some_dollars() -> None:
-    """A polite crawl of a documentation site costs a few dollars per million pages."""
-    # A full pack at a page a second, beside nine others in the same function.
+def test_million_pages_of_polite_crawl_cost_2_to_8_dollars() -> None:
+    # A full pack with one page a second, beside nine others in the same function.
     visit = prices.visit(urls=25, again=1, files=1, seconds=2.5, a_second=A_SECOND)
     page = prices.CLAIM + visit / 25
     assert 2 < page * MILLION / NANO < 8
@@ -95,14 +91,13 @@ def test_a_million_pages_cost_some_dollars() -> None:
         ({"a_second": prices.second(memory_mb=2_048)}, prices.GB_SECOND),
     ],
 )
-def test_a_visit_costs_what_it_takes(more: dict[str, int], price: int) -> None:
-    """URLs, those that come back, and memory for as long as it lasts."""
+def test_visit_cost_grows_with_each_parameter(more: dict[str, int], price: int) -> None:
     usual = {"urls": 1, "again": 0, "files": 0, "seconds": 1.0, "a_second": A_SECOND}
     assert prices.visit(**(usual | more)) - prices.visit(**usual) == price  # type: ignore[arg-type]
 
 
-def test_a_second_costs_what_its_processor_does() -> None:
-    """A function with a browser runs on the dearer one."""
+def test_second_costs_more_on_x86() -> None:
+    """A function with a browser runs on x86."""
     assert prices.second(memory_mb=2_048) == 2 * prices.GB_SECOND
     dearer = prices.second(memory_mb=2_048, architecture="x86_64")
     assert dearer == pytest.approx(2 * 16_666.7, rel=1e-4)
@@ -110,8 +105,7 @@ def test_a_second_costs_what_its_processor_does() -> None:
     assert prices.time_term("arm64") is Term.MB_MS
 
 
-def test_no_visit_costs_more_than_its_most() -> None:
-    """Whatever comes back of a pack, and however quick it is."""
+def test_visit_never_costs_more_than_visit_most() -> None:
     most = prices.visit_most(urls=25, seconds=40, a_second=A_SECOND)
     for again in (0, 13, 25):
         for seconds in (0, 39.999, 40):
@@ -133,11 +127,11 @@ def _constants(tree: ast.AST, named: re.Pattern[str]) -> Iterator[ast.expr]:
                     yield node.value
 
 
-def test_prices_stand_in_one_place() -> None:
-    """No other module has a price of the table, or a constant that it names a price or dollars.
+def test_prices_are_defined_in_one_module() -> None:
+    """No other module contains a price or a constant named after prices or dollars.
 
-    Of prices those that nothing else would be: of a unit and of a million, in dollars and
-    nanodollars, if they have more than one digit.
+    Only distinctive prices count: of a unit and of a million, in dollars and nanodollars, with
+    more than one digit.
     """
     told: set[float] = set()
     for price in PRICES.values():
@@ -145,7 +139,7 @@ def test_prices_stand_in_one_place() -> None:
             told |= {amount, amount / NANO, amount * MILLION / NANO}
     distinct = {round(one, 15) for one in told if len(f"{one:.9e}".split("e")[0].strip("0.")) > 1}
     assert {625, 0.625, 62.5, 13_333.4} <= distinct
-    # A benchmark's bound of dollars a million pages is no price.
+    # A benchmark's limit in dollars per million pages is not a price.
     named = re.compile(r"PRICE|USD|COST|DOLLAR(?!S_MAX)")
     found = []
     for folder in ("functions", "bench", "infra", "localstack", "tools"):

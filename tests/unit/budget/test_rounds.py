@@ -1,4 +1,4 @@
-"""How often URLs go round: what it must be more for, and what it must not exceed."""
+"""Estimated rounds of URLs: what increases them, and their limits."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ PAGES = 60_000
 
 
 def of(crawl: Crawl = CRAWL, pages: int = PAGES, **assumed: Any) -> Rounds:
-    """Go through a crawl of so many pages."""
+    """Estimate a crawl with this number of pages."""
     return rounds_of(crawl, Assumed(**{"pages": pages, "batch": 10, **assumed}))
 
 
 def seconds_a_page(crawl: Crawl = CRAWL, pages: int = PAGES, **assumed: Any) -> float:
-    """What functions are paid for."""
+    """Return the billed seconds per page."""
     return of(crawl, pages, **assumed).seconds / pages
 
 
@@ -38,7 +38,7 @@ def seconds_a_page(crawl: Crawl = CRAWL, pages: int = PAGES, **assumed: Any) -> 
     batch=some.integers(1, 100),
     memory_mb=some.integers(128, 10_240),
 )
-def test_any_crawl_goes_round(  # noqa: PLR0913 - all that an estimate goes by
+def test_rounds_of_any_crawl_are_within_limits(  # noqa: PLR0913 - all that an estimate goes by
     *,
     pages: int,
     hosts: int,
@@ -50,7 +50,6 @@ def test_any_crawl_goes_round(  # noqa: PLR0913 - all that an estimate goes by
     batch: int,
     memory_mb: int,
 ) -> None:
-    """Nothing is negative, and there are no more of the parts than of the whole."""
     crawl = replace(CRAWL, delay_ms=delay_ms, concurrency=concurrency)
     found = of(
         crawl,
@@ -74,16 +73,16 @@ def test_any_crawl_goes_round(  # noqa: PLR0913 - all that an estimate goes by
 
 @pytest.mark.parametrize("hosts", [1, 100])
 @pytest.mark.parametrize("delay_ms", [250, 1_000, 4_000])
-def test_more_pages_of_a_host_cost_as_much_each(delay_ms: int, hosts: int) -> None:
-    """What waits in a backlog is not delivered meanwhile, however long that is."""
+def test_cost_per_page_is_constant_for_long_crawl(delay_ms: int, hosts: int) -> None:
+    """Waiting packs in a backlog are not delivered meanwhile."""
     polite = replace(CRAWL, delay_ms=delay_ms)
     few, many = (of(polite, hosts * pages, hosts=hosts) for pages in (1_500, 60_000))
     for name in ("deliveries", "visits", "seconds"):
         assert getattr(many, name) == pytest.approx(40 * getattr(few, name), rel=0.05), name
 
 
-def test_a_slot_that_is_further_off_than_a_trip_is_not_waited_for() -> None:
-    """A visit that is alone asks for one page; in company it shares what waiting costs."""
+def test_distant_slot_is_not_waited_for() -> None:
+    """A visit alone requests one page; several visits share the cost of waiting."""
     slow = replace(CRAWL, delay_ms=4_000)
     one, many = (of(slow, hosts * 1_500, hosts=hosts) for hosts in (1, 100))
     assert one.visits == pytest.approx(1_500)
@@ -103,12 +102,11 @@ def test_a_slot_that_is_further_off_than_a_trip_is_not_waited_for() -> None:
         ({"hosts": 100, "workers": 5, "batch": 40}, {"hosts": 100, "workers": 5, "batch": 10}),
         ({"hosts": 10, "answer_s": 0.2}, {"hosts": 10, "answer_s": 2.0}),
         ({"hosts": 100, "memory_mb": 1_024}, {"hosts": 100, "memory_mb": 512}),
-        # With so much memory, a function waits for a host only once it has others, too.
+        # With this much memory, a function waits for a host only together with other hosts.
         ({"hosts": 10, "memory_mb": 512}, {"hosts": 10, "memory_mb": 2_048}),
     ],
 )
-def test_what_is_waited_for(less: dict[str, Any], more: dict[str, Any]) -> None:
-    """Fewer hosts, longer delays, smaller batches, slower answers, less of a CPU."""
+def test_each_slower_condition_costs_more(less: dict[str, Any], more: dict[str, Any]) -> None:
     costs = []
     for assumed in (less, more):
         known = dict(assumed)
@@ -117,23 +115,20 @@ def test_what_is_waited_for(less: dict[str, Any], more: dict[str, Any]) -> None:
 
 
 def test_few_workers_take_longer_and_cost_the_same() -> None:
-    """What they do not take waits on the queue."""
     few, many = (of(pages=6_000_000, hosts=1_000, workers=workers) for workers in (5, 1_000))
     assert few.deliveries == pytest.approx(many.deliveries)
     assert few.seconds == pytest.approx(many.seconds, rel=0.1)
     assert few.at_once <= 5 < many.at_once / 4
 
 
-def test_slow_hosts_are_left_at_the_end() -> None:
-    """A crawl of hosts of all speeds takes longer than one of its usual host, and costs more."""
+def test_slow_hosts_prolong_end_of_crawl() -> None:
     quick = replace(CRAWL, delay_ms=100)
     assert seconds_a_page(quick, hosts=50) > 0
     one, many = of(quick, 1_000), of(quick, 50_000, hosts=50)
     assert many.seconds / many.at_once > 2 * one.seconds / one.at_once
 
 
-def test_how_full_packs_are() -> None:
-    """Fuller the more links a visit finds, never beyond full; full where nothing is linked."""
+def test_pack_urls_grows_with_links_up_to_limit() -> None:
     sizes = [pack_urls(links) for links in (2, 10, 25, 80, 150, 600, 10_000)]
     assert sizes == sorted(sizes)
     assert 12 < pack_urls(80) < 15
