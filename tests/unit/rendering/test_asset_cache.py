@@ -1,4 +1,4 @@
-"""Assets that pages share."""
+"""Cache of assets that pages share."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ URL = "https://shop.example/app.js"
 
 
 def asset(size: int = 10, at_ms: int = 0, status: int = 200, headers: Headers = ()) -> Asset:
-    """Make an asset of so many characters."""
+    """Make an asset with this number of characters."""
     return Asset(status=status, headers=headers, body="x" * size, bytes=size, at_ms=at_ms)
 
 
-def test_a_file_is_found_until_it_is_too_old() -> None:
-    """By its URL and the origin that asked for it."""
+def test_asset_is_found_by_url_and_origin_until_too_old() -> None:
     cache = AssetCache()
     cache.keep(URL, "", asset())
     assert cache.find(URL, "", AGE_MS_MAX) is not None
@@ -22,8 +21,8 @@ def test_a_file_is_found_until_it_is_too_old() -> None:
     assert cache.find(URL, "https://other.example", 0) is None
 
 
-def test_bytes_are_bounded() -> None:
-    """What was used longest ago goes first; nothing takes a quarter of the room."""
+def test_cache_size_is_bounded_with_least_recent_evicted() -> None:
+    """An asset larger than a quarter of the cache is not stored."""
     cache = AssetCache(bytes_max=10_000)
     for place in range(20):
         cache.keep(f"{URL}?{place}", "", asset(500))
@@ -35,8 +34,7 @@ def test_bytes_are_bounded() -> None:
     assert cache.find(URL, "", 0) is None
 
 
-def test_what_is_not_to_be_kept_is_not() -> None:
-    """Errors, and what its server forbids to store."""
+def test_errors_and_no_store_answers_are_not_cached() -> None:
     cache = AssetCache()
     cache.keep(URL, "", asset(status=404))
     cache.keep(URL, "", asset(headers=(("cache-control", "private, No-Store"),)))
@@ -45,8 +43,7 @@ def test_what_is_not_to_be_kept_is_not() -> None:
     assert cache.bytes == 0
 
 
-def test_a_file_that_is_kept_again_counts_once() -> None:
-    """The newer one is found."""
+def test_replaced_asset_counts_once() -> None:
     cache = AssetCache()
     cache.keep(URL, "", asset(10, at_ms=1))
     once = cache.bytes

@@ -1,4 +1,4 @@
-"""Which browser is started, and how."""
+"""Which browser is started, and with which options."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     import pytest
 
 
-def test_flags_of_the_fence_are_given() -> None:
-    """All of them, and none that opens what is closed."""
+def test_arguments_contain_all_fence_flags() -> None:
     words = arguments_of("/usr/bin/chromium", "/profile")
     for flags in FENCE.values():
         assert {*flags} <= {*words}
@@ -22,16 +21,14 @@ def test_flags_of_the_fence_are_given() -> None:
     assert "--headless" in arguments_of("/usr/bin/chromium-headless-shell", "/profile")
 
 
-def test_a_browser_has_no_environment_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither credentials nor a home."""
+def test_browser_environment_has_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     environment = environment_of("/profile")
     assert "secret" not in str(environment)
     assert environment["HOME"] == environment["TMPDIR"] == "/profile"
 
 
-def test_the_headless_shell_is_preferred(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And nothing is found where nothing is."""
+def test_find_browser_prefers_headless_shell(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {"chromium", "chromium-headless-shell"}
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}" if name in found else None)
     assert find_browser() == "/usr/bin/chromium-headless-shell"

@@ -1,4 +1,4 @@
-"""A packed browser: unpacked once and whole, or not at all."""
+"""A packed browser is unpacked once, completely or not at all."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FILES = {
 def packed(
     folder: Path, files: dict[str, bytes] = FILES, sizes: dict[str, int] | None = None
 ) -> PackedBrowser:
-    """Pack a browser of a few files, and say how large they are."""
+    """Pack a browser of a few files."""
     folder.mkdir(exist_ok=True)
     with (
         zstd_module().open(folder / ARCHIVE, "wb") as out,
@@ -53,13 +53,12 @@ def packed(
 
 
 def folders(browser: PackedBrowser) -> list[Path]:
-    """List what lies where it is unpacked, but for its lock."""
+    """Return the folders of unpacked browsers."""
     assert browser.parent is not None
     return [path for path in browser.parent.iterdir() if path.suffix != ".lock"]
 
 
-def test_it_is_unpacked_whole(tmp_path: Path) -> None:
-    """Program, libraries and fonts, with the list of the folders that fonts are in."""
+def test_browser_is_unpacked_with_libraries_and_fonts(tmp_path: Path) -> None:
     browser = packed(tmp_path / "packed")
     program = browser.unpacked()
     (folder,) = folders(browser)
@@ -78,8 +77,9 @@ def test_it_is_unpacked_whole(tmp_path: Path) -> None:
     assert not os.access(folder / "lib" / "libx.so", os.X_OK)
 
 
-def test_it_is_unpacked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many ask for it, at the same time or later."""
+def test_concurrent_calls_unpack_browser_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     browser, begun = packed(tmp_path / "packed"), []
     unpack = PackedBrowser._unpack
 
@@ -94,8 +94,7 @@ def test_it_is_unpacked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert len(begun) == len(folders(browser)) == 1
 
 
-def test_what_has_lost_something_is_made_anew(tmp_path: Path) -> None:
-    """And so is what a process has left that was ended while it unpacked."""
+def test_incomplete_folder_is_unpacked_again(tmp_path: Path) -> None:
     browser = packed(tmp_path / "packed")
     (tmp_path / "unpacked").mkdir(exist_ok=True)
     program = Path(browser.unpacked().path)
@@ -109,8 +108,8 @@ def test_what_has_lost_something_is_made_anew(tmp_path: Path) -> None:
     assert folders(browser) == [folder]
 
 
-def test_another_browser_has_another_folder(tmp_path: Path) -> None:
-    """One that is in use is never replaced."""
+def test_other_browser_gets_other_folder(tmp_path: Path) -> None:
+    """A browser in use is never replaced."""
     first = packed(tmp_path / "packed").unpacked()
     (tmp_path / "packed" / MANIFEST).write_text(
         (tmp_path / "packed" / MANIFEST).read_text().replace("small 1", "small 2")
@@ -121,19 +120,18 @@ def test_another_browser_has_another_folder(tmp_path: Path) -> None:
 
 
 def cut(folder: Path) -> None:
-    """Have the archive end early."""
+    """Truncate the archive."""
     whole = (folder / ARCHIVE).read_bytes()
     (folder / ARCHIVE).write_bytes(whole[: len(whole) // 2])
 
 
 def damaged(folder: Path) -> None:
-    """Have it hold something else."""
+    """Replace the content of the archive."""
     (folder / ARCHIVE).write_bytes(b"not an archive")
 
 
 @pytest.mark.parametrize("damage", [cut, damaged])
-def test_an_archive_that_is_not_whole_is_refused(tmp_path: Path, damage: object) -> None:
-    """Nothing of it stays."""
+def test_damaged_archive_is_refused_and_leaves_nothing(tmp_path: Path, damage: object) -> None:
     browser = packed(tmp_path / "packed")
     assert callable(damage)
     damage(browser.folder)
@@ -146,15 +144,13 @@ def test_an_archive_that_is_not_whole_is_refused(tmp_path: Path, damage: object)
     ("sizes", "said"),
     [({"lib/liby.so": 7}, "lacks files"), ({"headless_shell": 7}, "lacks files")],
 )
-def test_sizes_are_those_of_the_manifest(tmp_path: Path, sizes: dict[str, int], said: str) -> None:
-    """A file that is missing or has another size is noticed before anything is started."""
+def test_wrong_file_size_is_refused(tmp_path: Path, sizes: dict[str, int], said: str) -> None:
     with pytest.raises(BrowserUnusable, match=said):
         packed(tmp_path / "packed", sizes=sizes).unpacked()
 
 
 @pytest.mark.parametrize("name", ["../outside", "/outside", "other"])
-def test_no_file_that_is_not_named(tmp_path: Path, name: str) -> None:
-    """An archive writes nothing but what the manifest names."""
+def test_file_missing_from_manifest_is_refused(tmp_path: Path, name: str) -> None:
     browser = packed(tmp_path / "packed", {**FILES, name: b"x"})
     manifest = {"package": "", "files": {known: len(content) for known, content in FILES.items()}}
     (browser.folder / MANIFEST).write_text(json.dumps(manifest))
@@ -163,8 +159,9 @@ def test_no_file_that_is_not_named(tmp_path: Path, name: str) -> None:
     assert not folders(browser)
 
 
-def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was written until then goes, and the next try begins anew."""
+def test_full_disk_leaves_no_file_and_next_call_retries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     browser = packed(tmp_path / "packed")
     copy, full = shutil.copyfileobj, [True]
 
@@ -180,10 +177,8 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert Path(browser.unpacked().path).exists()
 
 
-def test_a_browser_is_found_as_the_setting_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A folder holds a packed one, a path is that of a program, and one may be looked for."""
+def test_find_program_follows_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The setting is a folder with a packed browser, a program, or `installed`."""
     browser = packed(tmp_path / "packed")
     unpack = find_program(str(browser.folder))
     assert callable(unpack)

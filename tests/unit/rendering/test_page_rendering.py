@@ -1,4 +1,4 @@
-"""A page's commands to the browser, their order, and how it notices that a page is ready."""
+"""Commands of a page to the browser, their order, and when a page counts as ready."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FAST = RenderLimits(idle_s=0.001, quiet_s=0, quiet_s_max=0)
 
 
 class FakeBrowser:
-    """A browser with one target, which answers commands once `prepared` is set.
+    """A browser with one target that answers commands once `prepared` is set.
 
     `loads`: the page has a load event. `changes` are the answers to the first looks at the page.
     """
@@ -97,7 +97,7 @@ async def test_idle_page_without_load_event_is_read() -> None:
     result = await opened(browser).render()
     assert isinstance(result, Rendered)
     assert result.cut is None
-    # Three until it is idle, one as it is quiet, one before the grant of time.
+    # Three until it is idle, one when it is quiet, one before it gets more time.
     assert browser.looks_before_time == 5
 
 

@@ -1,4 +1,4 @@
-"""The requests of a page, after it is over."""
+"""Requests of a page after the page has closed."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from tests.rendering.stage import URL, Site, page, task_of
 
 
 def paused(url: str) -> dict[str, Any]:
-    """Make the event of a request that waits for its answer."""
+    """Return the event of a paused request."""
     request = {"url": url, "method": "GET", "headers": {}}
     return {"requestId": url, "resourceType": "Fetch", "request": request}
 
 
-async def test_what_is_asked_for_as_a_page_closes_is_not_begun() -> None:
-    """It is not even counted: its page is gone before it could be answered."""
+async def test_request_during_close_is_not_started_or_counted() -> None:
     site = Site(delay_s=60)
     requests = PausedRequests(
         Mock(Connection), task_of(page("x")), site, SharedAssets(), RenderLimits(), lambda: None

@@ -1,4 +1,4 @@
-"""Commands and events over a browser's pipe."""
+"""Commands and events over the browser's pipe."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from orbweaver.rendering.protocol import BrowserGone, CommandFailed, Connection
 
 @dataclass
 class Peer:
-    """The other end of a connection, and what was told on this one."""
+    """The browser's end of a connection, with the events received at our end."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
@@ -55,8 +55,7 @@ async def connected() -> AsyncIterator[Peer]:
     assert ends == [True]
 
 
-async def test_results_find_their_commands() -> None:
-    """In whatever order they come; events go to their handler, with their session."""
+async def test_results_are_matched_to_commands_in_any_order() -> None:
     async with connected() as peer:
         one = asyncio.create_task(peer.connection.call("One.do", "session", value=1))
         two = asyncio.create_task(peer.connection.call("Two.do"))
@@ -78,8 +77,7 @@ async def test_results_find_their_commands() -> None:
 
 
 @pytest.mark.parametrize("said", [b"", b"no json\0", b"[1]\0", b'"x"\0', b"\xff\0", b"{}\0"])
-async def test_what_breaks_the_protocol_ends_it(said: bytes) -> None:
-    """Whatever waits is told, and nothing is sent any more."""
+async def test_protocol_violation_closes_connection(said: bytes) -> None:
     async with connected() as peer:
         waiting = asyncio.create_task(peer.connection.call("One.do"))
         await peer.asked()
@@ -93,8 +91,7 @@ async def test_what_breaks_the_protocol_ends_it(said: bytes) -> None:
         peer.connection.post("One.do")
 
 
-async def test_messages_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A longer one is not held in memory."""
+async def test_message_size_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "MESSAGE_BYTES_MAX", 10_000)
     async with connected() as peer:
         waiting = asyncio.create_task(peer.connection.call("One.do"))
@@ -104,8 +101,7 @@ async def test_messages_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
             await waiting
 
 
-async def test_a_command_that_is_not_waited_for_leaves_nothing() -> None:
-    """Its result may come later."""
+async def test_late_result_of_cancelled_command_is_ignored() -> None:
     async with connected() as peer:
         waiting = asyncio.create_task(peer.connection.call("One.do"))
         number = (await peer.asked())["id"]

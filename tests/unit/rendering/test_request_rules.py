@@ -1,4 +1,4 @@
-"""Which requests of a page are asked for."""
+"""Which requests of a page are sent."""
 
 from __future__ import annotations
 
@@ -37,13 +37,12 @@ OTHER, TRACKER = "https://cdn.example.net/x", "https://www.google-analytics.com/
         ("http://www.shop.example:8080/x", "xhr", Handling.ASK),
     ],
 )
-def test_by_site_and_kind(url: str, kind: str, expected: object) -> None:
-    """The page's own site by its registrable domain, others by kind."""
+def test_rule_follows_site_and_kind(url: str, kind: str, expected: object) -> None:
+    """The own site is the registrable domain of the page."""
     assert rule(ResourceRequest(url=url, kind=kind), PAGE, RenderRules()) is expected
 
 
-def test_rules_of_a_crawl_let_more_in() -> None:
-    """Kinds of any site, and sites of any kind; no tracker."""
+def test_crawl_rules_allow_more_kinds_and_sites() -> None:
     rules = RenderRules(load=frozenset({"image"}), third_party=frozenset({"example.net"}))
     for url, kind in ((OTHER, "xhr"), (OWN, "image"), (OTHER, "image"), (OTHER, "document")):
         assert rule(ResourceRequest(url=url, kind=kind), PAGE, rules) is Handling.ASK
@@ -52,8 +51,8 @@ def test_rules_of_a_crawl_let_more_in() -> None:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
-def test_nothing_is_changed(method: str) -> None:
-    """Methods that may change something are refused, and so is asking for them."""
+def test_changing_methods_are_refused(method: str) -> None:
+    """This includes preflights for such methods."""
     asked = ResourceRequest(url=OWN, kind="xhr", method=method)
     assert rule(asked, PAGE, RenderRules()) is RequestRefusal.METHOD
     wanted = (("Access-Control-Request-Method", method),)
@@ -61,8 +60,7 @@ def test_nothing_is_changed(method: str) -> None:
     assert rule(preflight, PAGE, RenderRules()) is RequestRefusal.METHOD
 
 
-def test_a_preflight_is_answered_here() -> None:
-    """If what it asks for would be asked."""
+def test_preflight_of_allowed_request_is_answered_locally() -> None:
     wanted = (("Access-Control-Request-Method", "GET"), ("Origin", "https://www.shop.example"))
     headers = (*wanted, ("Access-Control-Request-Headers", "x-a"))
     asked = ResourceRequest(url=SISTER, kind="xhr", method="OPTIONS", headers=headers)
@@ -74,8 +72,8 @@ def test_a_preflight_is_answered_here() -> None:
     assert rule(other, PAGE, RenderRules()) is RequestRefusal.THIRD_PARTY
 
 
-def test_where_a_request_comes_from_counts_first() -> None:
-    """A page that leaves stays, whatever the method; windows and service workers get nothing."""
+def test_origin_of_request_is_checked_first() -> None:
+    """Navigation away is blocked for any method. Popups and service workers get no answer."""
     leaving = RequestOrigin(page_url=OWN, leaves=True)
     form = ResourceRequest(url=OTHER, kind="document", method="POST")
     assert rule(form, leaving, RenderRules()) is Handling.STAY
@@ -89,20 +87,20 @@ def test_where_a_request_comes_from_counts_first() -> None:
 @pytest.mark.parametrize(
     ("kind", "accepted"), [("other", "image/avif,*/*"), ("xhr", "text/event-stream")]
 )
-def test_kinds_that_are_not_named(kind: str, accepted: str) -> None:
-    """Of icons and streams a browser does not say what they are, but what they accept."""
+def test_kinds_are_recognised_by_accept_header(kind: str, accepted: str) -> None:
+    """The browser names no kind for icons and streams."""
     asked = ResourceRequest(url=OWN, kind=kind, headers=(("Accept", accepted),))
     assert rule(asked, PAGE, RenderRules()) is Handling.EMPTY
 
 
-def test_empty_answers_end_what_waits() -> None:
-    """An image is one, and a stream of events is not asked for again."""
+def test_empty_answers_satisfy_waiting_code() -> None:
+    """A stream of events is not requested again."""
     assert empty_answer("image")[2].startswith(b"GIF89a")
     assert empty_answer("eventsource")[0] == 204
 
 
-def test_headers_that_would_mislead_are_not_passed_on() -> None:
-    """Of the transfer, of what a browser would do besides, and what is no header."""
+def test_misleading_headers_are_not_passed_on() -> None:
+    """Transfer headers, headers that trigger further requests, and invalid headers."""
     headers = (
         *(("Content-Type", "text/html"), ("Content-Encoding", "br"), ("Refresh", "0;url=/x")),
         *(("Link", "</a>; rel=preload"), ("Set-Cookie", "a=b"), ("Set-Cookie", "c=d")),
