@@ -11,17 +11,17 @@ import pytest
 from orbweaver.politeness.robots_txt import ROBOTS_PATH, parse
 from tests.corpora import corpus
 
-# Where we mean to differ from Google's matcher: an agent is called by a name that has digits.
+# Deliberate difference from Google's matcher: our product tokens may contain digits.
 NAMED_WITH_DIGITS = {("AB42bot", "http://example.com/foo/bar"), ("AB42bot", "http://example.com/")}
 
-# The textproto of the cases: comments, strings, "key:", brackets, words.
+# Tokens of a textproto: comments, strings, "key:", brackets, words.
 TOKEN = re.compile(rb'\s*(?:#[^\n]*|("(?:[^"\\]|\\.)*")|(\w+)\s*:|([\[\]{},])|(\w+))')
 ESCAPE = re.compile(rb"\\(?:x([0-9a-fA-F]{2})|(.))")
 ESCAPED = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 
 
 def compliance_cases(text: bytes) -> Iterator[tuple[bytes, str, str, bool]]:
-    """Yield robots.txt, agent, URL and whether it is allowed."""
+    """Yield robots.txt, agent, URL, and whether the URL is allowed."""
     case: dict[str, bytes] = {}
     key = ""
     for token in TOKEN.finditer(text):
@@ -30,7 +30,7 @@ def compliance_cases(text: bytes) -> Iterator[tuple[bytes, str, str, bool]]:
             key = name.decode()
             case[key] = b""
         elif string:
-            case[key] += ESCAPE.sub(unescape, string[1:-1])  # adjacent strings are one
+            case[key] += ESCAPE.sub(unescape, string[1:-1])  # adjacent strings are joined
         elif word:
             case[key] = word
         elif bracket == b"}" and "expected_outcome" in case:
@@ -39,14 +39,12 @@ def compliance_cases(text: bytes) -> Iterator[tuple[bytes, str, str, bool]]:
 
 
 def unescape(escape: re.Match[bytes]) -> bytes:
-    """Return the byte that an escape stands for."""
     if escape[1]:
         return bytes.fromhex(escape[1].decode())
     return ESCAPED.get(escape[2], escape[2])
 
 
-def test_google_compliance_cases() -> None:
-    """All 400 verdicts of the compliance cases hold, but for two rules of ours."""
+def test_google_compliance_cases_pass_except_own_rules() -> None:
     files = sorted(corpus("robots-ctc").rglob("*.textproto"))
     cases = [case for file in files for case in compliance_cases(file.read_bytes())]
     assert len(cases) >= 400
@@ -109,8 +107,9 @@ CRAWLER_COMMONS = [
 
 
 @pytest.mark.parametrize(("name", "agent", "allowed", "refused"), CRAWLER_COMMONS)
-def test_odd_files(name: str, agent: str, allowed: str, refused: str) -> None:
-    """Files with marks, line ends, typos and many agents mean what crawler-commons reads."""
+def test_odd_files_have_verdicts_of_crawler_commons(
+    name: str, agent: str, allowed: str, refused: str
+) -> None:
     robots = parse(corpus("robots-crawler-commons", name).read_bytes())
     verdicts = {
         path: robots.allows(agent, f"https://example.com{path}")
@@ -134,8 +133,8 @@ def test_odd_files(name: str, agent: str, allowed: str, refused: str) -> None:
         ("twitter.com-robots.txt", "nobody", None),
     ],
 )
-def test_delays_of_odd_files(name: str, agent: str, delay_s: float | None) -> None:
-    """A delay is for those that were named before it."""
+def test_crawl_delay_of_odd_files(name: str, agent: str, delay_s: float | None) -> None:
+    """A delay applies to the agents named before it."""
     robots = parse(corpus("robots-crawler-commons", name).read_bytes())
     assert robots.crawl_delay(agent) == delay_s
 
@@ -152,7 +151,6 @@ def test_delays_of_odd_files(name: str, agent: str, delay_s: float | None) -> No
     ],
 )
 def test_sitemaps_of_odd_files(name: str, sitemaps: int) -> None:
-    """Sitemaps are found anywhere, each once, and keep their case."""
     robots = parse(corpus("robots-crawler-commons", name).read_bytes())
     assert len(robots.sitemaps) == sitemaps
     if sitemaps == 3:

@@ -1,4 +1,4 @@
-"""Silences of a host that follow each other without an answer between."""
+"""Consecutive silences of a host without an answer between them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ NOW_MS = 1_795_251_600_000
 HOST = "https://example.com"
 
 
-async def test_an_answer_between_silences_counts_however_early_it_was_asked_for() -> None:
-    """Requests that are made at once all begin before the first of them is silent."""
+async def test_answer_between_silences_resets_failures() -> None:
+    """Concurrent requests all start before the first of them is silent."""
     world = World()
     health = HostHealth(hosts=MemoryHosts(world), clock=ManualClock(NOW_MS), random=Random(1))
     for _ in range(FAILURES_MAX - 1):
@@ -23,8 +23,8 @@ async def test_an_answer_between_silences_counts_however_early_it_was_asked_for(
     assert world.hosts[HOST].failures == 0
 
 
-async def test_an_answer_costs_nothing_where_nothing_was_silent() -> None:
-    """Nothing is read or written for it."""
+async def test_answer_without_failures_writes_no_host() -> None:
+    """Failures counted by another container are reset only by its own answers."""
     world = World()
     health = HostHealth(hosts=MemoryHosts(world), clock=ManualClock(NOW_MS), random=Random(1))
     await health.answered(HOST, troubled=False)

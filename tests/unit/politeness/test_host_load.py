@@ -1,4 +1,4 @@
-"""How many requests at once a host stands, by how long its answers take."""
+"""Number of concurrent requests to a host, by its latency."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOST = "https://example.com"
 
 
 def heard(load: Load, *latencies_ms: int, well: bool = True, at_ms: int = NOW_MS) -> Load:
-    """Hear answers, each to a request that was made when the one before it was heard."""
+    """Add answers; each request starts when the previous answer has arrived."""
     for latency_ms in latencies_ms:
         at_ms += latency_ms
         load = load_after(load, latency_ms, at_ms, well=well)
@@ -37,8 +37,7 @@ def heard(load: Load, *latencies_ms: int, well: bool = True, at_ms: int = NOW_MS
 BEGUN = heard(Load(), *[600] * FIRST)
 
 
-def test_a_host_that_answers_in_double_the_time_is_asked_half_as_much() -> None:
-    """Again and again while it stays slow, down to one request at a time."""
+def test_host_answering_in_double_time_gets_half_the_places() -> None:
     load = heard(BEGUN, *[1_200] * (HALVED_AFTER - 1))
     assert places_of(load, 16) == 16
     halved = [16]
@@ -51,28 +50,24 @@ def test_a_host_that_answers_in_double_the_time_is_asked_half_as_much() -> None:
 @pytest.mark.parametrize(
     ("first_ms", "then_ms"), [(600, 1_190), (5, SLOW_MS - 1), (3_000, 5_900), (600, 600)]
 )
-def test_what_is_not_slow_changes_nothing(first_ms: int, then_ms: int) -> None:
-    """Less than double, or quick all the same."""
+def test_answers_below_double_time_change_no_share(first_ms: int, then_ms: int) -> None:
     load = heard(Load(), *[first_ms] * FIRST, *[then_ms] * 100)
     assert load.share == 1
 
 
-def test_a_few_slow_pages_among_others_change_nothing() -> None:
-    """A search that takes long says nothing of the host."""
+def test_few_slow_pages_change_no_share() -> None:
     load = heard(BEGUN, *([9_000] * (HALVED_AFTER - 1) + [500] * HALVED_AFTER) * 20)
     assert load.share == 1
 
 
-def test_answers_that_were_on_their_way_say_nothing_new() -> None:
-    """Sixteen requests made at once halve once, however slow all of them were."""
+def test_concurrent_slow_answers_halve_share_once() -> None:
     load = BEGUN
     for place in range(16):
         load = load_after(load, 5_000 + place, NOW_MS + 10**6 + place, well=True)
     assert places_of(load, 16) == 8
 
 
-def test_a_host_recovers_slowly() -> None:
-    """By an eighth after so many answers that are not slow in a row; not by errors."""
+def test_share_recovers_in_eighths_after_fast_answers() -> None:
     load = heard(BEGUN, *[2_000] * HALVED_AFTER * 2)
     assert places_of(load, 16) == 4
     later_ms = NOW_MS + 10**7
@@ -83,17 +78,14 @@ def test_a_host_recovers_slowly() -> None:
     assert heard(load, *[600] * RECOVERED_AFTER * 20, at_ms=later_ms).share == 1
 
 
-def test_no_answer_is_a_slow_one() -> None:
-    """Requests that are given up count, but not as the first ones."""
+def test_request_without_answer_counts_as_slow() -> None:
+    """Such requests do not count for the initial latency."""
     assert heard(Load(), *[10_000] * 9, well=False) == Load()
     assert heard(BEGUN, *[10_000] * HALVED_AFTER, well=False).share == 1 / 2
 
 
 @given(st.lists(st.tuples(st.integers(0, 60_000), st.booleans()), max_size=400), st.integers(1, 64))
-def test_a_host_has_a_place_and_no_more_than_it_may(
-    answers: list[tuple[int, bool]], most: int
-) -> None:
-    """Whatever its answers are."""
+def test_places_are_between_one_and_maximum(answers: list[tuple[int, bool]], most: int) -> None:
     load, at_ms = Load(), NOW_MS
     for latency_ms, well in answers:
         at_ms += latency_ms
@@ -104,8 +96,7 @@ def test_a_host_has_a_place_and_no_more_than_it_may(
 # --- places -------------------------------------------------------------------------------------
 
 
-async def test_places_are_withheld_as_they_are_released() -> None:
-    """And had again when the host has recovered; a waiting request gets its place."""
+async def test_places_are_withdrawn_on_release_and_restored() -> None:
     clock = ManualClock(NOW_MS)
     health = HostHealth(hosts=MemoryHosts(World()), clock=clock, random=Random(1))
 

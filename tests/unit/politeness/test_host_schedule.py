@@ -1,4 +1,4 @@
-"""When a host may be asked: slots, the waiting line, blocks."""
+"""When a host may be requested: slots, queue position, blocks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HOST = "https://example.com"
 
 
 class Fixed(Random):
-    """A random source that says the same every time."""
+    """A random source that always returns the same number."""
 
     def __init__(self, value: float) -> None:
         super().__init__()
@@ -49,8 +49,8 @@ class Fixed(Random):
     ("delay_ms", "slack"),
     [(0, 0), (1, 10), (200, 10), (1_000, 50), (2_000, 100), (60_000, 100)],
 )
-def test_slack_is_a_small_part_of_the_delay(delay_ms: int, slack: int) -> None:
-    """A slot may be used 5 % of the delay late, within 10 to 100 ms; spacing makes up for it."""
+def test_slack_is_5_percent_of_delay_within_limits(delay_ms: int, slack: int) -> None:
+    """The slack is 10 to 100 ms and is added to the spacing."""
     assert slack_ms(delay_ms) == slack
     assert spacing_ms(delay_ms) == delay_ms + slack
 
@@ -67,25 +67,26 @@ def test_slack_is_a_small_part_of_the_delay(delay_ms: int, slack: int) -> None:
         (0, 0.25, 250),
     ],
 )
-def test_the_longest_delay_counts(crawl_ms: int, robots_s: float | None, delay_ms: int) -> None:
-    """A host's own wish is honoured up to a minute, and never shortens a crawl's (case 68)."""
+def test_longest_delay_applies(crawl_ms: int, robots_s: float | None, delay_ms: int) -> None:
+    """A Crawl-delay counts up to a minute, and never shortens the delay of the crawl (case 68)."""
     assert delay_of(crawl_ms, robots_s) == delay_ms
 
 
 @pytest.mark.parametrize(
     ("tat_ms", "until_ms", "first_ms", "count"),
     [
-        (0, 5_000, 0, 4),  # nobody there, room for all
+        (0, 5_000, 0, 4),  # the host is free, with room for all
         (0, 2_500, 0, 3),
         (0, 0, 0, 1),
         (1_500, 2_500, 1_500, 2),
         (2_500, 2_500, 2_500, 1),
         (2_501, 2_500, 2_501, 0),  # beyond the horizon
-        (-9_000, 2_500, 0, 3),  # long idle: no credit is saved up
+        (-9_000, 2_500, 0, 3),  # idle for long: unused slots are not saved up
     ],
 )
-def test_slots_follow_the_last_one(tat_ms: int, until_ms: int, first_ms: int, count: int) -> None:
-    """Slots begin where the last reservation ended, or now, and start no later than allowed."""
+def test_slots_follow_last_reservation(
+    tat_ms: int, until_ms: int, first_ms: int, count: int
+) -> None:
     got = grant(NOW_MS + tat_ms, 4, 1_000, NOW_MS, NOW_MS + until_ms)
     assert got == (NOW_MS + first_ms, count)
 
@@ -100,10 +101,10 @@ def test_slots_follow_the_last_one(tat_ms: int, until_ms: int, first_ms: int, co
         (HORIZON_MS + 9_000, 0, HORIZON_MS, HORIZON_MS),
     ],
 )
-def test_who_gets_no_slot_stands_in_line(
+def test_urls_without_slot_get_return_time_in_order(
     line_ms: int, tat_ms: int, return_ms: int, end_ms: int
 ) -> None:
-    """URLs return when those before them are served, within what a queue can hold."""
+    """The return time is within the maximum delay of a queue."""
     got = turn(NOW_MS + line_ms, NOW_MS + tat_ms, 3, 1_000, NOW_MS, NOW_MS + 5_000)
     assert got == (NOW_MS + return_ms, NOW_MS + end_ms)
 
@@ -113,7 +114,7 @@ def test_who_gets_no_slot_stands_in_line(
     [(0, 60), (1, 120), (2, 240), (9, 30_720), (11, BLOCK_S_MAX), (5_000, BLOCK_S_MAX)],
 )
 def test_blocks_double_up_to_a_day(strikes: int, wait_s: int) -> None:
-    """Every strike in a row doubles how long a host is left alone (case 45)."""
+    """Each consecutive strike doubles the block (case 45)."""
     host = Host(name=HOST, strikes=strikes, struck_at_ms=NOW_MS - 1_000)
     until_ms, count = block_until_ms(host, NOW_MS, None, Fixed(0), NOW_MS)
     assert (until_ms - NOW_MS, count) == (wait_s * 1_000, strikes + 1)
@@ -123,15 +124,14 @@ def test_blocks_double_up_to_a_day(strikes: int, wait_s: int) -> None:
     ("retry_after_s", "wait_s"),
     [(0.0, 0), (-5.0, 0), (7.5, 7.5), (315_360_000.0, BLOCK_S_MAX)],
 )
-def test_retry_after_goes_before(retry_after_s: float, wait_s: float) -> None:
-    """What the server says is taken, from nothing to a day (case 45)."""
+def test_retry_after_sets_block(retry_after_s: float, wait_s: float) -> None:
+    """Values from zero to a day are accepted (case 45)."""
     host = Host(name=HOST, strikes=3, struck_at_ms=NOW_MS)
     until_ms, strikes = block_until_ms(host, NOW_MS, retry_after_s, Fixed(0), NOW_MS)
     assert (until_ms - NOW_MS, strikes) == (wait_s * 1_000, 4)
 
 
-def test_jitter_only_ever_adds() -> None:
-    """Workers return up to a tenth later than asked, and never earlier."""
+def test_block_jitter_only_adds_time() -> None:
     latest = block_until_ms(Host(name=HOST), NOW_MS, 100.0, Fixed(1), NOW_MS)[0]
     assert latest - NOW_MS == round(100_000 * (1 + BLOCK_JITTER))
 
@@ -144,8 +144,10 @@ def test_jitter_only_ever_adds() -> None:
         (STRIKES_FORGIVEN_MS - 1, STRIKES_FORGIVEN_MS, 8),
     ],
 )
-def test_half_an_hour_of_quiet_forgives(struck_ms: int, blocked_ms: int, strikes: int) -> None:
-    """Strikes are forgiven half an hour after the last one and after the end of its block."""
+def test_strikes_are_forgiven_after_half_an_hour(
+    struck_ms: int, blocked_ms: int, strikes: int
+) -> None:
+    """Both the last strike and the end of its block must be that old."""
     host = Host(
         name=HOST,
         strikes=7,
@@ -156,8 +158,7 @@ def test_half_an_hour_of_quiet_forgives(struck_ms: int, blocked_ms: int, strikes
     assert strikes_of(host, NOW_MS) == strikes - 1
 
 
-def test_a_block_is_never_shortened() -> None:
-    """A shorter wish does not end a longer block."""
+def test_block_is_never_shortened() -> None:
     host = Host(name=HOST, blocked_until_ms=NOW_MS + 50_000, strikes=1, struck_at_ms=NOW_MS)
     assert block_until_ms(host, NOW_MS, 1.0, Fixed(0), NOW_MS) == (NOW_MS + 50_000, 2)
 
@@ -165,16 +166,17 @@ def test_a_block_is_never_shortened() -> None:
 @pytest.mark.parametrize(
     ("after_s", "until_s", "strikes"), [(None, 60, 1), (10.0, 60, 1), (90.0, 90, 1)]
 )
-def test_rebuffs_at_once_are_one_strike(after_s: float | None, until_s: int, strikes: int) -> None:
-    """Requests that were on their way when the host struck do not double its block."""
+def test_concurrent_refusals_are_one_strike(
+    after_s: float | None, until_s: int, strikes: int
+) -> None:
     host = Host(name=HOST, blocked_until_ms=NOW_MS + 60_000, strikes=1, struck_at_ms=NOW_MS - 5)
     got = block_until_ms(host, NOW_MS, after_s, Fixed(0), NOW_MS - 20)
     assert got == (NOW_MS + until_s * 1_000, strikes)
     assert block_until_ms(host, NOW_MS, None, Fixed(0), NOW_MS - 5) == (NOW_MS + 120_000, 2)
 
 
-def test_a_silent_host_is_left_alone_longer_and_longer() -> None:
-    """Five failures, then a probe a round, each twice as long; then the host is down (case 32)."""
+def test_silent_host_rests_longer_each_round_until_down() -> None:
+    """Five failures, then a probe per round, each rest doubled, then the host is down (case 32)."""
     host, now_ms, rests = Host(name=HOST), NOW_MS, []
     for failure in range(1, FAILURES_MAX + ROUNDS_MAX + 2):
         assert is_doubtful(host, now_ms) is (failure > FAILURES_MAX)
@@ -189,8 +191,8 @@ def test_a_silent_host_is_left_alone_longer_and_longer() -> None:
     assert rests == [*(BLOCK_S * 2**turn for turn in range(ROUNDS_MAX)), DOWN_S, DOWN_S]
 
 
-def test_failures_on_their_way_when_a_block_began_say_nothing_new() -> None:
-    """Many requests at once fail at once: that is one round; but the probe counts in its block."""
+def test_failures_in_flight_at_block_start_are_ignored() -> None:
+    """Concurrent requests fail together, which is one round. A probe always counts."""
     host = Host(name=HOST, failures=FAILURES_MAX, blocked_until_ms=NOW_MS + 1, failed_at_ms=NOW_MS)
     assert after_failure(host, NOW_MS, 0.5, probe=False) == host
     after = after_failure(host, NOW_MS, 1.0, probe=True)
@@ -200,14 +202,12 @@ def test_failures_on_their_way_when_a_block_began_say_nothing_new() -> None:
     assert after_failure(longer, NOW_MS, 0.0, probe=True).blocked_until_ms == NOW_MS + 9_000_000
 
 
-def test_a_silent_host_is_in_doubt_from_the_end_of_its_rest() -> None:
-    """Not a millisecond before: until then it is blocked, and nobody may try it."""
+def test_silent_host_is_doubtful_from_end_of_rest() -> None:
     host = Host(name=HOST, failures=FAILURES_MAX, blocked_until_ms=NOW_MS)
     assert [is_doubtful(host, NOW_MS + after_ms) for after_ms in (-1, 0, 1)] == [False, True, True]
 
 
-def test_old_failures_are_forgiven() -> None:
-    """Half an hour after the last failure and block a host begins anew, unasked or not."""
+def test_failures_are_forgiven_after_half_an_hour() -> None:
     host = Host(name=HOST, failures=8, failed_at_ms=NOW_MS, blocked_until_ms=NOW_MS + 1_000)
     last_ms = NOW_MS + 1_000 + STRIKES_FORGIVEN_MS
     assert is_doubtful(host, last_ms - 1)
@@ -220,33 +220,33 @@ def test_old_failures_are_forgiven() -> None:
     ("known_ms", "latency_ms", "well", "pace_ms"),
     [
         (0, 200, True, 200),
-        (200, 1_000, True, 1_000),  # slower at once
-        (1_000, 200, True, 600),  # faster by halves
-        (1_000, 5, False, 1_000),  # an error is quick, and says nothing
+        (200, 1_000, True, 1_000),  # a slower answer counts at once
+        (1_000, 200, True, 600),  # a faster answer counts half
+        (1_000, 5, False, 1_000),  # an error is fast, and does not count
         (1_000, 20_000, False, 20_000),
         (0, 500_000, True, 60_000),
         (0, -5, True, 0),
     ],
 )
-def test_the_pace_follows_the_host(
+def test_pace_follows_latency_of_host(
     known_ms: int, latency_ms: int, pace_ms: int, *, well: bool
 ) -> None:
-    """A host that takes longer is asked less often; errors never make it faster."""
+    """Errors never make the pace faster."""
     assert pace_of(known_ms, latency_ms, well=well) == pace_ms
 
 
 @pytest.mark.parametrize(
     ("known_ms", "waited_ms", "pace_ms"),
     [
-        (250, 20_000, 500),  # one silence of many answers is no new pace
+        (250, 20_000, 500),  # one silence among many answers does not set the pace
         (15_000, 20_000, 20_000),
-        (3_000, 2, 3_000),  # a refused connection is quick, and says nothing
+        (3_000, 2, 3_000),  # a refused connection is fast, and does not count
         (0, 20_000, 0),
         (50_000, 90_000, 60_000),
     ],
 )
-def test_a_silence_doubles_the_pace(known_ms: int, waited_ms: int, pace_ms: int) -> None:
-    """How long was waited is no answer's time; but a host that is silent is not asked faster."""
+def test_silence_doubles_pace(known_ms: int, waited_ms: int, pace_ms: int) -> None:
+    """The waiting time is not a latency."""
     assert pace_after_silence(known_ms, waited_ms) == pace_ms
 
 
@@ -259,8 +259,8 @@ def test_a_silence_doubles_the_pace(known_ms: int, waited_ms: int, pace_ms: int)
         (1, 9, 3, 9_000),
     ],
 )
-def test_the_pace_is_one_of_the_delays(
+def test_pace_counts_as_delay(
     crawl_ms: int, robots_s: float | None, pace_ms: int, delay_ms: int
 ) -> None:
-    """The longest counts; a crawl without a delay has none of its own making."""
+    """The longest delay applies. A crawl without a delay ignores the pace."""
     assert delay_of(crawl_ms, robots_s, pace_ms) == delay_ms

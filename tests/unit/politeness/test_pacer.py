@@ -1,4 +1,4 @@
-"""Waiting for slots: each used on time or not at all."""
+"""The pacer: each slot is used on time or not at all."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DELAY_MS = 1_000
 
 
 class LateClock(ManualClock):
-    """A clock whose sleepers wake late, as often as told."""
+    """A clock whose first `times` sleeps wake up late."""
 
     def __init__(self, late_ms: int, times: int) -> None:
         super().__init__(NOW_MS)
@@ -50,7 +50,7 @@ def pacer(
     ahead_ms: int = 60_000,
     wait_limit: WaitLimit = UNLIMITED,
 ) -> Pacer:
-    """Pace the site over a world."""
+    """Make a pacer for the site."""
     return Pacer(
         hosts=MemoryHosts(world, gate),
         clock=clock,
@@ -63,17 +63,16 @@ def pacer(
 
 @dataclass(frozen=True)
 class Patient:
-    """Waits for so long."""
+    """A wait limit of a fixed length."""
 
     ms: int
 
     def wait_ms(self) -> float:
-        """See `WaitLimit`."""
         return self.ms
 
 
-async def test_slots_of_a_block_are_a_delay_apart() -> None:
-    """Each is waited for; the slack lies behind the block, shared by its slots."""
+async def test_slots_of_block_are_a_delay_apart() -> None:
+    """The slack follows the block and is shared by its slots."""
     world, clock = World(), ManualClock(NOW_MS)
     pace = pacer(world, clock)
     asked = []
@@ -88,8 +87,7 @@ async def test_slots_of_a_block_are_a_delay_apart() -> None:
 
 
 @given(late=st.lists(st.integers(0, 40), min_size=12, max_size=12), visits=st.integers(1, 4))
-async def test_requests_are_never_closer_than_the_delay(late: list[int], visits: int) -> None:
-    """However late each is within its slot, and whichever of several visits asks next."""
+async def test_requests_are_never_closer_than_delay(late: list[int], visits: int) -> None:
     world, clock = World(), ManualClock(NOW_MS)
     paces = [pacer(world, clock, ahead_ms=600_000) for _ in range(visits)]
     asked = []
@@ -103,8 +101,8 @@ async def test_requests_are_never_closer_than_the_delay(late: list[int], visits:
 
 
 @pytest.mark.parametrize(("wait_ms", "asked"), [(DELAY_MS, 4), (DELAY_MS - 1, 1), (0, 1)])
-async def test_who_may_not_wait_asks_once_and_comes_back(wait_ms: int, asked: int) -> None:
-    """Where a wait costs more than a trip, the next slot is what to come back for."""
+async def test_pack_with_short_wait_limit_asks_once_and_returns(wait_ms: int, asked: int) -> None:
+    """If waiting costs more than a trip through the queue, the pack returns at the next slot."""
     world, clock = World(), ManualClock(NOW_MS)
     pace = pacer(world, clock, wait_limit=Patient(wait_ms))
     returns = []
@@ -119,18 +117,15 @@ async def test_who_may_not_wait_asks_once_and_comes_back(wait_ms: int, asked: in
 
 
 @pytest.mark.parametrize(("free_ms", "asks"), [(0, True), (3_900, True), (5_100, False)])
-async def test_its_first_slot_is_waited_for_whatever_that_costs(
-    free_ms: int, *, asks: bool
-) -> None:
-    """Else a pack would go round without a request; no longer than a block, though."""
+async def test_first_slot_is_waited_for_at_any_cost(free_ms: int, *, asks: bool) -> None:
+    """Otherwise a pack would circulate without a request. The wait is at most one block."""
     world, clock = World(), ManualClock(NOW_MS)
     world.hosts[SITE] = Host(name=SITE, tat_ms=NOW_MS + free_ms)
     pace = pacer(world, clock, delay_ms=4_000, wait_limit=Patient(100))
     assert (await pace.take(2) is None) is asks
 
 
-async def test_two_packs_share_the_slots_of_a_host() -> None:
-    """Whoever reserves, no two asks of a host are closer than its delay."""
+async def test_two_packs_share_slots_of_host() -> None:
     world, clock = World(), ManualClock(NOW_MS)
     asked = []
     for pace in (pacer(world, clock), pacer(world, clock), pacer(world, clock)):
@@ -139,8 +134,7 @@ async def test_two_packs_share_the_slots_of_a_host() -> None:
     assert all(other - one >= DELAY_MS for one, other in pairwise(asked))
 
 
-async def test_who_gets_no_slot_is_told_when_to_return() -> None:
-    """A horizon that is full says when it is this pack's turn."""
+async def test_pack_without_slot_gets_return_time() -> None:
     world, clock = World(), ManualClock(NOW_MS)
     world.hosts[SITE] = Host(name=SITE, tat_ms=NOW_MS + 90_000)
     assert await pacer(world, clock).take(2) == NOW_MS + 90_000
@@ -148,8 +142,7 @@ async def test_who_gets_no_slot_is_told_when_to_return() -> None:
 
 
 @pytest.mark.parametrize(("wanted", "slots"), [(2, 1), (5, 2), (25, 3)])
-async def test_who_got_some_slots_keeps_the_place_for_the_others(wanted: int, slots: int) -> None:
-    """After a part of what it wanted, a pack returns as then said, and reserves nothing again."""
+async def test_pack_with_some_slots_keeps_place_for_rest(wanted: int, slots: int) -> None:
     world, clock, reserved = World(), ManualClock(NOW_MS), []
 
     async def gate(effect: str, moment: Moment) -> None:
@@ -168,8 +161,7 @@ async def test_who_got_some_slots_keeps_the_place_for_the_others(wanted: int, sl
     assert known.line_ms > place_ms
 
 
-async def test_packs_with_more_than_a_visit_return_one_after_the_other() -> None:
-    """Where each has more URLs than a block, every one returns a block later."""
+async def test_long_packs_return_one_block_apart() -> None:
     world, clock = World(), ManualClock(NOW_MS)
     block = BLOCK_MS // DELAY_MS
     packs = [pacer(world, clock, ahead_ms=block * DELAY_MS - 500) for _ in range(4)]
@@ -184,8 +176,7 @@ async def test_packs_with_more_than_a_visit_return_one_after_the_other() -> None
     assert [two - one for one, two in pairwise(later)] == [block * spacing] * 2
 
 
-async def test_a_blocked_host_gives_no_slot() -> None:
-    """A block is known before anything is reserved."""
+async def test_blocked_host_gives_no_slot() -> None:
     world, clock = World(), ManualClock(NOW_MS)
     world.hosts[SITE] = Host(name=SITE, blocked_until_ms=NOW_MS + 5_000)
     assert await pacer(world, clock).take(1) == NOW_MS + 5_000
@@ -193,8 +184,7 @@ async def test_a_blocked_host_gives_no_slot() -> None:
 
 
 @pytest.mark.parametrize("delay_ms", [DELAY_MS, 0])
-async def test_a_block_while_waiting_is_seen(delay_ms: int) -> None:
-    """A host that another worker had to leave alone meanwhile is not asked."""
+async def test_block_during_wait_is_noticed(delay_ms: int) -> None:
     world, clock = World(), ManualClock(NOW_MS)
 
     async def gate(effect: str, moment: Moment) -> None:
@@ -205,8 +195,7 @@ async def test_a_block_while_waiting_is_seen(delay_ms: int) -> None:
     assert await pace.take(1) == NOW_MS + 99_000
 
 
-async def test_a_host_that_another_worker_tries_first_is_left_to_it() -> None:
-    """Of two that see a silent host rested, one asks; the other returns when that is known."""
+async def test_probe_of_silent_host_is_left_to_first_worker() -> None:
     world, clock = World(), ManualClock(NOW_MS)
     rested = Host(name=SITE, failures=FAILURES_MAX, blocked_until_ms=NOW_MS)
     world.hosts[SITE] = rested
@@ -222,8 +211,7 @@ async def test_a_host_that_another_worker_tries_first_is_left_to_it() -> None:
     assert first.turn.probe
 
 
-async def test_without_a_delay_nothing_is_waited_for() -> None:
-    """A crawl of one's own site asks as fast as it can, and writes no slots."""
+async def test_pacer_without_delay_waits_and_writes_no_slots() -> None:
     world, clock = World(), ManualClock(NOW_MS)
     pace = pacer(world, clock, delay_ms=0)
     for left in (3, 2, 1):
@@ -232,8 +220,7 @@ async def test_without_a_delay_nothing_is_waited_for() -> None:
     assert SITE not in world.hosts
 
 
-async def test_without_a_delay_what_is_known_of_blocks_does_not_grow_old() -> None:
-    """Slots that were handed out a second ago are asked for anew."""
+async def test_pacer_without_delay_rereads_blocks() -> None:
     world, clock = World(), ManualClock(NOW_MS)
     pace = pacer(world, clock, delay_ms=0)
     assert await pace.take(2) is None
@@ -244,10 +231,8 @@ async def test_without_a_delay_what_is_known_of_blocks_does_not_grow_old() -> No
 
 
 @pytest.mark.parametrize(("late_ms", "asked"), [(LOOK_MS, True), (LOOK_MS + 1, False)])
-async def test_without_a_delay_a_turn_lasts_from_the_look_at_its_host(
-    late_ms: int, *, asked: bool
-) -> None:
-    """However long ago its slot was handed out, beside those of a pack's other URLs."""
+async def test_turn_without_delay_lasts_from_read_of_host(late_ms: int, *, asked: bool) -> None:
+    """The age of the slot does not matter."""
     world, clock = World(), ManualClock(NOW_MS)
     pace = pacer(world, clock, delay_ms=0)
     assert await pace.take(2) is None
@@ -260,8 +245,7 @@ async def test_without_a_delay_a_turn_lasts_from_the_look_at_its_host(
 @pytest.mark.parametrize(
     ("late_ms", "first"), [(slack_ms(DELAY_MS), True), (slack_ms(DELAY_MS) + 1, False)]
 )
-async def test_a_slot_may_be_used_a_little_late(late_ms: int, *, first: bool) -> None:
-    """Within its slack a slot counts; later it is forfeited for another one."""
+async def test_slot_is_valid_within_slack(late_ms: int, *, first: bool) -> None:
     world, clock = World(), LateClock(late_ms, times=1)
     assert await pacer(world, clock).take(1) is None
     slot_ms = NOW_MS + LEAD_MS
@@ -269,8 +253,8 @@ async def test_a_slot_may_be_used_a_little_late(late_ms: int, *, first: bool) ->
     assert world.hosts[SITE].tat_ms == clock.at_ms - late_ms * first + spacing_ms(DELAY_MS)
 
 
-async def test_slots_that_passed_meanwhile_are_not_used_up_in_a_burst() -> None:
-    """After a long stop (a slow server, a frozen process) the next ask is in a slot of its own."""
+async def test_missed_slots_cause_no_burst() -> None:
+    """After a long pause (slow server, frozen process) the next request needs its own slot."""
     world, clock = World(), ManualClock(NOW_MS)
     pace = pacer(world, clock)
     asked = []
@@ -284,8 +268,7 @@ async def test_slots_that_passed_meanwhile_are_not_used_up_in_a_burst() -> None:
     assert all(other - one >= 3_500 for one, other in pairwise(asked))
 
 
-async def test_any_number_of_slots_may_pass_meanwhile() -> None:
-    """However long a stop was, the slots behind it cost no attempt at meeting one."""
+async def test_missed_slots_are_skipped_in_one_step() -> None:
     world, clock = World(), ManualClock(NOW_MS)
     pace = pacer(world, clock)
     assert await pace.take(25) is None
@@ -294,27 +277,25 @@ async def test_any_number_of_slots_may_pass_meanwhile() -> None:
     assert clock.at_ms - NOW_MS < 22 * spacing_ms(DELAY_MS)
 
 
-async def test_a_process_that_is_never_on_time_gives_up() -> None:
-    """Having missed slot after slot, the URLs are sent round, and nothing was asked."""
+async def test_process_always_late_gives_up() -> None:
     world, clock = World(), LateClock(10_000, times=100)
     assert await pacer(world, clock, ahead_ms=10**9).take(1) == clock.at_ms
     assert world.hosts[SITE].tat_ms - NOW_MS > 10_000 * (LAPSES_MAX - 1)
 
 
-async def test_slow_reservations_meet_later_slots() -> None:
-    """Each slot that lapsed is followed by one further ahead, until the process meets it."""
+async def test_slow_reservations_get_later_slots() -> None:
     world, clock = World(), ManualClock(NOW_MS)
 
     async def gate(effect: str, moment: Moment) -> None:
         if (effect, moment) == ("hosts.reserve", Moment.AFTER):
-            clock.at_ms += 2_500  # longer than the spacing: a slot that is near is always missed
+            clock.at_ms += 2_500  # longer than the spacing, so a near slot is always missed
 
     assert await pacer(world, clock, gate=gate).take(1) is None
     assert clock.at_ms == world.hosts[SITE].tat_ms - spacing_ms(DELAY_MS)
 
 
-async def test_nothing_is_asked_after_the_end_of_the_invocation() -> None:
-    """Whoever wakes when time is up comes back in another invocation (case 10)."""
+async def test_no_request_after_end_of_invocation() -> None:
+    """A wake-up after the end returns the URL to another invocation (case 10)."""
     world, clock = World(), LateClock(30, times=1)
     assert await pacer(world, clock, ahead_ms=LEAD_MS).take(1) == clock.at_ms
     assert clock.at_ms > NOW_MS + LEAD_MS

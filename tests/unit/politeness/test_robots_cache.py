@@ -1,4 +1,4 @@
-"""robots.txt: fetched in a slot, followed through redirects, kept for a day."""
+"""robots.txt: fetched in a slot, followed through redirects, cached for a day."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ POLITE = replace(CRAWL, delay_ms=1_000, obey_robots=True)
 
 @dataclass
 class Keeping:
-    """A keeper, the web it asks, and the hosts it keeps what it learns with."""
+    """A robots.txt keeper with a fake web and the hosts that store its results."""
 
     world: World = field(default_factory=World)
     clock: ManualClock = field(default_factory=lambda: ManualClock(NOW_MS))
@@ -44,7 +44,7 @@ class Keeping:
         self.restart()
 
     def restart(self) -> None:
-        """Start another container over the same hosts."""
+        """Start another container with the same hosts."""
         self.keeper = RobotsKeeper(
             fetcher=self.web,
             hosts=MemoryHosts(self.world),
@@ -53,12 +53,11 @@ class Keeping:
         )
 
     async def ask(self, ahead_ms: int = 60_000) -> Ruling:
-        """Ask for the rules of the site."""
+        """Return the rules of the site."""
         return await self.keeper.of(SITE, POLITE, self.clock.at_ms + ahead_ms)
 
 
 async def test_rules_are_fetched_once_for_all_containers() -> None:
-    """The first to come fetches the file; everybody else finds it with the host."""
     keeping = Keeping()
     keeping.web.put(ROBOTS, answer(200, RULES))
     for _ in range(2):
@@ -70,8 +69,8 @@ async def test_rules_are_fetched_once_for_all_containers() -> None:
     assert keeping.web.urls == [ROBOTS]
 
 
-async def test_the_request_is_bounded_and_honest() -> None:
-    """The file is asked for under our name, whatever its type, and read up to 500 KiB (case 67)."""
+async def test_request_has_own_user_agent_and_size_limit() -> None:
+    """Any content type is accepted, and up to 500 KiB are read (case 67)."""
     keeping = Keeping()
     await keeping.ask()
     (request,) = keeping.web.requests
@@ -79,16 +78,15 @@ async def test_the_request_is_bounded_and_honest() -> None:
     assert request.accept == frozenset({"*/*"})
 
 
-async def test_a_crawl_of_another_name_asks_under_it() -> None:
-    """A crawl's own user agent goes before the stack's."""
+async def test_crawl_with_own_agent_uses_it_for_robots() -> None:
     keeping = Keeping()
     await keeping.keeper.of(SITE, replace(POLITE, user_agent="mine/1"), NOW_MS + 60_000)
     assert keeping.web.requests[0].user_agent == "mine/1"
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 451])
-async def test_a_file_that_is_not_there_allows_everything(status: int) -> None:
-    """RFC 9309 2.3.1.3: unavailable means no rules, and that is kept too (case 67)."""
+async def test_missing_file_allows_everything(status: int) -> None:
+    """RFC 9309 2.3.1.3: unavailable means no rules; the result is cached (case 67)."""
     keeping = Keeping()
     keeping.web.put(ROBOTS, answer(status))
     assert await keeping.ask() is None
@@ -108,10 +106,8 @@ async def test_a_file_that_is_not_there_allows_everything(status: int) -> None:
         (Failure(reason=Reason.TLS, detail=""), "unreachable"),
     ],
 )
-async def test_a_file_that_cannot_be_had_forbids_everything(
-    said: Response | Failure, detail: str
-) -> None:
-    """RFC 9309 2.3.1.4: unreachable means complete disallow, until asked again (case 67)."""
+async def test_unreachable_file_forbids_everything(said: Response | Failure, detail: str) -> None:
+    """RFC 9309 2.3.1.4: unreachable means complete disallow until the next fetch (case 67)."""
     keeping = Keeping()
     keeping.web.put(ROBOTS, said)
     ruling = await keeping.ask()
@@ -127,8 +123,7 @@ async def test_a_file_that_cannot_be_had_forbids_everything(
     assert keeping.web.urls == [ROBOTS, ROBOTS]
 
 
-async def test_an_empty_file_has_no_rules() -> None:
-    """A success without a body is an empty file."""
+async def test_empty_file_has_no_rules() -> None:
     keeping = Keeping()
     keeping.web.put(ROBOTS, answer(204, None))
     rules = await keeping.ask()
@@ -138,7 +133,7 @@ async def test_an_empty_file_has_no_rules() -> None:
 
 @pytest.mark.parametrize(("hops", "followed"), [(1, True), (5, True), (6, False), (100, False)])
 async def test_five_redirects_are_followed(hops: int, *, followed: bool) -> None:
-    """Redirects lead to the rules, across hosts; more than five mean that there are none."""
+    """More than five count as a missing file."""
     keeping = Keeping()
     chain = [ROBOTS, *(f"https://host{place}.example/robots.txt" for place in range(hops))]
     for url, location in pairwise(chain):
@@ -154,8 +149,8 @@ async def test_five_redirects_are_followed(hops: int, *, followed: bool) -> None
 
 
 @pytest.mark.parametrize("location", ["file:///etc/passwd", "http://[bad/", "javascript:x"])
-async def test_a_redirect_to_nowhere_is_no_file(location: str) -> None:
-    """Another scheme, or what is no URL, is never followed (case 42)."""
+async def test_invalid_redirect_counts_as_missing_file(location: str) -> None:
+    """Other schemes and invalid URLs are not followed (case 42)."""
     keeping = Keeping()
     keeping.web.put(ROBOTS, answer(302, location=location))
     assert await keeping.ask() is None
@@ -163,7 +158,7 @@ async def test_a_redirect_to_nowhere_is_no_file(location: str) -> None:
 
 
 @pytest.mark.parametrize("over", [-1, 0, 1, 5])
-async def test_a_file_that_is_too_long_loses_its_last_line_and_no_more(over: int) -> None:
+async def test_file_exceeding_limit_loses_only_last_line(over: int) -> None:
     """`Allow: /public/` cut after `Allow: /` would allow everything (RFC 9309 2.5)."""
     keeping = Keeping()
     start, last = b"User-agent: *\nDisallow: /\n", b"Allow: /public/\n"
@@ -175,11 +170,10 @@ async def test_a_file_that_is_too_long_loses_its_last_line_and_no_more(over: int
     rules = await keeping.ask()
     assert isinstance(rules, Robots)
     assert not rules.allows("orbweaver", f"{SITE}/private")
-    assert BYTES_MAX > BODY_BYTES_MAX  # or nothing tells whether the last line is whole
+    assert BYTES_MAX > BODY_BYTES_MAX  # otherwise a complete last line could not be recognised
 
 
-async def test_a_file_that_ends_early_loses_half_an_allow() -> None:
-    """A body that broke off, or a part of a file, may end within a rule: half an Allow goes."""
+async def test_truncated_file_loses_incomplete_allow_rule() -> None:
     for status, truncated in ((200, True), (206, False)):
         keeping = Keeping()
         part = answer(status, b"User-agent: *\nDisallow: /\nAllow: /")
@@ -206,10 +200,10 @@ async def test_a_file_that_ends_early_loses_half_an_allow() -> None:
         ("", RULES + b"# \xfc", True),
     ],
 )
-async def test_a_coding_that_is_none_is_no_trouble(
+async def test_wrong_content_encoding_is_ignored_for_text(
     coding: str, body: bytes, *, known: bool
 ) -> None:
-    """Text is read whatever it is called; what is no text says nothing, so nothing is allowed."""
+    """If the body is not text, the rules are unknown and everything is forbidden."""
     keeping = Keeping()
     said = answer(200, body)
     headers = {**said.headers, **({"content-encoding": coding} if coding else {})}
@@ -223,8 +217,7 @@ async def test_a_coding_that_is_none_is_no_trouble(
         assert rules.detail == "its content coding is not known: lzma"
 
 
-async def test_every_hop_has_a_slot_of_its_host() -> None:
-    """The file is asked for like a page: no sooner than the host may be asked."""
+async def test_every_redirect_hop_waits_for_slot_of_host() -> None:
     keeping = Keeping()
     keeping.world.hosts[SITE] = Host(name=SITE, tat_ms=NOW_MS + 4_000)
     keeping.web.put(ROBOTS, answer(301, location="/other.txt"))
@@ -235,8 +228,7 @@ async def test_every_hop_has_a_slot_of_its_host() -> None:
     assert second_ms >= first_ms + POLITE.delay_ms
 
 
-async def test_without_a_slot_the_question_is_deferred() -> None:
-    """Nothing is asked, and nothing kept, when the host's slots lie beyond the horizon."""
+async def test_robots_request_without_slot_is_deferred() -> None:
     keeping = Keeping()
     keeping.world.hosts[SITE] = Host(name=SITE, tat_ms=NOW_MS + 90_000)
     assert await keeping.ask() == Deferred(return_at_ms=NOW_MS + 90_000)
@@ -244,8 +236,8 @@ async def test_without_a_slot_the_question_is_deferred() -> None:
     assert keeping.world.hosts[SITE].robots is None
 
 
-async def test_a_blocked_host_is_not_asked() -> None:
-    """Not even for its rules, and not even if they are known."""
+async def test_blocked_host_gets_no_robots_request() -> None:
+    """This holds even if its rules are known."""
     keeping = Keeping()
     entry = RobotsEntry(fetched_at_ms=NOW_MS, verdict="allow")
     blocked = Host(name=SITE, blocked_until_ms=NOW_MS + 5_000, robots=entry)
@@ -260,14 +252,14 @@ async def test_a_blocked_host_is_not_asked() -> None:
         (0, False),
         (FRESH_MS - 1, False),
         (FRESH_MS, True),
-        # Clocks differ a little, and a copy from far ahead would never grow old.
+        # Clocks differ slightly, and a copy from the far future would never expire.
         (-UNREACHABLE_FRESH_MS, False),
         (-UNREACHABLE_FRESH_MS - 1, True),
         (-10 * 60_000, True),
     ],
 )
-async def test_a_copy_is_used_for_a_day(age_ms: int, *, asked: bool) -> None:
-    """A copy of up to 24 hours is used; one from a clock that jumped is not (cases 25, 67)."""
+async def test_cached_rules_are_used_for_a_day(age_ms: int, *, asked: bool) -> None:
+    """A copy from the future is not used, because a clock was wrong (cases 25, 67)."""
     keeping = Keeping()
     entry = RobotsEntry(fetched_at_ms=NOW_MS - age_ms, body=b"")
     keeping.world.hosts[SITE] = Host(name=SITE, robots=entry)
@@ -278,8 +270,8 @@ async def test_a_copy_is_used_for_a_day(age_ms: int, *, asked: bool) -> None:
     assert rules.allows("orbweaver", f"{SITE}/private/a") is not asked
 
 
-async def test_rules_that_change_are_seen_within_a_day() -> None:
-    """A host that begins to forbid in mid-crawl is obeyed (case 67)."""
+async def test_changed_rules_are_seen_within_a_day() -> None:
+    """A host can start to forbid during a crawl (case 67)."""
     keeping = Keeping()
     keeping.web.put(ROBOTS, answer(404), answer(200, RULES))
     assert await keeping.ask() is None
@@ -287,8 +279,9 @@ async def test_rules_that_change_are_seen_within_a_day() -> None:
     assert isinstance(await keeping.ask(), Robots)
 
 
-async def test_what_is_parsed_is_kept_in_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rules are parsed once while they are remembered, of a bounded number of hosts."""
+async def test_parsed_rules_are_cached_for_limited_number_of_hosts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(robots_module, "PARSED_MAX", 2)
     keeping = Keeping()
     entry = RobotsEntry(fetched_at_ms=NOW_MS, body=RULES)
@@ -308,8 +301,7 @@ async def test_what_is_parsed_is_kept_in_bounds(monkeypatch: pytest.MonkeyPatch)
     assert isinstance(again, Robots)
 
 
-async def test_a_long_file_is_read_beside_the_event_loop() -> None:
-    """While half a megabyte of rules is read and indexed, others get their turns."""
+async def test_long_file_is_parsed_outside_event_loop() -> None:
     keeping = Keeping()
     lines = b"".join(b"Disallow: /*%d$\n" % number for number in range(25_000))
     keeping.web.put(ROBOTS, answer(200, b"User-agent: *\n" + lines))
@@ -329,8 +321,7 @@ async def test_a_long_file_is_read_beside_the_event_loop() -> None:
     assert not rules.allows("orbweaver/test", f"{SITE}/24999")
 
 
-async def test_what_is_kept_parsed_is_bounded_by_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of many rules make room for one another, the oldest first; small ones stay."""
+async def test_parsed_rules_cache_is_limited_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[bytes] = []
 
     def noted(body: bytes) -> Robots:
@@ -344,7 +335,7 @@ async def test_what_is_kept_parsed_is_bounded_by_its_size(monkeypatch: pytest.Mo
         keeping.web.put(f"{host}/robots.txt", answer(200, RULES + b"#" * (BYTES_MAX - 100)))
     for host in (*hosts, hosts[-1], hosts[0]):
         await keeping.keeper.of(host, POLITE, keeping.clock.at_ms + 60_000)
-    assert len(parsed) == len(hosts) + 1  # the last is still there, the first is not
+    assert len(parsed) == len(hosts) + 1  # the last is still cached, the first is not
     kept = keeping.keeper._parsed
     assert sum(size_bytes for _, size_bytes in kept.values()) == keeping.keeper._parsed_bytes
     assert keeping.keeper._parsed_bytes <= PARSED_BYTES_MAX

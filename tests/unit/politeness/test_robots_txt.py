@@ -1,4 +1,4 @@
-"""What a robots.txt allows whom, and how fast."""
+"""Rules of a robots.txt: paths, agents, delays and sitemaps."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ AGENT = "orbweaver/0.1 (+https://example.org/bot; a@example.org)"
 
 
 def allows(text: str | bytes, path: str, agent: str = AGENT) -> bool:
-    """Whether a robots.txt allows a path of a site."""
+    """True if a robots.txt allows a path of a site."""
     body = text if isinstance(text, bytes) else text.encode()
     return parse(body).allows(agent, SITE + path)
 
 
 MATCHES = [
-    # pattern, what it fits, what it does not
+    # pattern, paths that match, paths that do not
     ("/", ["/", "/x", "/?q", "?q"], []),
     ("/fish", ["/fish", "/fish.html", "/fish/x", "/fish?x"], ["/Fish", "/catfish", "/?fish"]),
     ("/fish/", ["/fish/", "/fish/x"], ["/fish", "/fish.html"]),
@@ -48,8 +48,10 @@ MATCHES = [
 
 
 @pytest.mark.parametrize(("pattern", "fits", "others"), MATCHES)
-def test_a_pattern_fits_the_beginning(pattern: str, fits: list[str], others: list[str]) -> None:
-    """Patterns fit from the start, `*` is any run, `$` the end; escapes are in one form."""
+def test_pattern_matches_from_start_of_path(
+    pattern: str, fits: list[str], others: list[str]
+) -> None:
+    """`*` matches any characters, `$` the end; escapes are normalised."""
     text = f"User-agent: *\nDisallow: {pattern}\n"
     assert [path for path in fits if allows(text, path)] == []
     assert [path for path in others if not allows(text, path)] == []
@@ -76,13 +78,13 @@ def test_a_pattern_fits_the_beginning(pattern: str, fits: list[str], others: lis
         ("Disallow: /x/index.html", "/x/", True),
     ],
 )
-def test_the_longest_rule_wins(rules: str, path: str, *, allowed: bool) -> None:
-    """The longest pattern decides, Allow wins a tie, and an index stands for its folder."""
+def test_longest_rule_wins(rules: str, path: str, *, allowed: bool) -> None:
+    """Allow wins a tie, and an index page counts as its folder."""
     assert allows(f"User-agent: *\n{rules}", path) is allowed
 
 
-# RFC 9309 2.2.2 (percent-encoding) and 2.2.3 (special characters): a path of a rule, and URLs that
-# it is about in one reading or another.
+# RFC 9309 2.2.2 (percent-encoding) and 2.2.3 (special characters): the path of a rule, and URLs
+# that it matches in at least one reading.
 SAME = [
     ("/~joe", "/%7Ejoe /%7ejoe /~joe/x"),
     ("/%7Ejoe", "/~joe /%7ejoe"),
@@ -120,8 +122,7 @@ DIFFERENT = [
 
 
 @pytest.mark.parametrize(("pattern", "paths"), SAME)
-def test_escapes_mean_the_same_either_way_round(pattern: str, paths: str) -> None:
-    """A page is forbidden however rule and URL are escaped, beside other rules too."""
+def test_rule_matches_either_escaping(pattern: str, paths: str) -> None:
     for more in ("", "Allow: /other%41\n", "Allow: /$\n"):
         text = f"User-agent: *\n{more}Disallow: {pattern}\n"
         assert [path for path in paths.split() if allows(text, path)] == []
@@ -130,8 +131,7 @@ def test_escapes_mean_the_same_either_way_round(pattern: str, paths: str) -> Non
 
 
 @pytest.mark.parametrize(("pattern", "paths"), DIFFERENT)
-def test_escapes_of_others_are_others(pattern: str, paths: str) -> None:
-    """What is escaped twice, or no special character, is another page."""
+def test_double_escapes_match_only_themselves(pattern: str, paths: str) -> None:
     text = f"User-agent: *\nDisallow: {pattern}\n"
     assert [path for path in paths.split() if not allows(text, path)] == []
 
@@ -139,12 +139,12 @@ def test_escapes_of_others_are_others(pattern: str, paths: str) -> None:
 @pytest.mark.parametrize(
     ("rules", "path", "allowed"),
     [
-        # All readings allow it.
+        # Every reading allows it.
         ("Disallow: /\nAllow: /~joe", "/~joe", True),
         ("Disallow: /\nAllow: /%7Ejoe", "/%7Ejoe", True),
         ("Disallow: /\nAllow: /a%3Ab", "/a%3ab", True),
         ("Disallow: /\nAllow: /x\nDisallow: /x%41", "/xB", True),
-        # One of them does not: as Google's matcher has it, or with reserved characters apart.
+        # At least one reading forbids it: Google's matcher, or reserved characters kept apart.
         ("Disallow: /\nAllow: /foo/bar/%62%61%7A", "/foo/bar/baz", False),
         ("Disallow: /\nAllow: /a%3Ab", "/a:b", False),
         ("Disallow: /%7Ejoe/\nAllow: /~joe/a:b", "/~joe/a%3Ab", False),
@@ -155,8 +155,10 @@ def test_escapes_of_others_are_others(pattern: str, paths: str) -> None:
         ("Allow: /a:\nDisallow: /a%3Ab", "/a:b", False),
     ],
 )
-def test_what_any_reading_forbids_is_forbidden(rules: str, path: str, *, allowed: bool) -> None:
-    """Where escapes leave room (RFC 9309 2.2.2), the strictest reading counts."""
+def test_path_forbidden_in_any_reading_is_forbidden(
+    rules: str, path: str, *, allowed: bool
+) -> None:
+    """RFC 9309 2.2.2 is ambiguous about escapes, so the strictest reading counts."""
     assert allows(f"User-agent: *\n{rules}", path) is allowed
 
 
@@ -184,8 +186,8 @@ def test_robots_txt_itself_is_allowed() -> None:
         ("bot2", "bot"),
     ],
 )
-def test_an_agent_is_named_by_its_product(name: str, agent: str) -> None:
-    """A product token in any case names the agent; versions and comments do not count."""
+def test_agent_is_matched_by_product_token(name: str, agent: str) -> None:
+    """Case, version and comment are ignored."""
     text = f"User-agent: *\nDisallow: /\n\nUser-agent: {name}\nAllow: /"
     assert allows(text, "/x", agent)
 
@@ -203,8 +205,7 @@ def test_an_agent_is_named_by_its_product(name: str, agent: str) -> None:
         ("**", "x"),
     ],
 )
-def test_other_names_are_others(name: str, agent: str) -> None:
-    """A part of a name is not the name, and who is not named is anybody."""
+def test_other_agent_names_do_not_match(name: str, agent: str) -> None:
     text = f"User-agent: {name}\nAllow: /y\n\nUser-agent: *\nDisallow: /"
     assert not allows(text, "/x", agent)
 
@@ -243,8 +244,9 @@ Disallow: /any-too
         ("d", ["/any", "/any-too"], 7),
     ],
 )
-def test_groups_are_merged(agent: str, refused: list[str], delay_s: float | None) -> None:
-    """All groups that name an agent are one; `*` counts where none does; other lines end none."""
+def test_groups_of_same_agent_are_merged(
+    agent: str, refused: list[str], delay_s: float | None
+) -> None:
     robots = parse(GROUPS)
     paths = ["/nobody", "/abc", "/abc-too", "/any", "/any-too", "/own"]
     assert [path for path in paths if not robots.allows(agent, SITE + path)] == refused
@@ -280,8 +282,7 @@ def test_groups_are_merged(agent: str, refused: list[str], delay_s: float | None
         codecs.BOM_UTF16_LE + "User-agent: *\nDisallow: /x\n".encode("utf-16-le") + b"\n",
     ],
 )
-def test_many_spellings_are_understood(text: str | bytes) -> None:
-    """Line ends, marks, spaces, comments, misspelt keys and forgotten colons do no harm."""
+def test_common_misspellings_are_understood(text: str | bytes) -> None:
     assert not allows(text, "/x")
     assert allows(text, "/y")
 
@@ -304,8 +305,7 @@ def test_many_spellings_are_understood(text: str | bytes) -> None:
         bytes(range(256)) * 10,
     ],
 )
-def test_what_is_no_rule_forbids_nothing(text: str | bytes) -> None:
-    """Everything is allowed where no group and rule can be read."""
+def test_file_without_rules_forbids_nothing(text: str | bytes) -> None:
     assert allows(text, "/x")
 
 
@@ -330,23 +330,20 @@ def test_what_is_no_rule_forbids_nothing(text: str | bytes) -> None:
         ("١", None),  # noqa: RUF001 - a digit, but not one of ours
     ],
 )
-def test_a_delay_is_a_plain_number(value: str, delay_s: float | None) -> None:
-    """A crawl delay is a number of seconds; what is none is as good as not there."""
+def test_crawl_delay_must_be_plain_number(value: str, delay_s: float | None) -> None:
     robots = parse(f"User-agent: *\nDisallow: /x\ncrawl-delay: {value}\n".encode())
     assert robots.crawl_delay(AGENT) == delay_s
     assert not robots.allows(AGENT, f"{SITE}/x")
 
 
-def test_what_was_asked_of_it_is_no_part_of_a_file() -> None:
-    """A file that has been asked for a path is still equal to itself read anew."""
+def test_robots_equality_ignores_cached_verdicts() -> None:
     body = b"User-agent: *\nDisallow: /x\n"
     asked = parse(body)
     assert not asked.allows(AGENT, f"{SITE}/x")
     assert asked == parse(body)
 
 
-def test_sitemaps_are_for_everybody() -> None:
-    """Sitemaps count wherever they stand, in order, each once, even without their key."""
+def test_sitemaps_apply_to_all_agents() -> None:
     robots = parse(
         b"sitemap: https://example.com/B.xml\nUser-agent: *\nSITE-MAP: /a.xml\nDisallow: /\n"
         b"Sitemap:\nSitemap: https://example.com/B.xml\nsitemaps : x y\nSitemap: /\xff\n"
@@ -374,8 +371,9 @@ def test_sitemaps_are_for_everybody() -> None:
         ("/y", None, None),
     ],
 )
-def test_the_deciding_line_is_told(path: str, line: int | None, rule: str | None) -> None:
-    """The rule that decided is named by its line, as it was compared."""
+def test_verdict_names_deciding_line_and_rule(
+    path: str, line: int | None, rule: str | None
+) -> None:
     rules = "\nUser-agent: *\nDisallow: /x\nAllow: /x/*\rDisallow: /é\r\n\nAllow: /z/index.html"
     verdict = parse(rules.encode()).decide(AGENT, SITE + path)
     assert (verdict.line, verdict.rule, verdict.group) == (line, rule, "*")
@@ -384,8 +382,7 @@ def test_the_deciding_line_is_told(path: str, line: int | None, rule: str | None
 @pytest.mark.parametrize(
     ("agent", "group"), [("Bot/1.0", "bot"), ("other", "*"), ("", "*"), ("bot2", "bot2")]
 )
-def test_the_deciding_group_is_told(agent: str, group: str) -> None:
-    """The group is that of the agent's name, or everybody's."""
+def test_verdict_names_deciding_group(agent: str, group: str) -> None:
     robots = parse(b"User-agent: bot\nDisallow: /\nUser-agent: BOT2\nUser-agent: *\nAllow: /")
     assert robots.decide(agent, SITE).group == group
     assert parse(b"User-agent: bot\nDisallow: /").decide("other", SITE).group is None
@@ -406,6 +403,5 @@ def test_the_deciding_group_is_told(agent: str, group: str) -> None:
         ("x", "/"),
     ],
 )
-def test_a_path_is_found_in_anything(url: str, path: str) -> None:
-    """Path and query are compared, from whatever is given as a URL."""
+def test_path_is_extracted_from_any_url(url: str, path: str) -> None:
     assert not parse(f"User-agent: *\nDisallow: {path}$".encode()).allows(AGENT, url)

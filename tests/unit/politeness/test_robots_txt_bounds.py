@@ -1,4 +1,4 @@
-"""Reading and asking a robots.txt is bounded, whatever it holds."""
+"""Reading and evaluating a robots.txt takes bounded time and memory for any content."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ AGENT = "orbweaver"
 
 
 def allows(body: bytes, path: str) -> bool:
-    """Whether a robots.txt allows a path of a site."""
+    """True if a robots.txt allows a path of a site."""
     return parse(body).allows(AGENT, SITE + path)
 
 
-def test_500_kib_are_read() -> None:
-    """Of a longer file the first 500 KiB count, and no rule is cut in two."""
+def test_first_500_kib_are_read_without_splitting_rule() -> None:
     start = b"User-agent: *\nDisallow: /first\n"
     last = b"Disallow: /last"
     padding = b"#" * (BODY_BYTES_MAX - len(start) - len(last) - 1) + b"\n"
@@ -40,23 +39,21 @@ def test_500_kib_are_read() -> None:
     assert allows(b"User-agent: *\tDisallow: /" * 50_000, "/")
 
 
-def test_half_a_rule_is_no_rule() -> None:
-    """Of a body that is not all there, the last line may be the beginning of another rule."""
+def test_incomplete_last_line_is_dropped() -> None:
     assert whole_lines(b"Disallow: /\nAllow: /") == b"Disallow: /\n"[:-1]
     assert whole_lines(b"Disallow: /\rAllow: /") == b"Disallow: /"
     assert whole_lines(b"Allow: /") == b""
     assert len(whole_lines(b"a\n" * BODY_BYTES_MAX)) <= BODY_BYTES_MAX
 
 
-def test_the_end_of_a_long_line_is_ignored() -> None:
-    """16,663 bytes of a line count, as for Google."""
+def test_line_is_read_up_to_16663_bytes() -> None:
+    """Google's parser has the same limit."""
     text, path = b"User-agent: *\nDisallow: /" + b"x" * 16_663, "/".ljust(16_653, "x")
     assert not allows(text, path)
     assert allows(text, path[:-1])
 
 
-def test_rules_that_differ_at_their_ends_are_told_apart() -> None:
-    """Of many patterns that begin alike each one is found."""
+def test_patterns_with_common_start_are_all_evaluated() -> None:
     rules = b"".join(b"Disallow: /*%s%04d$\n" % (b"a" * 20, number) for number in range(100))
     refused = [not allows(b"User-agent: *\n" + rules, f"/{'a' * 20}{n:04}") for n in range(101)]
     assert refused == [True] * 100 + [False]
@@ -82,19 +79,18 @@ AGENT_LINE = b"User-agent: orbweaver\n"
     ],
     ids=lambda body: repr(body[:24]),
 )
-def test_no_file_takes_long(body: bytes) -> None:
-    """Stars, repeated names and many rules cost no more than their number."""
+def test_hostile_file_is_evaluated_quickly(body: bytes) -> None:
     before = time.perf_counter()
     robots = parse(AGENT_LINE + body)
     robots.crawl_delay(AGENT)
     assert robots.allows(AGENT, f"{SITE}/" + "a" * 2_000)
-    assert time.perf_counter() - before < 10  # a second or less, on a machine at rest
+    assert time.perf_counter() - before < 10  # a second or less on an idle machine
 
 
 # --- files of wildcards -------------------------------------------------------------------------
 
 LONG = 2_000
-# What a line of each file is like, and paths that make much work of it.
+# A sample line of each file, and a path that is expensive for it.
 WORST: dict[str, tuple[Callable[[int], str], str]] = {
     "numbers": (lambda n: f"Disallow: /*{n}", "/" + "1234567890" * (LONG // 10)),
     "ends": (lambda n: f"Disallow: /*{n}$", "/" + "1234567890" * (LONG // 10)),
@@ -123,26 +119,24 @@ def worst(name: str) -> tuple[bytes, str]:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", WORST)
-def test_a_batch_of_urls_takes_less_than_a_second(name: str) -> None:
-    """To read the worst of files and judge 250 URLs by it takes a bounded time of the processor."""
+def test_batch_of_urls_is_judged_in_bounded_time(name: str) -> None:
     body, path = worst(name)
     before_s = time.process_time()
     robots = parse(body)
     for number in range(250):
         robots.allows(AGENT, f"{SITE}{path[:-4]}{number}")
-    assert time.process_time() - before_s < 3  # 0.2 to 0.6 s on a machine at rest
+    assert time.process_time() - before_s < 3  # 0.2 to 0.6 s on an idle machine
 
 
-def test_rules_without_wildcards_within_are_quick() -> None:
-    """However many: a star behind means nothing, and those of one head are found by it."""
+def test_rules_without_inner_wildcards_are_fast() -> None:
+    """A trailing star has no effect, and rules are indexed by their start."""
     body = b"User-agent: *\n" + b"".join(b"Disallow: /%d*\n" % number for number in range(5_000))
     rules = parse(body).rules_of(AGENT)
     assert not rules.slow
     assert not parse(body).allows(AGENT, f"{SITE}/4999/x")
 
 
-def test_a_verdict_is_not_made_twice() -> None:
-    """A URL that comes back is not compared with thousands of wildcards again."""
+def test_verdicts_are_cached_per_url() -> None:
     rules = parse(worst("letters in turn")[0]).rules_of(AGENT)
     assert rules.slow
     with pytest.MonkeyPatch.context() as patch:
@@ -162,8 +156,7 @@ def test_a_verdict_is_not_made_twice() -> None:
     assert verdicts == {UNDECIDED}
 
 
-def test_many_wildcards_of_words_are_decided_exactly() -> None:
-    """A long list of articles is no attack: URLs are decided beside ten thousand wildcards."""
+def test_many_word_wildcards_are_decided_exactly() -> None:
     words = ["".join(word) for word in product("abcdefghij", repeat=4)]
     body = "User-agent: *\nAllow: /\n" + "".join(f"Disallow: /*-{word}.html\n" for word in words)
     robots = parse(body.encode())
@@ -173,8 +166,8 @@ def test_many_wildcards_of_words_are_decided_exactly() -> None:
     assert (verdict.allowed, verdict.rule, verdict.decided) == (True, "Allow: /", True)
 
 
-def test_what_takes_too_many_steps_is_forbidden_and_says_so() -> None:
-    """Nothing is asked for that a rule might forbid which was not compared."""
+def test_path_exceeding_step_limit_is_forbidden() -> None:
+    """A rule that was not compared might forbid it."""
     body, path = worst("letters in turn")
     robots = parse(body)
     verdict = robots.decide(AGENT, f"{SITE}{path}")
@@ -182,8 +175,7 @@ def test_what_takes_too_many_steps_is_forbidden_and_says_so() -> None:
     assert verdict.why == UNDECIDED.pattern
 
 
-def test_a_few_agents_are_indexed_at_a_time() -> None:
-    """Crawls of many names do not fill the memory with one file."""
+def test_only_few_agents_are_indexed_at_once() -> None:
     robots = parse(b"User-agent: *\nDisallow: /x")
     assert not any(robots.allows(f"bot{number}", f"{SITE}/x") for number in range(20))
     assert len(robots._indexed) <= INDEXED_MAX
