@@ -1,4 +1,4 @@
-"""Places for large bodies: limited in number, with one that no single host can take."""
+"""Places for large bodies: limited in number, and never all taken by one host."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def test_container_start_is_billed_once(meter: UsageMeter, clock: Clock) -> None
         assert counts["units.mb_ms.run"] == 4_750 * memory_mb
 
 
-# --- for whom -----------------------------------------------------------------------------------
+# --- crawls and stages --------------------------------------------------------------------------
 
 
 async def test_usage_of_concurrent_tasks_belongs_to_their_crawls(meter: UsageMeter) -> None:
@@ -117,7 +117,7 @@ def test_usage_of_uncommitted_crawls_is_reassigned(meter: UsageMeter) -> None:
         assert units_of(counts).by_term[Term.WRITE] == 5 + 1
 
 
-# --- what is sent, what is logged ---------------------------------------------------------------
+# --- sent and logged bytes ----------------------------------------------------------------------
 
 
 async def test_bytes_sent_to_web_are_counted(meter: UsageMeter) -> None:

@@ -114,7 +114,7 @@ def test_only_s3_needs_list_permission_for_missing_key() -> None:
 
 
 class FakeClient:
-    """A client that sends events like those of botocore."""
+    """A client with the events of botocore."""
 
     def __init__(self, service: str) -> None:
         model = SimpleNamespace(

@@ -1,4 +1,4 @@
-"""Proxies of a container: when their list is read, and what is logged."""
+"""Proxies of a container: reads of their list, and log entries."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ async def test_expensive_items_are_given_up_in_place(body: bytes) -> None:
     assert within(LOOP_S, given_up)
 
 
-# --- what is light ----------------------------------------------------------------------------
+# --- light pages ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
@@ -244,7 +244,7 @@ def test_ordinary_pages_are_light(asked: ReadingJob, light: bool) -> None:
     assert is_light(asked) is light
 
 
-# --- in a child -------------------------------------------------------------------------------
+# --- child process ----------------------------------------------------------------------------
 
 
 async def test_child_reads_same_as_in_place(reader: BudgetReader) -> None:
@@ -378,7 +378,7 @@ async def test_child_has_no_credentials(
 
 
 def test_process_with_reader_is_closed_to_its_user() -> None:
-    """Other processes of the same user can read neither its environment nor its memory."""
+    """Other processes of the same user cannot read its environment and memory."""
     script = (
         "import os, sys; from orbweaver.adapters.local.reader import hide_process\n"
         "os.getuid() or (os.setgid(65534), os.setuid(65534)); hide_process()\n"
@@ -454,7 +454,7 @@ async def test_hostile_page_takes_bounded_cpu(name: str) -> None:
     assert loop_s + child_s <= PAGE_S + 0.5  # imports at child start do not count for the page
 
 
-# --- whose turn it is -------------------------------------------------------------------------
+# --- turns of hosts ---------------------------------------------------------------------------
 
 
 async def test_hosts_take_turns() -> None:

@@ -88,7 +88,7 @@ async def fill(ports: StorePorts) -> None:
     await ports.hosts.keep_cookies(crawl.id, "example.com", "[]", NOW_MS)
 
 
-# --- reaping ----------------------------------------------------------------------------------
+# --- expiry -----------------------------------------------------------------------------------
 
 
 async def test_expired_rows_of_every_table_are_deleted(
@@ -157,7 +157,7 @@ def test_metrics_of_all_processes_add_up(ports: StorePorts) -> None:
     }
 
 
-# --- beside the store -------------------------------------------------------------------------
+# --- secrets and buckets ----------------------------------------------------------------------
 
 
 async def test_secrets_are_variables_or_files(ports: StorePorts) -> None:

@@ -67,7 +67,7 @@ def take(messages: SqliteMessages, count_max: int = 10) -> list[str]:
     return [one.body for one in messages.take(QueueName.CRAWL, count_max, HOLD_S)]
 
 
-# --- taking -----------------------------------------------------------------------------------
+# --- receiving --------------------------------------------------------------------------------
 
 
 async def test_received_message_is_hidden_until_hold_ends(
@@ -135,7 +135,7 @@ async def test_receive_waits_for_first_message(
     assert clock.at_ms == NOW_MS + 6_000
 
 
-# --- turns ------------------------------------------------------------------------------------
+# --- fairness ---------------------------------------------------------------------------------
 
 
 def test_groups_take_turns(messages: SqliteMessages) -> None:
@@ -178,7 +178,7 @@ def test_messages_are_received_by_due_time(messages: SqliteMessages, clock: Manu
     assert take(messages) == ["next", "early", "late"]
 
 
-# --- shares -----------------------------------------------------------------------------------
+# --- shares of processes ----------------------------------------------------------------------
 
 
 class Crew:
@@ -337,7 +337,7 @@ async def test_failed_export_orders_have_own_dead_letters(
     assert ports.inbox(QueueName.FAILED_EXPORTS).depth() == QueueDepth(waiting=1)
 
 
-# --- what else is sent ------------------------------------------------------------------------
+# --- orders, deliveries, events ---------------------------------------------------------------
 
 
 async def test_orders_arrive_with_their_groups(ports: StorePorts) -> None:

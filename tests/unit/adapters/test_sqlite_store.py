@@ -224,7 +224,7 @@ def test_file_changed_during_read_only_access_is_reported(read_only: Path) -> No
         with writable(read_only.parent), closing(SqliteStore.open(read_only)) as writer:
             note(writer, "b")
             share(read_only)
-            assert noted(reader) == {"a"}  # a log beside the file does not change the file
+            assert noted(reader) == {"a"}  # a separate log does not change the file
         with pytest.raises(StoreBusy, match="written while it was read: repeat"):
             noted(reader)
 
@@ -369,7 +369,7 @@ def test_truncated_log_contains_whole_commits(path: Path, tmp_path: Path) -> Non
     assert len(seen) > 10
 
 
-# --- what it imports --------------------------------------------------------------------------
+# --- imports ----------------------------------------------------------------------------------
 
 IMPORTING = """
 import asyncio, json, sys

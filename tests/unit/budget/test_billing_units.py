@@ -117,7 +117,7 @@ def test_every_counter_has_distinct_code() -> None:
 
 
 def test_counters_round_trip_through_names() -> None:
-    """Other counters and those of another version are ignored."""
+    """Other counters, and counters of another version, are ignored."""
     units = Units()
     units.use(Term.WRITE, Stage.CLAIM, 3)
     units.use(Term.WRITE, Stage.COMMIT, 4)

@@ -142,7 +142,7 @@ def test_number_of_containers_is_within_limits(
 
 
 def test_more_workers_look_up_more_links() -> None:
-    """Each container must look up links that others already know."""
+    """Each container looks up links separately."""
     key = Term.READ_HALVES, Stage.LOOKUP
     few, many = of(workers=1), of(workers=50)
     assert many.units[key] > 5 * few.units[key]

@@ -74,7 +74,7 @@ def test_metered_usage_replaces_charged_budget(
 
 
 def test_million_pages_of_polite_crawl_cost_2_to_8_dollars() -> None:
-    # A full pack with one page a second, beside nine others in the same function.
+    # A full pack with one page a second; nine more visits share the function.
     visit = prices.visit(urls=25, again=1, files=1, seconds=2.5, a_second=A_SECOND)
     page = prices.CLAIM + visit / 25
     assert 2 < page * MILLION / NANO < 8
@@ -128,7 +128,7 @@ def _constants(tree: ast.AST, named: re.Pattern[str]) -> Iterator[ast.expr]:
 
 
 def test_prices_are_defined_in_one_module() -> None:
-    """No other module contains a price or a constant named after prices or dollars.
+    """Other modules contain no price and no constant named after prices or dollars.
 
     Only distinctive prices count: of a unit and of a million, in dollars and nanodollars, with
     more than one digit.

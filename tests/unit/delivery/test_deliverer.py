@@ -87,7 +87,7 @@ async def test_foreign_files_are_kept() -> None:
     assert old.files[1].path not in stage.shelf
 
 
-async def test_file_without_ledger_entry_is_delivered_again() -> None:
+async def test_file_of_equal_length_without_ledger_entry_is_replaced() -> None:
     """Equal length does not prove equal content."""
     stage = Stage()
     manifest = exported(stage.world.files, {"c": [b"new"]})
@@ -130,7 +130,7 @@ async def test_export_of_one_crawl_withdraws_outdated_manifest_of_day() -> None:
     assert not [name for name in stage.shelf if "/c/part-00-00001" in name]
 
 
-# --- time, and other orders -------------------------------------------------------------------
+# --- deadlines and concurrent orders ----------------------------------------------------------
 
 
 async def test_order_without_enough_time_is_sent_again() -> None:
@@ -185,7 +185,7 @@ async def test_each_receiver_gets_own_order() -> None:
     assert stage.shelves["bucket"] == {}
 
 
-# --- trouble ----------------------------------------------------------------------------------
+# --- faults -----------------------------------------------------------------------------------
 
 
 def failing(error: Exception) -> Callable[[str, Moment], Awaitable[None]]:

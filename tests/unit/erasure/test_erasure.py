@@ -198,7 +198,7 @@ async def test_erased_crawl_keeps_its_end(stage: Stage) -> None:
     assert traces_of(stage.world, PATH) == []
 
 
-# --- crawls that are at work --------------------------------------------------------------------
+# --- running crawls -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("state", [State.RUNNING, State.STOPPING])
@@ -353,7 +353,7 @@ async def test_journal_without_crawl_is_erased_when_unused(stage: Stage, *, sent
     assert traces_of(stage.world, PATH) == []
 
 
-# --- what is meant ------------------------------------------------------------------------------
+# --- scope --------------------------------------------------------------------------------------
 
 
 def test_scope_of_url_follows_tracking_of_crawls() -> None:

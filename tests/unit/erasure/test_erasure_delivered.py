@@ -1,4 +1,4 @@
-"""Receivers of exports are told about exports that erasure has rewritten."""
+"""Exports that erasure has rewritten are announced and delivered again."""
 
 from __future__ import annotations
 

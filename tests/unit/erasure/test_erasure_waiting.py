@@ -1,4 +1,4 @@
-"""Erasure: what it waits for, how often it retries, and what it reports as left."""
+"""Waiting and retries of erasure, and its report of remaining data."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def stage() -> Stage:
     return Stage()
 
 
-# --- workers that are not done yet --------------------------------------------------------------
+# --- workers ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ async def test_erasure_waits_for_last_ended_crawl(stage: Stage) -> None:
     assert stage.clock.at_ms == NOW_MS + CLOSE_S * 1000
 
 
-# --- messages that the queue holds back ---------------------------------------------------------
+# --- messages in flight -------------------------------------------------------------------------
 
 
 async def test_erasure_waits_for_messages_in_flight_of_paused_crawl(stage: Stage) -> None:
@@ -231,7 +231,7 @@ async def test_samples_lose_only_erased_url(stage: Stage) -> None:
     assert (done.done["samples"], writes.count("traces.samples")) == (1, 1)
 
 
-# --- the end ------------------------------------------------------------------------------------
+# --- results ------------------------------------------------------------------------------------
 
 
 async def test_refused_table_removal_is_reported(stage: Stage, tmp_path: Path) -> None:

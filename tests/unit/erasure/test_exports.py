@@ -121,7 +121,7 @@ def part(name: str, crawl: str = ENDED.id, chunk: int = 0, suffix: str = "") -> 
     return path_of("pages", name, DAY, crawl, 0, chunk, suffix or suffixes[name])
 
 
-# --- exports under way --------------------------------------------------------------------------
+# --- exports in progress ------------------------------------------------------------------------
 
 
 def run_of(begun_ms: int, day: str = DAY) -> str:
@@ -333,7 +333,7 @@ async def test_archives_alone_keep_previous_counts(stage: Stage, tmp_path: Path)
     assert (sums.rows, sums.outcomes) == ({"pages": 99}, {"fetched": 9})
 
 
-# --- what lies beside them -----------------------------------------------------------------------
+# --- work files and snapshots --------------------------------------------------------------------
 
 
 async def test_work_files_naming_url_or_run_are_removed(stage: Stage) -> None:

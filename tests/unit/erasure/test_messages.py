@@ -197,7 +197,7 @@ async def test_taken_messages_are_hidden_from_workers(stage: Stage) -> None:
     assert stage.world.looks[stage.world.sent[0].id][1] == NOW_MS + HOLD_S * 1000
 
 
-# --- crawls that go on --------------------------------------------------------------------------
+# --- unfinished crawls --------------------------------------------------------------------------
 
 
 async def test_messages_of_running_crawl_are_kept_and_reported(stage: Stage) -> None:
@@ -325,7 +325,7 @@ def have_wait(stage: Stage, out: Pack | None, *packs: Pack) -> None:
 
 
 def standing(stage: Stage) -> dict[str, str]:
-    """Return the holder of each place in the backlog, empty if nobody holds it."""
+    """Return the holder of each place in the backlog, empty if it has none."""
     line = stage.world.out[CRAWL.id, SITE]
     places = stage.world.backlog[CRAWL.id, SITE]
     return {place: line.by if place == line.out else "" for place in places}

@@ -168,7 +168,7 @@ def test_samples_possibly_of_scope_are_removed() -> None:
     assert samples_left(samples, WHOLE) == {"scope": (THERE,), "depth": (THERE,), "budget": ()}
 
 
-# --- what is on its way -------------------------------------------------------------------------
+# --- messages and journals ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ async def test_unused_snapshots_are_removed() -> None:
     assert {key.split("/")[3] for key in stand.world.files} == {"site-2", far.id}
 
 
-# --- shards, time, faults -----------------------------------------------------------------------
+# --- shards, deadlines, faults ------------------------------------------------------------------
 
 
 async def test_snapshot_with_other_shard_count_is_read() -> None:

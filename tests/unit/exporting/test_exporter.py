@@ -137,7 +137,7 @@ async def test_complete_export_is_announced_with_manifest() -> None:
     assert world.exported == [(manifest, MANIFEST)]
 
 
-# --- again ------------------------------------------------------------------------------------
+# --- repeated exports -------------------------------------------------------------------------
 
 
 async def test_second_export_writes_same_bytes() -> None:

@@ -34,7 +34,7 @@ def bodies(world: World, kind: OrderKind = OrderKind.UNIT) -> list[str]:
     return [mail.body for mail in world.ordered if decode_order(mail.body).kind is kind]
 
 
-# --- going on ----------------------------------------------------------------------------------
+# --- continued units ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rows", [1, 10, 11, 45])
@@ -46,7 +46,7 @@ async def test_unit_continued_after_every_chunk_writes_same_files(rows: int) -> 
     await exporter.begin({"day": DAY}, "one")
     orders = await drained(world, exporter, NOON_MS)
     assert world.files == single.files
-    # One order per chunk, one that finds no more if the last chunk was full, and the seal.
+    # One order per chunk, an empty one if the last chunk was full, and the seal.
     assert orders == -(-rows // 10) + (rows % 10 == 0) + 1
 
 

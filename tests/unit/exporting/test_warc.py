@@ -65,7 +65,7 @@ def member_of(number: int) -> bytes:
 
 
 def archived(folder: Path) -> tuple[Made, Made]:
-    """Write all pages except one that is erased."""
+    """Write all pages, one of them erased."""
     writer = formats.archive(folder, NAME)
     for number in range(len(URLS)):
         assert writer.add(page(number), member_of(number))

@@ -81,7 +81,7 @@ def test_raw_value_of_white_space_is_missing() -> None:
     )
 
 
-# --- nodes --------------------------------------------------------------------------------------
+# --- selectors ----------------------------------------------------------------------------------
 
 LIST = (
     "<base href='https://other.example/x/'><h1> One  <b>two</b></h1><ul class=l><li data-id=7>"
@@ -174,7 +174,7 @@ def test_too_few_items_give_invalid_item() -> None:
     assert (last.place, last.problems) == (1, ("1 of at least 3 found (css 'h1')",))
 
 
-# --- what is stated -----------------------------------------------------------------------------
+# --- structured data ----------------------------------------------------------------------------
 
 BOOK = {
     "@type": ["Book", "https://schema.org/Product"],
@@ -309,7 +309,7 @@ def test_opengraph_and_meta_names_ignore_case() -> None:
     assert values(listed, {"og": "title"}) == values(listed, {"og": "twitter:title"}) == ["M"]
 
 
-# --- bounds -------------------------------------------------------------------------------------
+# --- limits -------------------------------------------------------------------------------------
 
 
 def test_limits_of_extraction_are_reported() -> None:
@@ -336,7 +336,7 @@ def test_page_without_matching_rule_has_no_items() -> None:
     assert extract(page, URL, ()) == ()
 
 
-# --- functions of the user's own ----------------------------------------------------------------
+# --- custom extractors --------------------------------------------------------------------------
 
 
 def test_custom_extractor_values_are_converted_by_type() -> None:

@@ -1,6 +1,6 @@
 """Numbers, prices, dates, URLs and booleans as people and shops write them."""
 
-# ruff: noqa: RUF001  # texts as they stand on pages
+# ruff: noqa: RUF001  # texts copied from pages
 from __future__ import annotations
 
 import pytest
@@ -89,7 +89,7 @@ def test_invalid_price_is_rejected_with_reason(raw: str | float, said: str) -> N
 def test_currency_is_chosen_by_precedence(
     raw: str, beside: str | None, own: str | None, currency: str | None
 ) -> None:
-    """A clear symbol, the currency beside it, the field's own, the usual meaning of the symbol."""
+    """Order: a clear symbol, a currency given beside it, the field's own, the usual meaning."""
     field = Field(name="p", type=ValueKind.PRICE, currency=own)
     assert read(field, raw, currency=beside).currency == currency
 

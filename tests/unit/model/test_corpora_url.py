@@ -1,4 +1,4 @@
-"""Canonical URLs against the URL tests of the web platform (test vectors beside the project)."""
+"""Canonical URLs against the URL tests of the web platform."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ TRACKED = [
     ("?x=utm_source=1", "?x=utm_source=1"),
     ("?%75tm_source=x", "?%75tm_source=x"),
     ("?a;utm_source=x", "?a;utm_source=x"),
-    # Session ids, if their names have no other meaning (case 71).
+    # Session ids, unless their names have another meaning (case 71).
     ("?PHPSESSID=1&sid=2&ASPSESSIONIDABC=3", "?sid=2"),
     (";jsessionid=1A.node?a=1", "?a=1"),
     (";a=1;JSESSIONID=2;b=3/y;jsessionid=4", ";a=1;b=3/y"),

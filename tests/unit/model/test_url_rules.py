@@ -1,4 +1,4 @@
-"""URL rules: which rule decides, what it sets for a URL, and how it travels with the URL."""
+"""URL rules: the deciding rule, the properties that it sets, and their path with a URL."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_depth_limits_cover_crawl_and_all_rules(
     assert depth_limits(replace(CRAWL, rules=rules)) == limits
 
 
-# --- what goes with a URL -----------------------------------------------------------------------
+# --- properties set on a URL --------------------------------------------------------------------
 
 
 def test_priority_and_window_of_rule_are_set_on_every_target() -> None:
@@ -263,7 +263,7 @@ def test_claim_with_own_window_outlives_run(
     assert crawl.claim_expires_s(NOW_MS, window_s) == NOW_MS // 1_000 + hold_s
 
 
-# --- stored form, and what does not fit ---------------------------------------------------------
+# --- stored form and invalid rules --------------------------------------------------------------
 
 
 def test_crawl_with_rules_round_trips_through_stored_form() -> None:

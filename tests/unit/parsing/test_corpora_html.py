@@ -1,4 +1,4 @@
-"""Charsets and markup against the tests of html5lib (test vectors beside the project)."""
+"""Charsets and markup against the tests of html5lib."""
 
 from __future__ import annotations
 

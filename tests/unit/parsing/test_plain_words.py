@@ -62,7 +62,7 @@ def test_plain_words_finds_main_part_behind_long_menus() -> None:
 
 @given(st.lists(PARTS, max_size=80).map("".join))
 def test_nested_omitted_elements_are_removed_once(html: str) -> None:
-    """An element that lies in another, or matches two selectors, is not freed twice.
+    """An element inside another one, or with two matching selectors, is not freed twice.
 
     This relies on the tree listing elements in document order.
     """

@@ -37,7 +37,7 @@ def urls(body: str | bytes, url: str = URL) -> list[str]:
     return [entry.url for entry in sitemap.entries]
 
 
-# --- forms --------------------------------------------------------------------------------------
+# --- formats ------------------------------------------------------------------------------------
 
 
 def test_urlset_lists_pages_with_dates() -> None:

@@ -1,4 +1,4 @@
-"""Verdicts on the robots.txt cases of Google and crawler-commons (vectors beside the project)."""
+"""Verdicts on the robots.txt cases of Google and crawler-commons."""
 
 from __future__ import annotations
 

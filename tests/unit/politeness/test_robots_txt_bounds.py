@@ -87,7 +87,7 @@ def test_hostile_file_is_evaluated_quickly(body: bytes) -> None:
     assert time.perf_counter() - before < 10  # a second or less on an idle machine
 
 
-# --- files of wildcards -------------------------------------------------------------------------
+# --- wildcards ----------------------------------------------------------------------------------
 
 LONG = 2_000
 # A sample line of each file, and a path that is expensive for it.
