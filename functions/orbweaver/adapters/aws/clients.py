@@ -234,7 +234,6 @@ class _LaterClient:
 
 
 def error_of(code: str, status: int, message: str) -> PortError:
-    """Classify an error by its code and HTTP status."""
     if code in TRANSIENT_CODES or status >= SERVER_ERROR_MIN or status == TOO_MANY_REQUESTS:
         return Transient(message)
     return Permanent(message)

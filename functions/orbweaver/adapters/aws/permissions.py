@@ -42,20 +42,22 @@ def needed(service: str, operation: str, params: Mapping[str, Any]) -> Iterator[
     """Yield the permissions that a request needs, perhaps with duplicates."""
     match service:
         case "dynamodb":
-            yield from _of_tables(operation, params)
+            yield from _table_permissions(operation, params)
         case "sqs":
             queue = str(params.get("QueueUrl", "*")).rpartition("/")[2]
             yield Permission(f"sqs:{ONE_OF_BATCH.sub('', operation)}", queue)
         case "s3":
-            yield from _of_files(operation, params)
+            yield from _file_permissions(operation, params)
         case "events":
             for entry in params.get("Entries", ()):
                 bus = str(entry.get("EventBusName", "default")).rpartition("/")[2]
                 yield Permission(f"events:{operation}", f"event-bus/{bus}")
         case "glue":
-            yield from _of_catalogue(operation, params)
+            yield from _catalogue_permissions(operation, params)
         case "secretsmanager":
-            yield Permission(f"secretsmanager:{operation}", _secret(str(params["SecretId"])))
+            yield Permission(
+                f"secretsmanager:{operation}", _secret_resource(str(params["SecretId"]))
+            )
         case _:
             yield Permission(f"{service}:{operation}", "*")
 
@@ -66,69 +68,69 @@ def absent(service: str, params: Mapping[str, Any]) -> Iterator[Permission]:
         yield Permission("s3:ListBucket", str(params["Bucket"]))
 
 
-def _of_tables(operation: str, params: Mapping[str, Any]) -> Iterator[Permission]:
+def _table_permissions(operation: str, params: Mapping[str, Any]) -> Iterator[Permission]:
     match operation:
         case "TransactWriteItems" | "TransactGetItems":
             for action in params["TransactItems"]:
                 ((kind, item),) = action.items()
-                yield _on_table(TRANSACTED[kind], item["TableName"])
+                yield _table_permission(TRANSACTED[kind], item["TableName"])
         case "BatchGetItem" | "BatchWriteItem":
             for table in params["RequestItems"]:
-                yield _on_table(operation, table)
+                yield _table_permission(operation, table)
         case "BatchExecuteStatement":
             for statement in params["Statements"]:
-                yield _of_statement(statement["Statement"])
+                yield _statement_permission(statement["Statement"])
         case "ExecuteStatement":
-            yield _of_statement(params["Statement"])
+            yield _statement_permission(params["Statement"])
         case _:
-            yield _on_table(operation, str(params.get("TableName", "*")))
+            yield _table_permission(operation, str(params.get("TableName", "*")))
 
 
-def _of_statement(statement: str) -> Permission:
+def _statement_permission(statement: str) -> Permission:
     found = STATEMENT.match(statement)
     if found is None:
         message = f"not a PartiQL statement: {statement!r}"
         raise ValueError(message)
-    return _on_table(f"PartiQL{found[1].capitalize()}", found[2])
+    return _table_permission(f"PartiQL{found[1].capitalize()}", found[2])
 
 
-def _on_table(operation: str, table: str) -> Permission:
+def _table_permission(operation: str, table: str) -> Permission:
     return Permission(f"dynamodb:{operation}", f"table/{table.rpartition('/')[2]}")
 
 
-def _of_files(operation: str, params: Mapping[str, Any]) -> Iterator[Permission]:
+def _file_permissions(operation: str, params: Mapping[str, Any]) -> Iterator[Permission]:
     bucket = str(params.get("Bucket", "*"))
     match operation:
         case "ListObjectsV2":
             yield Permission("s3:ListBucket", bucket)
         case "GetObject" | "HeadObject":
-            yield Permission("s3:GetObject", _file(bucket, params["Key"]))
+            yield Permission("s3:GetObject", _file_resource(bucket, params["Key"]))
         case "DeleteObjects":
             for one in params["Delete"]["Objects"]:
-                yield Permission("s3:DeleteObject", _file(bucket, one["Key"]))
+                yield Permission("s3:DeleteObject", _file_resource(bucket, one["Key"]))
         case "CopyObject":
             source = params["CopySource"]
-            yield Permission("s3:GetObject", _file(source["Bucket"], source["Key"]))
-            yield Permission("s3:PutObject", _file(bucket, params["Key"]))
+            yield Permission("s3:GetObject", _file_resource(source["Bucket"], source["Key"]))
+            yield Permission("s3:PutObject", _file_resource(bucket, params["Key"]))
         case _:
-            yield Permission(f"s3:{operation}", _file(bucket, params.get("Key", "")))
+            yield Permission(f"s3:{operation}", _file_resource(bucket, params.get("Key", "")))
     if "ACL" in params:
-        yield Permission("s3:PutObjectAcl", _file(bucket, params["Key"]))
+        yield Permission("s3:PutObjectAcl", _file_resource(bucket, params["Key"]))
 
 
-def _file(bucket: str, key: str) -> str:
+def _file_resource(bucket: str, key: str) -> str:
     folder, slash, _ = key.partition("/")
     return f"{bucket}/{folder}{slash}"
 
 
-def _of_catalogue(operation: str, params: Mapping[str, Any]) -> Iterator[Permission]:
+def _catalogue_permissions(operation: str, params: Mapping[str, Any]) -> Iterator[Permission]:
     database = params["DatabaseName"]
     table = params.get("Name") or params["TableInput"]["Name"]
     for resource in ("catalog", f"database/{database}", f"table/{database}/{table}"):
         yield Permission(f"glue:{operation}", resource)
 
 
-def _secret(secret: str) -> str:
+def _secret_resource(secret: str) -> str:
     if secret.startswith("arn:"):
         return secret.split(":", 5)[5]
     return f"secret:{secret}{SUFFIX}"

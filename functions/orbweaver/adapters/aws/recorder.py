@@ -32,15 +32,17 @@ class Recorder:
         """Record the requests of a client from now on."""
         service = client.meta.service_model.service_id.hyphenize()
         events = client.meta.events
-        events.register_last(f"provide-client-params.{service}", self._asked)
-        events.register_last(f"after-call.{service}", self._answered)
+        events.register_last(f"provide-client-params.{service}", self._before_call)
+        events.register_last(f"after-call.{service}", self._after_call)
 
-    def _asked(self, params: dict[str, Any], model: Any, context: dict[str, Any], **_: Any) -> None:
+    def _before_call(
+        self, params: dict[str, Any], model: Any, context: dict[str, Any], **_: Any
+    ) -> None:
         service = model.service_model.service_name
         context[ASKED] = service, params
         self._write(permissions.needed(service, model.name, params))
 
-    def _answered(self, http_response: Any, context: dict[str, Any], **_: Any) -> None:
+    def _after_call(self, http_response: Any, context: dict[str, Any], **_: Any) -> None:
         if http_response.status_code == HTTPStatus.NOT_FOUND:
             self._write(permissions.absent(*context[ASKED]))
 

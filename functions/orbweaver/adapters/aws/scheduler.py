@@ -47,7 +47,7 @@ class GroupSchedules:
         self._target = target
 
     async def put(self, scheduled: Scheduled) -> None:
-        wanted = self._spelled(scheduled)
+        wanted = self._parameters(scheduled)
         if await self._try("update_schedule", ABSENT, **wanted) is not None:
             return
         if await self._try("create_schedule", TAKEN, **wanted) is None:
@@ -87,7 +87,7 @@ class GroupSchedules:
             paused=answer.get("State") == PAUSED,
         )
 
-    def _spelled(self, scheduled: Scheduled) -> dict[str, Any]:
+    def _parameters(self, scheduled: Scheduled) -> dict[str, Any]:
         target = self._target
         start = {}
         if scheduled.first_ms is not None:

@@ -195,7 +195,6 @@ async def bury(
 
 
 def group_of(crawl: str) -> str:
-    """Return the fairness group of a crawl."""
     if GROUP_ID.fullmatch(crawl):
         return crawl
     return blake2b(crawl.encode(errors="surrogatepass"), digest_size=16).hexdigest()

@@ -109,7 +109,7 @@ class SqsDeadLetters:
     def _letter(self, message: dict[str, Any]) -> DeadLetter:
         system = message.get("Attributes", {})
         received = system.get("ApproximateFirstReceiveTimestamp")
-        told = _told(message)
+        told = _worker_attributes(message)
         return DeadLetter(
             id=message["MessageId"],
             body=message["Body"],
@@ -135,18 +135,18 @@ class SqsDeadLetters:
                     for place, letter in enumerate(batch)
                 ],
             )
-            for batch in _in_tens(letters)
+            for batch in _chunks_of_ten(letters)
         )
         answers = await clients.all_of(calls, CALLS_AT_ONCE)
         return sum(len(answer.get("Failed", ())) for answer in answers)
 
 
-def _in_tens(letters: Sequence[DeadLetter]) -> Iterator[Sequence[DeadLetter]]:
+def _chunks_of_ten(letters: Sequence[DeadLetter]) -> Iterator[Sequence[DeadLetter]]:
     for start in range(0, len(letters), BATCH_ENTRIES_MAX):
         yield letters[start : start + BATCH_ENTRIES_MAX]
 
 
-def _told(message: dict[str, Any]) -> dict[str, str]:
+def _worker_attributes(message: dict[str, Any]) -> dict[str, str]:
     """Return the attributes that a worker set on a dead letter, or {} if SQS moved it."""
     if MOVED_FROM in message.get("Attributes", {}):
         return {}

@@ -51,7 +51,7 @@ def used(operation: str, asked: Fields, answer: Fields, *, final: bool) -> Used:
     error = answer.get("Error", {}).get("Code")
     if rule is None or (error is not None and error not in BILLED_ERRORS):
         return {}
-    told = _told(operation, answer)
+    told = _reported_units(operation, answer)
     if told and final:
         return told
     found = rule(asked, answer)
@@ -60,7 +60,7 @@ def used(operation: str, asked: Fields, answer: Fields, *, final: bool) -> Used:
     return found
 
 
-def _told(operation: str, answer: Fields) -> Used:
+def _reported_units(operation: str, answer: Fields) -> Used:
     """Return the consumed capacity that the answer reports."""
     capacities = answer.get("ConsumedCapacity") or ()
     if isinstance(capacities, dict):
@@ -160,7 +160,7 @@ def _transact_write(asked: Fields, answer: Fields) -> Used:
     return units
 
 
-def _insert(asked: Fields, answer: Fields) -> Used:
+def _batch_insert(asked: Fields, answer: Fields) -> Used:
     """Units of a batch of PartiQL INSERTs: names are in the statement, values in the parameters."""
     units: Used = defaultdict(int)
     statements = asked["Statements"]
@@ -188,7 +188,7 @@ RULES: dict[str, Callable[[Fields, Fields], Used]] = {
     "DeleteItem": _write,
     "BatchWriteItem": _batch_write,
     "TransactWriteItems": _transact_write,
-    "BatchExecuteStatement": _insert,
+    "BatchExecuteStatement": _batch_insert,
     "GetItem": _read,
     "Query": _read,
     "Scan": _read,

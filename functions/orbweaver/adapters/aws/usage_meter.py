@@ -120,20 +120,19 @@ class UsageMeter:
         if pot is None:
             pot = self._pots[crawl] = Units()
             if len(self._pots) > CRAWLS_MAX:
-                self._forget()
+                self._evict_oldest()
         pot.use(term, stage, number)
 
-    def _forget(self) -> None:
+    def _evict_oldest(self) -> None:
         """Move the oldest crawl's usage to the usage of no crawl."""
         oldest = next(crawl for crawl in self._pots if crawl is not None)
         self._pots[None].update(self._pots.pop(oldest))
 
     def logged(self, text: str) -> None:
-        """Count a log line."""
         self.use(Term.LOG_BYTES, Stage.RUN, text_bytes(text) + LINE_BYTES)
 
     def begun(self, seconds: float) -> None:
-        """Add the container's start time to the next invocation."""
+        """Add the container's start-up time to the next invocation."""
         self._init_ms = round(seconds * 1000)
 
     @contextmanager
@@ -152,10 +151,10 @@ class UsageMeter:
         try:
             yield
         finally:
-            self._pass_time()
+            self._count_elapsed()
             self._mark_s = None
 
-    def _pass_time(self) -> None:
+    def _count_elapsed(self) -> None:
         """Count the time since the last call, for no crawl."""
         if self._mark_s is None:
             return
@@ -174,7 +173,7 @@ class UsageMeter:
     @property
     def total(self) -> Units:
         """Usage of this invocation so far."""
-        self._pass_time()
+        self._count_elapsed()
         return Units(self._total)
 
     def dollars(self) -> float:
@@ -184,7 +183,7 @@ class UsageMeter:
     @contextmanager
     def booking(self, crawl: str) -> Iterator[Counts]:
         """Yield the counts that a crawl should book. An exception puts them back."""
-        self._pass_time()
+        self._count_elapsed()
         nobodys, self._pots[None] = self._pots[None], Units()
         used = self._pots.pop(crawl, Units())
         used.update(nobodys)
@@ -199,29 +198,31 @@ class UsageMeter:
     def watch(self, client: Any) -> None:
         """Count the requests of a client from now on."""
         service = client.meta.service_model.service_id.hyphenize()
-        note = self._ask_dynamodb if service == "dynamodb" else self._ask
+        note = self._before_dynamodb_call if service == "dynamodb" else self._before_call
         events = client.meta.events
         events.register_last(f"provide-client-params.{service}", note)
-        events.register_first(f"after-call.{service}", self._answered)
-        events.register_first(f"after-call-error.{service}", self._lost)
+        events.register_first(f"after-call.{service}", self._after_call)
+        events.register_first(f"after-call-error.{service}", self._after_call_error)
 
-    def _ask(self, params: dict[str, Any], model: Any, context: dict[str, Any], **_: Any) -> None:
+    def _before_call(
+        self, params: dict[str, Any], model: Any, context: dict[str, Any], **_: Any
+    ) -> None:
         context[ASKED] = params, model
 
-    def _ask_dynamodb(
+    def _before_dynamodb_call(
         self, params: dict[str, Any], model: Any, context: dict[str, Any], **_: Any
     ) -> None:
         context[ASKED] = params, model
         if model.name in usage_dynamodb.RULES:
             params.setdefault("ReturnConsumedCapacity", "TOTAL")
 
-    def _answered(
+    def _after_call(
         self, http_response: Any, parsed: dict[str, Any], context: dict[str, Any], **_: Any
     ) -> None:
         if http_response.status_code < SERVER_ERROR_MIN:
             self._count(context, parsed, final=AWS_HOSTS in http_response.url)
 
-    def _lost(self, context: dict[str, Any], **_: Any) -> None:
+    def _after_call_error(self, context: dict[str, Any], **_: Any) -> None:
         """Count a request without an answer as carried out."""
         self._count(context, {}, final=False)
 
@@ -240,11 +241,11 @@ class UsageMeter:
                         at = Stage.SEND
                     self.use(term, at, number)
             case "sqs":
-                self.use(*_placed(usage_requests.sqs(params, answer), stage or Stage.SEND))
+                self.use(*_with_stage(usage_requests.sqs(params, answer), stage or Stage.SEND))
             case "s3":
-                self.use(*_placed(usage_requests.s3(operation), stage or self._files))
+                self.use(*_with_stage(usage_requests.s3(operation), stage or self._files))
             case "events":
-                self.use(*_placed(usage_requests.events(params), stage or Stage.ANNOUNCE))
+                self.use(*_with_stage(usage_requests.events(params), stage or Stage.ANNOUNCE))
 
     def _stage_of(self, operation: str, table: str, term: Term) -> Stage:
         if operation == "TransactWriteItems":
@@ -271,7 +272,7 @@ def _is_backlog(params: Mapping[str, Any]) -> bool:
     return str(key.get("S", "")).startswith(BACKLOG)
 
 
-def _placed(used: tuple[Term, int], stage: Stage) -> tuple[Term, Stage, int]:
+def _with_stage(used: tuple[Term, int], stage: Stage) -> tuple[Term, Stage, int]:
     term, number = used
     return term, stage, number
 

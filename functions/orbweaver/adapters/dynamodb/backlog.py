@@ -171,7 +171,7 @@ class DynamoBacklog:
         fields = {
             "k": backlog_key(beginning.crawl, beginning.host),
             "part": OUT,
-            **_filled({"out": beginning.place, "by": beginning.by}),
+            **_without_empty({"out": beginning.place, "by": beginning.by}),
             "edits": beginning.edits + 1,
             "expires_at": expires_s(self._clock),
         }
@@ -187,7 +187,6 @@ class DynamoBacklog:
 
 
 def backlog_key(crawl: str, host: str) -> str:
-    """Return the partition key of a host's backlog."""
     return f"{BACKLOG}{crawl}#{url_hash(host)}"
 
 
@@ -211,7 +210,7 @@ def _by_part(items: Sequence[Item]) -> dict[str, dict[str, Any]]:
     return {fields["part"]: fields for fields in map(from_item, items)}
 
 
-def _filled(texts: Mapping[str, str]) -> dict[str, str]:
+def _without_empty(texts: Mapping[str, str]) -> dict[str, str]:
     """Drop empty texts, which old versions of DynamoDB reject."""
     return {name: text for name, text in texts.items() if text}
 

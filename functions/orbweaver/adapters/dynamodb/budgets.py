@@ -96,8 +96,8 @@ class DynamoBudgets:
                     continue
                 return frozenset(by_hash[digest] for digest in counted if digest in by_hash)
             expires_at = crawl.deletable_s(self._crawl_kept_s)
-            counting = _counting(self._crawls, crawl, host, len(new), limit, expires_at)
-            granting = self._granting(grant, counted or [], new)
+            counting = _host_count_update(self._crawls, crawl, host, len(new), limit, expires_at)
+            granting = self._grant_put(grant, counted or [], new)
             try:
                 await self._dynamo.transact([granting, counting])
             except Cancelled as cancelled:
@@ -117,7 +117,7 @@ class DynamoBudgets:
         counted: list[str] = from_item(answer.get("Item", {})).get("urls", [])
         return counted
 
-    def _granting(self, grant: dict[str, Any], counted: list[str], new: list[str]) -> Item:
+    def _grant_put(self, grant: dict[str, Any], counted: list[str], new: list[str]) -> Item:
         """Return a transaction's Put of counted URLs, conditional on no other delivery's write."""
         expires_at = self._clock.now_ms() // 1000 + self._retention_s
         fields = {**grant, "urls": [*counted, *new], "expires_at": expires_at}
@@ -189,7 +189,7 @@ def _reservation(taking: Taking) -> dict[str, Any]:
     }
 
 
-def _counting(
+def _host_count_update(
     table: str, crawl: Crawl, host: str, count: int, limit: int, expires_at: int | None
 ) -> Item:
     """Return a transaction's Update that counts pages of a host within its limit."""

@@ -171,17 +171,17 @@ class DynamoFrontier:
         at_ms = (claim if claim["pack"] == pack else claim.get("was", claim))["at"]
         for _ in range(TAKE_OVER_TRIES):
             try:
-                if _is_of(claim, pack, at_ms):
+                if _belongs_to(claim, pack, at_ms):
                     await self._undo(claim)
-                elif _is_of(claim.get("was", {}), pack, at_ms):
-                    await self._forget_former(claim)
+                elif _belongs_to(claim.get("was", {}), pack, at_ms):
+                    await self._remove_former(claim)
             except ConditionFailed as refusal:
                 claim = from_item(refusal.item)
             else:
                 return
         raise Transient(f"{claim['k']} is claimed again and again")
 
-    async def _forget_former(self, claim: dict[str, Any]) -> None:
+    async def _remove_former(self, claim: dict[str, Any]) -> None:
         """Remove the claim that a claim replaced, so that releasing leaves none."""
         await self._dynamo.call(
             "update_item",
@@ -189,7 +189,7 @@ class DynamoFrontier:
             Key=to_item({"k": claim["k"]}),
             UpdateExpression="REMOVE #was",
             ReturnValuesOnConditionCheckFailure="ALL_OLD",
-            **_only_if(claim),
+            **_unchanged_condition(claim),
         )
 
     async def _undo(self, claim: dict[str, Any]) -> None:
@@ -202,7 +202,7 @@ class DynamoFrontier:
                 TableName=self._table,
                 Key=to_item({"k": claim["k"]}),
                 ReturnValuesOnConditionCheckFailure="ALL_OLD",
-                **_only_if(claim),
+                **_unchanged_condition(claim),
             )
 
     async def _put(self, item: Item, standing: Mapping[str, Any] | None) -> None:
@@ -211,15 +211,15 @@ class DynamoFrontier:
             TableName=self._table,
             Item=item,
             ReturnValuesOnConditionCheckFailure="ALL_OLD",
-            **_only_if(standing),
+            **_unchanged_condition(standing),
         )
 
 
-def _is_of(claim: Mapping[str, Any], pack: str, at_ms: int) -> bool:
+def _belongs_to(claim: Mapping[str, Any], pack: str, at_ms: int) -> bool:
     return (claim.get("pack"), claim.get("at")) == (pack, at_ms)
 
 
-def _only_if(standing: Mapping[str, Any] | None) -> dict[str, Any]:
+def _unchanged_condition(standing: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the condition that a claim is unchanged since the read, or still absent."""
     if standing is None:
         return {"ConditionExpression": ABSENT}

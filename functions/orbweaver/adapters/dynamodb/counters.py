@@ -24,7 +24,6 @@ _KEYS = {code: key for key, code in CODES.items()}
 
 
 def shard_key(crawl_id: str, number: int) -> Item:
-    """Return the key of a counter shard."""
     return to_item({"k": f"{crawl_id}#count#{number}"})
 
 

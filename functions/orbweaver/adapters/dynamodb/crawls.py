@@ -78,7 +78,7 @@ class DynamoCrawls:
             **crawl_codec.to_fields(crawl),
         }
         absent = "attribute_not_exists(#k)"
-        return await self._written("put_item", nonce, absent, Item=to_item(fields))
+        return await self._write_once("put_item", nonce, absent, Item=to_item(fields))
 
     async def get(self, crawl_id: str) -> Crawl | None:
         answer = await self._dynamo.call(
@@ -107,7 +107,7 @@ class DynamoCrawls:
         crawls: list[Crawl] = []
         others: list[Unreadable] = []
         async for page in pages:
-            for fields in filter(self._shown, map(from_item, page)):
+            for fields in filter(self._is_listed, map(from_item, page)):
                 try:
                     crawls.append(crawl_codec.from_fields(fields))
                 except NewerVersion as error:
@@ -153,7 +153,7 @@ class DynamoCrawls:
         update["ExpressionAttributeValues"] |= states
         condition = f"#state IN ({', '.join(states)})"
         key = to_item({"k": crawl.id})
-        return await self._written("update_item", nonce, condition, Key=key, **update)
+        return await self._write_once("update_item", nonce, condition, Key=key, **update)
 
     async def edit(self, crawl: Crawl, was: Crawl) -> bool:
         nonce = self._nonce()
@@ -164,9 +164,11 @@ class DynamoCrawls:
         update["ExpressionAttributeValues"] |= to_item({**states, ":was": was.edits})
         condition = "#state IN (:running, :paused) AND #edits = :was"
         key = to_item({"k": crawl.id})
-        return await self._written("update_item", nonce, condition, Key=key, **update)
+        return await self._write_once("update_item", nonce, condition, Key=key, **update)
 
-    async def _written(self, operation: str, nonce: str, condition: str, **parameters: Any) -> bool:
+    async def _write_once(
+        self, operation: str, nonce: str, condition: str, **parameters: Any
+    ) -> bool:
         """Write under a condition. A repetition of a successful write succeeds too."""
         try:
             await self._dynamo.call(
@@ -254,7 +256,7 @@ class DynamoCrawls:
         expires_at: int | None = fields.get("expires_at")
         return expires_at is None or expires_at > self._clock.now_ms() // 1000
 
-    def _shown(self, fields: Mapping[str, Any]) -> bool:
+    def _is_listed(self, fields: Mapping[str, Any]) -> bool:
         """Whether a crawl is listed. A forgotten crawl keeps only its end."""
         return self._kept(fields) and not fields.get("forgotten")
 

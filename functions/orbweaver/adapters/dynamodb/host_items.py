@@ -15,7 +15,6 @@ COOKIES = "cookies#"
 
 
 def robots_key(host: str) -> str:
-    """Return the key of a host's robots.txt item."""
     return f"{host}#robots"
 
 

@@ -61,7 +61,7 @@ STRIKES = "strikes"
 PARKED_KEPT_S = 365 * 86_400
 
 
-def _nothing_used(_crawl: str) -> AbstractContextManager[Counts]:
+def _no_usage(_crawl: str) -> AbstractContextManager[Counts]:
     return nullcontext({})
 
 
@@ -77,7 +77,7 @@ class DynamoPacks:
         crawls_table: str,
         ledger_retention_s: int,
         crawl_retention_s: int = CRAWL_KEPT_S,
-        booking: Callable[[str], AbstractContextManager[Counts]] = _nothing_used,
+        booking: Callable[[str], AbstractContextManager[Counts]] = _no_usage,
     ) -> None:
         self._dynamo = dynamo
         self._clock = clock

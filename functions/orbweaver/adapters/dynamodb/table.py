@@ -248,7 +248,7 @@ def marshal(value: Any) -> Item:
         case int() | float():
             return {"N": repr(value)}
         case str():
-            return {"S": _sound(value)}
+            return {"S": _without_surrogates(value)}
         case bytes():
             return {"B": value}
         case list() | tuple():
@@ -299,7 +299,7 @@ def assign(fields: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _sound(text: str) -> str:
+def _without_surrogates(text: str) -> str:
     """Replace lone surrogates. HTTP headers can contain them, UTF-8 cannot."""
     try:
         text.encode()

@@ -35,11 +35,11 @@ def deployed(module: str) -> Mapping[str, Extractor]:
         try:
             return of_file(Path(module))
         except ExtractorError as error:
-            return _Broken(str(error))
+            return _BrokenModule(str(error))
     try:
         return functions_of(importlib.import_module(module))
     except Exception as error:  # noqa: BLE001 - code of the user's own raises what it likes
-        return _Broken(f"the module cannot be imported: {type(error).__name__}: {error}")
+        return _BrokenModule(f"the module cannot be imported: {type(error).__name__}: {error}")
 
 
 def of_file(path: Path) -> Mapping[str, Extractor]:
@@ -59,7 +59,6 @@ def of_file(path: Path) -> Mapping[str, Extractor]:
 
 
 def functions_of(module: ModuleType) -> Mapping[str, Extractor]:
-    """Return the public functions that a module defines."""
     return {
         name: function
         for name, function in inspect.getmembers(module, inspect.isfunction)
@@ -67,7 +66,7 @@ def functions_of(module: ModuleType) -> Mapping[str, Extractor]:
     }
 
 
-class _Broken(Mapping[str, "Extractor"]):
+class _BrokenModule(Mapping[str, "Extractor"]):
     """Extractors of a broken module: every name exists, and every function fails."""
 
     def __init__(self, why: str) -> None:

@@ -40,11 +40,11 @@ class FolderError(PortError):
     """The file system failed. The cause is the OSError."""
 
 
-class _Passing(FolderError, Transient):
+class _TransientFolderError(FolderError, Transient):
     """May succeed later, for example once there is space."""
 
 
-class _Lasting(FolderError, Permanent):
+class _PermanentFolderError(FolderError, Permanent):
     """Will not succeed later."""
 
 
@@ -97,7 +97,7 @@ class FolderFiles:
     @contextmanager
     def _partial(self, key: str) -> Iterator[Path]:
         """Yield a temporary path that is renamed to the file's path at the end."""
-        with _translated(key):
+        with _port_errors(key):
             path = self._path(key)
             path.parent.mkdir(parents=True, exist_ok=True)
             partial = path.with_name(f".{path.name}.{token_hex(4)}{PARTIAL}")
@@ -112,7 +112,7 @@ class FolderFiles:
                 partial.unlink(missing_ok=True)
 
     def _print_of(self, key: str) -> Print | None:
-        with _translated(key):
+        with _port_errors(key):
             try:
                 with self._path(key).open("rb") as file:
                     digest = file_digest(file, "sha256").hexdigest()
@@ -121,7 +121,7 @@ class FolderFiles:
                 return None
 
     def _get(self, key: str, bytes_max: int | None) -> bytes | None:
-        with _translated(key):
+        with _port_errors(key):
             try:
                 path = self._path(key)
                 check_size(key, path.stat().st_size, bytes_max)
@@ -130,7 +130,7 @@ class FolderFiles:
                 return None
 
     def _cut(self, key: str, offset: int, length: int) -> bytes | None:
-        with _translated(key):
+        with _port_errors(key):
             try:
                 with self._path(key).open("rb") as file:
                     file.seek(offset)
@@ -139,7 +139,7 @@ class FolderFiles:
                 return None
 
     def _list(self, prefix: str) -> tuple[str, ...]:
-        with _translated(prefix):
+        with _port_errors(prefix):
             names = (
                 path.relative_to(self._folder).as_posix()
                 # All names with the prefix are in the prefix's own folder.
@@ -149,7 +149,7 @@ class FolderFiles:
             return tuple(sorted(name for name in names if name.startswith(prefix)))
 
     def _folders(self, prefix: str) -> tuple[str, ...]:
-        with _translated(prefix):
+        with _port_errors(prefix):
             try:
                 folders = [path for path in self._below(prefix).iterdir() if path.is_dir()]
             except (FileNotFoundError, NotADirectoryError):
@@ -158,7 +158,7 @@ class FolderFiles:
 
     def _delete(self, keys: Sequence[str]) -> None:
         for key in keys:
-            with _translated(key):
+            with _port_errors(key):
                 path = self._path(key)
                 path.unlink(missing_ok=True)
                 self._prune(path.parent)
@@ -192,10 +192,10 @@ def _sync(path: Path) -> None:
 
 
 @contextmanager
-def _translated(key: str) -> Iterator[None]:
+def _port_errors(key: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        kind = _Passing if error.errno in TRANSIENT_ERRORS else _Lasting
+        kind = _TransientFolderError if error.errno in TRANSIENT_ERRORS else _PermanentFolderError
         code = errno.errorcode.get(error.errno or 0, "unknown")
         raise kind(f"{key}: {code}") from error

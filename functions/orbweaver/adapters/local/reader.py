@@ -144,7 +144,11 @@ class BudgetReader:
         self._waiting_bytes_max = waiting_bytes_max
 
     async def read(self, job: ReadingJob, host: str, until_ms: int) -> Read:
-        if not job.apart and self._in_place(job) and (found := await _in_turns(job)) is not None:
+        if (
+            not job.apart
+            and self._in_place(job)
+            and (found := await _read_in_steps(job)) is not None
+        ):
             return found
         # A page larger than the limit is read when no other page waits.
         if self._waiting_bytes and self._waiting_bytes + len(job.body) > self._waiting_bytes_max:
@@ -163,7 +167,6 @@ class BudgetReader:
         return None if self._child is None else self._child.process.pid
 
     def close(self) -> None:
-        """End the child."""
         child, self._child = self._child, None
         if child is not None:
             child.end()
@@ -171,7 +174,7 @@ class BudgetReader:
     async def _apart(self, job: ReadingJob) -> Read:
         """Read an answer in the child, a second time if its death may not be the page's fault."""
         for attempt in range(1, ATTEMPTS_MAX + 1):
-            child = self._started()
+            child = self._running_child()
             end: ReadingEnd | None = None
             try:
                 async with asyncio.timeout(self._wall_s):
@@ -197,7 +200,7 @@ class BudgetReader:
                 return child.broken_off(why)
         raise AssertionError("the last attempt returns")
 
-    def _started(self) -> Child:
+    def _running_child(self) -> Child:
         if self._child is None:
             try:
                 self._child = Child(self._extractor)
@@ -206,7 +209,7 @@ class BudgetReader:
         return self._child
 
 
-async def _in_turns(job: ReadingJob) -> PageReading | None:
+async def _read_in_steps(job: ReadingJob) -> PageReading | None:
     """Read a light page in steps that let other tasks run.
 
     None if the page is not light after all.
@@ -309,18 +312,17 @@ class Child:
             self.end()
 
     def end(self) -> None:
-        """Kill the child."""
         self._socket.close()
         self.process.kill()
         self.process.wait()
 
     async def _heard(self, loop: asyncio.AbstractEventLoop) -> Any:
-        (length,) = LENGTH.unpack(await self._bytes(loop, LENGTH.size))
+        (length,) = LENGTH.unpack(await self._receive_bytes(loop, LENGTH.size))
         if length > SAID_BYTES_MAX:
             raise EOFError
-        return heard(await self._bytes(loop, length))
+        return heard(await self._receive_bytes(loop, length))
 
-    async def _bytes(self, loop: asyncio.AbstractEventLoop, number: int) -> bytes:
+    async def _receive_bytes(self, loop: asyncio.AbstractEventLoop, number: int) -> bytes:
         while len(self._received) < number:
             piece = await loop.sock_recv(self._socket, PIECE_BYTES)
             if not piece:

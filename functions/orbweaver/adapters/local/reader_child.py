@@ -57,7 +57,7 @@ def main(extractor: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.signal(signal.SIGVTALRM, _break_off)
+    signal.signal(signal.SIGVTALRM, _raise_spent)
     with channel:
         _serve(channel, extractor)
 
@@ -66,7 +66,7 @@ def _serve(channel: socket.socket, extractor: str) -> None:
     extractors: Mapping[str, Extractor] | None = None
     base_bytes = _address_bytes()
     while True:
-        job: ReadingJob | None = _received(channel)
+        job: ReadingJob | None = _receive_job(channel)
         if job is None:
             return
         _prepare(job)
@@ -93,7 +93,7 @@ def _read(
                 _send(channel, bare(reading) if is_first else replace(reading, page=None))
                 is_first = False
     except ReadingSpent:
-        _unbound()  # the signal may have interrupted this step
+        _lift_limits()  # the signal may have interrupted this step
         return ReadingEnd(why=f"more than {SOFT_S:g} s of CPU")
     except OSError:
         raise  # the parent is gone
@@ -132,17 +132,17 @@ def _budget() -> Iterator[None]:
     try:
         yield
     finally:
-        _unbound()
+        _lift_limits()
 
 
-def _unbound() -> None:
+def _lift_limits() -> None:
     # Memory first, because the next steps need some.
     resource.setrlimit(resource.RLIMIT_AS, FREE)
     for timer in (signal.ITIMER_VIRTUAL, signal.ITIMER_PROF, signal.ITIMER_REAL):
         signal.setitimer(timer, 0)
 
 
-def _break_off(_number: int, _frame: Any) -> None:
+def _raise_spent(_number: int, _frame: Any) -> None:
     raise ReadingSpent
 
 
@@ -159,22 +159,22 @@ def _address_bytes() -> int:
     return int(pages) * resource.getpagesize()
 
 
-def _received(channel: socket.socket) -> ReadingJob | None:
+def _receive_job(channel: socket.socket) -> ReadingJob | None:
     """Receive a job and its body. Return None if the parent is gone."""
-    said = _part(channel)
-    body = None if said is None else _part(channel)
+    said = _receive_part(channel)
+    body = None if said is None else _receive_part(channel)
     if said is None or body is None:
         return None
     job: ReadingJob = told(said)
     return replace(job, answer=replace(job.answer, body=body))
 
 
-def _part(channel: socket.socket) -> bytes | None:
-    length = _exactly(channel, LENGTH.size)
-    return None if length is None else _exactly(channel, LENGTH.unpack(length)[0])
+def _receive_part(channel: socket.socket) -> bytes | None:
+    length = _receive_exactly(channel, LENGTH.size)
+    return None if length is None else _receive_exactly(channel, LENGTH.unpack(length)[0])
 
 
-def _exactly(channel: socket.socket, number: int) -> bytes | None:
+def _receive_exactly(channel: socket.socket, number: int) -> bytes | None:
     room = bytearray(number)
     view, got = memoryview(room), 0
     while got < number:

@@ -1,7 +1,7 @@
 """Messages between a reader and its child: length-prefixed values over a socket.
 
 The parent sends a job without its body, then the body. The child sends readings, then a
-`ReadingEnd`. The child processes untrusted input, so the parent decodes only the types in `_SAID`.
+`ReadingEnd`. The child processes untrusted input, so the parent decodes only types in `_ALLOWED`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LENGTH = struct.Struct(">Q")
 PIECE_BYTES = 262_144
 SAID_BYTES_MAX = 64 * 1024 * 1024
 
-_SAID = frozenset(
+_ALLOWED = frozenset(
     {
         ("orbweaver.worker.page_reading", "PageReading"),
         ("orbweaver.worker.page_reading", "ReadingStage"),
@@ -42,13 +42,12 @@ class ReadingEnd:
 
 
 def packed(value: Any) -> bytes:
-    """Encode a value."""
     return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
 
 
 def heard(said: bytes) -> Any:
     """Decode a value from the child. Raises UnpicklingError for other types."""
-    return _Hearing(io.BytesIO(said)).load()
+    return _SafeUnpickler(io.BytesIO(said)).load()
 
 
 def told(said: bytes) -> Any:
@@ -56,10 +55,10 @@ def told(said: bytes) -> Any:
     return pickle.loads(said)  # noqa: S301 - from the process that started this one
 
 
-class _Hearing(pickle.Unpickler):
+class _SafeUnpickler(pickle.Unpickler):
     """Unpickles only the types that a child may send."""
 
     def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in _SAID:
+        if (module, name) not in _ALLOWED:
             raise pickle.UnpicklingError(f"{module}.{name} is nothing that a reader says")
         return super().find_class(module, name)

@@ -69,7 +69,7 @@ class SftpCourier:
     async def read(self, path: str, bytes_max: int) -> bytes | None:
         with translated(f"reading {path}"):
             try:
-                async with self._opened(self._at(path), asyncssh.FXF_READ) as file:
+                async with self._opened(self._remote_path(path), asyncssh.FXF_READ) as file:
                     size = (await file.stat()).size or 0
                     check_size(path, size, bytes_max)
                     return await _read(file, size, 0)
@@ -80,34 +80,34 @@ class SftpCourier:
         found: dict[str, int] = {}
 
         async def look(path: str) -> None:
-            size = await self._size(self._at(path))
+            size = await self._size(self._remote_path(path))
             if size is not None:
                 found[path] = size
 
-        await _each(look, paths)
+        await _for_each(look, paths)
         return found
 
     async def write(self, path: str, body: bytes) -> None:
         digest = hashlib.sha256(body).hexdigest()
-        final = self._at(path)
+        final = self._remote_path(path)
         part = _part_of(final, digest)
         with translated(f"writing {path}"):
             await self._make_folder(final)
             async with self._opened(part, GROWING) as file:
                 await self._put(file, body, 0, (path, len(body)))
-                await _flushed(file)
+                await _flush(file)
             await self._put_in_place(part, final, len(body))
 
     async def remove(self, remains: Sequence[Remains]) -> None:
 
         async def clear(one: Remains) -> None:
-            final = self._at(one.path)
+            final = self._remote_path(one.path)
             names = [final] if one.sha256 is None else [final, _part_of(final, one.sha256)]
             with translated(f"removing {one.path}"):
                 for name in names:
                     await self._unlink(name)
 
-        await _each(clear, remains)
+        await _for_each(clear, remains)
         with translated("removing folders"):
             await self._prune({posixpath.dirname(one.path) for one in remains})
 
@@ -115,13 +115,13 @@ class SftpCourier:
         """Remove empty folders and the parents that become empty."""
         for folder in sorted(folders, key=lambda one: -one.count("/")):
             inner = folder
-            while inner and await self._is_removed(self._at(inner)):
+            while inner and await self._is_removed(self._remote_path(inner)):
                 inner = posixpath.dirname(inner)
 
     async def _is_removed(self, folder: str) -> bool:
         self._folders.discard(folder)
         try:
-            await _in_time(self._sftp.rmdir(folder))
+            await _with_timeout(self._sftp.rmdir(folder))
         except ABSENT:
             return True  # and its parent may be empty
         except asyncssh.SFTPError:
@@ -129,15 +129,15 @@ class SftpCourier:
         return True
 
     async def bring(self, file: File, deadline_ms: int) -> bool:
-        final = self._at(file.path)
+        final = self._remote_path(file.path)
         part = _part_of(final, file.sha256)
         with translated(f"bringing {file.path}"):
             await self._make_folder(final)
             start, digest = await self._begun(part, file)
             async with self._opened(part, GROWING) as remote:
-                if not await self._filled(remote, file, start, digest, deadline_ms):
+                if not await self._write_windows(remote, file, start, digest, deadline_ms):
                     return False
-                await _flushed(remote)
+                await _flush(remote)
             if digest.hexdigest() != file.sha256:
                 await self._unlink(part)
                 raise Transient(f"{file.path} is not what its manifest says: it is being made anew")
@@ -174,7 +174,7 @@ class SftpCourier:
             # Servers in front of object stores only write a file once, from start to end.
             return False
 
-    async def _filled(
+    async def _write_windows(
         self,
         remote: asyncssh.SFTPClientFile,
         file: File,
@@ -204,17 +204,19 @@ class SftpCourier:
     ) -> None:
         """Write a window. An error contains the progress of the `whole` file and the reason."""
         try:
-            await _in_time(remote.write(body, offset))
+            await _with_timeout(remote.write(body, offset))
         except asyncssh.SFTPFailure as error:
             path, size = whole
-            why = await self._why_not(posixpath.dirname(self._at(path)) or ".", len(body))
+            why = await self._refusal_reason(
+                posixpath.dirname(self._remote_path(path)) or ".", len(body)
+            )
             done = f"{offset:,} of {size:,} bytes of {path} are written"
             raise Transient(f"bringing {path}: {why}; {done}") from error
 
-    async def _why_not(self, folder: str, wanted: int) -> str:
+    async def _refusal_reason(self, folder: str, wanted: int) -> str:
         """Return why a server refused a write. SFTP 3 has no code for a full disk."""
         try:
-            disk = await _in_time(self._sftp.statvfs(folder))
+            disk = await _with_timeout(self._sftp.statvfs(folder))
         except asyncssh.Error:
             return "the server takes no more, and does not say why: its disk or a quota may be full"
         free = disk.bavail * disk.frsize
@@ -238,7 +240,7 @@ class SftpCourier:
         if there not in (size, None):
             raise Transient(f"the server has {there:,} bytes of {final}, and was sent {size:,}")
         try:
-            await _in_time(self._rename(part, final))
+            await _with_timeout(self._rename(part, final))
         except ABSENT:
             # Another courier was faster, or an earlier attempt's rename did succeed.
             if await self._size(final) != size:
@@ -255,28 +257,28 @@ class SftpCourier:
 
     @asynccontextmanager
     async def _opened(self, name: str, flags: int) -> AsyncIterator[asyncssh.SFTPClientFile]:
-        async with await _in_time(self._sftp.open(name, flags, encoding=None)) as file:
+        async with await _with_timeout(self._sftp.open(name, flags, encoding=None)) as file:
             yield file
 
-    def _at(self, path: str) -> str:
+    def _remote_path(self, path: str) -> str:
         return posixpath.join(self._folder, path) if self._folder else path
 
     async def _make_folder(self, final: str) -> None:
         folder = posixpath.dirname(final)
         if folder and folder not in self._folders:
-            await _in_time(self._sftp.makedirs(folder, exist_ok=True))
+            await _with_timeout(self._sftp.makedirs(folder, exist_ok=True))
             self._folders.add(folder)
 
     async def _size(self, name: str) -> int | None:
         with translated(f"looking at {name}"):
             try:
-                return (await _in_time(self._sftp.stat(name))).size
+                return (await _with_timeout(self._sftp.stat(name))).size
             except ABSENT:
                 return None
 
     async def _unlink(self, name: str) -> None:
         try:
-            await _in_time(self._sftp.remove(name))
+            await _with_timeout(self._sftp.remove(name))
         except ABSENT:
             return
 
@@ -286,23 +288,23 @@ def _part_of(final: str, sha256: str) -> str:
 
 
 async def _read(file: asyncssh.SFTPClientFile, length: int, offset: int) -> bytes:
-    return cast("bytes", await _in_time(file.read(length, offset)))
+    return cast("bytes", await _with_timeout(file.read(length, offset)))
 
 
-async def _flushed(file: asyncssh.SFTPClientFile) -> None:
+async def _flush(file: asyncssh.SFTPClientFile) -> None:
     """Ask the server to flush a file to disk, if it supports that."""
     try:
-        await _in_time(file.fsync())
+        await _with_timeout(file.fsync())
     except asyncssh.SFTPOpUnsupported:
         return
 
 
-async def _in_time(act: Awaitable[T]) -> T:
+async def _with_timeout(act: Awaitable[T]) -> T:
     async with asyncio.timeout(OPERATION_S):
         return await act
 
 
-async def _each(act: Callable[[T], Awaitable[None]], things: Sequence[T]) -> None:
+async def _for_each(act: Callable[[T], Awaitable[None]], things: Sequence[T]) -> None:
     """Apply a function to all things, `AT_ONCE` at a time. The server answers one after another."""
     for start in range(0, len(things), AT_ONCE):
         await asyncio.gather(*(act(thing) for thing in things[start : start + AT_ONCE]))

@@ -107,10 +107,10 @@ async def connected(
     """Open an SFTP session for the duration of the block."""
     key = identity.loaded()
     client = _Client(server.keys)
-    sock = await _dialled(server, allowed)
+    sock = await _dial(server, allowed)
     try:
         with translated(f"connecting to {server}"):
-            connection = await _opened(server, key, client, sock)
+            connection = await _open_connection(server, key, client, sock)
     except asyncssh.HostKeyNotVerifiable:
         sock.close()
         raise Permanent(
@@ -131,7 +131,7 @@ async def connected(
                 await connection.wait_closed()
 
 
-async def _opened(
+async def _open_connection(
     server: Server, key: asyncssh.SSHKey, client: _Client, sock: socket.socket
 ) -> asyncssh.SSHClientConnection:
     # Other types follow the configured ones, so that an error can name the key of a server that has
@@ -158,7 +158,7 @@ async def _opened(
     )
 
 
-async def _dialled(server: Server, allowed: Allowed) -> socket.socket:
+async def _dial(server: Server, allowed: Allowed) -> socket.socket:
     """Connect to the server. All its addresses must be allowed ones."""
     loop = asyncio.get_running_loop()
     try:

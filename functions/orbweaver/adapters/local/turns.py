@@ -26,7 +26,7 @@ class Turns:
             yield got
         finally:
             if got:
-                self._pass_on()
+                self._release()
 
     async def _take(self, host: str, wait_s: float) -> bool:
         if not self._taken:
@@ -41,7 +41,7 @@ class Turns:
             return not self._leave(host, ticket)  # the turn may have come at the last moment
         except asyncio.CancelledError:
             if not self._leave(host, ticket):
-                self._pass_on()
+                self._release()
             raise
         return True
 
@@ -55,7 +55,7 @@ class Turns:
             del self._waiting[host]
         return True
 
-    def _pass_on(self) -> None:
+    def _release(self) -> None:
         if not self._waiting:
             self._taken = False
             return

@@ -64,7 +64,6 @@ class ClaimRow:
 
     @property
     def columns(self) -> tuple[Any, ...]:
-        """Encode as the columns of a row."""
         was = self.was and json.dumps(asdict(self.was), separators=(",", ":"))
         mark = int(self.unasked)
         return self.crawl, self.pack, self.depth, self.at, self.expires, mark, was

@@ -136,11 +136,11 @@ class SqliteMessages:
         rows = [
             (
                 queue,
-                _sound(one.group),
+                _without_surrogates(one.group),
                 now_ms + round(one.delay_s * 1000),
-                _sound(one.body),
+                _without_surrogates(one.body),
                 now_ms,
-                None if one.reason is None else _sound(one.reason),
+                None if one.reason is None else _without_surrogates(one.reason),
                 one.source,
                 one.since_ms,
                 self.holder if one.held else None,
@@ -179,7 +179,7 @@ class SqliteMessages:
                 return ()
         hold_ms = round(hold_s * 1000)
         with self._store.writing() as db:
-            self._bury_worn(db, queue, now_ms)
+            self._dead_letter_exhausted(db, queue, now_ms)
             taken = [
                 _take(db, number, now_ms, hold_ms, self.holder)
                 for number in self._due(db, queue, now_ms, count_max)
@@ -219,7 +219,7 @@ class SqliteMessages:
                     break
         return counted
 
-    def _bury_worn(self, db: sqlite3.Connection, queue: QueueName, now_ms: int) -> None:
+    def _dead_letter_exhausted(self, db: sqlite3.Connection, queue: QueueName, now_ms: int) -> None:
         """Dead-letter messages that were taken too often and are no longer held."""
         dead = DEAD.get(queue)
         if dead is None or self._receive_max is None:
@@ -254,7 +254,7 @@ class SqliteMessages:
 
     def delete(self, handles: Iterable[str]) -> None:
         """Delete messages, each by the handle of its last take."""
-        taken = [_taking(handle) for handle in handles]
+        taken = [_parse_handle(handle) for handle in handles]
         if taken:
             with self._store.writing() as db:
                 db.executemany("DELETE FROM messages WHERE n = ? AND takes = ?", taken)
@@ -265,7 +265,7 @@ class SqliteMessages:
         Lapsed handles have no effect.
         """
         due_ms = self._clock.now_ms() + round(after_s * 1000)
-        taken = [(due_ms, *_taking(handle)) for handle in handles]
+        taken = [(due_ms, *_parse_handle(handle)) for handle in handles]
         if taken:  # usually none failed, and the write lock is not needed
             with self._store.writing() as db:
                 db.executemany(
@@ -288,7 +288,6 @@ class SqliteMessages:
             ).rowcount
 
     def depth(self, queue: QueueName) -> QueueDepth:
-        """Count the messages of a queue."""
         now_ms = self._clock.now_ms()
         row = self._store.row(
             "SELECT (SELECT count(*) FROM messages WHERE queue = ?1),"
@@ -390,12 +389,12 @@ def _message(store_id: str, row: _Row) -> TakenMessage:
     )
 
 
-def _taking(handle: str) -> tuple[int, int]:
+def _parse_handle(handle: str) -> tuple[int, int]:
     number, _, takes = handle.partition(":")
     return int(number), int(takes)
 
 
-def _sound(text: str) -> str:
+def _without_surrogates(text: str) -> str:
     """Replace lone surrogates. Text from the web can contain them, UTF-8 cannot."""
     try:
         text.encode()

@@ -63,6 +63,5 @@ class SqliteMetrics:
 
 
 def read_metrics(store: SqliteStore) -> Mapping[tuple[str, str], MetricSum]:
-    """Return all metrics by service and name."""
     rows = store.rows("SELECT service, metric, number, total FROM metrics")
     return {(service, metric): MetricSum(number, total) for service, metric, number, total in rows}

@@ -22,7 +22,6 @@ class StoreProcesses:
     """The processes of a store. `own` is this process's id if it takes part."""
 
     def __init__(self, folder: Path) -> None:
-        """`folder` is the store's folder."""
         self._folder = folder / FOLDER
         self.own = ""
 
@@ -47,7 +46,7 @@ class StoreProcesses:
         """Yield ids of processes that died, each to one caller, and forget them."""
         for path in self._files():
             with _opened(path) as number:
-                if number is not None and _locked(number):
+                if number is not None and _try_lock(number):
                     yield path.name
                     path.unlink(missing_ok=True)
 
@@ -60,7 +59,7 @@ class StoreProcesses:
                 continue
             try:
                 with _opened(path) as opened:
-                    number += opened is not None and not _locked(opened)
+                    number += opened is not None and not _try_lock(opened)
             except PermissionError:  # belongs to another user, and may be alive
                 number += 1
         return number
@@ -98,7 +97,7 @@ def _opened(path: Path) -> Iterator[int | None]:
         os.close(number)
 
 
-def _locked(number: int) -> bool:
+def _try_lock(number: int) -> bool:
     """Lock a file and return True, or return False if another process holds the lock."""
     try:
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)

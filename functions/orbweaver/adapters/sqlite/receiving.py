@@ -30,7 +30,6 @@ class SqliteInbox:
     """One queue of a store, for its readers."""
 
     def __init__(self, messages: SqliteMessages, queue: QueueName, *, clock: Clock) -> None:
-        """`clock` times the waiting."""
         self._messages = messages
         self.queue = queue
         self._clock = clock

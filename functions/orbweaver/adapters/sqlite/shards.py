@@ -22,7 +22,6 @@ def read_shard(db: sqlite3.Connection, crawl_id: str, number: int) -> CounterSha
 
 
 def shard_of_row(commits: int, closed: int, counts: str) -> CounterShard:
-    """Decode a row."""
     read = MappingProxyType(json.loads(counts))
     return CounterShard(commits=commits, closed=bool(closed), counts=read)
 

@@ -189,7 +189,7 @@ class SqliteStore:
         tables = self._count_tables()
         if not tables:
             db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-        self._log_ahead(until_s)
+        self._enable_wal(until_s)
         db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
         db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         db.execute(f"PRAGMA journal_size_limit = {CHECKPOINT_PAGES * PAGE_BYTES}")
@@ -230,7 +230,7 @@ class SqliteStore:
             raise StoreUnusable(f"{self.path} is a database of another program: name another file")
         return int(tables)
 
-    def _log_ahead(self, until_s: float) -> None:
+    def _enable_wal(self, until_s: float) -> None:
         """Switch to a write-ahead log. If two processes start at once, they take turns."""
         mode = None
         while mode is None:
@@ -290,8 +290,8 @@ def _connected(path: Path, mode: str, busy_s: float) -> sqlite3.Connection:
 def _is_writable(path: Path) -> bool:
     """Whether this user can write the file, its companions and its folder. True if none exists."""
     files = [path.with_name(f"{path.name}{end}") for end in ("", "-wal", "-shm")]
-    there = [file for file in files if _may(file, os.F_OK)]
-    return not there or all(_may(one, os.W_OK) for one in (path.parent, *there))
+    there = [file for file in files if _has_access(file, os.F_OK)]
+    return not there or all(_has_access(one, os.W_OK) for one in (path.parent, *there))
 
 
 def _keep_private(path: Path) -> None:
@@ -308,7 +308,7 @@ def _keep_private(path: Path) -> None:
                 file.chmod(mode & 0o700)
 
 
-def _may(path: Path, mode: int) -> bool:
+def _has_access(path: Path, mode: int) -> bool:
     return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
 
 

@@ -69,8 +69,8 @@ class Permit:
         return verdict(address, _WEB if self.any_port else port, self.allowed, self.named)
 
 
-_OF_NOBODY = Permit()
-_permit: ContextVar[Permit] = ContextVar("permit", default=_OF_NOBODY)
+_DEFAULT = Permit()
+_permit: ContextVar[Permit] = ContextVar("permit", default=_DEFAULT)
 
 
 class Permits:
@@ -120,7 +120,7 @@ class GuardedResolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         """Resolve a host. Raises AddressRefusedError if it is refused, else OSError on failure."""
-        own = self._own(host, port, family)
+        own = self._hosts_file_entries(host, port, family)
         try:
             async with asyncio.timeout(self._resolve_s):
                 found = await self._inner.resolve(host, port, family)
@@ -135,7 +135,9 @@ class GuardedResolver(AbstractResolver):
         known = {one["host"] for one in found}
         return [*found, *(one for one in own if one["host"] not in known)]
 
-    def _own(self, host: str, port: int, family: socket.AddressFamily) -> list[ResolveResult]:
+    def _hosts_file_entries(
+        self, host: str, port: int, family: socket.AddressFamily
+    ) -> list[ResolveResult]:
         """Return the allowed addresses of a host in this machine's hosts file."""
         book = names_here().get(host.lower(), ())
         families = [socket.AF_INET if one.version == V4 else socket.AF_INET6 for one in book]
@@ -153,7 +155,6 @@ class GuardedResolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Close the inner resolver."""
         await self._inner.close()
 
 

@@ -40,7 +40,6 @@ class Deadlines:
             self._timer = one.loop.call_later(TICK_S, self._look)
 
     def discard(self, one: Deadline) -> None:
-        """Stop checking a deadline."""
         self._all.discard(one)
 
     def _look(self) -> None:
@@ -91,7 +90,6 @@ class Deadline:
         self._heard_s = None
 
     def release(self) -> None:
-        """Remove the limit."""
         self._deadlines.discard(self)
 
     def is_over(self, now_s: float, idle_s: float) -> bool:
@@ -100,6 +98,5 @@ class Deadline:
         return silent or now_s >= self.until_s
 
     def cancel(self) -> None:
-        """Cancel the task."""
         self.expired = True
         self._task.cancel()

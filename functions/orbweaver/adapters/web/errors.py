@@ -72,7 +72,7 @@ def reason_of(error: BaseException) -> Reason:
     if _hung_up_on_handshake(error):
         return Reason.TLS_HANDSHAKE
     for cause in _chain(error):
-        if _nobody_knows(cause):
+        if _is_unknown_name(cause):
             return Reason.DNS_UNKNOWN
         if getattr(cause, "message", None) == _TOO_MANY_HEADERS:
             return Reason.HEADERS_TOO_LARGE
@@ -84,7 +84,7 @@ def reason_of(error: BaseException) -> Reason:
 
 def unresolved_reason(error: OSError) -> Reason:
     """Return the reason of a resolver's exception outside a connection."""
-    unknown = any(_nobody_knows(cause) for cause in _chain(error))
+    unknown = any(_is_unknown_name(cause) for cause in _chain(error))
     return Reason.DNS_UNKNOWN if unknown else Reason.DNS
 
 
@@ -125,7 +125,7 @@ def _hung_up_on_handshake(error: BaseException) -> bool:
     )
 
 
-def _nobody_knows(cause: BaseException) -> bool:
+def _is_unknown_name(cause: BaseException) -> bool:
     """Whether DNS reports that a name does not exist or has no address: NXDOMAIN or no data."""
     match cause:
         case socket.gaierror(errno=code):

@@ -75,14 +75,14 @@ class HeadFraming:
                 self._line = line
                 break
             if self._start and end and not line.strip(b"\r\n"):
-                given += [*self._resolved(), line]
+                given += [*self._merge_held(), line]
                 self._begun = False
                 return b"".join(given), data[at:]
-            self._take(self._mended(line), given)
+            self._take(self._without_spaces(line), given)
             self._start = bool(end)
         return b"".join(given), b""
 
-    def _mended(self, line: bytes) -> bytes:
+    def _without_spaces(self, line: bytes) -> bytes:
         """Remove spaces before the colon of a header."""
         found = _SPACED.match(line) if self._start and self._begun else None
         if found is None:
@@ -101,7 +101,7 @@ class HeadFraming:
         self._begun = True
         given.append(line)
 
-    def _resolved(self) -> Iterator[bytes]:
+    def _merge_held(self) -> Iterator[bytes]:
         """Yield the held lines, merged to one statement of the length."""
         held, self._held = self._held, []
         lengths: list[bytes] = []

@@ -50,7 +50,7 @@ def asking(
     request: Request, url: URL, proxy: Proxy | None
 ) -> CIMultiDict[str] | CIMultiDictProxy[str]:
     """Return a request's headers. A plain request to a proxy contains the proxy's credentials."""
-    said = _always_said(request.headers, request.user_agent, request.accept)
+    said = _common_headers(request.headers, request.user_agent, request.accept)
     authorization = proxy.authorization if proxy is not None and url.scheme == "http" else None
     if request.condition is None and not authorization:
         return said
@@ -62,7 +62,7 @@ def asking(
 
 
 @lru_cache(maxsize=64)
-def _always_said(own: Headers, agent: str, accept: frozenset[str]) -> CIMultiDictProxy[str]:
+def _common_headers(own: Headers, agent: str, accept: frozenset[str]) -> CIMultiDictProxy[str]:
     """Return the headers that all requests of a crawl to a host share."""
     headers = CIMultiDict(own)
     headers["User-Agent"] = agent
@@ -72,7 +72,6 @@ def _always_said(own: Headers, agent: str, accept: frozenset[str]) -> CIMultiDic
 
 
 def connecting(request: Request, proxy: Proxy | None) -> dict[str, str] | None:
-    """Return the headers of a CONNECT."""
     if proxy is None:
         return None
     credentials = {"Proxy-Authorization": proxy.authorization} if proxy.authorization else {}
@@ -145,7 +144,6 @@ def octets(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, bytes]:
 
 
 def cookies(raw: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, ...]:
-    """Return the Set-Cookie values of an answer."""
     return tuple(value for name, value in raw if name.lower() == b"set-cookie")
 
 

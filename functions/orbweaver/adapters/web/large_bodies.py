@@ -57,7 +57,6 @@ class LargeBody:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Release the place."""
         await self._taken.aclose()
 
     async def take(self) -> None:

@@ -75,7 +75,7 @@ class AwareRequest(aiohttp.ClientRequest):
         if use is None:
             use = _uses[protocol] = _Use()
             if protocol.closed is not None:
-                protocol.closed.add_done_callback(partial(_tell, protocol, use))
+                protocol.closed.add_done_callback(partial(_pass_error_on, protocol, use))
         elif self.repeated or protocol.should_close or _readable(protocol.transport):
             if isinstance(protocol, CountingHandler) and _has_surplus(protocol.transport):
                 protocol.surplus = True
@@ -122,7 +122,7 @@ class Attempt:
                 if isinstance(error.__cause__, AddressRefusedError):
                     raise
                 if not request.reused or _answer_began(error):
-                    raise DroppedError(_why(error)) from error
+                    raise DroppedError(_disconnect_detail(error)) from error
 
     @property
     def reused(self) -> bool:
@@ -166,10 +166,10 @@ class Attempt:
         request.use.content = content
         closed = request.protocol.closed
         if closed is not None and closed.done():
-            _tell(request.protocol, request.use, closed)
+            _pass_error_on(request.protocol, request.use, closed)
 
 
-def _tell(protocol: ResponseHandler, use: _Use, closed: asyncio.Future[None]) -> None:
+def _pass_error_on(protocol: ResponseHandler, use: _Use, closed: asyncio.Future[None]) -> None:
     """Pass a parser's error to the body's reader when a connection closes."""
     if not closed.cancelled():
         closed.exception()  # retrieved, because asyncio reports unretrieved exceptions
@@ -207,7 +207,7 @@ def _answer_began(error: aiohttp.ClientConnectionError) -> bool:
     return isinstance(error, aiohttp.ServerDisconnectedError) and not isinstance(error.message, str)
 
 
-def _why(error: aiohttp.ClientConnectionError) -> str:
+def _disconnect_detail(error: aiohttp.ClientConnectionError) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     part = "within" if _answer_began(error) else "before"

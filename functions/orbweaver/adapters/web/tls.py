@@ -28,7 +28,7 @@ def context() -> ssl.SSLContext:
 def _context(_authorities: ssl.DefaultVerifyPaths) -> ssl.SSLContext:
     made = ssl.create_default_context()
     if not made.cert_store_stats()["x509_ca"]:
-        made.load_verify_locations(_of_a_library())
+        made.load_verify_locations(_library_authorities())
     made.hostname_checks_common_name = False
     # CPython's own builds set this. Debian's leave it to OpenSSL, which offers TLS 1.0 and then
     # fails the handshake itself, with another message.
@@ -37,7 +37,7 @@ def _context(_authorities: ssl.DefaultVerifyPaths) -> ssl.SSLContext:
     return made
 
 
-def _of_a_library() -> str:
+def _library_authorities() -> str:
     """Return botocore's file of authorities, or certifi's without botocore."""
     try:
         from botocore.httpsession import where

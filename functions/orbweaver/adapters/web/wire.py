@@ -118,8 +118,8 @@ class CountingHandler(ResponseHandler):
             return  # a failed parser would report a less exact error
         if not data or self.upgraded or self._parser is None:
             super().data_received(data)
-            self._over()
-            self._look_behind()
+            self._end_if_over_limit()
+            self._doubt_if_more()
             return
         start = 0
         while start < len(data):
@@ -150,8 +150,8 @@ class CountingHandler(ResponseHandler):
                 super().data_received(parsed)
             if self._headed and self._framing.doubtful:
                 self._should_close = True
-            self._look_behind()
-            if self._exception is not None or self.transport is None or self._over():
+            self._doubt_if_more()
+            if self._exception is not None or self.transport is None or self._end_if_over_limit():
                 return False
         return True
 
@@ -194,7 +194,7 @@ class CountingHandler(ResponseHandler):
         if self.on_surplus is not None:
             self.on_surplus()
 
-    def _look_behind(self) -> None:
+    def _doubt_if_more(self) -> None:
         """Doubt an answer if the parser holds the start of another one after it."""
         if not self.answered or self.surplus or self._parser is None:
             return
@@ -207,7 +207,7 @@ class CountingHandler(ResponseHandler):
         """Whether the whole answer has arrived."""
         return self._headed and (self._body is None or self._body.is_eof())
 
-    def _over(self) -> bool:
+    def _end_if_over_limit(self) -> bool:
         """End the connection if a limit is exceeded, and return whether it did."""
         error: HttpProcessingError | None = None
         if not self._headed:
