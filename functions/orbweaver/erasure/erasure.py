@@ -82,7 +82,7 @@ class Forgetter:
             self._say("looking through the tables")
             look = await preview(self._stores, scope)
         refuse(look, scope)
-        await self._quiet(look)
+        await self._wait_for_workers(look)
         message_eraser = MessageEraser(self._stores, scope)
         await self._erase_messages(message_eraser, look)
         done, left = Counter(message_eraser.done), sorted(message_eraser.left)
@@ -115,7 +115,7 @@ class Forgetter:
                 await self._stores.applier.finish(crawl.id)
         return Forgotten(done=+done, left=(*left, *file_eraser.left))
 
-    async def _quiet(self, look: Look) -> None:
+    async def _wait_for_workers(self, look: Look) -> None:
         """Wait for workers that had read the crawl before it was paused or ended."""
         if self._idle:
             return

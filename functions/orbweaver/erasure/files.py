@@ -3,7 +3,7 @@
 - A stored page is overwritten by the same number of filler bytes, so the offsets in other pages'
   records stay valid. All files are read, which also finds pages without a record, whose invocation
   died early.
-- Claim digests, which workers pass to each other, are removed as whole files.
+- Claim digests, which workers pass to each other, are removed as whole files: losing them is cheap.
 - Files of an erased run are removed by name. So are all query results, which may contain anything
   and can be made again.
 
@@ -93,21 +93,20 @@ class FileEraser:
         self._counted: dict[str, Counter[str]] = {"rows": Counter(), "cells": Counter()}
 
     async def erase(self) -> None:
-        """Erase in all files."""
         await self._claims()
         await self._segments()
-        waited = await self._under_way()
+        waited = await self._wait_for_exports()
         await self.erase_exports()
         if waited:
             await self.erase_exports()
-        await self._beside()
+        await self._erase_other_files()
 
     async def count(self) -> None:
         """Do all steps except waiting, for counting on read-only files."""
         await self._claims()
         await self._segments()
         await self.erase_exports()
-        await self._beside()
+        await self._erase_other_files()
 
     # --- one file ---------------------------------------------------------------------------
 
@@ -158,7 +157,7 @@ class FileEraser:
 
     # --- exports ----------------------------------------------------------------------------
 
-    async def _under_way(self) -> bool:
+    async def _wait_for_exports(self) -> bool:
         """Wait for exports that may have read erased data. Return whether one was running."""
         until_ms = self._clock.now_ms() + EXPORT_WAIT_S * 1000
         waited = False
@@ -214,7 +213,7 @@ class FileEraser:
         await self._files.delete([f"{PREFIX}{path}" for path in touched])
         await self._all(self._rewrite(place) for _, place in sorted(affected.items()))
         for path, manifest in touched.items():
-            await self._return(path, manifest)
+            await self._restore_manifest(path, manifest)
             await self._files.delete([f"{NOTES}{path}"])
 
     async def _holds(self, place: FilePlace) -> bool:
@@ -244,9 +243,9 @@ class FileEraser:
             counted[place.format] += found.gone.get(kind, 0)
             self.done[kind] = max(counted.values())
 
-    async def _return(self, path: str, manifest: Manifest) -> None:
+    async def _restore_manifest(self, path: str, manifest: Manifest) -> None:
         """Put back a manifest with the new contents, and announce it."""
-        files = [await self._standing(file) for file in manifest.files]
+        files = [await self._current_file(file) for file in manifest.files]
         kept = [file for file in files if file is not None]
         crawls = {}
         for crawl, sums in manifest.crawls.items():
@@ -272,7 +271,7 @@ class FileEraser:
         if self._events is not None:
             await self._events.exported(left, f"{PREFIX}{path}")
 
-    async def _standing(self, file: File) -> File | None:
+    async def _current_file(self, file: File) -> File | None:
         """Return the current state of a file, or None if it is gone."""
         body = await self._files.get(f"{PREFIX}{file.path}")
         if body is None:
@@ -306,7 +305,7 @@ class FileEraser:
 
     # --- other files ------------------------------------------------------------------------
 
-    async def _beside(self) -> None:
+    async def _erase_other_files(self) -> None:
         """Erase in snapshots and unfinished exports, and remove query results."""
         snapshots = await self._files.list(f"{PREFIX}{SNAPSHOTS}")
         whole = [key for key in snapshots if self._of_run(key)]
@@ -353,8 +352,6 @@ class OnlyRead:
         self.get = files.get
         self.list = files.list
 
-    async def put(self, _key: str, _body: bytes) -> None:
-        """Do nothing."""
+    async def put(self, _key: str, _body: bytes) -> None: ...
 
-    async def delete(self, _keys: Sequence[str]) -> None:
-        """Do nothing."""
+    async def delete(self, _keys: Sequence[str]) -> None: ...

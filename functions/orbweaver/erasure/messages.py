@@ -229,7 +229,7 @@ class MessageEraser:
             message = decode(trace.body)
             if message_left(message, trace.body, self._scope) is message:
                 continue
-            if await self._settle(message, trace.body, _pass_over if trace.out else self._send):
+            if await self._settle(message, trace.body, _do_nothing if trace.out else self._send):
                 await self._backlog.leave(trace.crawl, trace.host, trace.place)
                 self.done["waiting"] += 1
 
@@ -237,18 +237,18 @@ class MessageEraser:
         async for trace in self._traces.journals():
             if trace.journal is None:
                 await self._traces.remove_journals([trace])  # unreadable for every version
-            elif in_journal(trace.journal, self._scope) and await self._served(trace):
+            elif in_journal(trace.journal, self._scope) and await self._void_journal(trace):
                 await self._traces.remove_journals([trace])
                 self.done["journals"] += 1
 
-    async def _served(self, trace: JournalTrace) -> bool:
+    async def _void_journal(self, trace: JournalTrace) -> bool:
         """Make a journal unnecessary for workers. Return False if a worker uses it."""
         journal = trace.journal
         if journal is None or trace.stray:
             return True
         owner = journal.crawl or next((record.crawl for record in journal.records), "")
         if not owner:
-            return await self._of_nobody(trace.pack)
+            return await self._is_ownerless_removable(trace.pack)
         crawl = await self._crawl(owner)
         if crawl is None or crawl.state is State.FINISHED:
             return True
@@ -268,7 +268,7 @@ class MessageEraser:
         self._stays(crawl)
         return False
 
-    async def _of_nobody(self, pack: str) -> bool:
+    async def _is_ownerless_removable(self, pack: str) -> bool:
         """Whether a journal of an earlier version, without a crawl id, can be deleted."""
         known = (await self._packs.recall([pack]))[pack]
         if known.ledger is not None and known.ledger.sent:
@@ -290,7 +290,7 @@ class MessageEraser:
         return self._known[crawl_id]
 
 
-async def _pass_over(_: Message) -> None:
+async def _do_nothing(_: Message) -> None:
     """Do nothing: the rest of the pack is in its message on a queue."""
 
 

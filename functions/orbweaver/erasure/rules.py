@@ -68,13 +68,13 @@ def in_journal(journal: Journal, scope: ErasureScope) -> bool:
     )
     return (
         any(record_left(record, scope) is not record for record in journal.records)
-        or any(_of_target(target, scope) for target in targets)
+        or any(_target_in_scope(target, scope) for target in targets)
         or any(map(scope.url, journal.unasked))
         or any(scope.url(one.url) for one in journal.unrecorded)
     )
 
 
-def _of_target(target: Target, scope: ErasureScope) -> bool:
+def _target_in_scope(target: Target, scope: ErasureScope) -> bool:
     return scope.url(target.url) or scope.url(target.referrer)
 
 
@@ -141,7 +141,7 @@ def message_left(  # noqa: PLR0911 - one for each kind
 
 
 def _pack_left(pack: Pack, scope: ErasureScope) -> Pack | None:
-    if not any(_of_target(target, scope) for target in pack.targets):
+    if not any(_target_in_scope(target, scope) for target in pack.targets):
         return pack
     targets = tuple(
         replace(target, referrer=None) if scope.url(target.referrer) else target
