@@ -74,19 +74,19 @@ class Deliverer:
         try:
             order = order_of(taken.body)
         except OrderError as error:
-            return await self._aside(taken, str(error))
+            return await self._dead_letter(taken, str(error))
         names = [*self.receivers] if order.to is None else [order.to]
         if not set(names) <= self.receivers.keys():
-            return await self._aside(taken, f"this stack delivers nothing to {order.to!r}")
+            return await self._dead_letter(taken, f"this stack delivers nothing to {order.to!r}")
         if len(names) > 1:
             for name in names:
                 await self.queue.send(spelled(replace(order, to=name)))
             return ()
         for name in names:
-            return await self._carried_out(taken, order, name, deadline_ms)
+            return await self._carry_out(taken, order, name, deadline_ms)
         return ()
 
-    async def _carried_out(
+    async def _carry_out(
         self, taken: Taken, order: DeliveryOrder, name: str, deadline_ms: int
     ) -> tuple[str, ...]:
         told = {"receiver": name, "manifest": order.path, "receives": taken.receives}
@@ -94,12 +94,12 @@ class Deliverer:
             delivered = await self._deliver(order, self.receivers[name], deadline_ms)
         except Permanent as error:
             _log.error("delivery.refused", extra={**told, "error": str(error)})
-            return await self._aside(taken, str(error))
+            return await self._dead_letter(taken, str(error))
         except Transient as error:
             _log.warning("delivery.failed", extra={**told, "error": str(error)})
             self.metrics.add(Metric.DELIVERIES_FAILED, 1)
             if taken.receives >= TRIES_MAX:
-                return await self._aside(taken, str(error))
+                return await self._dead_letter(taken, str(error))
             await self.queue.postpone(taken.handle, retry_s(taken.receives))
             return (taken.id,)
         ended = {"how": delivered.how, "files": delivered.files, "bytes": delivered.bytes}
@@ -112,7 +112,7 @@ class Deliverer:
             self.metrics.add(Metric.DELIVERIES, 1)
         return ()
 
-    async def _aside(self, taken: Taken, reason: str) -> tuple[str, ...]:
+    async def _dead_letter(self, taken: Taken, reason: str) -> tuple[str, ...]:
         self.metrics.add(Metric.DELIVERIES_REFUSED, 1)
         await self.queue.bury(taken.body, reason)
         return ()

@@ -85,7 +85,6 @@ def order_of(body: str) -> DeliveryOrder:
 
 
 def spelled(order: DeliveryOrder) -> str:
-    """Encode an order as a message."""
     said = {"day": order.day, "crawl": order.crawl, "to": order.to, "again": order.again}
     return json.dumps({key: value for key, value in said.items() if value not in (None, False)})
 
@@ -127,12 +126,10 @@ class Remains:
 
 
 def ledger_path(day: str) -> str:
-    """Return the path of a day's ledger."""
     return f"{LEDGERS}dt={day}.json"
 
 
 def encode_ledger(day: str, ledger: Mapping[str, str]) -> bytes:
-    """Encode a ledger: SHA-256 by path."""
     body = {"v": LEDGER_VERSION, "day": day, "files": dict(sorted(ledger.items()))}
     return json.dumps(body, indent=0).encode() + b"\n"
 

@@ -95,36 +95,36 @@ class Shipment:
             return Delivered(how=STOOD)
         steps = steps_of(self._manifest, await self._ledger(), self._formats)
         if not steps.nothing:
-            await self._make_room(steps)
+            await self._remove_outdated(steps)
         sizes = await self._courier.sizes([file.path for file in self._manifest.files])
         missing = [file for file in self._manifest.files if sizes.get(file.path) != file.bytes]
         try:
-            if not await self._bring(missing):
+            if not await self._transfer_all(missing):
                 return replace(self._brought, how=UNFINISHED)
             await self._look()
         except _Changed:
             return replace(self._brought, how=GONE)
         await self._courier.write(self._manifest.path, said)
-        await self._settle(steps)
+        await self._confirm_ledger(steps)
         return self._brought
 
-    async def _make_room(self, steps: Steps) -> None:
+    async def _remove_outdated(self, steps: Steps) -> None:
         await self._courier.remove([Remains(path=path) for path in steps.manifests])
         await self._courier.remove(steps.remains)
-        await self._note(steps.ledger)
+        await self._write_ledger(steps.ledger)
 
-    async def _bring(self, missing: list[File]) -> bool:
+    async def _transfer_all(self, missing: list[File]) -> bool:
         """Transfer files, `AT_ONCE` at a time. Return False if time ran out."""
         rest = iter(missing)
         results = await asyncio.gather(
-            *(self._carry(rest) for _ in range(AT_ONCE)), return_exceptions=True
+            *(self._transfer_some(rest) for _ in range(AT_ONCE)), return_exceptions=True
         )
         for result in results:
             if isinstance(result, BaseException):
                 raise result
         return all(results)
 
-    async def _carry(self, rest: Iterator[File]) -> bool:
+    async def _transfer_some(self, rest: Iterator[File]) -> bool:
         """Transfer files one by one. Return False if time ran out before the last."""
         for file in rest:
             if self._clock.now_ms() - self._looked_ms >= LOOK_MS:
@@ -143,7 +143,7 @@ class Shipment:
         if not await self._source.stands():
             raise _Changed
 
-    async def _settle(self, steps: Steps) -> None:
+    async def _confirm_ledger(self, steps: Steps) -> None:
         """Make sure that the ledger has this export's files. Another order may have rewritten it.
 
         Files missing from that ledger are added. If it has another version of a file, both versions
@@ -156,12 +156,12 @@ class Shipment:
             raise Transient("another version of the export was delivered meanwhile")
         if ledger.keys() >= ours.keys():
             return
-        await self._note({**steps.ledger, **ledger})
+        await self._write_ledger({**steps.ledger, **ledger})
 
     async def _ledger(self) -> Mapping[str, str]:
         day = self._manifest.day
         return decode_ledger(day, await self._courier.read(ledger_path(day), STANDING_BYTES_MAX))
 
-    async def _note(self, ledger: Mapping[str, str]) -> None:
+    async def _write_ledger(self, ledger: Mapping[str, str]) -> None:
         day = self._manifest.day
         await self._courier.write(ledger_path(day), encode_ledger(day, ledger))
