@@ -78,8 +78,7 @@ class FoundLetters(Protocol):
     """Result of a search in dead letters."""
 
     @property
-    def cases(self) -> tuple[Case, ...]:
-        """The selected dead letters."""
+    def cases(self) -> tuple[Case, ...]: ...
 
     @property
     def cut(self) -> bool:

@@ -65,7 +65,6 @@ class Explanation:
 
 
 def explain(facts: Facts) -> Explanation:
-    """Explain what happened to a URL and why."""
     try:
         url = canonicalize(facts.reference, tracking=facts.crawl.stripped)
     except ValueError as error:

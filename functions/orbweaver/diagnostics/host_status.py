@@ -105,7 +105,6 @@ def counts_of(crawl: Crawl, total: Counts, host: str) -> tuple[int | None, int |
 
 
 def why_blocked(host: Host, now_ms: int) -> str:
-    """Explain why a host is blocked."""
     if is_down(host, now_ms):
         return f"it did not answer {host.failures} times in a row: its URLs end unasked"
     if host.failures >= FAILURES_MAX:

@@ -202,7 +202,7 @@ def report_of(
             kind=kind,
             reason=reason,
             count=count,
-            means=_means(kind, reason),
+            means=_meaning(kind, reason),
             samples=tuple(left if known else examples.found.get((kind, reason), ())),
             taken=len(known) - len(left),
             causes=tuple(examples.causes.get((kind, reason), ())),
@@ -232,7 +232,7 @@ def _counts(total: Counts) -> list[tuple[str, str, int]]:
     return counts
 
 
-def _means(kind: str, reason: str) -> str:
+def _meaning(kind: str, reason: str) -> str:
     """Return the meaning of a reason, or "" for a reason of another release."""
     if kind == NEEDS_RENDERING:
         return NEEDED

@@ -159,7 +159,6 @@ class KindCounts:
         self.example = min(examples, default=None)
 
     def see(self, record: PageRecord) -> None:
-        """Count a record."""
         self.urls += 1
         # A record without a request has no latency.
         self.requests += record.attempt if record.latency_ms is not None else 0
@@ -189,7 +188,6 @@ class RequestCounts:
         self._kinds = Kinds(KindCounts)
 
     def see(self, record: PageRecord) -> None:
-        """Count a record."""
         self.records += 1
         self._kinds.of(record.url).see(record)
         if record.referrer is not None and _may_be_indexed(record):
@@ -227,7 +225,7 @@ class RequestCounts:
         """
         judged = _Judged.of(self._folded(), digests)
         for kept in range(FOLDERS_KEPT):
-            judged = _Judged.of(_together(judged, kept), digests)
+            judged = _Judged.of(_merge_folders(judged, kept), digests)
         found, rest = judged.found, self._kinds.rest
         asked = sum(one.requests for one in found.values()) + rest.requests
         urls = max(self.records, total.get("claimed", 0))
@@ -300,7 +298,7 @@ class _Judged:
         return self.spare.keys() >= set(self.covered(shape))
 
 
-def _together(judged: _Judged, kept: int) -> dict[Shape, KindCounts]:
+def _merge_folders(judged: _Judged, kept: int) -> dict[Shape, KindCounts]:
     """Merge kinds that brought little and differ only below their first folders."""
     groups: defaultdict[Shape, list[Shape]] = defaultdict(list)
     for shape in judged.little:

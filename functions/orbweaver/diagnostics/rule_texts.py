@@ -119,7 +119,6 @@ def moment(at_ms: int) -> str:
 
 
 def urls(number: int) -> str:
-    """Format a number of URLs."""
     return f"{number:,} URL{'' if number == 1 else 's'}"
 
 

@@ -98,6 +98,5 @@ def _difference(was: PageState | None, now: PageState) -> PageDifference | None:
 
 
 def counts_of(pages: Iterable[ComparedPage]) -> dict[str, int]:
-    """Count pages by difference."""
     found = Counter(page.difference for page in pages)
     return {one: found[one] for one in PageDifference}

@@ -44,7 +44,7 @@ class TextDiff:
 def text_diff(before: str, after: str) -> TextDiff:
     one, other = _lines(before), _lines(after)
     left, right = one[:LINES_MAX], other[:LINES_MAX]
-    lines = tuple(_told(left, right))
+    lines = tuple(_diff_lines(left, right))
     return TextDiff(
         lines=lines,
         same=before == after,
@@ -57,7 +57,7 @@ def _lines(text: str) -> list[str]:
     return [line[:LINE_CHARS_MAX] for line in text.splitlines() if line.strip()]
 
 
-def _told(left: Sequence[str], right: Sequence[str]) -> Iterator[DiffLine]:
+def _diff_lines(left: Sequence[str], right: Sequence[str]) -> Iterator[DiffLine]:
     """Yield the differences with some lines around them."""
     matcher = SequenceMatcher(None, left, right, autojunk=False)
     shown_to = 0
