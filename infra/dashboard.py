@@ -64,7 +64,7 @@ def rows_of(parts: Parts, alarms: Sequence[cloudwatch.IAlarm]) -> list[Row]:
         [_throughput(parts), _outcomes(parts)],
         [_backlog(parts), _age(parts)],
         [_latency(parts), _failures(parts)],
-        [_manners(parts), _errors(parts)],
+        [_held_back(parts), _errors(parts)],
         [_dead_letters(parts), _concurrency(parts)],
         [_durations(parts), _trouble(parts)],
         [_cost(parts), _items(parts)],
@@ -146,7 +146,7 @@ def _backlog(parts: Parts) -> cloudwatch.GraphWidget:
             label="delayed", period=MINUTE, statistic="Maximum"
         ),
         visible(express, "waiting (express)"),
-        *_of_render(parts, visible),
+        *_render_metrics(parts, visible),
         unit="messages of up to 25 URLs",
     )
 
@@ -154,11 +154,11 @@ def _backlog(parts: Parts) -> cloudwatch.GraphWidget:
 def _age(parts: Parts) -> cloudwatch.GraphWidget:
     frontier = parts.frontier
     ages = (age(frontier.crawl, "crawl"), age(frontier.express, "express"))
-    others = (age(frontier.seeds, "seeds"), *_of_render(parts, age))
+    others = (age(frontier.seeds, "seeds"), *_render_metrics(parts, age))
     return _graph("Oldest message", *ages, *others, unit="seconds")
 
 
-def _of_render(
+def _render_metrics(
     parts: Parts, measure: Callable[[sqs.Queue, str], cloudwatch.Metric]
 ) -> list[cloudwatch.Metric]:
     queue = parts.frontier.render
@@ -192,7 +192,7 @@ def _crawling(parts: Parts) -> dict[str, Worker | Renderer]:
     return {"workers": parts.worker, **renderer}
 
 
-def _manners(parts: Parts) -> cloudwatch.GraphWidget:
+def _held_back(parts: Parts) -> cloudwatch.GraphWidget:
     return _graph(
         "Held back",
         _sum(parts, Metric.ROBOTS_REFUSED, "forbidden by robots.txt"),

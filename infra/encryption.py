@@ -74,7 +74,7 @@ class Encryption(Construct):
                 sse_enabled=True, sse_type="KMS", kms_master_key_id=self.arn
             )
         elif isinstance(construct, s3.CfnBucket):
-            construct.bucket_encryption = _of_bucket(self.arn)
+            construct.bucket_encryption = _bucket_encryption(self.arn)
         elif isinstance(construct, sqs.CfnQueue):
             construct.sqs_managed_sse_enabled = None
             construct.kms_master_key_id = self.arn
@@ -86,9 +86,9 @@ class Encryption(Construct):
         elif isinstance(construct, athena.CfnWorkGroup):
             encrypt_results(construct, self.arn)
         elif isinstance(construct, iam.CfnRole):
-            self._let_use(construct)
+            self._allow_use(construct)
 
-    def _let_use(self, role: iam.CfnRole) -> None:
+    def _allow_use(self, role: iam.CfnRole) -> None:
         policies = Stack.of(self).resolve(role.policies) or []
         actions = needed(policies)
         if actions:
@@ -106,7 +106,7 @@ class Encryption(Construct):
             # Without the key, kept data could never be read again.
             removal_policy=removal_of(config),
         )
-        for statement in _for_services(Stack.of(self)):
+        for statement in _service_statements(Stack.of(self)):
             key.add_to_resource_policy(statement)
         return key
 
@@ -128,7 +128,7 @@ def _listed(value: str | list[str]) -> list[str]:
     return [value] if isinstance(value, str) else value
 
 
-def _of_bucket(arn: str) -> s3.CfnBucket.BucketEncryptionProperty:
+def _bucket_encryption(arn: str) -> s3.CfnBucket.BucketEncryptionProperty:
     by_default = s3.CfnBucket.ServerSideEncryptionByDefaultProperty(
         sse_algorithm="aws:kms", kms_master_key_id=arn
     )
@@ -138,7 +138,7 @@ def _of_bucket(arn: str) -> s3.CfnBucket.BucketEncryptionProperty:
     return s3.CfnBucket.BucketEncryptionProperty(server_side_encryption_configuration=[rule])
 
 
-def _for_services(stack: Stack) -> list[iam.PolicyStatement]:
+def _service_statements(stack: Stack) -> list[iam.PolicyStatement]:
     """Return a key policy's statements for services without a role of the stack.
 
     In a key's own policy, `*` means that key.

@@ -79,7 +79,7 @@ def rest_api(scope: Construct, config: Config) -> apigateway.RestApi:
     rest.node.try_remove_child("Endpoint")  # an output with CDK's name; ours is ApiUrl
     if config.api_account_role == "yes":
         rest.deployment_stage.node.add_dependency(_account(scope, config))
-    _say_problems(rest)
+    _add_responses(rest)
     return rest
 
 
@@ -109,7 +109,7 @@ def _account(scope: Construct, config: Config) -> apigateway.CfnAccount:
     return account
 
 
-def _say_problems(rest: apigateway.RestApi) -> None:
+def _add_responses(rest: apigateway.RestApi) -> None:
     for kind, status in GATEWAY.items():
         rest.add_gateway_response(
             _id(kind),

@@ -94,14 +94,14 @@ class OrbweaverStack(Stack):
         Encryption(self, "Encryption", config=config).apply()
         if protection is not None:
             protection.come_last()
-        self._tell(config)
+        self._add_outputs(config)
 
     def _delivery(self, site: Site) -> Delivery:
         delivery = Delivery(self, "Delivery", site)
         self.monitoring.watch_deliveries(delivery.dead_letters)
         return delivery
 
-    def _tell(self, config: Config) -> None:
+    def _add_outputs(self, config: Config) -> None:
         """Add the outputs, and warn if site operators cannot reach the owner."""
         for key, value in self._outputs().items():
             CfnOutput(self, key, value=value)

@@ -96,21 +96,18 @@ def ours(
 
 
 def visible(queue: sqs.Queue, label: str | None = None) -> cloudwatch.Metric:
-    """Return the number of messages available in a queue."""
     return queue.metric_approximate_number_of_messages_visible(
         period=Duration.minutes(1), statistic="Maximum", label=label
     )
 
 
 def age(queue: sqs.Queue, label: str | None = None) -> cloudwatch.Metric:
-    """Return the age of the oldest message in a queue."""
     return queue.metric_approximate_age_of_oldest_message(
         period=PERIOD, statistic="Maximum", label=label
     )
 
 
 def failed_share(stack: str) -> cloudwatch.MathExpression:
-    """Return the percentage of ended URLs that failed."""
     named = {"failed": Metric.FAILED, "ended": Metric.URLS_ENDED}
     return _share(stack, "failed", named, of=["ended"])
 
@@ -122,7 +119,6 @@ def unreadable_share(stack: str) -> cloudwatch.MathExpression:
 
 
 def invalid_share(stack: str) -> cloudwatch.MathExpression:
-    """Return the percentage of invalid items."""
     found = {"valid": Metric.ITEMS_VALID, "invalid": Metric.ITEMS_INVALID}
     return _share(stack, "invalid", found, of=[*found])
 
@@ -153,7 +149,6 @@ def _share(
 
 
 def watches(config: Config, parts: Parts) -> list[Watch]:
-    """Return the alarms of every stack."""
     worker = parts.worker.function
     late_s = config.queue_retention_d * DAY_S // 4
     return [
@@ -191,7 +186,7 @@ def watches(config: Config, parts: Parts) -> list[Watch]:
             above=late_s,
             periods=3,
             meaning="Messages have waited a quarter of their retention; add workers or stop crawls",
-            command=_more("worker_concurrency_max", config.worker_concurrency_max, 1_000),
+            command=_deploy_command("worker_concurrency_max", config.worker_concurrency_max, 1_000),
         ),
         Watch(
             name="ExpressAge",
@@ -199,7 +194,9 @@ def watches(config: Config, parts: Parts) -> list[Watch]:
             above=EXPRESS_AGE_S_MAX,
             periods=3,
             meaning="Express messages have waited for 15 minutes; add express workers",
-            command=_more("express_concurrency_max", config.express_concurrency_max, 1_000),
+            command=_deploy_command(
+                "express_concurrency_max", config.express_concurrency_max, 1_000
+            ),
         ),
         Watch(
             name="WorkerErrors",
@@ -225,7 +222,7 @@ def watches(config: Config, parts: Parts) -> list[Watch]:
             above=DURATION_SHARE_MAX * config.worker_timeout_s * 1_000,
             periods=3,
             meaning="Workers almost reach their timeout; raise it, or lower batch_size",
-            command=_more("worker_timeout_s", config.worker_timeout_s, 900),
+            command=_deploy_command("worker_timeout_s", config.worker_timeout_s, 900),
         ),
         Watch(
             name="ApiErrors",
@@ -301,7 +298,7 @@ def watches_of_renderer(config: Config, parts: Parts) -> list[Watch]:
             periods=3,
             meaning="Pages have waited for a browser for a quarter of their retention;"
             " add renderers, or render fewer pages",
-            command=_more(
+            command=_deploy_command(
                 "renderer_concurrency_max",
                 config.renderer_concurrency_max,
                 1_000,
@@ -355,7 +352,6 @@ def watches_of_deliveries(dead_letters: sqs.Queue) -> list[Watch]:
 
 
 def durations(function: lambda_.Function) -> list[cloudwatch.Metric]:
-    """Return the metrics of a function's durations."""
     return [
         function.metric_duration(period=PERIOD, statistic=statistic, label=statistic)
         for statistic in ("p50", "p99", "Maximum")
@@ -372,5 +368,5 @@ def _logged_of(config: Config, program: str, event: str) -> str:
     return f"aws logs filter-log-events --log-group-name {group} --filter-pattern '\"{event}\"'"
 
 
-def _more(key: str, value: int, most: int, needed: str = "") -> str:
+def _deploy_command(key: str, value: int, most: int, needed: str = "") -> str:
     return f"orbweaver deploy {needed}-c {key}={min(2 * value, most)}"
