@@ -70,7 +70,6 @@ def obtain(key: str, store: Path, make: Callable[[Path], None]) -> tuple[Path, b
 
 
 def stack_names(assembly: Path) -> list[str]:
-    """Return the names of the stacks in an assembly."""
     artifacts = json.loads((assembly / "manifest.json").read_text()).get("artifacts", {})
     return [
         artifact.get("properties", {}).get("stackName", name)

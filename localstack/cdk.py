@@ -203,7 +203,7 @@ def _deploy(
     """Deploy an assembly with the CDK command line."""
     lend, held = _lender(environment), {}
     for name in assembly.stack_names(folder):
-        held[name] = _make_way(name, folder, environment, say=say, root=root)
+        held[name] = _adopt_left(name, folder, environment, say=say, root=root)
     say("deploying the stack")
     with tempfile.TemporaryDirectory() as scratch:
         outputs = Path(scratch) / "outputs.json"
@@ -220,7 +220,7 @@ def _deploy(
     return {key: value for stack in by_stack.values() for key, value in stack.items()}
 
 
-def _make_way(
+def _adopt_left(
     name: str, folder: Path, environment: Mapping[str, str], *, say: Say, root: Path
 ) -> list[removal.Resource]:
     """Import an earlier stack's resources. Return the stack's resources before its deployment.

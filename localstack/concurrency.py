@@ -62,7 +62,7 @@ def choose(
     said = [f"Lambda runs up to {quota:,} functions at once in this account and region"]
     if sum(fixed.values()) + sum(free.values()) + room <= quota:
         return {}, said
-    chosen = _shared(quota - room - sum(fixed.values()), free)
+    chosen = _share_out(quota - room - sum(fixed.values()), free)
     if chosen:
         words = ", ".join(f"{key}={value}" for key, value in chosen.items())
         said.append(f"so that the API keeps some of them: {words}; for more see {QUOTA}")
@@ -76,7 +76,7 @@ def choose(
     return {key: str(value) for key, value in chosen.items()}, said
 
 
-def _shared(spare: int, limits: Mapping[str, int]) -> dict[str, int]:
+def _share_out(spare: int, limits: Mapping[str, int]) -> dict[str, int]:
     """Share the concurrency in proportion, at least `LEAST` to each."""
     total = sum(limits.values()) or 1
     shares = {key: min(limit, max(LEAST, spare * limit // total)) for key, limit in limits.items()}

@@ -100,7 +100,7 @@ def names(environment: Mapping[str, str]) -> list[str]:
 
 def of_product(environment: Mapping[str, str]) -> list[Described]:
     """Describe Orbweaver's stacks in an account and region, by name."""
-    with _asking("stacks"), cdk.client("cloudformation", environment) as cloudformation:
+    with _aws_errors("stacks"), cdk.client("cloudformation", environment) as cloudformation:
         pages = cloudformation.get_paginator("describe_stacks").paginate()
         found = [_described(each, environment) for page in pages for each in page["Stacks"]]
     ours = (each for each in found if each.description == DESCRIPTION)
@@ -110,7 +110,7 @@ def of_product(environment: Mapping[str, str]) -> list[Described]:
 
 def context_of(name: str, environment: Mapping[str, str]) -> dict[str, str]:
     """Return the context given to a stack's last deployment, or {} if unknown."""
-    with _asking(f"template of {name}"), cdk.client("cloudformation", environment) as client:
+    with _aws_errors(f"template of {name}"), cdk.client("cloudformation", environment) as client:
         body = client.get_template(StackName=name, TemplateStage="Original")["TemplateBody"]
     template = json.loads(body) if isinstance(body, str) else body
     kept = template.get("Metadata", {}).get(METADATA, {}).get(CONTEXT, {})
@@ -128,7 +128,7 @@ def _described(found: Mapping[str, Any], environment: Mapping[str, str]) -> Desc
 
 
 @contextlib.contextmanager
-def _asking(what: str) -> Iterator[None]:
+def _aws_errors(what: str) -> Iterator[None]:
     """Raise LocalStackError for errors of AWS."""
     try:
         yield

@@ -86,7 +86,6 @@ def deploy(
     yes: bool = False,
     root: Path = layout.ROOT,
 ) -> dict[str, str]:
-    """Show the changes and deploy."""
     for line in wanted.told:
         say(line)
     return cdk.deploy(environment, wanted.context, say=say, yes=yes, root=root)

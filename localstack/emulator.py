@@ -57,7 +57,6 @@ class Emulator:
 
     @property
     def endpoint_url(self) -> str:
-        """Return the value for `AWS_ENDPOINT_URL`."""
         return f"http://{launch.HOST}:{self.port}"
 
     @property
@@ -70,7 +69,6 @@ class Emulator:
         return layout.client_environment(self.endpoint_url)
 
     def is_healthy(self) -> bool:
-        """Whether this process runs and answers."""
         return processes.is_running(self.process) and launch.answers(self.endpoint_url)
 
     def release(self) -> None:

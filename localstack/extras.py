@@ -34,7 +34,6 @@ def has_cdk() -> bool:
 
 
 def install_words(extra: str) -> str:
-    """Return the command that installs an extra."""
     return f"pip install '{DISTRIBUTION}[{extra}]'"
 
 

@@ -84,7 +84,6 @@ def answers(endpoint_url: str) -> bool:
 
 
 def is_taken(port: int) -> bool:
-    """Whether another program listens on a port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -35,7 +35,6 @@ class Lost:
 
 
 def of(directory: Path) -> Lost | None:
-    """Return the mark of an instance, or None."""
     try:
         return Lost(since_s=json.loads((directory / MARK).read_text())["since_s"])
     except (OSError, ValueError, KeyError):
@@ -43,7 +42,6 @@ def of(directory: Path) -> Lost | None:
 
 
 def of_all(instances: Path) -> dict[int, Lost]:
-    """Return the marks of all instances, by port."""
     ports = sorted(int(file.parent.name) for file in instances.glob(f"*/{MARK}"))
     return {port: told for port in ports if (told := of(instances / str(port)))}
 
@@ -56,5 +54,4 @@ def mark(directory: Path, since_s: float) -> None:
 
 
 def unmark(directory: Path) -> None:
-    """Remove the mark of an instance."""
     (directory / MARK).unlink(missing_ok=True)

@@ -36,7 +36,6 @@ class Source:
 
 
 def of(function: str, environment: Mapping[str, str]) -> tuple[Source, ...]:
-    """Return the event sources of a function."""
     try:
         with cdk.client("lambda", environment) as client:
             pages = client.get_paginator("list_event_source_mappings").paginate(

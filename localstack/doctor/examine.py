@@ -75,7 +75,6 @@ class Examined:
 
     @property
     def failed(self) -> bool:
-        """Whether any check failed."""
         return bool(self.advice)
 
 
@@ -97,7 +96,7 @@ def examine(wanted: Wanted, *, say: Say, show: Show) -> Examined:
     try:
         for check in registry.checks(stack):
             began = time.monotonic()
-            finding = _not_run(check, ground, wanted, reached=reached) or _run(check, ground)
+            finding = _skip_reason(check, ground, wanted, reached=reached) or _run(check, ground)
             note(check, finding, round(1000 * (time.monotonic() - began)))
             if check.id == FIRST:
                 reached = finding.result is Result.PASSED
@@ -148,7 +147,7 @@ def _look(ground: Ground) -> None:
         return
 
 
-def _not_run(check: Check, ground: Ground, wanted: Wanted, *, reached: bool) -> Finding | None:
+def _skip_reason(check: Check, ground: Ground, wanted: Wanted, *, reached: bool) -> Finding | None:
     """Return the reason for skipping a check, or None to run it."""
     if not reached:
         return skipped("credentials are not accepted")

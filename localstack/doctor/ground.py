@@ -108,7 +108,6 @@ class Ground:
 
     @property
     def emulator(self) -> bool:
-        """Whether this is an emulator instead of AWS."""
         return cdk.is_emulator(self.environment)
 
     def client(self, service: str) -> Any:
@@ -118,7 +117,6 @@ class Ground:
         return self._clients[service]
 
     def close(self) -> None:
-        """Close the clients."""
         self._clients.clear()
         self._open.close()
 

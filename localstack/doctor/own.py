@@ -115,13 +115,15 @@ def leftovers(ground: Ground, held: list[removal.Resource]) -> list[tuple[str, s
         logs.delete_log_group(logGroupName=group)
     found = [("queue", url.rpartition("/")[2]) for url in queues]
     found += [("function", name) for name in functions if name.startswith(f"{STACK}-")]
-    found += [("table", name) for name in tables if _there(dynamodb.describe_table, TableName=name)]
-    found += [("bucket", name) for name in buckets if _there(s3.head_bucket, Bucket=name)]
+    found += [
+        ("table", name) for name in tables if _exists(dynamodb.describe_table, TableName=name)
+    ]
+    found += [("bucket", name) for name in buckets if _exists(s3.head_bucket, Bucket=name)]
     standing = cdk.standing(STACK, ground.environment) is not None
     return found + ([("stack", STACK)] if standing else [])
 
 
-def _there(call: Callable[..., Any], **named: str) -> bool:
+def _exists(call: Callable[..., Any], **named: str) -> bool:
     try:
         call(**named)
     except (BotoCoreError, ClientError):

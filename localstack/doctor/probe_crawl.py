@@ -23,7 +23,6 @@ class _Site(BaseHTTPRequestHandler):
     """A few pages that link to each other."""
 
     def do_GET(self) -> None:
-        """Answer with a page or 404."""
         known = self.path in {f"/{place}" for place in range(PAGES)}
         links = "".join(f'<a href="/{place}">{place}</a>' for place in range(PAGES))
         body = f"<!doctype html><title>{self.path}</title>{links}".encode() if known else b""

@@ -84,7 +84,7 @@ def _active(client: Any, name: str) -> bool:
 
 
 @contextlib.contextmanager
-def _hiding(ground: Ground, hidden_s: int) -> Iterator[Line]:
+def _visibility_timeout(ground: Ground, hidden_s: int) -> Iterator[Line]:
     """Set the queue's visibility timeout during a block. The queue is empty before and after."""
     line = Line(ground, QUEUE)
 
@@ -138,7 +138,7 @@ def partial(ground: Ground) -> Finding:
     """Only the named messages of a batch come back."""
     # On AWS, a removed event source continues for a while.
     hidden_s = HIDDEN_S if ground.emulator else 3 * HIDDEN_S
-    with function(ground) as name, _hiding(ground, hidden_s) as line:
+    with function(ground) as name, _visibility_timeout(ground, hidden_s) as line:
         with _fed(ground, name, line):
             entries = [
                 {"Id": str(place), "MessageBody": body}
@@ -165,20 +165,20 @@ def taken(ground: Ground, key: str) -> int:
 
 def hidden(ground: Ground) -> Finding:
     """A queue with a visibility timeout below the function's timeout is refused."""
-    with function(ground) as name, _hiding(ground, TIMEOUT_S - 1) as line:
+    with function(ground) as name, _visibility_timeout(ground, TIMEOUT_S - 1) as line:
         return _refused(ground, "such a queue", FunctionName=name, EventSourceArn=_arn(line))
 
 
 def window(ground: Ground) -> Finding:
     """A batch above ten requires a window."""
-    with function(ground) as name, _hiding(ground, HIDDEN_S) as line:
+    with function(ground) as name, _visibility_timeout(ground, HIDDEN_S) as line:
         asked = {"FunctionName": name, "EventSourceArn": _arn(line), "BatchSize": 11}
         return _refused(ground, "a batch of 11 without a window", **asked)
 
 
 def at_once(ground: Ground) -> Finding:
     """The concurrency limit of a source is at least 2."""
-    with function(ground) as name, _hiding(ground, HIDDEN_S) as line:
+    with function(ground) as name, _visibility_timeout(ground, HIDDEN_S) as line:
         asked = {"FunctionName": name, "EventSourceArn": _arn(line)}
         return _refused(ground, "a limit of 1", **asked, ScalingConfig={"MaximumConcurrency": 1})
 

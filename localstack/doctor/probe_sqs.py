@@ -43,7 +43,6 @@ class Line:
         self._poll_s = 0 if ground.emulator else 1
 
     def send(self, body: str, **options: Any) -> None:
-        """Send one message."""
         self.sqs.send_message(QueueUrl=self.url, MessageBody=body, **options)
 
     def receive(self, *, hidden_s: int = 30, wait_s: int = 0) -> list[dict[str, Any]]:
@@ -59,7 +58,6 @@ class Line:
         return found
 
     def delete(self, messages: list[dict[str, Any]]) -> None:
-        """Delete received messages."""
         for one in messages:
             self.sqs.delete_message(QueueUrl=self.url, ReceiptHandle=one["ReceiptHandle"])
 

@@ -32,7 +32,6 @@ REASONS = ("None", "ConditionalCheckFailed", "TransactionConflict", "ThrottlingE
 
 
 def key() -> str:
-    """Return a new key."""
     return f"doctor-{secrets.token_hex(8)}"
 
 
@@ -79,7 +78,7 @@ def addition(ground: Ground, name: str) -> dict[str, Any]:
     }
 
 
-def _beside(error: ClientError) -> dict[str, Any]:
+def _response(error: ClientError) -> dict[str, Any]:
     """Return the whole response of an error."""
     return cast("dict[str, Any]", error.response)
 
@@ -115,7 +114,7 @@ def returned(ground: Ground) -> Finding:
             ReturnValuesOnConditionCheckFailure="ALL_OLD",
         )
     except ClientError as error:
-        item = _beside(error).get("Item", {})
+        item = _response(error).get("Item", {})
         right = code_of(error) == CONDITION and item.get("n") == {"N": "7"}
         return expect(right, "the item is not told", code=code_of(error), told=bool(item))
     return failed("the condition did not hold anything back")
@@ -134,7 +133,7 @@ def reasons(ground: Ground) -> Finding:
     try:
         ground.client("dynamodb").transact_write_items(TransactItems=actions)
     except ClientError as error:
-        told = _beside(error).get("CancellationReasons", [])
+        told = _response(error).get("CancellationReasons", [])
         codes = [word(one.get("Code", "None"), *REASONS) for one in told]
         items = [one.get("Item", {}).get("n", {}).get("N", "") for one in told]
         problems = [] if codes[1:2] == ["None"] else ["the reasons are in another order"]
@@ -173,7 +172,7 @@ def conflict(ground: Ground) -> Finding:
         try:
             client.transact_write_items(TransactItems=[addition(ground, name)])
         except ClientError as error:
-            told = _beside(error).get("CancellationReasons", [{}])
+            told = _response(error).get("CancellationReasons", [{}])
             return word(told[0].get("Code"), *REASONS) if told else code_of(error)
         return ""
 
