@@ -59,7 +59,6 @@ class SetupError(Exception):
 
 
 def say(text: str) -> None:
-    """Print one line of progress."""
     print(f"[setup] {text}", flush=True)
 
 
