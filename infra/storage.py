@@ -3,8 +3,8 @@
 - Tables are on demand, so they cost nothing without crawls. Each has a TTL on `expires_at`.
 - They are encrypted at rest with keys that AWS owns: no key to pay for, no key request per call.
   With `kms_key`, the user's own key is used (encryption.py).
-- They outlive the stack and can be restored to any second of the last 35 days (not with `frugal`),
-  unless `removal` is destroy. A failed first create removes them. Kept tables are protected against
+- Unless `removal` is destroy, they outlive the stack, and can be restored to any second of the last
+  35 days (not with `frugal`). A failed first create removes them. Kept tables are protected against
   deletion at the end of a deployment (protection.py).
 - The bucket is not versioned: each object is written once under a name that follows from its
   content, and deletions are final.

@@ -1,8 +1,8 @@
 """Adoption of an earlier stack's resources: its tables, its queues' names.
 
-- The next deployment of the same stack, account and region imports the resources that a removed one
-  left (removal.py), if they still exist: new tables would start without claims and counts. A failed
-  import is an error with instructions to start over.
+- The next deployment of the same stack, account and region imports the existing resources of a
+  removed one (removal.py). New tables would start without claims and counts. A failed import is an
+  error with instructions to start over.
 - A resource that this deployment does not declare stays in the file. So a user pool waits until a
   deployment hosts the console again, even for an existing stack.
 - SQS refuses the name of a deleted queue for 60 s, so a deployment waits for that time.

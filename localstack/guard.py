@@ -1,7 +1,7 @@
 """Runs MiniStack, and makes sure that none of its processes outlive its owner.
 
 The emulator's interpreter starts this file by path, as leader of its own process group, in the
-instance's folder, with the reading end of a pipe as the only argument.
+instance's folder. The only argument is the reading end of a pipe.
 
 - While the pipe is open, the starter lives. A byte on it releases the emulator (`local up` has
   succeeded). If it closes without a byte, the starter has ended in some way, and the emulator

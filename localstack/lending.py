@@ -2,7 +2,7 @@
 
 - A command holds a shared lock on the instance's file `users` while it uses the emulator. The
   kernel releases the lock however the process ends, so no list of processes is needed.
-- Commands enter and leave under the lock of the file `gate`, so an emulator that a command has just
+- Commands enter and leave under the lock of the file `gate`. So an emulator that a command has just
   found is not stopped.
 - A command stops only an emulator that a command started for itself. An emulator of `local up` runs
   until `local down`, a temporary one ends with its starter.

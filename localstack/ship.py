@@ -1,7 +1,7 @@
 """Templates for the wheel, made during its build: `python -m localstack.ship FOLDER`.
 
-A template is synthesized for an emulator, without CDK's additions for its command line, and with a
-placeholder for the code of each function. `prebuilt` fills in the rest.
+A template is synthesized for an emulator, without CDK's additions for its command line. A
+placeholder replaces the code of each function. `prebuilt` fills in the rest.
 """
 
 from __future__ import annotations

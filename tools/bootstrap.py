@@ -10,8 +10,8 @@
   for `make bench`) and `fuzz` (.local/fuzz/python: a fuzzer and its targets, only for `make fuzz`).
 - The emulator runs Lambda functions with its own interpreter, so both environments use the same
   one.
-- Only packages pinned by hash in requirements/ and package-lock.json are installed, with uv, or
-  with pip if uv reaches no index (pip reads its own configuration, uv does not).
+- Only packages pinned by hash in requirements/ and package-lock.json are installed. uv installs
+  them, or pip if uv reaches no index (pip reads its own configuration, uv does not).
 - The machine's certificates are trusted, including those it adds itself.
 """
 

@@ -3,8 +3,8 @@
 - The receiver holds, next to the files, one ledger per day: the SHA-256 of each file of this stack.
   A file counts as delivered only if it has the right length *and* the ledger has the manifest's
   SHA-256.
-- To keep the ledger true, a file whose content changes is removed first, then the ledger gets the
-  new SHA-256, then the file is transferred. A worker that dies in between leaves a missing file,
+- To keep the ledger true, a file whose content changes is removed first. Then the ledger gets the
+  new SHA-256, and the file is transferred. A worker that dies in between leaves a missing file,
   never a wrong one.
 - Readers start from the manifest. It is withdrawn before any file it lists changes, and written
   last. A day and its crawls may have several manifests over the same files.

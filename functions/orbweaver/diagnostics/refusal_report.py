@@ -36,10 +36,10 @@ KINDS_NAMED = 100
 class Skipped:
     """One reason, with its count, meaning and examples.
 
-    `kind` is `refused` for links that were never claimed, `incomplete` for pages without the part
-    that `reason` names, `needs_rendering` for pages that are empty without scripts, else an
-    outcome. `taken` counts examples of refused links that were requested after all, because another
-    page links them in a permitted way. They are not in `samples`.
+    `kind` is an outcome or one of three others: `refused` for links that were never claimed,
+    `incomplete` for pages without the part that `reason` names, `needs_rendering` for pages that
+    are empty without scripts. `taken` counts examples of refused links that were requested after
+    all, because another page links them in a permitted way. They are not in `samples`.
     """
 
     kind: str

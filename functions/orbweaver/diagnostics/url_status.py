@@ -92,8 +92,8 @@ class Facts:
     refused: tuple[str, ...] = ()
     # Whether a seed's page has links marked nofollow, and which pages may.
     seed_nofollow: bool = False
-    # Whether the URL waits unclaimed as a late link, as far as that was read, and how many URLs of
-    # its kind were requested and brought something new.
+    # Whether the URL waits unclaimed as a late link, as far as that was read. `kind` counts URLs of
+    # its kind that were requested, and those that brought something new.
     late: bool = False
     kind: tuple[int, int] | None = None
     withdrawing: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
 """A log of the AWS permissions that a process needs, written by its clients during tests.
 
-- Each new permission is one JSON line with function, action and resource, appended in one write, so
-  several processes can share a file.
+- Each new permission is one JSON line with function, action and resource. It is appended in one
+  write, so several processes can share a file.
 - A permission is written before the request is sent, so denied requests are included.
 - Lines name tables, queues, buckets and similar resources, never keys or URLs.
 """

@@ -1,8 +1,9 @@
 """Stored form of a journal in the `packs` table: a head item, perhaps with chunks.
 
-A journal too large for one item is first written in chunks under its digest, so two deliveries with
-different journals do not mix chunks. The head item, put if absent, selects one digest. Chunks of
-the other journal are never read and expire. `v` is the journal's version, checked before decoding.
+A journal too large for one item is first written in chunks under its digest. So two deliveries with
+different journals do not mix their chunks. The head item, put if absent, selects one digest. Chunks
+of the other journal are never read and expire. `v` is the journal's version, checked before
+decoding.
 """
 
 from __future__ import annotations

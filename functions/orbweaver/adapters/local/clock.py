@@ -1,8 +1,8 @@
 """The machine's clock.
 
-A local crawl uses one clock for slots, records and deadlines from start to end, although a person
-or a time service may set the machine's clock meanwhile. `SteadyClock` reads the clock once and adds
-the elapsed time, including the machine's sleep. It reports jumps of the machine's clock.
+A local crawl uses one clock for slots, records and deadlines. A person or a time service may set
+the machine's clock during the crawl. `SteadyClock` reads the clock once and adds the elapsed time,
+including the machine's sleep. It reports jumps of the machine's clock.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@
   sleep. After a page kills the child, a new child reads the next page. Results found before the
   death count.
 - The child reads any page suspected of having killed its worker, however light it is.
-- If the clock killed the child, or it died of something other than its own resource use, the page
-  is read once more, because a busy machine may be the cause. After that the page is costly.
+- If the child timed out, or died of something other than its own resource use, the page is read
+  once more. A busy machine may be the cause. After that the page is costly.
 - The child has no credentials, and cannot read those in its parent's environment or memory. The
   parent decodes only known types from it. The child ends with its parent, whose end closes its
   input.

@@ -1,8 +1,8 @@
 """Receiving from a queue: messages for an actor, acknowledged one by one.
 
-A reader takes messages for `hold_s` seconds, works, deletes the done ones and makes failed ones
-visible, as Lambda does with a batch and its partial response. If the reader dies, its messages
-become visible when the hold ends.
+A reader takes messages for `hold_s` seconds, deletes those that succeed and makes failed ones
+visible. Lambda does the same with a batch and its partial response. If the reader dies, its
+messages become visible when the hold ends.
 """
 
 from __future__ import annotations

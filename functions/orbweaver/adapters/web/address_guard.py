@@ -9,13 +9,13 @@ DNS answers. So three places check:
 - Of the resolved or literal addresses, each request dials those that its `Permit` allows. The
   permit is a context variable; without one, only the public web is allowed. The socket factory
   checks the address again.
-- A pooled connection is checked by its peer before another request uses it, because that request's
-  crawl may differ from the one it was made for (`pooled_request`).
+- A pooled connection is checked by its peer before another request uses it (`pooled_request`). That
+  request may belong to another crawl.
 
 For a name in this machine's hosts file, all allowed addresses are used: resolvers return one family
-only, and the server may listen on the other. Of many addresses, at most `DIALLED_MAX` are dialled,
-of both families, so a name with a hundred addresses does not cost a hundred connections. Proxies
-use all kinds of ports, which their operator chose: with `any_port`, only addresses are checked.
+only, and the server may listen on the other. At most `DIALLED_MAX` addresses are dialled, of both
+families. So a name with a hundred addresses does not cost a hundred connections. Proxies use all
+kinds of ports, which their operator chose: with `any_port`, only addresses are checked.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 - A container has one client. The first fetch makes its session in the running loop, and later
   invocations reuse it. A session ends with its loop, and another loop gets another session.
-- The client does not follow redirects, keep cookies (`worker/cookies.py` does, for crawls that want
-  it), or use proxies and `.netrc` of the environment.
+- The client does not follow redirects or keep cookies (`worker/cookies.py` keeps those that a crawl
+  wants). It ignores proxies and `.netrc` of the environment.
 - A fetcher dials either targets or proxies, never both.
 - Every address is checked by `address_guard` with the request's permit. Certificates are always
   verified.

@@ -1,7 +1,7 @@
 """Incremental decoding of content codings, with all sizes bounded.
 
-aiohttp can decode too. But it accepts an encoded body that ends early as complete, does not decode
-nested codings, and lets a zstd frame request a window of 128 MiB.
+aiohttp can decode too. But it accepts an encoded body that ends early as complete, and does not
+decode nested codings. It lets a zstd frame request a window of 128 MiB.
 
 - Decoding halts where a body must wait for room, and continues from there.
 - A stage outputs at most `PIECE_BYTES` at a time, and the next stage consumes it before more is

@@ -1,7 +1,7 @@
 """Mapping of the HTTP client's errors to reasons.
 
 Two details of aiohttp 3.14: a response it cannot parse is raised as a ClientResponseError with
-status 400 *that no server sent*, and the parser's own error is two causes down. An error in an
+status 400 *that no server sent*. The parser's own error is two causes down. An error in an
 established TLS connection (a late request for a client certificate) is a plain ClientOSError.
 """
 

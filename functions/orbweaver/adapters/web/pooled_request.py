@@ -6,8 +6,8 @@ out a pooled connection without checking whether data arrived meanwhile. This mo
 - A pooled connection that is closed, or received data since its last answer, is skipped before a
   byte is sent: the data would be taken for the answer to another URL.
 - If a *reused* connection breaks before the first byte of an answer, the request is sent once more.
-  After a freeze all pooled connections may be dead. The repeat uses a new connection, so a server
-  that closes connections because of the request receives it twice, not once per pooled connection.
+  After a freeze all pooled connections may be dead. The repeat uses a new connection. So a server
+  that closes connections because of the request receives it only twice.
 - An answer on a reused connection that is uncertain (`pool`), or that cannot be parsed, is
   requested again on a new connection.
 - A pooled connection to an address that the request must not reach is not used.

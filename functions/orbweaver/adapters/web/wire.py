@@ -10,8 +10,8 @@ request's total time. So all bytes count before they are parsed.
   `FRAMING_BYTES_MAX` plus an eighth of the body.
 - Bytes that belong to no request are surplus. They end the connection unread, and make the last
   answer on it uncertain (`pool`).
-- The parser receives slices, so limits are noticed early, and each head separately (`framing`), so
-  bytes after an answer end the connection but not the answer.
+- The parser receives slices, so limits are noticed early. It receives each head separately
+  (`framing`), so bytes after an answer end the connection but not the answer.
 - A connection that is reset, or ends without TLS's `close_notify`, may have been cut: it is
   `ragged`, and a body that ends with it may be incomplete (RFC 9112 section 8).
 - Bytes other than the body count as received if they exceed the usual size of a head.
