@@ -136,7 +136,7 @@ class ConnectionPool(aiohttp.TCPConnector):
         try:
             return await super()._wrap_create_connection(*args, addr_infos=addr_infos, **kwargs)
         except aiohttp.ClientSSLError:
-            raise  # another address of the host may have a valid certificate
+            raise  # TLS may succeed at another address of the host
         except (aiohttp.ClientConnectorError, TimeoutError):
             addr_infos.clear()
             raise
