@@ -1,34 +1,34 @@
-"""The way of one URL, in order: from a batch of messages to claims, records and messages.
+"""The path of a message, from a received batch to claims, records and sent messages.
 
-Decides the order of effects, on which the invariants rest; speaks to ports only. A step calls those
-below it, and returns to the one that called it; none calls one above.
+This package decides the order of effects, on which the guarantees of docs/protocol.md depend. It
+uses ports only. Each module calls only modules below it in this list.
 
-    batch              messages in, ids to come back out; what only a newer version reads waits
-    pack               one pack, from where it was left
-    seeding            references become candidates
-    retracing          what earlier runs left out
-    fetch_pack         robots, slots, requests
-    host_visits        the URLs of one host in a pack, and visits that wait together
-    unvisited          URLs that end without one
-    cookies            of crawls that keep them
-    response_handling  an answer's outcome; its links, admitted
-    sitemap_handling   sitemaps, found and read
-    render_lane        pages that are for workers with a browser, where this one has none
-    page_rendering     its scripts, run where a crawl wants that
-    rendering_choice   of which pages it does
-    rendering_gain     what scripts added, and what that says of others
-    page_reading       the work on its bytes, bounded
-    page_fault         what a page comes to whose processing raises
-    pack_context       a pack at work, and the records of its URLs
-    crawl_cache        crawls as they stood a moment ago
-    body_writer        bodies and texts into one file
-    link_dedup         links that need no claim
+    batch              process a batch, return the failed ids, hold back messages of newer versions
+    pack               process one pack from where earlier deliveries stopped
+    seeding            turn references and late packs into candidates
+    retracing          claim links that earlier runs left out
+    fetch_pack         apply robots.txt, wait for slots, send requests
+    host_visits        URLs of one host in a pack, and visits that wait at the same time
+    unvisited          end URLs without a request
+    cookies            cookie jars of crawls that keep cookies
+    response_handling  outcome of a response, and its admitted links
+    sitemap_handling   find and read sitemaps
+    render_lane        send pages to workers with a browser, if this worker has none
+    page_rendering     run a page's scripts
+    rendering_choice   choose the pages to render
+    rendering_gain     learn from added content which pages are worth rendering
+    page_reading       read a page's bytes within limits
+    page_fault         end a page whose processing raises an unexpected exception
+    pack_context       context of a pack, and the records of its URLs
+    crawl_cache        crawls, at most five seconds old
+    body_writer        write bodies and texts into one file
+    link_dedup         drop links that need no claim
     apply_journal      claim, store, commit, send, finish
-    succession         which pack of a host is out
-    host_claims        claims of a host, handed on by files
-    rounds             how long an invocation goes on, and with what
-    ending             cut short where the worker is to end
-    group_commit       many packs in one transaction
-    kind_learning      what kinds of URLs have brought, for all workers
+    succession         choose the pack of a host that is in flight
+    host_claims        hand a host's known claims on in files
+    rounds             length of an invocation, and packs taken on early
+    ending             stop early when the worker must end
+    group_commit       commit many packs in one transaction
+    kind_learning      share results by kind of URL among workers
     call_batching      tasks that share a request
 """

@@ -1,25 +1,26 @@
-"""A batch of messages in, the ids of those that are to come back out.
+"""Process a batch of messages and return the ids of the messages that must be delivered again.
 
-For every message, beside all others of the batch:
+All messages of a batch are processed concurrently:
 
-    malformed    to the dead-letter queue, with its reason; on the seed queue, all but references
-    loose        references dropped by hand become seeds with an id of their own
-    seeds, packs as far as they go (worker/seeding.py, worker/pack.py)
-    newer        waits for a version that can read it
+    malformed    go to the dead-letter queue with the reason; on the seed queue, so does
+                 everything except references
+    loose        references from the seed queue become seeds with ids of their own
+    seeds, packs proceed as far as possible (worker/seeding.py, worker/pack.py)
+    newer        wait for a version that can read them
 
-then the suspects, one by one; then, once a crawl: is it finished? A message is acknowledged when
-all of that is done; what fails by our fault comes back, alone.
+Suspects follow one by one. At the end, each crawl is checked once for completion. Then the messages
+are acknowledged. A message that failed through an Orbweaver error is delivered again, alone.
 
-A message that failed once or twice is made visible again soon: one throttled request must not cost
-the visibility timeout, which is many times a worker's time. Later failures wait for it in whole, so
-that an outage does not use up all deliveries.
+After its first and second failure, a message becomes visible again soon: one throttled request must
+not cost the visibility timeout, which is many times a worker's run time. Later failures wait for
+the full timeout, so that an outage does not use up all deliveries.
 
-After a rollback some of what is queued, or what its packs, crawls and journals hold, may be of the
-version before it. Such a body is sent again byte for byte, with the longest delay, and its delivery
-is acknowledged: the queue counts its receives anew, so neither a failure nor a strike is counted.
-Since when it waits stands beside it. When that is too long ago it goes to the dead letters, with
-the reason that says what to do (docs/upgrade.md). A loose body from the seed queue waits on the
-queue of packs, where it means the same.
+After a rollback, queued messages, or their packs, crawls and journals, may have been written by the
+newer version. The worker sends such a body again unchanged, with the longest delay, and
+acknowledges the delivery. The queue then counts receives from one, so no failure and no strike is
+counted. An attribute of the message contains the time since which it waits. After `newer_wait_s`,
+the message goes to the dead letters, and the reason contains the remedy (docs/upgrade.md). A loose
+body from the seed queue waits on the pack queue, where it has the same meaning.
 """
 
 from __future__ import annotations
@@ -65,19 +66,19 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# Seconds until a failed message is delivered again, by how often it was received.
+# Seconds until a failed message is delivered again, by number of receives.
 RETRY_S: Mapping[int, int] = {1: 15, 2: 120}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A message has to wait for a newer version, for what is `said`."""
+    """Result of a message that must wait for a newer version. `said` has the reason."""
 
     said: str
     crawl: str
 
 
-# What a message came to; None for what failed by our fault.
+# Result of a message; None if it failed through an Orbweaver error.
 Result: TypeAlias = Done | Requeued | Held | None
 
 
@@ -86,9 +87,9 @@ def _of_nobody(_crawl: str) -> AbstractContextManager[None]:
 
 
 class Worker:
-    """Processes batches; one a container, its caches outlive an invocation."""
+    """Processes batches. One instance per container, whose caches outlive an invocation."""
 
-    def __init__(  # noqa: PLR0913 - it stands at the path's beginning
+    def __init__(  # noqa: PLR0913 - it composes the whole path
         self,
         *,
         queue: Queue,
@@ -102,9 +103,9 @@ class Worker:
         of_crawl: Callable[[str], AbstractContextManager[None]] = _of_nobody,
         ending: Ending | None = None,
     ) -> None:
-        """Take the ports, and the actors that ingest, advance and settle.
+        """Use `of_crawl` as the context of each crawl's work.
 
-        What is used within `of_crawl` is that crawl's; `ending` is the one that the fetcher has.
+        `ending` is shared with the fetcher.
         """
         self._ending = ending or Ending()
         self._queue = queue
@@ -113,7 +114,7 @@ class Worker:
         self._processor = processor
         self._applier = applier
         self._clock = clock
-        # A worker that has just read that a crawl runs asks once more, and settles the result.
+        # A worker that has just read a running crawl sends one more request and settles the result.
         request_ms = round((settings.fetch_total_s + settings.apply_reserve_s) * 1000)
         self._through_ms = CRAWL_FRESH_MS + request_ms
         self._metrics = metrics
@@ -122,10 +123,10 @@ class Worker:
         self._settings = settings
 
     async def run(self, deliveries: Sequence[Delivery], deadline_ms: int) -> tuple[str, ...]:
-        """Process a batch; the ids of the messages that are to come back.
+        """Process a batch and return the ids of messages to deliver again.
 
-        `deadline_ms` is when this invocation is ended from outside; nothing is asked for that
-        could not be settled before.
+        `deadline_ms` is the time when the invocation is killed from outside. The worker sends no
+        request that it could not settle before then.
         """
         messages = {
             delivery.id: decode(delivery.body, self._source(delivery)) for delivery in deliveries
@@ -171,7 +172,7 @@ class Worker:
         return tuple(failed)
 
     async def _retry_soon(self, failed: Sequence[Delivery]) -> None:
-        """Make messages that failed few times visible soon; else they wait the whole timeout."""
+        """Make messages with few failures visible soon. Others wait for the visibility timeout."""
         for receives, delay_s in RETRY_S.items():
             receipts = [
                 Receipt(handle=one.handle, queue=one.queue)
@@ -186,10 +187,10 @@ class Worker:
                 _log.warning("messages.not_retried_soon", extra={"error": str(error)})
 
     async def take_on(self, pack: Pack, round_: Round) -> Result:
-        """Process a pack whose message is held back, and takes over should this fail.
+        """Process a pack whose own message is delayed until after the round.
 
-        One that another delivery has begun with, or that failed before, is left to its message.
-        A pack of which nothing could be requested starts again here, if that is soon.
+        A pack that failed before, or that another delivery has started, is left to its message. If
+        no URL of it could be requested, the pack starts again here after a short pause.
         """
         delivery = Delivery(id=pack.id, body=encode(pack), receives=1, early=True)
         try:
@@ -208,7 +209,7 @@ class Worker:
                 return await self._sent_again(result, round_)
 
     async def _sent_again(self, requeued: Requeued, round_: Round) -> Result:
-        """Send a pack for the next round: its first message is held back for longer than that."""
+        """Send a pack again for the next round, because its first message is delayed for longer."""
         outgoing = requeued.outgoing
         delay_s = max(outgoing.delay_s, round_.left_s(outgoing.pack.crawl))
         try:
@@ -225,7 +226,10 @@ class Worker:
     async def _requeue(
         self, deliveries: Sequence[Delivery], results: Sequence[Result]
     ) -> list[str]:
-        """Send again what nothing was done for; last, so that a crash does not make copies."""
+        """Send packs again whose URLs were not requested.
+
+        Last, so that a crash makes no copies.
+        """
         failed: list[str] = []
         for express in (False, True):
             waiting = {
@@ -250,9 +254,10 @@ class Worker:
         recalled: Mapping[str, Recalled],
         round_: Round,
     ) -> list[Result]:
-        """Process all messages at once, then the suspects one by one, the least suspect first.
+        """Process all messages concurrently, then the suspects one by one, fewest strikes first.
 
-        When one kills the worker, what came before it is done, and only it was struck.
+        If a suspect kills the worker, all earlier messages are done, and only this suspect has a
+        strike.
         """
         results: dict[str, Result] = {}
         suspects: list[tuple[int, Delivery]] = []
@@ -276,23 +281,25 @@ class Worker:
         return [results[delivery.id] for delivery in deliveries]
 
     def rest(self) -> None:
-        """Begin no more requests: what is being asked for is finished, the others are requeued."""
+        """Start no more requests: finish requests in progress and requeue the other URLs."""
         self._ending.resting = True
 
     def end(self) -> None:
-        """Give up what is being asked for, and requeue it, as the process is to end."""
+        """Cancel requests in progress and requeue their URLs, because the process must end."""
         self._ending.tell()
 
     def flush(self) -> None:
-        """Write out what this invocation counted."""
+        """Write out this invocation's metrics."""
         self._metrics.flush()
 
     async def _finish(
         self, deliveries: Sequence[Delivery], results: list[Result], early: Sequence[Result]
     ) -> list[str]:
-        """Check once for each crawl whether it is finished; failing that, its messages return.
+        """Check each crawl once for completion.
 
-        Those of a crawl that a newer version has stored meanwhile wait for one.
+        If the check fails, the crawl's messages are delivered again.
+
+        If a newer version has stored the crawl meanwhile, its messages wait for that version.
         """
         checks: dict[str, list[int]] = {
             result.check: []
@@ -339,10 +346,10 @@ class Worker:
         recalled: Mapping[str, Recalled],
         round_: Round,
     ) -> Result:
-        """Process one message; None if it failed by our fault and is to come back."""
+        """Process one message. Return None if it failed through an Orbweaver error."""
         try:
             return await self._process(delivery, message, recalled, round_)
-        except Exception as error:  # noqa: BLE001 - the one guard: a message's failure is its own
+        except Exception as error:  # noqa: BLE001 - a failure affects one message only
             said = newer_in(error)
             if said is not None:
                 crawl = None if isinstance(message, Malformed) else message.crawl
@@ -357,7 +364,7 @@ class Worker:
         self._metrics.add(Metric.MESSAGES_FAILED, 1)
         return None
 
-    async def _process(  # noqa: PLR0911 - one for each kind
+    async def _process(  # noqa: PLR0911 - one return for each kind
         self,
         delivery: Delivery,
         message: Message,
@@ -386,7 +393,7 @@ class Worker:
                 done = await self._bury(delivery, result.reason)
                 if isinstance(message, SeedsMessage):
                     return done
-                # Links may wait until little else is out: this is not out any more.
+                # Late links wait until few URLs are in flight, and a dead letter is not in flight.
                 late = message.late
                 mourned = await self._applier.mourn(
                     message.crawl, 0 if late else len(message.targets)
@@ -396,7 +403,7 @@ class Worker:
                 assert_never(message)
 
     async def _close(self, close: Close) -> None:
-        """End a cancelled crawl, once every worker on it must be through."""
+        """End a cancelled crawl once every worker must have settled its packs."""
         wait_ms = close.at_ms + self._through_ms - self._clock.now_ms()
         if wait_ms > 0:
             await self._queue.send_close(close, -(-wait_ms // 1000))
@@ -411,17 +418,17 @@ class Worker:
 
 
 def suspect(pack: Pack, delivery: Delivery, known: Recalled) -> bool:
-    """Whether a pack may have brought a worker down: one URL, here before, and nothing left."""
+    """Return True if a pack may have killed a worker: one URL, a failed delivery, no journal."""
     if known.journal is not None or known.ledger is not None or known.newer is not None:
         return False
     if pack.late:
-        return False  # nothing of it is asked for
+        return False  # a late pack sends no requests
     failed_before = delivery.receives > 1 or pack.failures > 0 or known.strikes > 0
     return len(pack.targets) == 1 and failed_before
 
 
 class Holder:
-    """Holds messages back that only a newer version can read."""
+    """Holds back messages that only a newer version can read."""
 
     def __init__(self, *, queue: Queue, clock: Clock, metrics: Metrics, settings: Settings) -> None:
         self._queue = queue
@@ -430,7 +437,10 @@ class Holder:
         self._settings = settings
 
     async def hold(self, held: Sequence[tuple[Delivery, Held]]) -> list[str]:
-        """Send messages again, or bury them; the ids of those that failed."""
+        """Send messages again, or move them to the dead letters.
+
+        Return the ids of failed messages.
+        """
         failed: list[str] = []
         lanes: dict[bool, list[tuple[Delivery, WaitingMessage]]] = {}
         now_ms = self._clock.now_ms()
@@ -466,7 +476,7 @@ class Holder:
 
 
 def newer_in(error: Exception) -> str | None:
-    """Say what a newer version has stored, if that is why something failed."""
+    """Describe the newer version's data that caused an error. None if there is another cause."""
     if not isinstance(error, ExceptionGroup):
         return str(error) if isinstance(error, StoredNewer) else None
     if error.split(PortError)[1] is not None:

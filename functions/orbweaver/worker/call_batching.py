@@ -1,8 +1,9 @@
 """Batched calls: tasks of a container share one request, which one of them makes.
 
-A task with a call of some kind (to commit a pack of a crawl, say) waits for the tasks that are
-still expected. One of them makes the call for all: once none is expected, there is enough, or the
-first has waited long enough. A later task begins another group.
+A task that needs a call of some kind (for example, to commit a pack of a crawl) waits for other
+tasks that expect to need it too. One of them makes the call for all. It does so when no expected
+task is missing, the batch is large enough, or the first task has waited long enough. A later task
+starts another group.
 """
 
 from __future__ import annotations
@@ -19,33 +20,33 @@ Result = TypeVar("Result")
 
 
 class CallGroup(Generic[What, Result]):
-    """What a shared call of a kind holds so far, and its outcome for the tasks that wait."""
+    """Input of a shared call so far, and its outcome for the waiting tasks."""
 
     def __init__(self, kind: str, what: What, due_s: float) -> None:
         self.kind = kind
         self.what = what
         self.due_s = due_s
-        # The call's outcome, once a task makes it.
+        # Outcome of the call, once a task makes it.
         self.outcome: asyncio.Future[Result] | None = None
 
 
 class Gathering(Generic[What, Result]):
-    """The tasks that are expected, and the groups that are open, by kind."""
+    """Expected tasks and open groups, by kind of call."""
 
     def __init__(self, wait_s: float) -> None:
-        """Take for how long the first one waits for others, in s."""
+        """Let the first task wait at most `wait_s` for others."""
         self._wait_s = wait_s
         self._expected: dict[str, set[Hashable]] = {}
         self._open: dict[str, CallGroup[What, Result]] = {}
-        # A task is expected no more, or is about to make the call.
+        # Set when a task is no longer expected, or is about to make the call.
         self._turn = asyncio.Event()
 
     def expect(self, kind: str, who: Hashable) -> None:
-        """Have others wait for a task."""
+        """Let other tasks wait for this one."""
         self._expected.setdefault(kind, set()).add(who)
 
     def came(self, kind: str, who: Hashable) -> None:
-        """Have no task wait for this one any more."""
+        """Let other tasks no longer wait for this one."""
         expected = self._expected.get(kind, set())
         expected.discard(who)
         if not expected:
@@ -53,7 +54,7 @@ class Gathering(Generic[What, Result]):
         self._turn.set()
 
     def group(self, kind: str, begin: Callable[[], What]) -> CallGroup[What, Result]:
-        """Return the group that is open, or another one."""
+        """Return the open group, or start one."""
         group = self._open.get(kind)
         if group is None:
             due_s = asyncio.get_running_loop().time() + self._wait_s
@@ -66,10 +67,12 @@ class Gathering(Generic[What, Result]):
         enough: Callable[[What], bool],
         carry_out: Callable[[What], Awaitable[Result]],
     ) -> tuple[Result, bool]:
-        """Wait until a group's call is made, or make it; its result, and whether this task made it.
+        """Wait for a group's call, or make it.
 
-        Raises for all what `carry_out` raises. If the task that makes the call is cancelled, the
-        others get a Transient: the result is not known.
+        Return its result, and True if this task made it.
+
+        If `carry_out` raises, all tasks raise the same error. If the calling task is cancelled, the
+        other tasks raise Transient, because the result is unknown.
         """
         running = asyncio.get_running_loop()
         while group.outcome is None:
@@ -91,7 +94,7 @@ class Gathering(Generic[What, Result]):
         except BaseException as error:
             known = isinstance(error, Exception)
             group.outcome.set_exception(error if known else Transient("its call was cancelled"))
-            group.outcome.exception()  # retrieved, whether a task waits or not
+            group.outcome.exception()  # mark as retrieved, even if no task waits
             raise
         group.outcome.set_result(result)
         return result

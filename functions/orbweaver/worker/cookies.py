@@ -1,14 +1,14 @@
-"""Cookies of crawls that keep them: read before a host is asked, stored with its answers.
+"""Cookies of crawls that keep them: read before a host is visited, stored with its responses.
 
-A jar is one item of the `hosts` table for each crawl and site. All workers of a crawl see it, and
-no other crawl does. A crawl that keeps no cookies neither reads nor writes one. Rules
+A jar is one item of the `hosts` table for each crawl and site. All workers of a crawl share it;
+other crawls do not see it. A crawl that keeps no cookies does not read or write jars. Rules:
 
-- A jar is read anew for each pack that visits a host: what another worker was given since (a login
-  that answered with a redirect) is there. Within a visit the container's own copy is used.
-- What an answer sets is stored before the answer has any other effect, so a redirect's target is
-  never asked for without it. It is put into the jar as stored at that moment: of two workers that
-  write at once, the last one's jar stays, and what the other was given may be lost.
-- robots.txt is asked for without cookies, and sets none.
+- The worker reads a jar anew for each pack that visits a host, so it has cookies that another
+  worker received meanwhile (such as a login with a redirect). Within a visit it uses its own copy.
+- The worker stores a response's cookies before any other effect of the response, so a redirect's
+  target is never requested without them. It adds them to the jar as stored at that moment. If two
+  workers write at once, the last jar wins, and the other worker's cookies may be lost.
+- robots.txt is requested without cookies, and sets none.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ COOKIE = "cookie"
 
 
 class Cookies:
-    """The jars that a container works with."""
+    """Cookie jars that a container works with."""
 
     def __init__(self, *, hosts: Hosts, clock: Clock) -> None:
         self._hosts = hosts
         self._clock = clock
         self._jars: OrderedDict[tuple[str, str], Jar] = OrderedDict()
-        # As long as a task writes a jar, and no longer.
+        # A lock exists only while a task writes its jar.
         self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def look(self, crawl_id: str, url: str) -> None:
@@ -46,7 +46,7 @@ class Cookies:
         await self._read((crawl_id, jar_of(url)))
 
     async def headers(self, crawl_id: str, url: str, given: Headers) -> Headers:
-        """Add the cookies of a URL's site to the headers that a person gave."""
+        """Return the given request headers with the cookies of the URL's site added."""
         header = await self._header(crawl_id, url)
         if header is None:
             return given
@@ -62,7 +62,7 @@ class Cookies:
         return header_of(jar, url, self._clock.now_ms())
 
     async def take(self, crawl_id: str, url: str, lines: Iterable[bytes]) -> int:
-        """Store what the answer to a URL sets; how many cookies were refused."""
+        """Store the cookies of a response. Return the number of refused cookies."""
         key = (crawl_id, jar_of(url))
         async with self._locks.setdefault(key, asyncio.Lock()):
             before, now_ms = await self._read(key), self._clock.now_ms()

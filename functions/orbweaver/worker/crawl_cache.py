@@ -1,6 +1,6 @@
-"""A cache of crawls, at most five seconds old, for all of a container's work.
+"""Cache of crawls, at most five seconds old, for all work of a container.
 
-A crawl that is paused, cancelled or edited is noticed this much later, wherever it is worked on.
+So a worker notices a paused, cancelled or edited crawl up to five seconds late.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class RecentCrawls:
         self._reading: dict[str, asyncio.Event] = {}
 
     async def get(self, crawl_id: str) -> Crawl | None:
-        """Read a crawl, at most five seconds old; one that is not there is looked for again."""
+        """Return a crawl, at most five seconds old. An absent crawl is read again each time."""
         known = self._fresh(crawl_id)
-        # All requests of a batch ask this at once: one of them reads.
+        # All requests of a batch ask at once: one of them reads.
         if known is None and crawl_id in self._reading:
             await self._reading[crawl_id].wait()
             known = self._fresh(crawl_id)
@@ -48,7 +48,7 @@ class RecentCrawls:
         return crawl
 
     async def learned(self, crawl: Crawl) -> Counts:
-        """Read what the crawl's workers have learned, as far as they have committed it."""
+        """Return the committed counts that the crawl's workers have learned."""
         return (await self._crawls.counters(crawl)).learned
 
     def _fresh(self, crawl_id: str) -> Crawl | None:
@@ -56,6 +56,6 @@ class RecentCrawls:
         return crawl if 0 <= self._clock.now_ms() - read_ms < CRAWL_FRESH_MS else None
 
     def forget(self, crawl_id: str) -> None:
-        """Have a crawl read anew: it turned out to have changed."""
+        """Read the crawl again at the next request, because it has changed."""
         self._read.pop(crawl_id, None)
         self._reading.pop(crawl_id, None)

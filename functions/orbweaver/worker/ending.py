@@ -1,13 +1,13 @@
-"""The announced end of a worker: requests are cut short, and their URLs are requeued.
+"""Announced end of a worker: requests are cancelled, and their URLs are requeued.
 
-A process that is told to end (SIGTERM) has a moment left. Requests and waits for slots are given
-up. What a host asked for with 429 or 503 is noted first. What was answered is journaled and
-committed. The other URLs return at once, in messages of their own or in the same pack sent again.
-So a message that was in work does not wait for its visibility. It does not count as received by a
-worker that died: no strike, and no step towards the dead-letter queue.
+After SIGTERM, a process has little time left. It cancels requests and waits for slots, but first
+records backoffs that hosts demanded with 429 or 503. It journals and commits the responses that it
+has. The other URLs return at once, in new messages or in the same pack sent again. So their
+messages do not wait for the visibility timeout, and do not count as received by a worker that died:
+no strike, and no step towards the dead-letter queue.
 
-A process that need not hurry rests first: what is being asked for is finished, nothing more is
-begun.
+A process without time pressure *rests* first: it finishes requests in progress and starts no
+others.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from typing import Any
 
 
 class Ending:
-    """The announced end of a worker, and the work to be cut short then."""
+    """Cancels work when the worker's end is announced."""
 
     def __init__(self) -> None:
         self.told = False
-        # No request is begun any more.
+        # True if no new requests may start.
         self.resting = False
-        # In the order in which they began: a set of tasks has another one in each run.
+        # Ordered by start: a set of tasks has another order in each run.
         self._open: dict[asyncio.Task[None], None] = {}
         self._cut: set[asyncio.Task[None]] = set()
 
     def tell(self) -> None:
-        """Announce the end; a second time changes nothing."""
+        """Announce the end. Repeated calls have no effect."""
         self.told = self.resting = True
         for task in self._open:
             if task not in self._cut:
@@ -37,7 +37,10 @@ class Ending:
                 task.cancel()
 
     async def cut_short(self, work: Coroutine[Any, Any, None]) -> bool:
-        """Do some work, unless it rests, until an end is announced; whether it is left undone."""
+        """Run `work` until the end is announced.
+
+        Return True if it was cancelled or not started.
+        """
         if self.resting:
             work.close()
             return True
@@ -57,7 +60,7 @@ class Ending:
 
 
 async def to_its_end(work: Coroutine[Any, Any, None]) -> None:
-    """Do some short work to its end, also where its task is cancelled meanwhile."""
+    """Run short work to completion, even if the calling task is cancelled meanwhile."""
     task = asyncio.ensure_future(work)
     try:
         await asyncio.shield(task)

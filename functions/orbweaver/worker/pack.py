@@ -1,15 +1,15 @@
-"""One pack, from where earlier deliveries left it as far as it goes.
+"""Process one pack from where earlier deliveries stopped.
 
-    recall   a committed pack sends its outbox again and ends; a journaled one goes on from there
-    admit    a paused crawl's pack is parked; a stopped crawl's URLs end unasked, and so do those
-             that do not fit their crawl
-    visit    robots, slots, requests, answers          (worker/fetch_pack.py)
-    keep     bodies and texts, in one file a batch     (worker/body_writer.py)
-    journal  its result, written once             (worker/link_dedup.py)
+    recall   a committed pack sends its outbox again and ends; a journaled one continues there
+    admit    a pack of a paused crawl is parked; URLs of a stopped crawl, or URLs that do not
+             belong to their crawl, end without a request
+    visit    robots.txt, slots, requests, responses    (worker/fetch_pack.py)
+    keep     bodies and texts, in one file per batch   (worker/body_writer.py)
+    journal  the pack's result, written once           (worker/link_dedup.py)
     settle   claim, store, commit, send                (worker/apply_journal.py)
 
-A pack that comes a second time without a journal is cut into single URLs; a single URL that comes
-a second time is a suspect, and is struck before it is tried.
+A pack that arrives a second time without a journal is split into single URLs. A single URL that
+arrives a second time is a suspect, and gets a strike before it is tried.
 """
 
 from __future__ import annotations
@@ -57,17 +57,19 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# Every copy of a message is requeued, and may be copied, by itself: a journal makes them one.
+# Each copy of a message may be requeued and copied again; a journal merges them into one pack.
 REQUEUES_MAX = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """One message as a queue handed it over; `receives` counts this time too.
+    """One message as received from a queue.
 
-    `queue` is its name: only the stack's own may hold packs. None is named where no queue was, but
-    a caller that may invoke the worker itself. `since_ms` says since when it waits
-    (worker/batch.py).
+    `receives` includes this delivery.
+
+    `queue` is the queue's name: only the stack's own queues may contain packs. It is empty if the
+    caller invoked the worker directly. `since_ms` is the time since which the message waits for a
+    newer version (worker/batch.py).
     """
 
     id: str
@@ -75,9 +77,10 @@ class Delivery:
     receives: int
     queue: str = ""
     since_ms: int | None = None
-    # Receipt handle; empty where the queue brings failed messages back soon by itself.
+    # Receipt handle; empty if the queue itself redelivers failed messages soon.
     handle: str = ""
-    # It was taken on by a worker while its message is held back: what cannot be done now, is then.
+    # True if the worker took the pack on while its message is delayed; the message will retry work
+    # that is impossible now.
     early: bool = False
 
 
@@ -94,16 +97,21 @@ def delivery_of(record: Mapping[str, Any]) -> Delivery:
 
 
 def since_of(attributes: Mapping[str, Mapping[str, str]]) -> int | None:
-    """Read since when a message waits for a newer version; None where nothing usable says so."""
+    """Return the time since which a message waits for a newer version.
+
+    None without a usable one.
+    """
     text = attributes.get(SINCE, {}).get("stringValue", "")
     return int(text) if len(text) <= SINCE_DIGITS_MAX and text.isdecimal() else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """A message is dealt with; `check` names the crawl that may be finished now.
+    """A message is done.
 
-    `look` names one of which late links are looked at though it goes on.
+    `check` names a crawl that may be complete now.
+
+    `look` names a crawl whose late links are checked although the crawl continues.
     """
 
     check: str | None = None
@@ -112,7 +120,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requeued:
-    """Nothing was done for a pack yet: it is to be sent again as it is."""
+    """No URL of the pack was requested, so the same pack must be sent again."""
 
     outgoing: OutgoingPack
     express: bool
@@ -130,7 +138,7 @@ Result: TypeAlias = Done | Requeued | Hopeless
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Results:
-    """What a visit, or the look at seeds, yields, and is to be written down."""
+    """Result of a visit, or of reading seeds, that must be journaled."""
 
     result: PackResult
     at_ms: int
@@ -138,9 +146,9 @@ class _Results:
 
 
 class PackProcessor:
-    """Processes packs; one a container, its caches outlive an invocation."""
+    """Processes packs. One instance per container, whose caches outlive an invocation."""
 
-    def __init__(  # noqa: PLR0913 - it stands in the middle of the path
+    def __init__(  # noqa: PLR0913 - it is in the middle of the path
         self,
         *,
         packs: Packs,
@@ -183,7 +191,7 @@ class PackProcessor:
     async def advance(
         self, delivery: Delivery, message: Pack | SeedsMessage, known: Recalled, round_: Round
     ) -> Result:
-        """Process a pack or seeds from where earlier deliveries left it, as far as it goes."""
+        """Process a pack or seeds from where earlier deliveries stopped, as far as possible."""
         try:
             return await self._advance(delivery, message, known, round_)
         finally:
@@ -221,7 +229,7 @@ class PackProcessor:
         came: Journal | _Results,
         round_: Round,
     ) -> Result:
-        """Write down what a visit came to, and settle the journal that stands."""
+        """Journal the result of a visit, and settle the stored journal."""
         if isinstance(came, _Results):
             journal = await self._written_down(crawl, message, came)
         elif came is known.journal:
@@ -229,7 +237,7 @@ class PackProcessor:
         else:
             journal = await self._packs.write_journal(message.id, came)
         if journal.at_ms != came.at_ms:
-            # It is another delivery's, which may have committed it, and given claims back.
+            # Another delivery wrote this journal, and may have committed it and released claims.
             known = (await self._packs.recall([message.id])).get(message.id, known)
             if known.ledger is not None:
                 return await self._let_go(crawl, message, known)
@@ -253,9 +261,9 @@ class PackProcessor:
             return await writes(result, came.at_ms, came.reservations)
 
     async def _let_go(self, crawl: Crawl, message: Pack | SeedsMessage, known: Recalled) -> Done:
-        """Finish with a message that is committed, or that came after its crawl's end."""
+        """Finish a message that is committed, or that arrived after its crawl's end."""
         if known.ledger is None:
-            # The crawl may have ended since that was looked up, and by a copy of this message.
+            # A copy of this message may have ended the crawl since the recall.
             known = (await self._packs.recall([message.id])).get(message.id, Recalled())
             if known.newer is not None:
                 raise StoredNewer(known.newer)
@@ -263,11 +271,12 @@ class PackProcessor:
             await self._applier.drop(crawl, message, known.journal)
             return Done(check=crawl.id)
         if known.journal is None:
-            return Done()  # both are past their retention, and so is every other copy
+            # both journal and ledger have expired, and so has every copy of the message
+            return Done()
         standing = standing_of(message)
         await self._applier.resend(crawl, message.id, known.journal, known.ledger, standing)
         more = leads_on(known.journal, known.ledger, ordered=is_ordered(crawl))
-        # The one that sent a late pack has left it to that pack to look again.
+        # The worker that sent a late pack relies on that pack to check for the end again.
         late = isinstance(message, Pack) and message.late
         return Done(check=crawl.id if late or not more else None)
 
@@ -279,7 +288,10 @@ class PackProcessor:
         suspected: bool,
         round_: Round,
     ) -> Journal | _Results | Result:
-        """Do the part of the work that happens once; `Done` if the message went elsewhere."""
+        """Do the work that precedes the journal.
+
+        Return `Done` if the message was parked or left.
+        """
         if crawl.state is State.PAUSED:
             if delivery.early or await self._packs.park(crawl.id, delivery.body, message.id):
                 return Done()
@@ -293,26 +305,26 @@ class PackProcessor:
         strikes = await self._packs.strike(message.id)
         most = self._settings.strikes_max
         if strikes > most:
-            # A redrive from the dead-letter queue gives it one more chance.
+            # A redrive from the dead-letter queue gives the URL one more chance.
             await self._packs.absolve(message.id, most - 1)
             return await self._given_up(crawl, message, f"crashed its worker {most} times")
         try:
-            # Requeued, it stays a suspect; how often it was one when a worker died, strikes say.
+            # A requeued URL stays a suspect; its strikes count the workers that died.
             came = await self._visit(replace(message, failures=1), crawl, round_)
         finally:
-            # A worker that dies does not come by here; whatever else happened was no crash.
+            # A worker that dies does not get here, so any other result was no crash.
             await self._packs.absolve(message.id, strikes - 1)
         if (
             strikes > 1
             and isinstance(came, _Results)
             and came.result.requeue_delay_s(message.targets)
         ):
-            # Nothing is proved, and it goes on under another id, with its strikes.
+            # The result proves nothing, and the URL continues under another id with its strikes.
             await self._packs.absolve(child_id(message.id, 0), strikes - 1)
         return came
 
     async def _take_in(self, message: Pack | SeedsMessage, crawl: Crawl) -> _Results:
-        """Look at what is to be claimed: seeds, or links that were asked for late."""
+        """Collect the links to claim from seeds or from a late pack."""
         reservations = self._budget_keeper.open(crawl, message.id)
         if isinstance(message, Pack):
             now_ms = self._clock.now_ms()
@@ -324,7 +336,7 @@ class PackProcessor:
         return _Results(result=result, at_ms=message.at_ms, reservations=reservations)
 
     async def _given_up(self, crawl: Crawl, message: Pack | SeedsMessage, reason: str) -> Hopeless:
-        """Let what becomes a dead letter hold up no other pack of its host."""
+        """Let a pack that becomes a dead letter not block its host's other packs."""
         await self._applier.succession.tend(crawl, message.id, standing_of(message), last=True)
         return Hopeless(reason=reason)
 
@@ -339,7 +351,7 @@ class PackProcessor:
             for target in pack.targets:
                 result.leave(target, refused)
         else:
-            # A visit that may last for a round would reserve more dollars than it needs.
+            # A visit that may last a whole round would reserve more dollars than it needs.
             long = bool(pack.place) and reservations.dollars is None
             until_ms = round_.until_ms(crawl.id, long=long)
             context = PackContext(
@@ -364,10 +376,10 @@ class PackProcessor:
                 result.locate(await part.put(result.kept))
             reservations.files = part.files
         delay_s = result.requeue_delay_s(pack.targets)
-        # Reservations are given back by a commit.
+        # Only a commit returns reservations.
         requeued = pack.put_offs < REQUEUES_MAX and not reservations.reserved
         if delay_s is not None and requeued:
-            # Nothing was asked: the same pack again, later, costs no write.
+            # Sending the same pack again later costs no table write.
             pack = replace(pack, put_offs=pack.put_offs + 1)
             return Requeued(
                 outgoing=OutgoingPack(pack=pack, delay_s=delay_s), express=crawl.express
@@ -375,7 +387,7 @@ class PackProcessor:
         return _Results(result=result, at_ms=self._clock.now_ms(), reservations=reservations)
 
     def _admitted(self, context: PackContext, result: PackResult, pack: Pack) -> list[Target]:
-        """Return the targets that fit their crawl; the others end here, with a reason."""
+        """Return the targets that belong to their crawl. The others end here with a reason."""
         admitted: list[Target] = []
         for target in pack.targets:
             try:
@@ -386,10 +398,10 @@ class PackProcessor:
             if refused is None:
                 admitted.append(target)
                 continue
-            if refused is not Reason.CONTENT_TYPE:  # many a page links to archives
+            if refused is not Reason.CONTENT_TYPE:  # many pages link to archives
                 told = {"pack": pack.id, "url": redacted(target.url), "reason": refused}
                 _log.warning("pack.url_refused", extra=told)
-            if refused is Reason.INVALID:  # nothing can be stored under what is no URL
+            if refused is Reason.INVALID:  # an invalid URL cannot be a key
                 result.end_unrecorded(Outcome.SKIPPED, refused)
                 continue
             end = End(outcome=Outcome.SKIPPED, reason=refused)
@@ -418,7 +430,7 @@ class PackProcessor:
     async def _feed(
         self, crawl: Crawl, targets: Sequence[Target], round_: Round, *, own: str = ""
     ) -> None:
-        """Send late packs to the hosts of some URLs that have nothing else to do."""
+        """Send late packs to those hosts of some URLs that are idle."""
         waits = crawl.delay_ms and is_ordered(crawl) and self._pack_fetcher.kinds.waiting(crawl) > 0
         if waits:
             hosts = {host_of(target.url): None for target in targets}
@@ -432,5 +444,5 @@ class PackProcessor:
 
 
 def _is_tried_alone(pack: Pack) -> bool:
-    """Return whether a pack has one URL, which was in a pack that failed."""
+    """Return True if a pack has one URL and a failed delivery."""
     return pack.failures > 0 and len(pack.targets) == 1 and not pack.late

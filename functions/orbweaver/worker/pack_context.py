@@ -1,4 +1,4 @@
-"""The context of a pack at work, and the results and records of its URLs that have ended."""
+"""Context of a pack in progress, and the results and records of its URLs."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackContext:
-    """One pack at work: its crawl, and when asking must be over.
+    """One pack in progress: its crawl, and the time after which no request may start.
 
-    `before` holds the records of earlier runs, by URL; `seen` says which URLs the crawl is known to
-    have claimed, `linked` whether the pack links to a URL, no deeper than that.
+    `before` contains the records of earlier runs, by URL. `seen` returns the URLs that the crawl is
+    known to have claimed. `linked` returns True if the pack links to a URL, at that depth or less.
     """
 
     crawl: Crawl
@@ -43,13 +43,13 @@ class PackContext:
     before: Mapping[str, PageRecord] = field(default_factory=dict)
     seen: Callable[[Collection[str]], AbstractSet[str]] = frozenset().intersection
     linked: Callable[[str, int], bool] = lambda _url, _depth: False
-    # The origins that a person named, where a stack dials what is not public.
+    # Origins that a person named, in a stack that may connect to non-public addresses.
     named: frozenset[str] = NO_ORIGINS
-    # URLs without a slot join the host's waiting line; those of a backlog have a place there.
+    # URLs without a slot join the host's queue; packs of a backlog have a place already.
     lined: bool = True
-    # Whether a worker may have died of its page.
+    # True if this page may have killed a worker.
     suspected: bool = False
-    # Called whenever a request is about to be made, for what is done beside.
+    # Called before each request, to start background work.
     asking: Callable[[], None] = lambda: None
 
     def ended(
@@ -60,7 +60,7 @@ class PackContext:
         found: tuple[FoundLinks, ...] = (),
         counts: Mapping[str, int] = NOTHING,
     ) -> PageResult:
-        """Say how a target ended; a rule may say that no record of it is kept."""
+        """Return the result of a target that ended. A rule may exclude its record."""
         recorded = said_of_target(self.crawl, target).record is not False
         end = EndedPage(record=record, recorded=recorded, kept=kept)
         return PageResult(end=end, found=found, counts=counts)
@@ -68,9 +68,10 @@ class PackContext:
     def forbidden(
         self, target: Target, record: PageRecord, counts: Mapping[str, int] = NOTHING
     ) -> PageResult:
-        """Say how a target ended that may not be asked for: its share of the limit is free again.
+        """Return the result of a target that must not be requested.
 
-        Where no links wait for that, it would be of no use.
+        In an ordered crawl, its share of the page limit becomes free, because late links can use
+        it.
         """
         if target.attempt == 1 and is_ordered(self.crawl):
             counts = {**counts, UNSPENT: 1}
@@ -92,13 +93,16 @@ def page_record(
     cut: Cuts = (),
     render_why: RenderWhy | None = None,
 ) -> PageRecord:
-    """Put together what is known of a URL that has ended; `at_ms` is when it was asked for.
+    """Build the record of a URL that has ended.
 
-    `cut` is what was left out when its page was read, `render_why` why that was rendered, or not.
+    `at_ms` is the time of the request.
+
+    `cut` counts parts omitted while reading. `render_why` is the reason why the page was rendered,
+    or not.
     """
     response = answer if isinstance(answer, Response) else None
     cuts = joined(cut, _cuts_of(end, response))
-    # Of a page that broke off the text may be in the rest.
+    # If a body is incomplete, its text may be in the missing part.
     empty = page is not None and page.needs_rendering and "body" not in dict(cuts)
     headers = response.headers if response else {}
     body = response.body if response else None
@@ -133,7 +137,7 @@ def page_record(
 
 
 def _cuts_of(end: End, response: Response | None) -> Cuts:
-    """Count what an answer lacks, and what a record has no room for."""
+    """Count missing parts of a response, and values too long for a record."""
     error = beyond(end.error, ERROR_CHARS_MAX)
     if response is None or end.outcome is not Outcome.FETCHED:
         return counted({"error": error})
