@@ -1,16 +1,16 @@
-"""From a journal to the next packs: claim, store, commit, send, and finish the crawl.
+"""Apply a journal: claim, store, commit, send the next packs, and finish the crawl.
 
-Every step may be repeated by another delivery, at any time, with the same effect:
+Another delivery may repeat each step at any time, with the same effect:
 
-    claim    true also for what this pack has claimed before
+    claim    also succeeds for URLs that this pack has already claimed
     store    the same records under the same keys
-    commit   if the ledger is absent; else the one that stands counts      (worker/group_commit.py)
-    release  only claims of this pack that its ledger leaves out, and only once there is a ledger
+    commit   if the ledger is absent; an existing ledger wins        (worker/group_commit.py)
+    release  only claims of this pack that its ledger leaves out, and only after the commit
     send     the same ids; a copy finds its ledger and ends
     sent     noted last, so that a later copy of this pack does not send everything again
 
-Examples of what was refused are kept for people who ask why: a container writes of each crawl and
-reason once, the first that it comes upon; the first of all containers stays. A failure loses them.
+Samples of refused URLs are stored for diagnosis. A container stores the first sample of each crawl
+and reason, and the first stored sample wins. If the write fails, the sample is lost.
 """
 
 from __future__ import annotations
@@ -56,13 +56,14 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 SEAL_TRIES = 3
-# Of a backlog whose crawl is over, so many reads by one message; the next message goes on.
+# Backlog reads per message of a finished crawl; the next message continues.
 GIVEN_UP_READS = 4
-# While a cancelled crawl drains, its counters move all the time.
+# The counters of a cancelled crawl change all the time while its queue drains.
 CLOSE_TRIES, CLOSE_WAIT_S, CLOSE_AGAIN_S = 5, 0.5, 5
-# A late pack that is under way is dealt with in less, but where its worker has to start first.
+# Waits before each repeated check. A late pack in flight is processed in less time, unless its
+# worker must start first.
 UNDER_WAY_WAITS_S = (0.2, 0.8, 2.0, 3.0)
-# Before each attempt to send late packs, how long is waited, and which are sent then.
+# Attempts to send late packs: the wait before each, and the packs that it may send.
 _ATTEMPTS = (
     (0.0, Claiming.FREE),
     *zip(UNDER_WAY_WAITS_S, (*[Claiming.FREE] * 3, Claiming.TAKEN), strict=True),
@@ -72,12 +73,11 @@ ANNOUNCE_WAITS_S = (0.1, 0.4, 1.5)
 
 
 def claimer_of(crawl: Crawl, pack_id: str, at_ms: int, window_s: int | None = None) -> Claimer:
-    """Name the claimer, so that every delivery of a pack claims alike.
+    """Return the claimer, which is the same for every delivery of a pack.
 
-    `window_s` is the window of targets that carry one of their own.
-
-    A container whose clock is slow must not date a claim before the crawl began: to a forced run
-    it would look like one of an earlier run.
+    `window_s` is the dedup window of targets with a window of their own. A claim is never dated
+    before the crawl's start, whatever the container's clock shows. Otherwise a forced run would
+    take it for a claim of an earlier run.
     """
     at_ms = max(at_ms, crawl.started_at_ms)
     return Claimer(
@@ -126,7 +126,8 @@ class JournalApplier:
     ) -> Ledger | None:
         """Apply a journal: claim, store, commit, release, send.
 
-        The ledger that stands, or None if the crawl was closed and the journal is void.
+        Returns the stored ledger. Returns None if the crawl was closed, which makes the journal
+        void.
         """
         claimer = claimer_of(crawl, pack_id, journal.at_ms)
         won: frozenset[str] = frozenset()
@@ -159,7 +160,7 @@ class JournalApplier:
         ledger: Ledger,
         standing: PackPlace = NOWHERE,
     ) -> None:
-        """Finish what a committed pack may have left undone."""
+        """Finish the steps that a committed pack may have left undone."""
         if ledger.surplus:
             claimer = claimer_of(crawl, pack_id, journal.at_ms)
             urls = [target.url for target in surplus_of(journal, ledger)]
@@ -174,36 +175,38 @@ class JournalApplier:
     async def drop(
         self, crawl: Crawl, message: Pack | SeedsMessage, journal: Journal | None
     ) -> None:
-        """Release the claims of a message whose crawl has ended: others may have its URLs."""
+        """Release a message's claims after its crawl's end, so that other runs may claim its URLs."""
         if journal is not None and journal.candidates:
             claimer = claimer_of(crawl, message.id, journal.at_ms)
             urls = [target.url for target in journal.candidates]
             await self._frontier.release(claimer, urls)
-        # Of a late pack nothing is claimed; it is spared, and its place is counted as such.
+        # A late pack holds no claims. Its links are spared, and its place counts as spared.
         if isinstance(message, Pack) and not message.late:
             await self._frontier.abandon(crawl, [target.url for target in message.targets])
             if crawl.delay_ms:
-                # It may wait all the same: a delivery died after it had put it there.
+                # The pack may wait in a backlog although it has no place: a delivery died after
+                # queueing it.
                 await self._give_up(crawl, message if message.place else placed(message))
 
     async def _give_up(self, crawl: Crawl, pack: Pack) -> None:
-        """Release the claims of what waits behind a pack, without a message for each."""
+        """Release the claims of packs that wait behind a pack, without a message for each."""
         for _ in range(GIVEN_UP_READS):
             behind = await self.succession.behind(pack)
             if not behind:
                 break
             known = await self._packs.recall([one.id for one in behind])
             for one in behind:
-                # What was committed has asked; it may not have left yet, or be there again.
+                # A committed pack sent its requests; it may not have left the backlog, or may be
+                # back in it.
                 if one.id not in known or known[one.id].ledger is None:
                     await self._frontier.abandon(crawl, [target.url for target in one.targets])
                 await self.succession.leave(one)
         await self.succession.tend(crawl, pack.id, standing_of(pack))
 
     async def close(self, close: Close) -> None:
-        """End a cancelled crawl: what has no outcome by now never gets another than that.
+        """End a cancelled crawl, and count URLs without an outcome as cancelled.
 
-        Its messages may be held back on the queue for a quarter of an hour; they find it ended.
+        Its messages may be delayed by up to a quarter of an hour; they find the crawl finished.
         """
         for _ in range(CLOSE_TRIES):
             crawl = await self._crawls.get(close.crawl)
@@ -224,14 +227,14 @@ class JournalApplier:
         await self._queue.send_close(close, CLOSE_AGAIN_S)
 
     async def finish(self, crawl_id: str) -> tuple[Crawl, Counts] | None:
-        """Finish a crawl if its counters balance, and see to it that this is announced.
+        """Finish a crawl if its counters balance, and make sure that its end is announced.
 
-        The crawl and its counters, if it is this that has ended it.
+        Returns the crawl and its counters if this call ended the crawl. A worker calls this after
+        it commits a pack with an empty outbox.
 
-        The worker that commits a pack with an empty outbox calls this afterwards.
-        The announcement follows the seal. Its sender may die in between, and its message may be
-        gone, acknowledged by a copy that came before the end. So a worker that finds a finished
-        crawl unannounced gives the sender a moment, and then announces it, under the same event id.
+        The announcement follows the seal. The sender may die in between, after a copy that arrived
+        before the end acknowledged its message. So a worker that finds a finished, unannounced
+        crawl gives the sender a moment. Then it announces the end under the same event id.
         """
         for _ in range(SEAL_TRIES):
             crawl = await self._crawls.get(crawl_id)
@@ -255,10 +258,13 @@ class JournalApplier:
         return None
 
     async def _go_on_late(self, crawl: Crawl, counters: Counters) -> bool:
-        """Send late packs if they are due; whether the crawl goes on with what waits.
+        """Send late packs if they are due.
 
-        Where others are under way, who sent them may have died. What is out looks when it is done;
-        if nothing is, they are waited for, and at last sent from here, maybe once more.
+        Return True if the crawl continues with late packs.
+
+        If late packs are in flight, their sender may have died after its note. Each pack in flight
+        checks again when it is done. If only late packs are in flight, this worker waits for them,
+        and at last sends them itself, possibly a second time.
         """
         if not self._has_late(crawl, counters):
             return False
@@ -275,19 +281,19 @@ class JournalApplier:
             ):
                 break
             if not dead and counters.claimed > counters.done:
-                dead = await self._dead(crawl)  # what lies there does not look
+                dead = await self._dead(crawl)  # URLs in dead letters do not check again
             if counters.claimed - counters.done > dead:
                 break
         return True
 
     async def _dead(self, crawl: Crawl) -> int:
-        """Count the URLs in dead letters."""
+        """Return the number of URLs in dead letters."""
         return (await self._crawls.learned(crawl.id)).get(DEAD, 0)
 
     async def look(self, crawl_id: str) -> None:
-        """Send a late pack of a kind that may be fruitful, if little is out so far.
+        """Send a late pack of a promising kind if few URLs are in flight.
 
-        Nothing depends on it: what a pack has sent looks, too, whether the crawl goes on.
+        This is a hint: the packs that a pack sends also check whether the crawl continues.
         """
         crawl = await self._crawls.get(crawl_id)
         if crawl is None or not crawl.live:
@@ -300,9 +306,9 @@ class JournalApplier:
     async def feed(self, crawl: Crawl, hosts: Iterable[str], round_: Round, own: str = "") -> None:
         """Send each idle host of a crawl with a delay one of its late packs.
 
-        A slot that a host does not use is lost, and late links of other hosts do not need it.
-        Kinds that bring nothing new wait while better links can use up the page limit. Nothing
-        depends on it: late packs are sent at the latest when little else is out.
+        A host's unused slot is lost, and late links of other hosts do not need it. Kinds that bring
+        no new pages wait while better links can use up the page limit. This is a hint: late packs
+        are sent at the latest when few URLs are in flight.
         """
         idle = [host for host in hosts if await self.succession.is_idle(crawl, host, own)]
         if not idle:
@@ -318,17 +324,20 @@ class JournalApplier:
             await self.succession.send_late_of(crawl, host, band_max, round_)
 
     def _has_late(self, crawl: Crawl, counters: Counters) -> bool:
-        """Whether late links wait that a crawl may still ask for."""
+        """Return True if the crawl may still request late links that wait."""
         waits = crawl.live and counters.late and counters.left(crawl)
         if not waits or admit_target(crawl, self._clock.now_ms()) is not None:
             return False
         return not ends_with(crawl, counters)
 
     async def mourn(self, crawl_id: str, urls: int) -> bool:
-        """Note that URLs went to the dead letters, if the crawl has links that wait for them."""
+        """Note that URLs went to the dead letters.
+
+        Return True if the crawl may have late links.
+        """
         crawl = await self._crawls.get(crawl_id)
         if crawl is None or crawl.shards > 1:
-            return False  # it never was ordered
+            return False  # the crawl was never ordered
         if urls:
             await self._crawls.learn(crawl, {DEAD: urls})
         return True
@@ -363,7 +372,8 @@ class JournalApplier:
                 case AlreadyCommitted():
                     return result.ledger
                 case OverBudget():
-                    # `left` is read with the refusal, so it is less than what was asked for.
+                    # `left` is read together with the refusal, so it is less than the requested
+                    # number.
                     kept = kept[: max(0, min(result.left, len(kept) - 1))]
                 case Closed():
                     _log.warning("pack.after_end", extra={"crawl": crawl.id, "pack": pack_id})
@@ -396,19 +406,19 @@ class JournalApplier:
             await self._packs.sent(pack_id)
 
 
-# Then it begins anew: what is written twice stays what it was.
+# Beyond this number, the memory is cleared; storing a sample twice is harmless.
 KNOWN_MAX = 10_000
 
 
 class Samples:
-    """Keeps examples; one a container."""
+    """Stores samples of refused URLs. One instance per container."""
 
     def __init__(self, crawls: Crawls) -> None:
         self._crawls = crawls
         self._known: set[tuple[str, str]] = set()
 
     async def keep(self, crawl: Crawl, samples: Mapping[str, Sequence[str]]) -> None:
-        """Keep examples of reasons of which this container has kept none."""
+        """Store samples of reasons for which this container has stored none."""
         new = {
             reason: urls
             for reason, urls in samples.items()

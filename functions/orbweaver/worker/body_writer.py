@@ -1,11 +1,11 @@
-"""Stored contents of pages, on their way into one file a crawl and invocation.
+"""Write stored content of pages into one file per crawl and invocation.
 
-The file has to stand before any journal names it, and a file a pack would cost more than all else.
-So the packs of a crawl in a batch wait for each other. Each puts in its part when it has fetched.
-The file is written once no pack is fetching, it is large enough, or the first pack has waited for
-`segment_wait_s`. A later pack begins another file.
+The file must exist before any journal names it. One file per pack would cost more than everything
+else. So the packs of a crawl in a batch share a file, and each adds its part when it has fetched
+its URLs. The file is written when no pack is fetching, it is large enough, or the first pack has
+waited for `segment_wait_s`. A later pack starts another file.
 
-A pack whose file cannot be written fails as it would if its journal could not.
+If a file cannot be written, its packs fail as if their journals could not be written.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ RETRY_BASE_S = 0.2
 
 
 class BodyPart:
-    """One pack's part in the segments of its invocation."""
+    """One pack's part of the files of its invocation."""
 
     def __init__(self, body_writer: BodyWriter, crawl_id: str) -> None:
         self._body_writer = body_writer
         self._crawl_id = crawl_id
-        # How many files it has written, for itself and others.
+        # Number of files that this pack has written, for itself and others.
         self.files = 0
 
     async def put(self, kept: Sequence[Kept]) -> Mapping[str, BodyPlace]:
-        """Store what is kept of pages; where it lies, by URL."""
+        """Store the content of pages. Return the place of each, by URL."""
         self.leave()
         if not kept:
             return {}
@@ -45,12 +45,12 @@ class BodyPart:
         return places
 
     def leave(self) -> None:
-        """Have nothing to put in any more."""
+        """Declare that this pack adds no more content."""
         self._body_writer.left(self._crawl_id, self)
 
 
 class BodyWriter:
-    """The files of one container's invocation."""
+    """Writes the files of one container's invocation."""
 
     def __init__(self, *, files: Files, clock: Clock, random: Random, settings: Settings) -> None:
         self._files = files
@@ -63,7 +63,7 @@ class BodyWriter:
 
     @contextmanager
     def taking_part(self, crawl_id: str) -> Iterator[BodyPart]:
-        """Fetch, so that other packs of the crawl wait for this one."""
+        """Fetch a pack while other packs of the crawl wait for its content."""
         part = BodyPart(self, crawl_id)
         self._gathering.expect(crawl_id, part)
         try:
@@ -72,15 +72,15 @@ class BodyWriter:
             part.leave()
 
     def left(self, crawl_id: str, part: BodyPart) -> None:
-        """Note that a pack has fetched all that it will."""
+        """Note that a pack has fetched its URLs."""
         self._gathering.came(crawl_id, part)
 
     async def put(
         self, crawl_id: str, kept: Sequence[Kept]
     ) -> tuple[Mapping[str, BodyPlace], bool]:
-        """Put pages into the open segment of a crawl, and wait until it is written.
+        """Add pages to the crawl's open file, and wait until it is written.
 
-        Where they lie, and whether this task wrote it.
+        Returns the place of each page, and True if this task wrote the file.
         """
         group = self._gathering.group(crawl_id, lambda: self._begin(crawl_id))
         places = {one.url: group.what.add(one) for one in kept}

@@ -1,11 +1,11 @@
-"""Asking hosts for pages: robots, slots, requests, answers; one `PackFetcher` a container.
+"""Request the URLs of packs: robots.txt, slots, requests, responses.
 
-For every host of a pack, in this order: is it blocked, what does robots.txt say, which slots does
-it give. A URL without a slot inside this invocation comes back later. `worker/response_handling.py`
-decides on answers. URLs that robots.txt forbids, or whose host is down, end without a request.
+For each host of a pack, in this order: check whether the host is blocked, read robots.txt, wait for
+slots. A URL that gets no slot within this invocation returns later. `worker/response_handling.py`
+decides on responses. URLs that robots.txt forbids, or whose host is down, end without a request.
 
-The result of each URL is a value, added to its pack's here as soon as it is there: what was
-answered stands, however visits of other URLs end.
+Each URL's result is a value that is added to its pack's result at once. So a received response
+counts, whatever happens to other URLs.
 """
 
 from __future__ import annotations
@@ -67,16 +67,19 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _ALL_TYPES = HTML_TYPES | {ANY_TYPE}
-HELD_MS = 2_000  # for which URLs wait for packs to be stored
-TROUBLE_MS = 10_000  # for which URLs wait for a table that does not answer
-# How many URLs are judged before slots are asked for, where a verdict may take a millisecond.
+HELD_MS = 2_000  # delay of URLs while packs with much content wait to be stored
+TROUBLE_MS = 10_000  # delay of URLs after a table failed to answer
+# URLs that are checked against slow robots.txt rules (up to 1 ms each) before slots are taken.
 JUDGED_AT_ONCE = 4
 
 
 class PackFetcher:
-    """Asks for the URLs of packs, many packs and hosts at once."""
+    """Requests the URLs of packs, for many packs and hosts concurrently.
 
-    def __init__(  # noqa: PLR0913 - it stands in the middle of the path
+    One instance per container.
+    """
+
+    def __init__(  # noqa: PLR0913 - it is in the middle of the path
         self,
         *,
         fetcher: Fetcher,
@@ -103,7 +106,7 @@ class PackFetcher:
         self._robots = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=clock, settings=settings)
         rendering: PageRendering | None = None
         if renderer is not None:
-            # On machines with a browser alone: it is not for every cold start to import.
+            # Only machines with a browser need this import; it would slow down other cold starts.
             from orbweaver.worker.page_rendering import PageRendering
 
             given = (fetcher, hosts, self._robots, self._health, clock, settings, crawls)
@@ -127,19 +130,19 @@ class PackFetcher:
         self.kinds = kinds
         self._waiting_visits = WaitingVisits(settings)
         self._cookies: Cookies | None = None
-        # As long as a host is being asked, and no longer.
+        # An entry exists only while its host is being visited.
         self._asking: WeakValueDictionary[tuple[str, int, bool], asyncio.Semaphore] = (
             WeakValueDictionary()
         )
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._everywhere = asyncio.Semaphore(settings.fetch_concurrency)
         self._large = asyncio.Semaphore(SITEMAPS_AT_ONCE)
-        # Of packs that are not done; each holds what is to be stored of its pages.
+        # Results of unfinished packs, each with the content to store of its pages.
         self._results: set[PackResult] = set()
 
     @contextmanager
     def holding(self, result: PackResult) -> Iterator[None]:
-        """Count what a pack holds in memory until it is stored."""
+        """Count a pack's content as held in memory until it is stored."""
         self._results.add(result)
         try:
             yield
@@ -149,7 +152,7 @@ class PackFetcher:
     async def fetch(
         self, context: PackContext, result: PackResult, targets: Sequence[Target]
     ) -> None:
-        """Bring every target to an outcome, or to coming back; all hosts at once."""
+        """Give every target an outcome or a return delay. Hosts are visited concurrently."""
         if self._render_lane is not None:
             targets = await self._render_lane.before(context.crawl, result, targets)
         waiting_s = max(0, context.until_ms - self._clock.now_ms()) / 1000
@@ -175,10 +178,12 @@ class PackFetcher:
                 group.create_task(self._fetch_or_defer(visit, queue))
 
     async def _fetch_or_defer(self, visit: HostVisit, targets: list[Target]) -> None:
-        """Visit a host; while its item cannot be read or written, its URLs come back later.
+        """Visit a host.
 
-        The other hosts of the pack go on, and what was answered stands. Of a
-        worker that is told to end, all of them come back at once.
+        If its item cannot be read or written, its URLs return later.
+
+        Other hosts of the pack continue, and received responses count. If the worker must end, the
+        host's remaining URLs return at once.
         """
         try:
             if visit.context.crawl.cookies:
@@ -219,7 +224,7 @@ class PackFetcher:
         size = JUDGED_AT_ONCE if slow else len(targets)
         for first in range(0, len(targets), size):
             if first:
-                await asyncio.sleep(0)  # what was judged may have held the event loop
+                await asyncio.sleep(0)  # checking the last URLs may have blocked the event loop
             return_at_ms = await self._judge(visit, targets[first : first + size], robots)
             if return_at_ms is not None:
                 self._defer(result, targets[first + size :], return_at_ms)
@@ -232,10 +237,7 @@ class PackFetcher:
     async def _judge(
         self, visit: HostVisit, targets: Sequence[Target], robots: Robots | None
     ) -> int | None:
-        """Ask for those of one host's targets that may be asked for.
-
-        When to come back, if there were not slots enough.
-        """
+        """Request the allowed targets of one host. Return the time to retry if slots ran out."""
         context, result, host = visit.context, visit.result, visit.host
         token = self._identity(context, host).token
         allowed: list[Target] = []
@@ -262,7 +264,10 @@ class PackFetcher:
         return return_at_ms
 
     async def _walk(self, visit: HostVisit, targets: list[Target], delay_ms: int) -> int | None:
-        """Ask for one host's targets in turn, each in its slot; when those return that get none."""
+        """Request one host's targets, each in its slot.
+
+        Return the time to retry if slots ran out.
+        """
         with self._waiting_visits.joined():
             return await self._walk_as_waiting_visit(visit, targets, delay_ms)
 
@@ -289,9 +294,11 @@ class PackFetcher:
         return return_at_ms
 
     async def _ask_in_turn(self, visit: HostVisit, pacer: Pacer, delay_ms: int) -> int | None:
-        """Ask for the queue of a visit; when to come back, if there are not slots enough.
+        """Request the queue of a visit.
 
-        URLs that missed their slots are in the queue again.
+        Return the time to retry if slots ran out.
+
+        URLs that missed their slots return to the queue.
         """
         crawl, queue = visit.context.crawl, visit.queue
         places = self._places(visit.host, places_of(crawl)[0], eased=not crawl.delay_ms)
@@ -299,7 +306,7 @@ class PackFetcher:
         async with asyncio.TaskGroup() as group, AsyncExitStack() as block:
             while queue:
                 if delay_ms and not pacer.has_slots:
-                    # Else another visit takes the place, and waits for slots behind these.
+                    # Otherwise another visit would take the place, and wait for slots behind these.
                     await block.aclose()
                     await block.enter_async_context(turns)
                 with ExitStack() as permits:
@@ -311,14 +318,17 @@ class PackFetcher:
                     kept = permits.pop_all()
                 target = queue.popleft()
                 asking = group.create_task(self._visit(visit, target, pacer, pacer.turn, kept))
-                # One that is cancelled before its first step gives nothing back by itself.
+                # A task that is cancelled before its first step does not close its permits.
                 asking.add_done_callback(partial(_close, kept))
         return None
 
     async def _slot(self, pacer: Pacer, wanted: int) -> int | None:
-        """Wait for a slot, unless the worker rests; when to come back if there is none.
+        """Wait for a slot.
 
-        Nor is one taken while packs hold much: they have to end, for that to be stored.
+        Return the time to retry if there is none, or the worker rests.
+
+        While packs hold much content in memory, no slot is taken, so that these packs end and store
+        it.
         """
         if self._ending.resting:
             return self._clock.now_ms()
@@ -329,13 +339,13 @@ class PackFetcher:
     async def _visit(
         self, visit: HostVisit, target: Target, pacer: Pacer, turn: Turn, permits: ExitStack
     ) -> None:
-        """Visit a URL that has its place at the host, and its slot, and add its result.
+        """Request a URL that has a place at the host and a slot, and add its result.
 
         A URL that misses its slot returns to the queue of the visit.
 
-        It keeps its place, and a sitemap its memory, until the answer is dealt with; a connection,
-        and room for the body, until the answer is there. Where slots pace the host, a page
-        leaves its place while the fetcher makes sure of the answer.
+        A URL keeps its place, and a sitemap its memory permit, until the response is processed. It
+        keeps its connection, and budget for the body, until the response is received. If slots pace
+        the host, a page releases its place earlier, while the fetcher still verifies the response.
         """
         async with AsyncExitStack() as taken:
             taken.enter_context(permits)
@@ -357,7 +367,7 @@ class PackFetcher:
     async def _ended(
         self, visit: HostVisit, target: Target, answered: Answered, turn: Turn
     ) -> PageResult:
-        """Turn an answer into the result of its URL."""
+        """Turn a response into the result of its URL."""
         crawl, answer, at_ms = visit.context.crawl, answered.answer, answered.at_ms
         await self.kinds.before_judging(crawl)
         handling = self._handler.handle(visit.context, target, answer, at_ms, turn)
@@ -372,16 +382,18 @@ class PackFetcher:
         turn: Turn,
         answered: Callable[[], None] | None,
     ) -> Answered | PageResult | None:
-        """Ask for a URL; its result, where it returns or has ended without an answer.
+        """Request a URL.
 
-        None if its slot has passed.
+        Return its result instead if it returns later or ends without a response.
+
+        Returns None if its slot has passed.
         """
         if not await self._goes_on(context):
             return self._deferred(target, 0)
         async with context.reservations.room(target) as room:
             if not isinstance(room, Room):
                 return _refused(target, room, Reason.BYTES)
-            if not pacer.asks(turn):  # held up between the slot and here
+            if not pacer.asks(turn):  # delayed between the slot and here
                 return None
             at_ms = self._clock.now_ms()
             work = self._fetch(context, target, room, answered)
@@ -400,7 +412,10 @@ class PackFetcher:
         room: Room,
         answered: Callable[[], None] | None,
     ) -> tuple[Response | Failure, Mapping[str, int]]:
-        """Ask, and note what was received; of a body that broke off, the most it may have been."""
+        """Send the request and record the received bytes.
+
+        For an incomplete body, the most possible.
+        """
         crawl_id, counts = context.crawl.id, {}
         request = self._request(context, target, room)
         request = replace(request, answered=answered, paced=context.crawl.delay_ms > 0)
@@ -422,20 +437,20 @@ class PackFetcher:
 
     def _jars(self) -> Cookies:
         if self._cookies is None:
-            # For crawls that keep cookies.
+            # Only crawls that keep cookies need this import.
             from orbweaver.worker.cookies import Cookies
 
             self._cookies = Cookies(hosts=self._hosts, clock=self._clock)
         return self._cookies
 
     async def _goes_on(self, context: PackContext) -> bool:
-        """Whether a crawl is still to be asked for, and as often; slots are waited for.
+        """Return False if the crawl was paused, stopped or given other limits while a URL waited.
 
-        What is not asked comes back at once, and is set aside, ended, or asked for as it is now.
+        A URL that is not requested returns at once. Its next delivery obeys the new state.
         """
         then, now = context.crawl, await self._crawls.get(context.crawl.id)
         if now is then and now.state is State.RUNNING:
-            return True  # most are as they were read for the pack
+            return True  # most crawls are unchanged since the pack read them
         if now is None or now.state is not State.RUNNING:
             return False
         return (now.delay_ms, now.concurrency, now.rules) == (
@@ -471,7 +486,7 @@ class PackFetcher:
         return identity_of(context.crawl, host, self._settings.user_agent)
 
     def _places(self, host: str, width: int, *, eased: bool = False) -> asyncio.Semaphore:
-        """Find the places of a host; where they are `eased`, a slow host has fewer."""
+        """Return the semaphore of a host. With `eased`, a slow host has fewer places."""
         known = self._asking.get((host, width, eased))
         if known is None:
             known = Places(self._health, host, width) if eased else asyncio.Semaphore(width)
@@ -490,6 +505,6 @@ def _refused(target: Target, refused: Refused, reason: Reason) -> PageResult:
 
 
 def _unended(visit: HostVisit, targets: Sequence[Target]) -> list[Target]:
-    """List the targets that neither ended nor return yet."""
+    """Return the targets that have no outcome and no return delay yet."""
     left = [target for target in targets if not visit.result.knows(target.url)]
     return [visit.context.reservations.mark(target) for target in left]

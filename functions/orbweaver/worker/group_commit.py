@@ -1,12 +1,12 @@
-"""Packs that are ready to be committed, in one transaction a crawl and batch.
+"""Commit packs that are ready at the same time in one transaction.
 
-A commit puts a ledger and adds to a shard of the counters, each at twice the price of a write. The
-packs that a container is settling at the same time share the second: one that is ready waits for
-those that are about to be, and the last one commits for all.
+A commit puts a ledger and adds to a shard of the counters. Each costs twice as much as a plain
+write. Packs that a container settles at the same time share the second: a ready pack waits for
+packs that are almost ready, and the last pack commits for all.
 
-Together or not at all. Where one ledger stands already, the budget does not admit all claims, or
-the counters are sealed, nothing is written and every pack commits by itself. So does a pack that is
-alone, or that has budgets to settle.
+The transaction is all or nothing. If a ledger exists already, a claim exceeds the budget, or the
+counters are sealed, the transaction writes nothing and each pack commits alone. A single pack, or a
+pack with budgets to settle, also commits alone.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from orbweaver.worker.call_batching import Gathering
 if TYPE_CHECKING:
     from orbweaver.frontier.ports import Packs
 
-# How long a pack that is ready waits for others: they are past everything but their own writes.
+# Longest wait of a ready pack for others, which have only their own writes left.
 WAIT_S = 2.0
-# A transaction holds 100 writes (and 4 MB: a ledger of 25 pages has 16 KB at most).
+# A transaction holds 100 writes (and 4 MB: a ledger of 25 pages has at most 16 KB).
 TOGETHER_MAX = 50
 
 
@@ -41,16 +41,16 @@ class _Batch:
 
 
 class Commits:
-    """Commits packs; one a container."""
+    """Commits packs. One instance per container."""
 
     def __init__(self, packs: Packs) -> None:
         self._packs = packs
-        # By crawl; and whether the batch was committed.
+        # By crawl; the result is True if the batch was committed.
         self._gathering: Gathering[_Batch, bool] = Gathering(WAIT_S)
 
     @contextmanager
     def awaited(self, crawl_id: str, pack_id: str) -> Iterator[None]:
-        """Settle a pack, so that others of its crawl wait until it is committed."""
+        """Settle a pack while others of its crawl wait for its commit."""
         self._gathering.expect(crawl_id, pack_id)
         try:
             yield
@@ -60,24 +60,27 @@ class Commits:
     async def commit(
         self, crawl: Crawl, ledger: Ledger, counts: Counts, settled: Sequence[Settlement] = ()
     ) -> CommitResult:
-        """Commit a pack, with others if they are at hand; see the port."""
+        """Commit a pack, together with others that are ready (`Packs.commit`)."""
         self._gathering.came(crawl.id, ledger.pack)
         if not settled and await self._together(crawl, ledger, counts):
             return Committed()
         return await self._packs.commit(crawl, ledger, counts, settled)
 
     async def _together(self, crawl: Crawl, ledger: Ledger, counts: Counts) -> bool:
-        """Commit a pack with others; False if nothing was written."""
+        """Commit a pack with others. Return False if the shared transaction wrote nothing."""
         group = self._gathering.group(crawl.id, lambda: _Batch(crawl))
         batch = group.what
         if batch.crawl != crawl or any(one.pack == ledger.pack for one, _ in batch.commits):
-            return False  # it has been edited meanwhile; or this is a copy
+            return False  # the crawl was edited meanwhile, or this is a copy
         batch.commits.append((ledger, counts))
         done, _ = await self._gathering.outcome(group, _is_full, self._write)
         return done
 
     async def _write(self, batch: _Batch) -> bool:
-        """Commit a batch; False if nothing was, or it is unknown: each finds out for itself."""
+        """Commit a batch.
+
+        Return False if that failed or is unknown, so that each pack commits alone.
+        """
         if len(batch.commits) == 1:
             return False
         try:

@@ -1,22 +1,26 @@
-"""What is known of a host's claims travels with the host: read from a file, and left in one.
+"""Hand the known claims of a host on to other containers, in files.
 
-With a delay one pack of a host is out at a time, and after a round another container goes on with
-the host. What the one before it knew to be claimed need not be looked up again, link by link.
+In a crawl with a delay, a host has one pack in flight, and after a round another container may
+continue it. That container can skip look-ups of links that the previous container saw claimed.
 
-    load   beside the first request that a message's pack makes, never before it
-    save   beside one of the last requests of a round, where enough is new: it costs a PUT, and a
-           slot of the host is worth more than what is learned after it
+    load   in the background of the first request of a pack received as a message
+    save   in the background of one of the round's last requests, if enough claims are new: a
+           file costs a PUT, and delaying a host's slot would cost more than later claims save
 
-Only of runs: of them a claim that stands does so to their end. Files are hints: one that is gone,
-old, broken or slow costs look-ups, and nothing else. No pack waits for one, and what is under way
-when an invocation ends is given up.
+Only finite runs do this, because their claims last until they end. Files are hints: a missing, old,
+broken or slow file costs look-ups, but no correctness. No pack waits for a file, and background
+work is cancelled when an invocation ends.
 
-What may be learned. A claim that a committed pack made stands. One that was read may be of a pack
-that is not committed yet, and is given back if the page limit does not admit it. While the limit is
-what it is, the link is refused again, or waits in a late pack, which does not go by this. So what
-is known is known under a limit, which is part of the file's name. Where a limit was shared out
-anew among counters, one of them may have room where another has none: of such crawls nothing is
-learned from reading. Nor is anything of claims of another run: that may give them up.
+Claims that are safe to hand on:
+
+- A claim of a committed pack is final.
+- A claim that was only read may belong to an uncommitted pack, and is released if it exceeds the
+  page limit. As long as that limit is unchanged, the link is refused again, or waits in a late
+  pack, which ignores these files. So claims are known for one page limit, which is part of the
+  file's name.
+- If an edited limit was divided anew among counters, one shard may have room while another has
+  none. In such a crawl, claims that were only read are not handed on.
+- Claims of another run are never handed on, because that run may release them.
 """
 
 from __future__ import annotations
@@ -46,20 +50,20 @@ from orbweaver.worker.rounds import Round
 
 _log = logging.getLogger(__name__)
 
-# Of all hosts together; some 650,000 digests.
+# For all hosts together, about 650,000 digests.
 BYTES_MAX = 5 * 1024 * 1024
-# An entry takes about as much by itself, however little it holds.
+# Overhead of an entry, whatever its content.
 ENTRY_BYTES = 600
-# What a file is read into, and what that is merged into, beside.
+# Memory for a file, and for the set that it is merged into.
 LOADING_BYTES_MAX = 2 * FILE_BYTES_MAX
-# A PUT costs as much as 80 look-ups, and most links are met several times.
+# A PUT costs as much as 80 look-ups, and most links are found several times.
 NEW_LEAST = 200
-# The last requests of a round begin then.
+# Time before the end of a round at which its last requests start.
 LAST_MS = 3_000
-# A host that was visited lately does not make room for another: what is visited in turn, and does
-# not fit, would be read in vain.
+# A recently visited host keeps its entry. If hosts that are visited in turn evicted each other, all
+# files would be read in vain.
 IN_USE_MS = 120_000
-# What is read at the same time lies in memory.
+# Files that are read at the same time are in memory.
 LOADS_AT_ONCE = 1
 
 Key = tuple[str, int, str]
@@ -67,11 +71,11 @@ Key = tuple[str, int, str]
 
 @dataclass(slots=True)
 class _Entry:
-    """A host, as one crawl knows it."""
+    """Claims of a host in one crawl."""
 
     claims: KnownClaims = field(default_factory=KnownClaims)
     visited_ms: int = 0
-    # In which round it was read last, and in which it could not be written: once is enough.
+    # Round in which the file was last read, and round in which writing failed: one try per round.
     loaded_until_ms: int = 0
     refused_until_ms: int = 0
     is_written: bool = False
@@ -80,17 +84,17 @@ class _Entry:
 
 
 def key_of(crawl_id: str, pages_max: int, host: str) -> str:
-    """Name the file of a host."""
+    """Return the key of a host's file."""
     return f"{folder_of(crawl_id)}{pages_max}/{url_hash(host)}"
 
 
 def worth_saving(new: int, left_ms: int, *, least: int = NEW_LEAST, last_ms: int = LAST_MS) -> bool:
-    """Whether a host is written down now, with so many new digests, and so little time left."""
+    """Return True if a host's claims should be written now."""
     return new >= least and left_ms < last_ms
 
 
 class HostClaims:
-    """Knows which URLs of hosts are claimed; one a container, it outlives an invocation."""
+    """Known claims of hosts. One instance per container, which outlives an invocation."""
 
     def __init__(
         self,
@@ -108,16 +112,18 @@ class HostClaims:
         self._used = settings.hands_on
         self._new_least = new_least
         self._last_ms = last_ms
-        # The one that was visited longest ago is the first.
+        # Ordered by last visit, oldest first.
         self._entries: dict[Key, _Entry] = {}
         self._loading = asyncio.Semaphore(LOADS_AT_ONCE)
 
     def visit(
         self, crawl: Crawl, pack: Pack, round_: Round, until_ms: int, *, early: bool
     ) -> Callable[[], None]:
-        """Begin a visit; what is returned is called whenever a request is about to be made.
+        """Start a visit.
 
-        A pack that was taken on (`early`) follows one of the same host in the same round.
+        The returned function must be called before each request.
+
+        A pack that was taken on (`early`) follows a pack of the same host in the same round.
         """
         if not (self._used and pack.place and crawl.delay_ms) or crawl.continuous or pack.late:
             return _nothing
@@ -145,7 +151,7 @@ class HostClaims:
         return asking
 
     def of(self, crawl: Crawl, urls: Iterable[str]) -> set[str]:
-        """Those of `urls` that are known to be claimed."""
+        """Return the URLs that are known to be claimed."""
         return {
             url
             for host, some in self._known_hosts(crawl, urls).items()
@@ -154,26 +160,26 @@ class HostClaims:
         }
 
     def note_committed(self, crawl: Crawl, urls: Iterable[str]) -> None:
-        """Note that URLs were claimed for the crawl by a pack that is committed."""
+        """Add claims of a committed pack of the crawl."""
         for host, some in self._known_hosts(crawl, urls).items():
-            # Making room may take the host itself, if it was not visited lately.
+            # Making room may remove this host's entry, if its last visit was long ago.
             if self._room(RECENT_BYTES * len(some)):
                 entry = self._entries.get((crawl.id, crawl.pages_max, host))
                 if entry is not None:
                     entry.claims.add(some)
 
     def note_read(self, crawl: Crawl, urls: Iterable[str]) -> None:
-        """Note that URLs are claimed by other packs of the crawl, where that says enough."""
+        """Add claims of other packs that were read, if these are safe to hand on."""
         if not crawl.quotas:
             self.note_committed(crawl, urls)
 
     def forget(self, crawl: Crawl, urls: Iterable[str]) -> None:
-        """Forget URLs: they were given back."""
+        """Remove URLs whose claims were released."""
         for host, some in self._known_hosts(crawl, urls).items():
             self._entries[crawl.id, crawl.pages_max, host].claims.discard(some)
 
     def _known_hosts(self, crawl: Crawl, urls: Iterable[str]) -> dict[str, list[str]]:
-        """Sort URLs by host; those of hosts that were not visited here are left out."""
+        """Group URLs by host, without hosts that this container has not visited."""
         found: defaultdict[str, list[str]] = defaultdict(list)
         if self._entries:
             for url in urls:
@@ -183,12 +189,12 @@ class HostClaims:
         return found
 
     async def _load(self, key: Key, entry: _Entry) -> None:
-        """Take over what a file holds of a host."""
+        """Add the claims in a host's file."""
         async with self._loading:
             try:
                 body = await self._files.get(key_of(*key), FILE_BYTES_MAX)
             except Permanent as error:
-                # Without the right to list, S3 denies a read of an absent file. A file that was
+                # Without the right to list, S3 denies reads of absent files. A file that was
                 # written here is not absent.
                 if entry.is_written:
                     self._refuse("claims.not_loaded", key, error)
@@ -202,12 +208,12 @@ class HostClaims:
             del body
             if self._room(DIGEST_BYTES * max(0, len(others) - len(entry.claims))):
                 entry.claims.merge(others)
-            # Less of it was known than there seemed to be.
+            # The shared claims were fewer than the reservation assumed.
             if not self._room(0):
                 self._entries.pop(key, None)
 
     async def _save(self, key: Key, entry: _Entry, until_ms: int) -> None:
-        """Leave what is known of a host to those that go on with it."""
+        """Write a host's claims for the containers that continue it."""
         body, new = entry.claims.encode(), entry.claims.new
         try:
             await self._files.put(key_of(*key), body)
@@ -222,14 +228,14 @@ class HostClaims:
         entry.claims.stored(new)
 
     def _refuse(self, event: str, key: Key, error: Permanent) -> None:
-        """Report a denied file: the crawl goes on and pays for look-ups instead."""
+        """Report a denied file. The crawl continues and pays for look-ups instead."""
         fix = "the role lacks s3:GetObject or s3:PutObject on claimed/: deploy again"
         _log.error(event, extra={"crawl": key[0], "error": str(error), "fix": fix})
         if self._metrics is not None:
             self._metrics.add(Metric.CLAIMS_REFUSED, 1)
 
     def _room(self, more_bytes: int) -> bool:
-        """Whether so much more may be held, once hosts that are not in use have made room."""
+        """Return True if more bytes fit, after evicting hosts that are not in use."""
         held = sum(ENTRY_BYTES + entry.claims.size_bytes for entry in self._entries.values())
         in_use_ms = self._clock.now_ms() - IN_USE_MS
         for key, entry in list(self._entries.items()):
@@ -240,5 +246,4 @@ class HostClaims:
         return held + more_bytes <= BYTES_MAX
 
 
-def _nothing() -> None:
-    """Do as the name says."""
+def _nothing() -> None: ...

@@ -1,12 +1,16 @@
-"""What this container has learned of the kinds of URLs of its crawls, and shares with others.
+"""Share results by kind of URL among the workers of an ordered crawl.
 
-    counts  of kinds, in an item by crawl, as soon as there are enough new ones: where kinds bring
-            little, of most answers, and of links that do not wait before others sort out theirs
-    files   with digests of what was met (frontier/met.py), numbered in the same item, where
-            others learn of the crawl as well, or are to go on with it
+Each container learns which kinds of URLs bring new pages (frontier/kind_learner.py). It shares two
+sorts of data:
 
-What others know is read before links are sorted out. Files are hints, like those that travel with
-hosts (worker/host_claims.py), and lie beside them: one that is lost costs some requests.
+    counts  of kinds, added to one item per crawl when enough are new. If some kinds bring
+            little, that is after most responses. Links that do not wait are then added too,
+            before other workers sort their links.
+    files   of digests of titles, texts, paths and values (frontier/met.py). The same item numbers
+            them. They are written if other workers learn of the crawl or will continue it.
+
+A worker reads the shared data before it sorts links. Files are hints, like the files of
+worker/host_claims.py in the same folder: a lost file costs some requests.
 """
 
 from __future__ import annotations
@@ -36,65 +40,65 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# Then those of the crawls that were met first begin anew.
+# Beyond this number, the oldest crawls are forgotten.
 CRAWLS_MAX = 50
-# Counts are shared after so many answers, and so many in a hundred of those that all have; or, as
-# long as a process of a store is alone with it, of its own.
+# Counts are shared after this number of responses, and after this percentage of all workers'
+# responses. The last figure applies to a process that is alone with its store.
 SHARED_FIRST, SHARED_PERCENT, SHARED_ALONE_PERCENT = 4, 10, 30
-# So where a kind is known that brings little: there it matters what others know. When links are
-# sorted out, those that do not wait count as well.
+# The percentages if some kind is known to bring little, so that other workers need the counts.
+# While links are sorted, links that do not wait count too.
 SHARED_SOON_PERCENT, SORTING_PERCENT = 3, 1
-# A file is numbered before it is there: so often is it looked for.
+# A file gets its number before it exists, so it is looked for this number of times.
 LOOKS_MAX = 3
 READ_AT_ONCE = 20
-# Packs wait for it before they are written down; longer than that it is given up for once.
+# Packs wait for the exchange before they are journaled; a longer exchange is skipped once.
 SHARED_WITHIN_S = 3.0
 
 
 @dataclass(slots=True)
 class _Learned:
-    """What is learned of a crawl here, and what of it all have been told."""
+    """Results of one crawl in this container, and how much of them is shared."""
 
     learner: KindLearner = field(default_factory=KindLearner)
-    # How many answers there were when counts and files were last shared; and of all, last.
+    # This container's responses when it last shared; and all workers' responses at that time.
     shared: int = 0
     counted: int = 0
-    # Links that wait: those that were told of by all, and those that were not told of yet.
+    # Late links: the shared number of all workers, and this container's number not shared yet.
     waiting_of_all: int = 0
     waiting: int = 0
-    # How many files there are; those that are to be read, and how often they were looked for.
+    # Number of files; numbers of unread files, each with its failed reads.
     files: int = 0
     unread: dict[int, int] = field(default_factory=dict)
     sharing: asyncio.Lock = field(default_factory=asyncio.Lock)
-    # Whether what others know was read before a page was judged.
+    # True if the shared results were read before a page was judged.
     has_read: bool = False
 
     @property
     def is_early(self) -> bool:
-        """Whether these are the first answers of the crawl, in which each says much."""
+        """True during the first responses of the crawl, when each matters most."""
         return max(self.learner.asked, self.counted) < SOON_DONE
 
     @property
     def alone(self) -> bool:
-        """Whether no other had learned of the crawl when counts were last shared."""
+        """True if this was the only container that had learned of the crawl at the last exchange."""
         return self.counted <= self.shared
 
 
 class KindLearning:
-    """Learns of crawls that have an order; one a container."""
+    """Learns about kinds in ordered crawls. One instance per container."""
 
     def __init__(self, *, crawls: Crawls, files: Files, settings: Settings) -> None:
         self._crawls, self._files = crawls, files
-        # Else files are left only where several learn of a crawl at a time.
+        # Otherwise files are written only while several workers learn of a crawl.
         self._hands_on, self._barred = settings.hands_on, settings.claims_travel == "no"
         self._known: dict[str, _Learned] = {}
 
     def of(self, crawl: Crawl) -> KindLearner:
-        """Return what is learned of a crawl."""
+        """Return the crawl's learner."""
         return self._of(crawl).learner
 
     def wants_digest(self, crawl: Crawl, url: str) -> bool:
-        """Whether the text of a page is to be compared with others."""
+        """Return True if the text of a page must be compared with other texts."""
         return is_ordered(crawl) and self.of(crawl).wants_digest(url)
 
     def learn(
@@ -105,24 +109,28 @@ class KindLearning:
         *,
         redirected: bool = False,
     ) -> None:
-        """Learn from how a URL ended; `redirected` says that another one led to it."""
+        """Learn from the outcome of a URL.
+
+        `redirected` means that another URL redirected to it.
+        """
         if is_ordered(crawl):
             self.of(crawl).learn(record, digest, redirected=redirected)
 
     def leave(self, crawl: Crawl, targets: Iterable[Target]) -> None:
-        """Note URLs that are not asked for, and have no record."""
+        """Note URLs that are not requested and have no record."""
         for target in targets if is_ordered(crawl) else ():
             self.of(crawl).leave(target.url)
 
     def waiting(self, crawl: Crawl) -> int:
-        """Say about how many links of a crawl wait."""
+        """Return the approximate number of the crawl's late links."""
         known = self._of(crawl)
         return known.waiting_of_all + known.waiting
 
     def looks_soon(self, crawl: Crawl) -> bool:
-        """Whether links that wait are looked at though something is out, as always is.
+        """Return True if late links are checked although some URLs are in flight.
 
-        So it is where several work on a crawl, in its first answers, and what waits may matter.
+        This applies to the first responses of a crawl with several workers, if the order of kinds
+        matters.
         """
         if not is_ordered(crawl) or self.waiting(crawl) <= 0:
             return False
@@ -130,13 +138,14 @@ class KindLearning:
         return known.is_early and not known.alone and not known.learner.scores.calm
 
     def note_waiting(self, crawl: Crawl, links: int) -> None:
-        """Count links that wait from now on, or that do no longer."""
+        """Add to the number of late links. A negative number subtracts."""
         self._of(crawl).waiting += links
 
     async def before_judging(self, crawl: Crawl) -> None:
-        """Read what others have learned before a page is judged by it, in the first answers.
+        """Read other workers' results before a page is judged, during the first responses.
 
-        So it is where several work on a crawl and some kinds bring little; and once in any case.
+        This applies if several workers process a crawl in which some kinds bring little. In all
+        ordered crawls, the first page reads once.
         """
         if not is_ordered(crawl):
             return
@@ -147,18 +156,18 @@ class KindLearning:
             await self._share(crawl, known, sorting=True)
 
     async def share(self, crawl: Crawl) -> None:
-        """Add what was learned here to what all know, if there is enough of it, and read that.
+        """Add this container's results to the shared ones if enough are new, and read the sum.
 
-        A failure, or what takes too long, is made up for later. What is added twice, as an answer
-        was lost, weighs twice.
+        A failed or slow exchange is repeated later. If a response was lost, its results are added
+        twice and weigh twice.
         """
         if is_ordered(crawl) and self._has_enough(self._of(crawl)):
             await self._share(crawl, self._of(crawl))
 
     async def before_sorting(self, crawl: Crawl) -> None:
-        """Read what others have learned, and add to it, before links are sorted out.
+        """Read other workers' results, and add own ones, before links are sorted.
 
-        Not where a process is alone with it.
+        A process that is alone with its store skips this.
         """
         if not is_ordered(crawl):
             return
@@ -169,9 +178,10 @@ class KindLearning:
     async def sorted_out(
         self, crawl: Crawl, links: Sequence[Target], band: int | None
     ) -> tuple[list[Target], list[Banded]]:
-        """Sort out links, and tell others which do not wait, before they sort out theirs.
+        """Sort links, and share which of them do not wait before other workers sort theirs.
 
-        Where they have just done so, and too many of a kind would be out, it is done once more.
+        If another worker has just shared too many links of the same kind, the links are sorted once
+        more.
         """
         learner = self.of(crawl)
         least = late_least(crawl)
@@ -188,7 +198,7 @@ class KindLearning:
         return prompt, late
 
     async def take_back(self, crawl: Crawl, urls: Sequence[str]) -> None:
-        """Note that links are not out: others have claimed them, or the limit is reached."""
+        """Note that links are not in flight: other packs claimed them, or the limit is reached."""
         learner = self.of(crawl)
         async for part in slices(urls):
             learner.take_back(part)
@@ -201,7 +211,7 @@ class KindLearning:
         self, crawl: Crawl, known: _Learned, *, sorting: bool = False, with_files: bool = True
     ) -> None:
         if known.sharing.locked():
-            if sorting:  # what is being read is as good
+            if sorting:  # the exchange in progress is as good
                 async with known.sharing:
                     pass
             return
@@ -214,7 +224,7 @@ class KindLearning:
                 _log.warning("kinds.not_shared", extra=told)
 
     def _has_enough(self, known: _Learned) -> bool:
-        """Whether there are enough answers that others do not know of."""
+        """Return True if enough responses are not shared yet."""
         least, percent = SHARED_FIRST, SHARED_PERCENT
         if self._is_alone(known):
             percent = SHARED_ALONE_PERCENT
@@ -223,14 +233,14 @@ class KindLearning:
         return known.learner.asked - known.shared >= max(least, known.counted * percent // 100)
 
     def _has_sorted_enough(self, known: _Learned) -> bool:
-        """Whether others are to know before they sort out links."""
+        """Return True if enough must be shared before other workers sort their links."""
         if self._is_alone(known) or not known.learner.scores.doubtful:
             return False
         least = max(1, known.counted * SORTING_PERCENT // 100)
         return known.learner.scores.untold >= least
 
     def _is_alone(self, known: _Learned) -> bool:
-        """Whether no other learns of the crawl, as far as is known, nor is to go on with it."""
+        """Return True if this is the crawl's only learner, and no other container will continue it."""
         return known.alone and not self._hands_on
 
     async def _exchange(self, crawl: Crawl, known: _Learned, *, with_files: bool) -> None:
@@ -265,7 +275,7 @@ class KindLearning:
         await self._read(folder, known)
 
     async def _read(self, folder: str, known: _Learned) -> None:
-        """Take in all that others have left in files: who comes seldom has many to read."""
+        """Read all files of other containers that this one has not read yet."""
         wanted = list(known.unread)
         for start in range(0, len(wanted), READ_AT_ONCE):
             numbers = wanted[start : start + READ_AT_ONCE]
@@ -281,7 +291,7 @@ class KindLearning:
         try:
             return await self._files.get(key, NEWS_BYTES_MAX)
         except PortError:
-            return None  # who may not list is told that it may not read what is not there
+            return None  # without the right to list, a read of an absent file is denied
 
     def _of(self, crawl: Crawl) -> _Learned:
         found = self._known.get(crawl.id)

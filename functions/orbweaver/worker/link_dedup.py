@@ -1,22 +1,22 @@
-"""Links on their way to being claimed: what is left out, and the rest written down.
+"""Deduplicate links: drop links that need no claim, and journal the rest.
 
-A claim costs a write, and so does one that is refused; a look costs a tenth of that, and knowing
-costs nothing. So, in this order:
+A claim costs a write, even if it is refused. A read costs a tenth of that, and memory costs
+nothing. So links are checked in this order:
 
-    spent    nothing more is claimed of a crawl whose budget is used up
-    seen     what this container claimed, read, or wrote into a journal (frontier/seen_urls.py)
-    handed   what other containers knew to be claimed of the host  (worker/host_claims.py)
-    known    a batched read; of a few, as long as next to none of them turn out to be claimed
+    spent    a crawl without budget claims no more links
+    seen     URLs that this container claimed, read or journaled (frontier/seen_urls.py)
+    handed   claims of the host that other containers handed on  (worker/host_claims.py)
+    known    a batched read; only of a few links while almost all of them are new
 
-What is left is claimed in the order of what its kinds have brought, where the crawl has one: so
-packs are put together, and so a page limit that is reached cuts them. Links of kinds that bring
-little are not claimed yet, but put down for later (frontier/late.py).
+In an ordered crawl, the remaining links are sorted by the scores of their kinds. Packs are built in
+this order, and the page limit cuts it. Links of kinds that bring little become late links
+(frontier/late.py).
 
-Packs of one crawl with links to be claimed take turns from `seen` to their journal. What stands in
-a journal is claimed by that pack's worker, whatever happens, so the next pack need not. So packs of
-a batch whose pages link to each other do not race for the same claims. The lock holder takes over
-the links of the packs that wait, too: its children are fuller packs than theirs would be. If its
-journal is not written, they still have them.
+Packs of one crawl with links to claim take turns, from the check of `seen` to their journal. The
+worker of a pack always claims the links in its journal, so later packs can drop them. So packs of a
+batch whose pages link to each other do not race for the same claims. The lock holder also takes
+over the links of waiting packs, because one pack fills its children better than many. If its
+journal is not written, the waiting packs still have these links.
 """
 
 from __future__ import annotations
@@ -51,20 +51,25 @@ from orbweaver.worker.kind_learning import KindLearning
 if TYPE_CHECKING:
     from orbweaver.frontier.ports import Frontier, Packs
 
-# A turn takes a read and a write; a table that is slow for one pack is not to hold up its batch.
+# Longest wait for a turn, which takes a read and a write. A table that is slow for one pack must
+# not block its batch.
 TURN_WAIT_S = 4.0
-# Packs that waited for the same file come for their turns within so many steps of the event loop.
+# Packs that waited for the same file ask for a turn within this number of event loop steps.
 GATHER_TURNS = 4
-# Where links are new as a rule, so many of them are looked up: if one is claimed, all of them are.
+# If links are usually new, only this number is looked up. If one of them is claimed, all links are
+# looked up.
 PROBES = 20
-# How many links a pack takes over: no more than a page may have by itself.
+# Links that a pack takes over at most, as many as one page may have.
 GATHERED_MAX = 5_000
-# How many links that were left out a journal remembers, at 20 to 30 bytes each.
+# Omitted links that a journal lists at most, at 20 to 30 bytes each.
 LEFT_MAX = 1_000
 
 
 class Sifter:
-    """Deduplicates links; one a container, for what it has seen outlives an invocation."""
+    """Deduplicates links.
+
+    One instance per container, because its memory outlives an invocation.
+    """
 
     def __init__(
         self,
@@ -86,14 +91,14 @@ class Sifter:
         self._shares = Shares(bounds)
         self._novelty = Novelty()
         self._spent: set[tuple[str, int]] = set()
-        # As long as a pack has a turn or waits for one.
+        # A lock exists only while a pack has a turn or waits for one.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        # Results of pages' packs that wait for a turn, by crawl.
+        # Results of page packs that wait for a turn, by crawl.
         self._waiting: defaultdict[str, list[PackResult]] = defaultdict(list)
         self.seen = SeenUrls()
-        # What stands in journals as left out, with its depth.
+        # Omitted links that journals list, with their depths.
         self._left = SeenUrls()
-        # What stands in journals as links that are asked for late.
+        # Late links that journals list.
         self._late = SeenUrls()
 
     async def write_down(
@@ -104,13 +109,13 @@ class Sifter:
         at_ms: int,
         reservations: Reservations,
     ) -> Journal:
-        """Close a result without the links that need not be claimed; the journal that stands."""
+        """Journal a result without links that need no claim. Return the stored journal."""
         order = message.targets if isinstance(message, Pack) and not message.late else ()
-        # What a person or a sitemap lists has an end; links of pages may have none.
+        # Lists of a person or a sitemap are finite; links of pages may be endless.
         of_pages = bool(order) and all(target.kind is TargetKind.PAGE for target in order)
         waiting = self._waiting[crawl.id] if of_pages and not crawl.continuous else []
         await self._see_known(crawl, result)
-        # What others have asked for meanwhile decides what is asked for now.
+        # Requests of other workers decide which links are claimed now.
         await self._kinds.before_sorting(crawl)
         async with self._turn(crawl, message, result, waiting) as alone:
             own_links = frozenset(result.candidates)
@@ -141,7 +146,7 @@ class Sifter:
         return journal
 
     def known(self, crawl: Crawl, links: Collection[str]) -> set[str]:
-        """Those of a page's links that are claimed, as far as is known, or wait to be."""
+        """Return the links that are known to be claimed, or that wait as late links."""
         now_ms = self._clock.now_ms()
         waiting = self._late.of(crawl.id, links, now_ms)
         return self.seen.of(crawl.id, links, now_ms) | waiting
@@ -149,26 +154,27 @@ class Sifter:
     async def _sort_out(
         self, crawl: Crawl, message: Pack | SeedsMessage, result: PackResult
     ) -> None:
-        """Have links that promise little be asked for late, and all where the limit is reached.
+        """Defer links that promise little, and all links if the page limit is reached.
 
-        Those of a late pack, or that an earlier run left out, may wait as well. What a person asks
-        for by name does not.
+        Links of late packs, or links that an earlier run left out, may wait again. URLs that a
+        person listed do not wait.
         """
         band = band_at(message.place) if isinstance(message, Pack) and message.late else None
         prompt, late = list(result.links), list[Banded]()
         learner, spent = self._kinds.of(crawl), (crawl.id, crawl.pages_max) in self._spent
         surplus_band = band or SURPLUS
         judged = isinstance(message, Pack) or message.past is not None
-        if band is None and spent:  # none goes, so others are not told that some do
+        # no link is claimed, so workers must not learn of links in flight
+        if band is None and spent:
             if judged:
                 prompt, late = await in_turns(learner.sorting_out(prompt))
             await self._kinds.take_back(crawl, [target.url for target in prompt])
             prompt, late = [], [*((surplus_band, target) for target in prompt), *late]
         elif judged:
             prompt, late = await self._kinds.sorted_out(crawl, prompt, band)
-        if crawl.delay_ms:  # a late pack is for one host, where there are enough links
+        if crawl.delay_ms:  # a late pack serves one host, where each has enough links
             late.sort(key=lambda one: (one[0], host_of(one[1].url)))
-        if crawl.delay_ms and band is not None:  # a mixed pack waits for the host of most links
+        if crawl.delay_ms and band is not None:  # a mixed pack waits for the host with most links
             links_of = Counter(host_of(target.url) for target in prompt)
             prompt.sort(key=lambda target: -links_of[host_of(target.url)])
         room = waiting_max(crawl) - self._kinds.waiting(crawl)
@@ -182,7 +188,7 @@ class Sifter:
         result.put_late(late, surplus_band)
 
     def _note_late(self, crawl: Crawl, message: Pack | SeedsMessage, journal: Journal) -> None:
-        """Remember which links wait: they need not be put twice."""
+        """Remember late links, which need not be added twice."""
         taken = len(message.targets) if isinstance(message, Pack) and message.late else 0
         if journal.late:
             urls = [target.url for _, target in journal.late]
@@ -191,10 +197,10 @@ class Sifter:
             self._kinds.note_waiting(crawl, len(journal.late) - taken)
 
     def _keep_left(self, crawl: Crawl, message: Pack | SeedsMessage, result: PackResult) -> None:
-        """Have a journal remember what was left out, once a container, and as much as it may hold.
+        """Let a journal list omitted links, each once per container, up to `LEFT_MAX`.
 
-        Of a crawl without an end, nothing: no run goes on from it. What an earlier run has left out
-        stands in that one's journals.
+        A crawl without an end lists none, because no run continues from it. Links that an earlier
+        run left out are in that run's journals.
         """
         left = result.left
         if not left:
@@ -212,7 +218,7 @@ class Sifter:
         result.keep_left(new[:LEFT_MAX])
 
     async def _see_known(self, crawl: Crawl, result: PackResult) -> None:
-        """Take what is known of the links' hosts for seen; so each link is looked for once."""
+        """Treat links that other containers handed on as seen, so that each is checked once."""
         now_ms = self._clock.now_ms()
         urls = result.candidates
         unseen = set(urls) - self.seen.of(crawl.id, urls, now_ms)
@@ -222,8 +228,8 @@ class Sifter:
     async def settled(self, crawl: Crawl, journal: Journal, ledger: Ledger) -> None:
         """Learn from the outcome of a journal's candidates.
 
-        What others are told of is learned here, and not where the journal is written: a pack that
-        is never committed may be a dead letter, and its links claimed by no one.
+        Claims are handed on from here, not when the journal is written. A pack that is never
+        committed may become a dead letter, and then no pack has its links.
         """
         children = [journal.candidates[place].url for place in ledger.children]
         others = {target.url for target in journal.candidates}.difference(children)
@@ -237,7 +243,7 @@ class Sifter:
             return
         self.seen.forget(crawl.id, (target.url for target in journal.candidates))
         self._host_claims.forget(crawl, others)
-        # A lowered budget may have left one shard nothing, and another one much.
+        # A lowered budget may have left one shard empty, and another with much left.
         if crawl.shards == 1 or not crawl.quotas:
             self._spent.add((crawl.id, crawl.pages_max))
 
@@ -249,8 +255,11 @@ class Sifter:
         result: PackResult,
         waiting: list[PackResult],
     ) -> AsyncIterator[bool]:
-        """Have a turn, where there is something to take turns for; False if there was none."""
-        # A pack that waits for money to come back keeps no other one waiting.
+        """Hold the crawl's turn.
+
+        Yields False without a turn, if no link needs one or the wait is over.
+        """
+        # A pack that waits for returned dollars must not block others.
         if crawl.nanodollars_max is not None or not self._unseen(crawl, message, result):
             yield False
             return
@@ -272,14 +281,14 @@ class Sifter:
                 del self._waiting[crawl.id]
 
     def _unseen(self, crawl: Crawl, message: Pack | SeedsMessage, result: PackResult) -> bool:
-        """Whether a link is neither claimed, as far as is known, nor waits to be."""
+        """Return True if a link is not known to be claimed or to wait."""
         urls = result.candidates
         if _drops_late(message):
             return len(self.known(crawl, urls)) < len(urls)
         return len(self.seen.of(crawl.id, urls, self._clock.now_ms())) < len(urls)
 
     async def _take_over(self, crawl: Crawl, result: PackResult, waiting: list[PackResult]) -> None:
-        """Note the links of packs that wait, too; they keep them until these are journaled."""
+        """Take over the links of waiting packs, which keep them until these are journaled."""
         for _ in range(GATHER_TURNS):
             await asyncio.sleep(0)
         room = GATHERED_MAX
@@ -302,7 +311,7 @@ class Sifter:
         *,
         look: bool,
     ) -> int:
-        """Forget links that are known to be claimed; how many had to be looked up."""
+        """Drop links that are known to be claimed. Return the number of links looked up."""
         if (crawl.id, crawl.pages_max) in self._spent and not is_ordered(crawl):
             dropped = result.candidates
             for target in result.links:
@@ -310,18 +319,18 @@ class Sifter:
             result.refuse(Refusal.BUDGET, len(dropped), dropped)
             result.drop(dropped)
             return 0
-        # What says that it was changed may be free though it was claimed, and so may what an
-        # earlier run has just given up.
+        # A page changed according to a sitemap may be claimed again, and so may a URL that an
+        # earlier run has just released.
         modified = result.modified
         now_ms = self._clock.now_ms()
         free = modified.keys() | result.reopened
         late = isinstance(message, Pack) and message.late
-        if not late:  # what this container has seen claimed may have been given back, to wait
+        if not late:  # seen claims may have been released, so that their links wait
             result.drop(self.seen.of(crawl.id, result.candidates, now_ms) - free)
         if _drops_late(message):
             result.drop(self._late.of(crawl.id, result.candidates, now_ms) - free)
             if (crawl.id, crawl.pages_max) in self._spent:
-                return 0  # they wait, and are looked up when they are due
+                return 0  # these links wait, and are looked up when they are due
         links = tuple(target for target in result.links if target.url not in result.reopened)
         probes = links
         if links and not (look or modified or self._novelty.look(crawl.id)):
@@ -342,7 +351,7 @@ class Sifter:
         at_ms: int,
         links: Sequence[Target],
     ) -> int:
-        """Forget links that others have claimed, and note when the rest was; how many were."""
+        """Drop claimed links, and note when other claims lapsed. Return the number of both."""
         lapsed: dict[str, Prior] = {}
         modified = result.modified
         found = 0
@@ -371,7 +380,7 @@ class Sifter:
 
 
 def _drops_late(message: Pack | SeedsMessage) -> bool:
-    """Whether links that wait already need not be put again: they come from pages."""
+    """Return True if links that wait already can be dropped, because they come from pages."""
     return isinstance(message, Pack) and not message.late
 
 

@@ -1,11 +1,11 @@
-"""Pages for workers with a browser, of a worker that has none: they are sent to those.
+"""Send pages that need a browser to workers that have one, from a worker without one.
 
-    before   by their URLs: the mode says `always`, or their kinds are known to gain
-    after    by what was fetched, which is passed over: the worker with the browser fetches it again
+    before   by URL: the mode is `always`, or rendering is known to add content to this kind
+    after    by fetched page: the page is dropped, and the worker with the browser fetches it again
 
-That worker chooses by itself, and compares. So a page that was nominated in vain costs a request
-more, and none is rendered that would not be where each worker has a browser. Of pages of which
-nothing is known all are sent there, and wait there for what the first of them shows.
+That worker decides again, with both versions of the page. So a page that is sent in vain costs one
+more request, and the rendered pages are the same as if every worker had a browser. Pages of unknown
+kinds are all sent, and wait there for the result of the first.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SENT_UNASKED, SENT_ASKED = "render.sent_unasked", "render.sent_asked"
 
 
 class RenderLane:
-    """Tells which pages are for workers with a browser; one a container."""
+    """Selects pages for workers with a browser. One instance per container."""
 
     def __init__(self, crawls: RecentCrawls, clock: Clock) -> None:
         self._chooser = RenderingChooser(crawls, clock)
@@ -38,7 +38,7 @@ class RenderLane:
     async def before(
         self, crawl: Crawl, result: PackResult, targets: Sequence[Target]
     ) -> list[Target]:
-        """Return the targets that are to be asked for here; the others are sent on."""
+        """Return the targets to request here, and send the others on."""
         if not renders(crawl):
             return list(targets)
         here: list[Target] = []
@@ -53,7 +53,7 @@ class RenderLane:
     async def after(
         self, crawl: Crawl, target: Target, page: Page, answer: Response
     ) -> RenderChoice | PageResult:
-        """Send a page on that was fetched; else why it is not rendered."""
+        """Send a fetched page on, or return the choice that explains why it is not rendered."""
         marked, scripts = marks_of(page, answer)
         choice = await self._chooser.nominate(crawl, target.url, marked=marked, scripts=scripts)
         return _sent(target, SENT_ASKED) if choice.render else choice

@@ -1,13 +1,20 @@
-"""How long an invocation goes on, and which packs it takes on meanwhile.
+"""Length of an invocation, and the packs that it takes on while it runs.
 
-The packs of a backlog are visited until their crawl's round ends: a moment of the clock, the same
-for all workers, so that what is left over comes back at the same time and travels together. Until
-then an invocation takes on the next pack of a host as soon as the one before it has been asked for.
+In a crawl with a delay, each host has one pack in flight, and its other packs wait in a backlog. A
+worker requests a host's packs one after the other until the crawl's *round* ends. The end is
+computed from the crawl's id and the clock, so all workers of a crawl end their round at the same
+time. The remaining packs then become visible together, and one invocation can receive many of them.
 
-What is taken on hangs on a message all the same: its own, which is sent with a delay that ends
-after the round, or until then that of the pack before it, whose commit sends it. Should the worker
-die, a message is delivered as any other; else it finds its pack committed. Nothing is held back by
-a worker that has taken a pack on.
+A worker *takes on* the next pack of a host as soon as all URLs of the previous pack are requested.
+It does not wait for that pack's message. Every pack taken on still has a message, so it survives a
+crash:
+
+- Its own message is sent with a delay that ends after the round.
+- Until that message is sent, the previous pack's message covers it: the previous pack's commit
+  sends the message.
+
+If the worker dies, the message is delivered as usual. If the worker succeeds, the message finds its
+pack committed. So a stuck worker blocks no pack.
 """
 
 from __future__ import annotations
@@ -23,15 +30,16 @@ from orbweaver.model.ports import Clock
 from orbweaver.model.settings import Settings
 from orbweaver.worker.ending import Ending
 
-# The rest of a round must be worth a new pack: of a billed function, and where time costs nothing.
+# A new pack must have at least this much of the round left: with billed waits, and without.
 LEAST_MS, LEAST_UNBILLED_MS = 3_000, 250
 COPY_S_MAX = 900
-# A host that is busy with others, or a table out of reach, takes less; a blocked host more.
+# Longest wait before a pack starts again. A busy host or a failing table needs less, a blocked host
+# more.
 PAUSE_S_MAX = 10
 
 
 class _Taken:
-    """A pack that was taken on, and whether its message was sent, once that is known."""
+    """Pack that this invocation took on, and whether its message was sent, once that is known."""
 
     def __init__(self, *, after: str) -> None:
         self.after = after
@@ -39,13 +47,13 @@ class _Taken:
         self.known = asyncio.Event()
 
     def tell(self, *, sent: bool) -> None:
-        """Say so."""
+        """Record whether the pack's message was sent."""
         self.sent = sent
         self.known.set()
 
 
 class Round:
-    """One invocation's time."""
+    """Time limits of one invocation, and the packs it takes on."""
 
     def __init__(
         self,
@@ -70,17 +78,19 @@ class Round:
         self._taken: dict[str, _Taken] = {}
 
     def until_ms(self, crawl_id: str, *, long: bool) -> int:
-        """When the last request of a pack that comes now may start."""
+        """Return the time after which a pack that starts now must send no more requests."""
         now_ms = self._clock.now_ms()
         if not long:
             return min(self._latest_ms, now_ms + round(self._settings.wait_s_max * 1000))
         return min(self._latest_ms, self._end_ms(crawl_id))
 
     def _end_ms(self, crawl_id: str) -> int:
-        """When the crawl's round ends: rounds of different crawls do not end at once.
+        """Return the end of the crawl's round.
 
-        An invocation takes part in one round of a crawl. Otherwise it would go on with the few
-        hosts it has for as long as it may, while others do the same with theirs.
+        Rounds of different crawls end at different times.
+
+        An invocation takes part in one round of each crawl. Otherwise it would keep its few hosts
+        for as long as it can, while other workers do the same with theirs.
         """
         known_ms = self._ends.get(crawl_id)
         if known_ms is not None:
@@ -94,23 +104,28 @@ class Round:
 
     @property
     def open(self) -> bool:
-        """Whether packs are taken on."""
+        """True if this invocation takes on packs."""
         return self._take is not None and not self._ending.resting
 
     def takes(self, pack: Pack) -> bool:
-        """Whether this worker is one for a pack: those with a browser have packs of their own."""
+        """Return True if this worker may process a pack.
+
+        With a render queue, workers with a browser process exactly the packs to render.
+        """
         apart = bool(self._settings.render_queue_url)
         return not apart or pack.render is bool(self._settings.browser)
 
     def goes_on(self, crawl_id: str) -> bool:
-        """Whether a pack of a crawl would be taken on now."""
+        """Return True if a pack of the crawl would be taken on now."""
         left_ms = self.until_ms(crawl_id, long=True) - self._clock.now_ms()
         return self.open and left_ms >= self._least_ms and self.copy_delay_s(crawl_id) <= COPY_S_MAX
 
     async def pause(self, crawl_id: str, seconds: float) -> bool:
-        """Wait until a pack that could do nothing may start again; False if it is not to.
+        """Wait until a pack without a request may start again.
 
-        Its message would come back after the round only, and its host would stay idle until then.
+        False if the wait or the round is too short.
+
+        Otherwise its message would return after the round, and its host would be idle until then.
         """
         if seconds > PAUSE_S_MAX:
             return False
@@ -120,20 +135,22 @@ class Round:
         return self.goes_on(crawl_id)
 
     def left_s(self, crawl_id: str) -> int:
-        """How long the round of a crawl goes on, in whole seconds."""
+        """Return the time left in the crawl's round, in whole seconds."""
         left_ms = self.until_ms(crawl_id, long=True) - self._clock.now_ms()
         return ceil(max(left_ms, 0) / 1000)
 
     def copy_delay_s(self, crawl_id: str) -> int:
-        """How long the message of a pack that is taken on is held back: until that is done with."""
+        """Return the delay of a message whose pack is taken on: until that pack must be settled."""
         left_ms = self.until_ms(crawl_id, long=True) - self._clock.now_ms()
         return ceil((max(left_ms, 0) + self._reserve_ms) / 1000)
 
     def rest_s(self, crawl_id: str, *, alone: bool) -> int:
-        """How long what comes too late to be taken on waits: until the round ends, for the others.
+        """Return the delay of a pack that is too late to be taken on: until the round ends.
 
-        One that did not would begin the next round alone. A queue counts in seconds: who has others
-        to wait for comes in the second after the end, who has none (`alone`) in the one before it.
+        Without the delay, the pack would start the next round alone. The delay is 0 if there is
+        nothing to wait for. Queue delays are whole seconds. A pack with packs of other hosts to
+        wait for returns in the second after the end. A pack of a crawl with one host (`alone`)
+        returns in the second before it.
         """
         left_ms = self._end_ms(crawl_id) - self._clock.now_ms()
         if not self.open or not 0 < left_ms < self._least_ms:
@@ -141,9 +158,9 @@ class Round:
         return left_ms // 1000 if alone else ceil(left_ms / 1000)
 
     def take_on(self, pack: Pack, *, after: str = "") -> None:
-        """Begin a pack, unless it was begun in this invocation before.
+        """Start a pack, unless this invocation has already started it.
 
-        Its message has been sent; or it is yet to be, by the pack `after` which it comes.
+        Its message has been sent, or the pack named by `after` will send it.
         """
         taken = self._taken.get(pack.id)
         if taken is None:
@@ -155,13 +172,15 @@ class Round:
             taken.tell(sent=True)
 
     def has_taken(self, pack: Pack) -> bool:
-        """Whether a pack was taken on."""
+        """Return True if this invocation took the pack on."""
         return pack.id in self._taken
 
     async def is_sent(self, pack_id: str) -> bool:
-        """Whether a pack has a message that would go on with it, once that is known.
+        """Return True if a pack's message was sent.
 
-        What was taken on before must not do what only its message would do again.
+        Wait until that is known.
+
+        A pack that was taken on must not repeat effects that only its message would repeat.
         """
         taken = self._taken.get(pack_id)
         if taken is None:
@@ -170,17 +189,17 @@ class Round:
         return taken.sent
 
     def ended(self, pack_id: str) -> None:
-        """Note that a pack was processed, as far as that goes now: it sends no more messages."""
+        """Note that a pack was processed, so it sends no more messages."""
         for taken in self._taken.values():
             if taken.after == pack_id:
                 taken.tell(sent=taken.sent)
 
     def _start(self, pack: Pack) -> None:
-        assert self._take is not None  # noqa: S101 - else it is not open
+        assert self._take is not None  # noqa: S101 - `open` requires it
         self._tasks.append(asyncio.create_task(self._take(pack)))
 
     def beside(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Do what nothing waits for; what is not done when the invocation ends is given up."""
+        """Run background work that is cancelled when the invocation ends."""
         task = asyncio.create_task(work)
         self._beside.add(task)
         task.add_done_callback(self._beside.discard)
@@ -189,7 +208,7 @@ class Round:
     async def run(
         self, first: Awaitable[None], take: Callable[[Pack], Coroutine[None, None, None]]
     ) -> None:
-        """Do what the batch holds, and what is taken on meanwhile."""
+        """Run `first`, then all packs taken on meanwhile."""
         self._take = take
         try:
             await first
@@ -197,7 +216,7 @@ class Round:
                 await self._tasks[-1]
                 self._tasks = [task for task in self._tasks if not task.done()]
         finally:
-            # What is done beside is no longer in the set once it is cancelled.
+            # A cancelled background task leaves the set.
             tasks = [*self._tasks, *self._beside]
             for task in tasks:
                 task.cancel()

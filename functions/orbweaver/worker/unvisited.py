@@ -1,4 +1,4 @@
-"""URLs that are not asked for: robots.txt forbids them or cannot be read, or their host is down."""
+"""End URLs without a request: robots.txt forbids them or cannot be read, or their host is down."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Unvisited:
     def retried(
         self, context: PackContext, target: Target, unreachable: RobotsUnreachable
     ) -> PageResult:
-        """Let a URL return whose robots.txt could not be read; the last attempt ends it."""
+        """Return a URL whose robots.txt could not be read. End it after the last attempt."""
         if target.attempt >= robots_attempts_max(unreachable.reason):
             end = End(
                 outcome=Outcome.SKIPPED,
