@@ -175,7 +175,7 @@ class JournalApplier:
     async def drop(
         self, crawl: Crawl, message: Pack | SeedsMessage, journal: Journal | None
     ) -> None:
-        """Release a message's claims after its crawl's end, so that other runs may claim its URLs."""
+        """Release a message's claims after its crawl's end, for use by other runs."""
         if journal is not None and journal.candidates:
             claimer = claimer_of(crawl, message.id, journal.at_ms)
             urls = [target.url for target in journal.candidates]

@@ -80,7 +80,7 @@ class _Learned:
 
     @property
     def alone(self) -> bool:
-        """True if this was the only container that had learned of the crawl at the last exchange."""
+        """True if this was the crawl's only learning container at the last exchange."""
         return self.counted <= self.shared
 
 
@@ -240,7 +240,7 @@ class KindLearning:
         return known.learner.scores.untold >= least
 
     def _is_alone(self, known: _Learned) -> bool:
-        """Return True if this is the crawl's only learner, and no other container will continue it."""
+        """Return True if this is the only learner and no handover of the crawl is possible."""
         return known.alone and not self._hands_on
 
     async def _exchange(self, crawl: Crawl, known: _Learned, *, with_files: bool) -> None:
