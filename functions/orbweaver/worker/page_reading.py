@@ -1,27 +1,29 @@
-"""Page reading: all that is done with the bytes of one answer, on plain values.
+"""Read the bytes of one response: page, items, text and body, on plain values.
 
-Job and reading are frozen values, so that a process of its own can do the work
-(`adapters/local/reader.py`); its page comes back `bare`, without HTML and tree. A reading grows by
-stages; where it is broken off, the last one says what is left out, and what was found before it
-counts.
+Job and reading are frozen values, so that a separate process can do the work
+(`adapters/local/reader.py`). It returns a `bare` reading, without HTML and tree. A reading grows by
+stages. If it is interrupted, the last one names the omitted stages, and results of earlier stages
+count.
 
-    links     charset, tree or outline, links, title, whether it is a "not found" page
-    items     what the rules of a crawl find on it
-    keeping   redaction, main text, body; as the records that are stored
+    links     charset, tree or outline, links, title, check for a "not found" page
+    items     items that the crawl's rules find
+    keeping   redaction, main text, body; as they are stored
 
-Light answers are read in place, the others by a process of its own:
+Light responses are read in place, the others by a separate process:
 
-- Light is what takes at most 100 ms of CPU in place at a time, whatever it holds. Told by counts
-  that take a hundredth of the reading itself; in doubt it is not light.
-- Links, title and body of a page: at most `BYTES_MAX` and `TAGS_MAX`. It is read by its outline,
-  which is linear (`parsing/html_scan.py`); a small one becomes a tree, which is quicker there, and
-  as yet not slow where lexbor is quadratic.
-- Main text and redaction are ten times as slow: at most `SMALL_BYTES_MAX` and `SMALL_TAGS_MAX`.
-- Items need a tree. They are light on a page that becomes one for its links, and on an orderly one
-  (`parsing/parse_guard.py`) of at most `SMALL_BYTES_MAX` and `SMALL_TAGS_MAX`. Both only up to
-  `LIGHT_UNITS` of work. Rules may look at each part of a page for each other part of it. What takes
-  more is read anew by that process. Extractors of a user's own are never light.
-- Each stage is a turn by itself, and so is each slice of a page's links.
+- A response is light if it blocks the event loop for at most 100 ms of CPU at a time, whatever it
+  contains. Counts decide this, at a hundredth of the cost of reading. In doubt, a response is not
+  light.
+- Links, title and body of a page are light up to `BYTES_MAX` and `TAGS_MAX`. Such a page is read by
+  its outline, in linear time (`parsing/html_scan.py`). A small page becomes a tree, which is faster
+  at that size. It is too small for inputs that make lexbor quadratic to be slow.
+- Main text and redaction are ten times slower: up to `SMALL_BYTES_MAX` and `SMALL_TAGS_MAX`.
+- Items need a tree. They are light on a page that becomes a tree for its links. They are also light
+  on an orderly page (`parsing/parse_guard.py`) up to `SMALL_BYTES_MAX` and `SMALL_TAGS_MAX`. Both
+  are limited to `LIGHT_UNITS` of work, because rules may compare each part of a page with each
+  other part. Beyond that, the separate process reads the page anew. User-defined extractors are
+  never light.
+- The event loop may switch tasks between stages, and between slices of a page's links.
 
 Measured: docs/adr/0015-reading-has-a-budget.md.
 """
@@ -56,7 +58,7 @@ if TYPE_CHECKING:
 
 
 class ReadingStage(StrEnum):
-    """A part of the work, as messages name it."""
+    """Stage of reading, as messages name it."""
 
     LINKS = "links"
     ITEMS = "items"
@@ -69,7 +71,10 @@ class ReadingStage(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingJob:
-    """An answer with a body, and what its crawl wants of it; `html`: it is a page."""
+    """A response with a body, and the parts of it that its crawl wants.
+
+    `html` means that it is a page.
+    """
 
     url: str
     at_ms: int
@@ -78,14 +83,14 @@ class ReadingJob:
     links_max: int = LINKS_MAX
     tracking: frozenset[str] = TRACKING_PARAMETERS
     agent: str = ""
-    # Rules about this URL.
+    # Item rules for this URL.
     items: tuple[ItemRule, ...] = ()
     keeping: Keeping = field(default_factory=Keeping)
     noindex_skipped: bool = False
     obey_nofollow: bool = True
-    # Whether its text is to be compared with others (frontier/kind_learner.py).
+    # True if its text must be compared with other texts (frontier/kind_learner.py).
     digested: bool = False
-    # Whether a process of its own reads it, because its worker may have died of it.
+    # True if a separate process must read it, because it may have killed a worker.
     apart: bool = False
 
     @property
@@ -96,10 +101,12 @@ class ReadingJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageReading:
-    """What an answer says; `items` and `kept` are redacted.
+    """Content of a response.
 
-    `left` is the stage that the work was broken off at, and `why`; `cut` counts what is left out
-    for its size (`model/cuts.py`).
+    `items` and `kept` are redacted.
+
+    `left` is the stage at which reading was interrupted, and `why` is the reason. `cut` counts
+    parts omitted because of their size (`model/cuts.py`).
     """
 
     page: Page | None = None
@@ -107,7 +114,7 @@ class PageReading:
     items: tuple[Item, ...] | None = None
     kept: Kept | None = None
     cut: Cuts = ()
-    # Some of the runs of words of its text, where it is to be compared with others.
+    # Sample of the text's runs of words, if the text must be compared with others.
     digest: tuple[int, ...] | None = None
     left: ReadingStage | None = None
     why: str | None = None
@@ -115,20 +122,20 @@ class PageReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costly:
-    """Nothing of an answer could be read within what a page may cost."""
+    """No part of a response could be read within the limits of a page."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderBusy:
-    """An answer was not read, because too many others wait for the same."""
+    """A response was not read, because too many others wait to be read."""
 
 
 Read: TypeAlias = PageReading | Costly | ReaderBusy
 
 
-def job_of(  # noqa: PLR0913 - facts of an answer and wishes of its crawl
+def job_of(  # noqa: PLR0913 - facts of a response and settings of its crawl
     crawl: Crawl,
     url: str,
     answer: Response,
@@ -140,10 +147,10 @@ def job_of(  # noqa: PLR0913 - facts of an answer and wishes of its crawl
     digested: bool = False,
     apart: bool = False,
 ) -> ReadingJob:
-    """Say what a crawl wants read of an answer, of which `agent` asked."""
+    """Return the parts of a response that a crawl wants read. `agent` is the requesting robot."""
     items: tuple[ItemRule, ...] = ()
     if crawl.items and html:
-        # Most crawls have no items: what finds them is not for every cold start to import.
+        # Most crawls have no items, so cold starts skip this import.
         from orbweaver.extraction.extract import rules_for
 
         items = rules_for(crawl.items, url)
@@ -169,13 +176,13 @@ def read(
     extractors: Mapping[str, Extractor] | None = None,
     prepared: Prepared | None = None,
 ) -> PageReading:
-    """Read an answer to its end; `extractors` are the user's own functions by name."""
+    """Read a response completely. `extractors` are user-defined functions by name."""
     *_, reading = (found for found in stages(job, extractors, prepared) if found is not None)
     return reading
 
 
 def prepared_of(job: ReadingJob) -> Prepared:
-    """Do the first half of what reading a page takes, for `read` to go on with."""
+    """Do the first half of reading a page, to be passed to `read`."""
     return prepare(job.body, job.answer.headers.get("content-type"))
 
 
@@ -185,12 +192,13 @@ def stages(
     prepared: Prepared | None = None,
     units_max: int | None = None,
 ) -> Iterator[PageReading | None]:
-    """Read an answer; what is found so far, before each stage that may be costly, and at the end.
+    """Read a response.
 
-    None marks a pause between two slices of a page's links.
+    Yield the results so far before each costly stage, and at the end.
 
-    What is thrown away in any case is not worked out: items and text of a page that leads on.
-    Raises HeavyError where items take more than `units_max`.
+    Yields None between two slices of a page's links. Stages whose results would be dropped are
+    skipped, such as items and text of a page that leads to another URL. Raises HeavyError if items
+    take more than `units_max`.
     """
     if not job.html:
         kept, cut = _kept(job, None)
@@ -212,7 +220,7 @@ def stages(
         kept, cut = _kept(job, page)
         found = replace(found, kept=kept, cut=joined(found.cut, cut))
     if job.digested and not page.noindex:
-        # Of the page as it is: the text that is kept may be redacted, or none.
+        # Digest the original page: stored text may be redacted or absent.
         found = replace(found, digest=_digest(job.url, page))
     yield found
 
@@ -264,12 +272,12 @@ def _is_small(html: bytes) -> bool:
     return len(html) <= SMALL_BYTES_MAX and html.count(b"<") <= SMALL_TAGS_MAX
 
 
-# How much of the beginning of a page's text is digested.
+# Length of the beginning of a page's text that is digested.
 DIGESTED_CHARS_MAX = 16 * 1024
 
 
 def _digest(url: str, page: Page) -> tuple[int, ...]:
-    """List runs of how the text of a page begins, but for what it repeats of its URL and title."""
+    """Sample runs from the beginning of a page's text, without words of its URL and title."""
     text = plain_words(page.html)[:DIGESTED_CHARS_MAX]
     return text_runs(text, f"{echo_of(url)} {page.title or ''}")
 
@@ -281,33 +289,35 @@ def _kept(job: ReadingJob, page: Page | None) -> tuple[Kept | None, Cuts]:
 
 
 class PageReader(Protocol):
-    """What makes readings of answers, within what a page may cost."""
+    """Reads responses within the limits of a page."""
 
     async def read(self, job: ReadingJob, host: str, until_ms: int) -> Read:
-        """Read an answer of a host, begun by then; never raises for what is in it.
+        """Read a response of a host, starting before `until_ms`.
 
-        Raises Transient where it cannot be read for reasons of ours.
+        Content never raises errors.
+
+        Raises Transient if Orbweaver itself cannot read now.
         """
 
 
-# What reading a page may use, in a process of its own that has some 40 MB before it begins.
+# Limits of reading a page in a separate process, which uses about 40 MB before it starts.
 CPU_S = 0.7
 MEMORY_BYTES = 160 * 1024 * 1024
 BYTES_MAX = 2_700 * 1024
 TAGS_MAX = 100_000
-# A longer page is read in two turns: its outline takes 70 ms at worst, and the rest of it 40 where
-# the outline has no more tags than this.
+# A longer page is read in two turns: its outline takes at most 70 ms, and the rest 40 ms if the
+# outline has at most this number of tags.
 TURN_BYTES, KEPT_TAGS = 60_000, 40_000
 SMALL_BYTES_MAX = 64 * 1024
 SMALL_TAGS_MAX = 2_000
-# Of items, in place: some 20 ms, at worst 100.
+# Limit of item work in place: about 20 ms, at worst 100 ms.
 LIGHT_UNITS = 500_000
-# A body of which nothing is read but what it is kept by.
+# Limit of a body that is stored without being parsed.
 OTHER_BYTES_MAX = 6 * 1024 * 1024
 
 
 def is_light(job: ReadingJob) -> bool:
-    """Whether an answer takes at most 100 ms to be read."""
+    """Return True if reading a response blocks the event loop for at most 100 ms."""
     keeping, body = job.keeping, job.body
     if not job.html:
         return len(body) <= (SMALL_BYTES_MAX if keeping.redacted else OTHER_BYTES_MAX)
@@ -324,7 +334,7 @@ def is_light(job: ReadingJob) -> bool:
 
 
 def has_light_tree(prepared: Prepared) -> bool:
-    """Whether the tree of a page that `is_light`, which its items need, is made in little time."""
+    """Return True if the tree of a light page, which its items need, is quick to build."""
     if prepared.outline is None:
         return True
     html = prepared.html
@@ -332,10 +342,10 @@ def has_light_tree(prepared: Prepared) -> bool:
 
 
 def is_long(job: ReadingJob) -> bool:
-    """Whether a page is to be read in two turns; going by its length alone, which costs nothing."""
+    """Return True if a page is read in two turns, judged by its length alone."""
     return job.html and len(job.body) > TURN_BYTES
 
 
 def is_done_in_place(outline: bytes | None) -> bool:
-    """Whether the second turn of a page, of which this is the outline, is light as well."""
+    """Return True if the second turn of a page with this outline is light too."""
     return outline is None or len(outline) <= KEPT_TAGS or outline.count(b"<") <= KEPT_TAGS

@@ -1,10 +1,10 @@
-"""Rendering for a crawl: a page's scripts are run, and what they ask for is asked as any URL is.
+"""Render pages of a crawl: a browser runs a page's scripts, and the worker sends their requests.
 
-The browser has no network (`rendering/`). Each of its requests goes by robots.txt, waits for a slot
-of its host, bears the crawl's identity, is held to the guard of addresses, and takes of the budget
-of bytes. A host that asks to be left alone is. What is refused is counted, by why.
+The browser has no network (`rendering/`). Each of its requests obeys robots.txt, waits for a slot
+of its host, has the crawl's identity, passes the address guard, and uses the byte budget. Backoffs
+that a host demands apply. Refused requests are counted by reason.
 
-A page that could not be rendered stays as it was fetched; its URL ends all the same.
+A page that could not be rendered stays as it was fetched, and its URL ends as usual.
 """
 
 from __future__ import annotations
@@ -56,19 +56,19 @@ from orbweaver.worker.rendering_choice import RenderChoice, RenderingChooser, ma
 from orbweaver.worker.rendering_gain import PageContent, gain_of, text_chars
 
 _log = logging.getLogger(__name__)
-# How long a request may wait for its slot: a page is cut before that.
+# Longest wait of a request for its slot; a page is cut before that.
 SLOT_MS_MAX = 60_000
-# Of a picture; a larger one is left out, and counted.
+# Size limit of a screenshot; a larger one is dropped and counted.
 SCREENSHOT_BYTES_MAX = 1_000_000
 SCREENSHOTS_LARGE = "render.screenshots_large"
 _DAY_MS = 86_400_000
-# What a page takes at most once it is begun with.
+# Longest duration of a page once rendering has started.
 PAGE_S_MAX = RenderLimits().page_s_max
 _HTML = "text/html; charset=utf-8"
 
 
 class PageRendering:
-    """Has pages rendered, and answers what they ask for."""
+    """Renders pages, and answers the browser's requests."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class PageRendering:
         self._renderer = renderer
         self.page_s_max = PAGE_S_MAX
         self._chooser = RenderingChooser(crawls, clock)
-        # As long as a host is being asked, and no longer.
+        # An entry exists only while its host is being requested.
         self._asking: WeakValueDictionary[tuple[str, int], asyncio.Semaphore] = (
             WeakValueDictionary()
         )
@@ -96,14 +96,14 @@ class PageRendering:
         self.settings = settings
 
     def place(self, host: str, crawl: Crawl) -> asyncio.Semaphore:
-        """Find what requests of pages share of the places at a host, over all that are rendered."""
+        """Return the semaphore that all pages being rendered share at a host."""
         _, most = places_of(crawl)
         return self._asking.setdefault((host, most), asyncio.Semaphore(most))
 
     def chosen(
         self, crawl: Crawl, target: Target, page: Page, answer: Response
     ) -> AbstractAsyncContextManager[RenderChoice]:
-        """Choose whether a page is rendered; what it shows is to be learned within."""
+        """Choose whether a page is rendered. Learn the result inside this context."""
         marked, scripts = marks_of(page, answer)
         return self._chooser.chosen(crawl, target.url, marked=marked, scripts=scripts)
 
@@ -114,26 +114,28 @@ class PageRendering:
         fetched: tuple[Response, PageReading],
         rendered: tuple[Response, PageReading],
     ) -> bool:
-        """Whether a page has more by its scripts than without them."""
+        """Return True if a page has more content with its scripts than without."""
         return gain_of(*(_content_of(context, target, *one) for one in (fetched, rendered)))
 
     def wait_s(self, context: PackContext) -> float:
-        """How long a page may wait until it is begun with; what it takes then, is left for it."""
+        """Return the longest wait before rendering starts, in seconds. Rendering time is added."""
         until_ms = context.until_ms + round(self.settings.fetch_total_s * 1000)
         return max(0, until_ms - self.clock.now_ms()) / 1000
 
     async def render(
         self, context: PackContext, target: Target, answer: Response
     ) -> tuple[Response, Mapping[str, int]] | None:
-        """Run the scripts of a page; the answer with the page as they left it, and its counts.
+        """Run the scripts of a page.
 
-        None where there is no time left for it.
+        Return the response with the resulting page, and counts.
+
+        Returns None if no time is left.
         """
         agent = identity_of(context.crawl, host_of(target.url), self.settings.user_agent).agent
         task = RenderTask(
             url=target.url,
             document=_resource_of(answer),
-            # Pages that say what day it is are right; within a day two renderings are equal.
+            # Pages that show the date are right, and renderings of one day are equal.
             now_ms=self.clock.now_ms() // _DAY_MS * _DAY_MS,
             user_agent=agent,
             screenshot=context.crawl.screenshots,
@@ -171,7 +173,7 @@ def _content_of(
 
 
 def _resource_of(answer: Response) -> ResourceAnswer:
-    """Hand an answer on to the browser, the cookies that it sets among its headers."""
+    """Convert a response for the browser, with its cookies among the headers."""
     cookies = (("set-cookie", line.decode("utf-8", "replace")) for line in answer.cookies)
     return ResourceAnswer(
         status=answer.status, headers=(*answer.headers.items(), *cookies), body=answer.body or b""
@@ -183,7 +185,7 @@ def _counts_of(refused: Mapping[str, int]) -> dict[str, int]:
 
 
 def _as_answer(answer: Response, result: Rendered, url: str) -> Response:
-    """Put a rendered page into the place of what was fetched; where it goes to, as it says it."""
+    """Replace the fetched page by the rendered one, including the URLs that its scripts opened."""
     headers = {**answer.headers, "content-type": _HTML}
     body, leads = result.html, [*result.popups]
     gone = [one for one in result.navigations if one.partition("#")[0] != url]
@@ -191,7 +193,7 @@ def _as_answer(answer: Response, result: Rendered, url: str) -> Response:
         headers["refresh"] = f"0;url={gone[0]}"
     else:
         leads += gone
-    # Behind the end of its HTML, as links that no reader sees.
+    # They follow the end of the HTML, as links without text.
     body += b"".join(b'<a href="%b"></a>' % html.escape(one).encode() for one in leads)
     return replace(
         answer,
@@ -215,7 +217,7 @@ class PageLoader:
         self.waiting = 0
 
     async def load(self, request: ResourceRequest) -> ResourceAnswer | ResourceRefused:
-        """Ask as a crawl asks for a page; redirects are the browser's to follow."""
+        """Send a request like a request of the crawl. The browser follows redirects."""
         try:
             url = canonicalize(request.url, tracking=frozenset())
         except ValueError:
@@ -238,7 +240,7 @@ class PageLoader:
             return await self._asked(url, host, request, room)
 
     async def _waited(self, url: str, host: str) -> str | None:
-        """Wait for a slot of a host, if a URL may be asked for; why not, if it may not."""
+        """Wait for a slot of the host. Return the reason if the URL may not be requested."""
         rendering, crawl = self._rendering, self._context.crawl
         token = identity_of(crawl, host, rendering.settings.user_agent).token
         asked_s: float | None = None
@@ -276,7 +278,7 @@ class PageLoader:
         own = {name.lower() for name, _ in identity.headers} | {"accept"}
         sent = tuple(one for one in request.headers if one[0].lower() not in own)
         at_ms = rendering.clock.now_ms()
-        room.received = None  # unknown until the answer is there
+        room.received = None  # unknown until the response is received
         answer = await rendering.fetcher.fetch(
             Request(
                 url=url,

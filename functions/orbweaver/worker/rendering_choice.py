@@ -1,14 +1,14 @@
-"""Which pages of a crawl are rendered: by its rules, by marks, by what their kind has gained.
+"""Choose the pages of a crawl to render: by rules, by marks, and by measured gain of their kind.
 
-As long as it is not known whether a kind gains, one page of it at a time is rendered, and the
-others that have been fetched wait for what it shows. Otherwise a pack would be through before the
-first of its pages has been compared. While a sample is rendered, `PASSED_MAX` pages of its kind go
-on without it, and the others wait: a second has hundreds of pages.
+While it is unknown whether a kind gains, one of its pages is rendered at a time. Other fetched
+pages of the kind wait for the result. Otherwise a pack would end before its first page was
+compared. While a sample of a kind without gain is rendered, `PASSED_MAX` pages of the kind continue
+without it, and later ones wait: hundreds of pages may arrive per second.
 
-What other workers have learned is read with the crawl's counters, at most once in `FRESH_MS`.
+Results of other workers are read with the crawl's counters, at most once in `FRESH_MS`.
 
-A worker that has no browser, of a stack where others have one, leaves the choice to these: it
-nominates what may be to be rendered (`nominate`), and waits for nothing.
+A worker without a browser, in a stack where others have one, leaves the choice to those. It
+nominates pages that may have to be rendered (`nominate`), and waits for no result.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 FRESH_MS = 15_000
 PASSED_MAX = 20
-# Of a container that works for many; one that is met again is read again.
+# Limit for a container that serves many crawls; a dropped crawl is read again.
 CRAWLS_MAX = 64
 
 
 @dataclass(slots=True)
 class _CrawlKinds:
-    """What is known of a crawl's kinds, and when that was read."""
+    """Known kinds of a crawl, and the time when they were read."""
 
     learned: KindsLearned = field(default_factory=KindsLearned)
     read_ms: int = -FRESH_MS
-    # Kinds of which a page could not be rendered: the others do not wait for such.
+    # Kinds with a page that could not be rendered: other pages do not wait for them.
     failed: set[str] = field(default_factory=set)
-    # How many pages went on while a sample of their kind is rendered.
+    # Number of pages that continued while a sample of their kind is rendered.
     passed: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderChoice:
-    """Whether a page is rendered, and why; of what is to be compared, what is known of its kind."""
+    """Whether a page is rendered, and why. With known kinds if the page is compared."""
 
     render: bool
     why: RenderWhy | None = None
@@ -66,17 +66,22 @@ class RenderChoice:
 
     @property
     def compared(self) -> bool:
-        """Whether the page is compared with what was fetched."""
+        """True if the rendered page is compared with the fetched page."""
         return self.kinds is not None
 
     def learn(self, *, gained: bool) -> Mapping[str, int]:
-        """Note whether the page has gained; what is to be counted."""
+        """Record whether the page has gained. Return the counts to commit."""
         if self.kinds is None:
             return {}
         return self.kinds.learned.learn(self.kind, marked=self.marked, gained=gained)
 
     def fail(self) -> Mapping[str, int]:
-        """Note that the page could not be rendered: where marks nominate it, that says nothing."""
+        """Record that rendering failed.
+
+        Return the counts to commit.
+
+        A failure of a marked page proves nothing about its kind.
+        """
         if self.kinds is None:
             return {}
         self.kinds.failed.add(self.kind)
@@ -84,20 +89,20 @@ class RenderChoice:
 
 
 class RenderingChooser:
-    """Chooses the pages that are rendered; one a container."""
+    """Chooses the pages to render. One instance per container."""
 
     def __init__(self, crawls: RecentCrawls, clock: Clock) -> None:
         self._crawls = crawls
         self._clock = clock
         self._known: OrderedDict[str, _CrawlKinds] = OrderedDict()
-        # As long as a page is compared, or waits for that.
+        # A lock exists only while a page is compared or waits for a comparison.
         self._comparing: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
     async def chosen(
         self, crawl: Crawl, url: str, *, marked: bool, scripts: bool
     ) -> AsyncIterator[RenderChoice]:
-        """Choose whether a page is rendered; what it shows is to be learned within."""
+        """Choose whether a page is rendered. Learn the result inside this context."""
         ruled = _by_mode(crawl, url, scripts=marked or scripts)
         if ruled is not None:
             yield ruled
@@ -108,7 +113,7 @@ class RenderingChooser:
     async def nominate(
         self, crawl: Crawl, url: str, *, marked: bool, scripts: bool
     ) -> RenderChoice:
-        """Choose whether a page that was fetched is for workers with a browser."""
+        """Choose whether a fetched page is for workers with a browser."""
         ruled = _by_mode(crawl, url, scripts=marked or scripts)
         if ruled is not None:
             return ruled
@@ -116,7 +121,7 @@ class RenderingChooser:
         return _by_credit(kinds, kinds.learned.key(url, marked=marked), url, marked=marked)
 
     async def expects(self, crawl: Crawl, url: str) -> bool:
-        """Whether a page is for them before it was fetched: no request is needed to tell."""
+        """Return True if a page needs a worker with a browser, without fetching it first."""
         match mode_of(crawl, url):
             case RenderMode.AUTO:
                 return (await self._kinds(crawl)).learned.expects(url)
@@ -139,7 +144,7 @@ class RenderingChooser:
 
     @staticmethod
     def _is_compared(kinds: _CrawlKinds, kind: str, url: str, *, marked: bool) -> bool:
-        """Whether others are to wait for what a page shows: of a kind of which nothing is known."""
+        """Return True if other pages of the kind must wait for this page's result."""
         if kind in kinds.failed:
             return False
         if kinds.learned.credit(kind, marked=marked):
@@ -148,7 +153,7 @@ class RenderingChooser:
 
     @staticmethod
     def _is_late(kinds: _CrawlKinds, kind: str, lock: asyncio.Lock, *, marked: bool) -> bool:
-        """Whether enough pages went on while a sample of their kind is rendered."""
+        """Return True if enough pages continued while a sample of their kind is rendered."""
         if not lock.locked() or kinds.learned.credit(kind, marked=marked):
             return False
         kinds.passed[kind] += 1
@@ -171,13 +176,13 @@ class RenderingChooser:
 
 
 def marks_of(page: Page, answer: Response) -> tuple[bool, bool]:
-    """Say whether a page is marked as empty without its scripts, and whether it has any."""
+    """Return whether a page is marked as empty without its scripts, and whether it has scripts."""
     marked = page.needs_rendering
     return marked, marked or has_scripts(answer.body or b"")
 
 
 def _by_mode(crawl: Crawl, url: str, *, scripts: bool) -> RenderChoice | None:
-    """Choose by the mode of a page; None where what is known of its kind decides."""
+    """Choose by the mode of a page. None if its kind decides."""
     match mode_of(crawl, url):
         case RenderMode.ALWAYS:
             return RenderChoice(render=True, why=RenderWhy.ALWAYS)

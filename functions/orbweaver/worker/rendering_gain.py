@@ -1,19 +1,19 @@
-"""The gain of rendering: what scripts added to a page, and what that says of pages of its kind.
+"""Gain of rendering: content that scripts added, and its meaning for other pages of the kind.
 
-Marks nominate a page, measured gain decides, samples verify:
+Marks nominate a page, measured gain decides, and samples verify the decision:
 
-- A kind is a host's URLs of one shape (`model/url_kind.py`), its name left open; those of its pages
-  that are nominated by marks (`parsing/client_rendering.py`) are a kind of their own.
-- A page gains that goes elsewhere, or has links, items or text by its scripts that it lacks
-  without them (`gain_of`).
-- A kind has credit: a page without gain costs 1, one with gain brings `GAIN`. A nominated kind
-  begins with `MARKED_FIRST`, another one with `FIRST`. Without credit its pages are as they are
-  fetched, but one in `SAMPLE`, by a hash of the URL: if that one gains, there is credit again.
+- A kind contains the URLs of a host with one shape (`model/url_kind.py`), with an open file name.
+  Its pages that marks nominate (`parsing/client_rendering.py`) form a separate kind.
+- A page gains if its scripts lead to another URL, or add links, items or text (`gain_of`).
+- A kind has credit: a page without gain costs 1, and a page with gain adds `GAIN`. A nominated kind
+  starts with `MARKED_FIRST`, another kind with `FIRST`. Without credit, pages stay as fetched,
+  except one in `SAMPLE`, chosen by a hash of the URL. If that page gains, the kind has credit
+  again.
 
-Credit is the difference of two counters that packs add to with their commit, `render.kind.up.…`
-and `render.kind.down.…`: all workers share it. Those that learn at the same time may add too much,
-which the next change sets right. Of a crawl there are at most `KINDS_MAX` kinds, and one more of
-either sort for all others. A page without scripts gains nothing, and needs no credit to be told.
+Credit is the difference of two counters, `render.kind.up.…` and `render.kind.down.…`. Packs add to
+them with their commit, so all workers share it. Workers that learn at the same time may add too
+much; the next change corrects that. A crawl has at most `KINDS_MAX` kinds, and all others share one
+kind of each sort. A page without scripts cannot gain, and uses no credit.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ from orbweaver.parsing.html_scan import text_of
 MARKED_FIRST, FIRST, GAIN, CREDIT_MAX = 5, 1, 2, 6
 SAMPLE = 40
 KINDS_MAX = 48
-# Text that is compared, and how much more of it is a gain: as a share, and in characters.
+# Length of text that is compared, and the growth that counts as gain: as a ratio, and in
+# characters.
 TEXT_BYTES_MAX = 1_000_000
 TEXT_SHARE, TEXT_CHARS = 1.2, 40
-# Links that the crawl knows already are a gain where they are so many, and so large a part.
+# Links that the crawl already has claimed count as gain from this number and this share on.
 LINKS_MIN, LINKS_SHARE = 5, 0.2
 _UP, _DOWN = (f"{LEARNED}{way}." for way in ("up", "down"))
 
@@ -45,9 +46,11 @@ _UP, _DOWN = (f"{LEARNED}{way}." for way in ("up", "down"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageContent:
-    """What is compared of a page, as fetched or as rendered; `items` counts those that are whole.
+    """Compared content of a page, as fetched or as rendered.
 
-    `links` are those within its crawl's scope, `unknown` of them those that the crawl has not
+    `items` counts complete items.
+
+    `links` are the links within the crawl's scope. `unknown` are the links that the crawl has not
     claimed.
     """
 
@@ -59,13 +62,13 @@ class PageContent:
 
 
 def text_chars(body: bytes, content_type: str | None) -> int:
-    """Count the characters of a page that its readers see."""
+    """Count the visible characters of a page."""
     _, html = decode(body[:TEXT_BYTES_MAX], content_type)
     return len(text_of(html))
 
 
 def gain_of(fetched: PageContent, rendered: PageContent) -> bool:
-    """Whether scripts added to a page."""
+    """Return True if scripts added content to a page."""
     if rendered.leaves or rendered.items > fetched.items:
         return True
     new = rendered.links - fetched.links
@@ -77,45 +80,45 @@ def gain_of(fetched: PageContent, rendered: PageContent) -> bool:
     return more >= TEXT_CHARS and rendered.text_chars >= TEXT_SHARE * fetched.text_chars
 
 
-# --- what is known of kinds ---------------------------------------------------------------------
+# --- results by kind ----------------------------------------------------------------------------
 
 
 def is_sample(url: str) -> bool:
-    """Whether a page is rendered though its kind gains nothing: one in `SAMPLE`."""
+    """Return True for one page in `SAMPLE`, which is rendered although its kind gains nothing."""
     return zlib.crc32(url.encode()) % SAMPLE == 0
 
 
 class KindsLearned:
-    """What is known of the kinds of one crawl: as it was read last, and what was added since."""
+    """Results of one crawl's kinds: the counters last read, and additions since then."""
 
     def __init__(self) -> None:
         self._read: Counts = {}
         self._since: Counter[str] = Counter()
-        # All that was added here: counters are read before packs at work have committed.
+        # All additions of this container: packs may not have committed them when counters are read.
         self._own: Counter[str] = Counter()
 
     def take(self, learned: Counts) -> None:
-        """Take in the counters of the crawl, as they are read now."""
+        """Replace the counters by those just read."""
         self._read = learned
         self._since.clear()
 
     def key(self, url: str, *, marked: bool) -> str:
-        """Name the kind of a page, or what stands for it where there are too many."""
+        """Return the key of a page's kind, or of the shared kind if there are too many."""
         last = "!" if marked else "."
         name = _digest((*learned_kind(url), last))
         known = self._known()
         return name if name in known or len(known) < KINDS_MAX else _digest((last,))
 
     def credit(self, kind: str, *, marked: bool) -> int:
-        """Return the credit of a kind, as far as it counts."""
+        """Return the credit of a kind, within its bounds."""
         return min(CREDIT_MAX, max(0, self._balance(kind, marked=marked)))
 
     def has_gained(self, kind: str) -> bool:
-        """Whether any of its pages has."""
+        """Return True if any page of the kind has gained."""
         return self._value(_UP + kind) > 0
 
     def expects(self, url: str) -> bool:
-        """Whether a page that was not fetched yet will be rendered, as far as is known of it."""
+        """Return True if a page is likely to be rendered, before it is fetched."""
         kinds = ((self.key(url, marked=marked), marked) for marked in (True, False))
         known = [(kind, marked) for kind, marked in kinds if kind in self._known()]
         return bool(known) and all(
@@ -123,7 +126,7 @@ class KindsLearned:
         )
 
     def learn(self, kind: str, *, marked: bool, gained: bool) -> Mapping[str, int]:
-        """Note whether a page has gained; what is to be counted."""
+        """Record whether a page has gained. Return the counts to commit."""
         credit = self.credit(kind, marked=marked)
         due = min(CREDIT_MAX, credit + GAIN) if gained else max(0, credit - 1)
         change = due - self._balance(kind, marked=marked)

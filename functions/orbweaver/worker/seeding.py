@@ -1,8 +1,8 @@
-"""Seeding: loose messages become seeds, and seeds a journal of candidates.
+"""Turn loose messages into seeds, and seeds into candidates of a journal.
 
-A loose message has no identity that survives a redrive, so nothing is claimed for it: it is only
-turned into seeds, whose ids follow from the queue's message id and stay with them. SQS gives that
-id, so no sender of references can choose the id of a message.
+The id of a loose message changes when it is redriven, so no URL is claimed for it. It only becomes
+seeds, whose ids follow from the queue's message id and stay stable. SQS assigns that id, so a
+sender of references cannot choose it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class Seeder:
-    """Takes references in."""
+    """Turns loose references into seeds."""
 
     def __init__(self, *, queue: Queue, crawls: Crawls, clock: Clock) -> None:
         self._queue = queue
@@ -36,7 +36,7 @@ class Seeder:
         self._clock = clock
 
     async def take(self, origin: str, loose: Loose) -> str | None:
-        """Send loose references on as seeds; the reason if that can never succeed."""
+        """Send loose references on as seeds. Return the reason if they can never be crawled."""
         usable = [reference for reference in loose.references if problem_of(reference) is None]
         if not usable:
             return f"no usable URL: {problem_of(loose.references[0])}"
@@ -50,7 +50,7 @@ class Seeder:
 
 
 def result_of(seeds: SeedsMessage, crawl: Crawl) -> PackResult:
-    """Turn seeds, and sitemaps that a person named, into candidates; a retry's may lie deep."""
+    """Turn seeds and listed sitemaps into candidates. Seeds of a retry keep their depths."""
     result = PackResult(crawl.id, crawl.hosts_counted)
     if seeds.planned:
         result.count("seeds")
@@ -71,7 +71,7 @@ def result_of(seeds: SeedsMessage, crawl: Crawl) -> PackResult:
 
 
 def late_result(pack: Pack, crawl: Crawl, now_ms: int) -> PackResult:
-    """Turn the links of a late pack into candidates, as long as the crawl asks for anything."""
+    """Turn the links of a late pack into candidates, or leave them out if the crawl has stopped."""
     result = PackResult(crawl.id, crawl.hosts_counted)
     result.take_late(len(pack.targets), band_at(pack.place))
     over = admit_target(crawl, now_ms) is not None
@@ -106,7 +106,7 @@ def _begin(
 
 
 async def crawl_for(crawls: Crawls, crawl_id: str, at_ms: int) -> Crawl | None:
-    """Read the crawl that references are for; the default one comes into being when asked for."""
+    """Return the crawl of some references. Create the default crawl if it is absent."""
     crawl = await crawls.get(crawl_id)
     if crawl is None and crawl_id == DEFAULT_CRAWL:
         crawl = default_crawl(at_ms)
@@ -115,7 +115,7 @@ async def crawl_for(crawls: Crawls, crawl_id: str, at_ms: int) -> Crawl | None:
 
 
 def problem_of(reference: str) -> str | None:
-    """Say why a reference cannot be crawled; None if it can."""
+    """Return the reason why a reference cannot be crawled. None if it can."""
     try:
         canonicalize(reference)
     except ValueError as error:

@@ -1,11 +1,11 @@
-"""Sitemaps: where they are found, and what reading one comes to.
+"""Find sitemaps and read them in parts.
 
-A sitemap is a URL like any other: claimed, asked for in a slot of its host and under its host's
-rules, and counted once. It is taken in by parts, each of as many references as a page may have
-links. Each part is journaled and committed as a page's links are, and the same URL comes back for
-the next one. So no invocation has more to do than a page could give it. The answer is kept here for
-that, if there is room, or else asked for again. Where it has changed in between, claims see to it
-that nothing is fetched twice.
+A sitemap is a URL like any other: claimed, requested in a slot of its host, subject to the host's
+rules, and counted once. It is read in parts, each with as many references as a page may have links.
+Each part is journaled and committed like a page's links, and the same URL returns for the next
+part. So no invocation has more work than one page can cause. The response is kept in memory for
+that if there is room, and otherwise requested again. If it has changed in between, claims ensure
+that no URL is fetched twice.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ from orbweaver.worker.pack_context import PackContext, page_record
 
 _log = logging.getLogger(__name__)
 
-# Whatever a server calls it: what it is shows in the bytes.
+# Servers use various types; the bytes show whether it is a sitemap.
 SITEMAP_TYPES = frozenset(
     {"application/xml", "text/xml", "application/gzip", "text/plain", "application/rss+xml"}
     | {"application/atom+xml", "*/*"}
 )
-# Of the longest kind, and of what is kept for next parts: both lie in memory beside pages.
+# Limits for sitemaps in work and for kept responses, which share the memory with pages.
 SITEMAPS_AT_ONCE = 1
 KEPT_BYTES_MAX = 8 * 1024 * 1024
 KEPT_MS = 600_000
-# Longer ones, and gzipped ones, are read beside the loop: up to some seconds.
+# Longer or gzipped sitemaps are read in a thread, for up to some seconds.
 INLINE_BYTES_MAX = 65_536
 NEXT_PART_S = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kept:
-    """An answer, and when it was asked for."""
+    """A response, and the time of its request."""
 
     got: Read
     answer: Response | Failure
@@ -58,7 +58,7 @@ class _Kept:
 
 
 class Sitemaps:
-    """Finds and reads sitemaps; keeps the newest of those that have further parts."""
+    """Finds and reads sitemaps. Keeps the newest responses that have further parts."""
 
     def __init__(self, *, clock: Clock, settings: Settings) -> None:
         self._clock = clock
@@ -72,10 +72,10 @@ class Sitemaps:
         targets: Iterable[Target],
         outcome: Callable[[str], Outcome | None],
     ) -> FoundLinks:
-        """Find the sitemaps that a host's robots.txt names, once one of its seeds has ended.
+        """Return the sitemaps in a host's robots.txt, once one of the host's seeds has ended.
 
-        `outcome` says how a URL ended, if it has. A seed that only leads elsewhere does not count:
-        its crawl begins there.
+        `outcome` returns the outcome of a URL, if it has ended. A seed that only redirects does not
+        count, because its crawl starts at the redirect's target.
         """
         if not crawl.sitemaps or crawl.continuous:
             return FoundLinks()
@@ -111,7 +111,7 @@ class Sitemaps:
         return FoundLinks()
 
     async def go_on(self, context: PackContext, target: Target) -> PageResult | None:
-        """Read the next part of a sitemap that is kept; None if it has to be asked for."""
+        """Read the next part of a kept sitemap. Return None if it must be requested."""
         kept = self._kept.pop((context.crawl.id, target.url), None) if target.first else None
         if kept is None or not 0 <= self._clock.now_ms() - kept.at_ms < KEPT_MS:
             return None
@@ -125,7 +125,7 @@ class Sitemaps:
         answer: Response | Failure,
         at_ms: int,
     ) -> PageResult:
-        """Say what the next part of a sitemap comes to."""
+        """Read the next part of a sitemap, and return its links with an outcome or a return."""
         crawl = context.crawl
         part = await self._part(context, target, got.body)
         hosts, bounds = vouched(crawl, target), self._settings.bounds
@@ -157,7 +157,7 @@ class Sitemaps:
         return await asyncio.to_thread(reading)
 
     def _keep(self, context: PackContext, target: Target, kept: _Kept) -> None:
-        """Keep an answer for its next part; the oldest make room."""
+        """Keep a response for its next part, and drop the oldest if there is no room."""
         self._kept[context.crawl.id, target.url] = kept
         while sum(len(each.got.body) for each in self._kept.values()) > KEPT_BYTES_MAX:
             del self._kept[next(iter(self._kept))]
