@@ -1,10 +1,11 @@
-"""An answer's result: a record, links, another attempt; and its effect, a rest for the host.
+"""Turn a response into a result (record, links or another attempt), and block its host on demand.
 
-Decided in `fetching/response_verdict.py` (what an answer is), `worker/page_reading.py` (what a
-page says) and `frontier/admission.py` (whether a link belongs); brought together here.
+This module combines three decisions: the verdict on a response (`fetching/response_verdict.py`),
+the content of a page (`worker/page_reading.py`), and whether a link belongs to the crawl
+(`frontier/admission.py`).
 
-A page can have thousands of links, each as long as a URL may be, and a crawl patterns for them.
-They are judged a slice at a time, so that other pages have their turns.
+A page can have thousands of long links, and a crawl can have patterns for them. So links are
+checked in slices, and other tasks run in between.
 """
 
 from __future__ import annotations
@@ -54,15 +55,15 @@ if TYPE_CHECKING:
     from orbweaver.worker.page_rendering import PageRendering
     from orbweaver.worker.render_lane import RenderLane
 
-# How a page ended, and the links that it led to.
+# End of a page, and the links found on it.
 _Outcome: TypeAlias = tuple[answers.End, tuple[FoundLinks, ...]]
-RELOADS_MAX = 2  # of a URL that leads to itself and sets a cookie
-# How long a page is left for while the reader has too many.
+RELOADS_MAX = 2  # limit for a URL that redirects to itself and sets a cookie
+# Delay of a page while the reader has too much work.
 READER_BUSY_S = RENDERER_BUSY_S = 5.0
 
 
 class _Given(NamedTuple):
-    """An answer, the verdict on it, what was read of it, counts for the crawl; why it is so."""
+    """A response, its verdict, its reading, counts for the crawl, and why it is rendered or not."""
 
     answer: Response
     verdict: Verdict
@@ -72,9 +73,9 @@ class _Given(NamedTuple):
 
 
 class ResponseHandler:
-    """Turns answers into results; blocks hosts that ask for it."""
+    """Turns responses into results. Blocks hosts that demand a backoff."""
 
-    def __init__(  # noqa: PLR0913 - what it needs of all that reads
+    def __init__(  # noqa: PLR0913 - takes everything that reads a response
         self,
         *,
         health: HostHealth,
@@ -107,7 +108,7 @@ class ResponseHandler:
         at_ms: int,
         turn: Turn,
     ) -> PageResult:
-        """Say what the answer to a request comes to, made at `at_ms`, in its turn."""
+        """Return the result of the response to a request that was sent at `at_ms` in its turn."""
         host = host_of(target.url)
         now_ms = self._clock.now_ms()
         before = context.before.get(target.url)
@@ -120,7 +121,7 @@ class ResponseHandler:
             others_kept=context.crawl.bodies is Bodies.ALL,
         )
         if isinstance(verdict, answers.Retry) and verdict.block:
-            # First of all, and to its end: the others are to know it also when this worker ends.
+            # First, and never interrupted: other workers need the block even if this worker ends.
             await to_its_end(self._health.rebuffed(host, verdict.retry_after_s, at_ms))
         reading: PageReading | None = None
         counts, why = NOTHING, None
@@ -156,7 +157,10 @@ class ResponseHandler:
     async def _given(
         self, context: PackContext, target: Target, verdict: Verdict, answer: Response, at_ms: int
     ) -> _Given | PageResult:
-        """Read an answer, and have its scripts run; a result, if that is for later or elsewhere."""
+        """Read a response, and run its scripts.
+
+        Return a result if this happens later or elsewhere.
+        """
         read = await self._make_reading(context, target, verdict, answer, at_ms)
         if isinstance(read, ReaderBusy):
             return PageResult(end=Returning(target=target, delay_s=READER_BUSY_S))
@@ -187,16 +191,18 @@ class ResponseHandler:
         at_ms: int,
         waiting: asyncio.Timeout,
     ) -> _Given | PageResult:
-        """Have the scripts of a page run where that is chosen; keep what they made if it is more.
+        """Run the scripts of a page if it is chosen.
 
-        What marks nominate is kept as rendered in any case, as there was nothing before. It returns
-        where others have taken the time that there is.
+        Keep the rendered page if it gained content.
+
+        A page that marks nominate is kept as rendered in any case, because it was empty before. If
+        other pages used up the time, the URL returns later.
         """
         rendering, reading, verdict = self._rendering, given.reading, given.verdict
         page = None if reading is None else reading.page
         if rendering is None or reading is None or page is None:
             return given
-        assert isinstance(verdict, answers.Read)  # noqa: S101 - else there is no page
+        assert isinstance(verdict, answers.Read)  # noqa: S101 - otherwise there is no page
         async with rendering.chosen(context.crawl, target, page, given.answer) as choice:
             waiting.reschedule(None)
             if not choice.render:
@@ -226,7 +232,7 @@ class ResponseHandler:
         answer: Response,
         at_ms: int,
     ) -> _Given | None:
-        """Read what scripts made of a page; None where they were not run, or it cannot be read."""
+        """Read a rendered page. Return None if scripts did not run or the page cannot be read."""
         if not answer.rendered:
             return None
         verdict = replace(verdict, body=answer.body or b"")
@@ -246,7 +252,7 @@ class ResponseHandler:
         at_ms: int,
         later_s: float = 0.0,
     ) -> Read:
-        """Have an answer read, as long as there is time left for what comes after that."""
+        """Read a response, leaving time for the steps that follow."""
         host, settings = host_of(target.url), self._settings
         job = job_of(
             context.crawl,
@@ -270,7 +276,7 @@ class ResponseHandler:
         page: Page,
         read: answers.Read,
     ) -> _Outcome:
-        """Take over what a page says; also of one that leads on, so that nothing is lost."""
+        """Process the content of a page, including links of a page that leads to another URL."""
         end, onward = self._onward(context, target, page)
         if page.links and self._repeats.beyond(context.crawl.id, host_of(target.url), read.body):
             repeated = FoundLinks(refused=((Refusal.REPEATED, len(page.links), page.links),))
@@ -289,7 +295,10 @@ class ResponseHandler:
     def _onward(
         self, context: PackContext, target: Target, page: Page
     ) -> tuple[answers.End | None, FoundLinks]:
-        """End a page that names another URL instead, or is not to be indexed; None for most."""
+        """End a page that names another URL, or that must not be indexed.
+
+        Return None for other pages.
+        """
         if page.refresh is not None:
             return self._redirect(context, target, page.refresh, Reason.REFRESH)
         url = page.canonical
@@ -299,7 +308,7 @@ class ResponseHandler:
             and url
             not in (
                 target.url,
-                target.referrer,  # which may have named this one in its turn
+                target.referrer,  # it may have named this one in turn
             )
         ):
             # A canonical URL never widens the scope.
@@ -346,7 +355,7 @@ class ResponseHandler:
     async def _unless_again(
         self, context: PackContext, target: Target, verdict: Verdict, answer: Response | Failure
     ) -> answers.Read | answers.Lead | answers.End | PageResult:
-        """Return the final verdict on an answer, or a result that requests the URL again."""
+        """Return the final verdict on a response, or a result that requests the URL again."""
         if isinstance(verdict, answers.Retry):
             ended = answers.exhausted(verdict, target.attempt)
             if ended is not None:
@@ -373,7 +382,7 @@ class ResponseHandler:
     async def _note(
         self, host: str, answer: Response | Failure, verdict: Verdict, turn: Turn
     ) -> None:
-        """Note at the host: silence and block pages as trouble, an answer as recovery."""
+        """Report to host health: silence and block pages as trouble, a response as recovery."""
         well = isinstance(answer, Response) and answer.status < answers.CLIENT_ERROR_MIN
         silent = isinstance(answer, Failure)
         self._health.heard(host, answer.latency_ms, well=well, silent=silent)
@@ -391,14 +400,14 @@ def _links(read: PageReading) -> int:
 
 
 def _is_to_be_read(verdict: Verdict, target: Target) -> bool:
-    """Whether anything is done with the bytes of an answer: a page's, or those of what is kept."""
+    """Return True if the bytes of a response are used, for a page or for storage."""
     if isinstance(verdict, answers.Read):
         return target.kind is TargetKind.PAGE
     return isinstance(verdict, answers.End) and verdict.outcome is Outcome.FETCHED
 
 
 def _busy(target: Target) -> PageResult:
-    """Let a page return for which the renderer had no time."""
+    """Return a page later for which the renderer had no time."""
     end = Returning(target=target, delay_s=RENDERER_BUSY_S)
     return PageResult(end=end, counts={"render.busy": 1})
 
@@ -423,9 +432,9 @@ def _recorded(
     at_ms: int,
     why: RenderWhy | None,
 ) -> tuple[PageRecord, Kept | None]:
-    """Make the record of a URL that ended, and what is stored of its page."""
+    """Build the record of an ended URL, and the content to store."""
     if end.outcome in (Outcome.SKIPPED, Outcome.FAILED):
-        # What was looked at may not be the whole, and is nothing of the site's.
+        # The content may be incomplete, or not the site's own.
         answer, reading, why = answers.bare(answer), None, None
     crawl, before = context.crawl, context.before.get(target.url)
     page, cut = (None, ()) if reading is None else (reading.page, reading.cut)
@@ -445,12 +454,12 @@ def _recorded(
 async def follow(
     context: PackContext, target: Target, page: Page, bounds: Bounds, onward: Sequence[Target]
 ) -> FoundLinks:
-    """Judge the links of a page, which leads `onward` to some besides."""
+    """Check the links of a page. `onward` are URLs that the page leads to."""
     if said_of(context.crawl.rules, target.url).follow is False:
         judged = FoundLinks(refused=((Refusal.UNFOLLOWED, len(page.links), page.links),))
     else:
         judged = await _judged(context, target, page, bounds, {one.url for one in onward})
-    # Of a crawl that begins there nothing comes, which is told apart.
+    # A seed without followed links ends its crawl, so it has a refusal of its own.
     at_seed = target.depth == 0 and not page.links
     withdrawn = Refusal.SEED_NOFOLLOW if at_seed else Refusal.NOFOLLOW
     whole = (
@@ -464,13 +473,13 @@ async def follow(
 async def _judged(
     context: PackContext, target: Target, page: Page, bounds: Bounds, onward: AbstractSet[str]
 ) -> FoundLinks:
-    """Judge the links of a page that are not known to be claimed."""
-    # Most links of a page are those of others, admitted then.
+    """Check the links of a page that are not known to be claimed."""
+    # Most links of a page are also on other pages, and were admitted there.
     admitted: list[Target] = []
     refused: defaultdict[Refusal, list[str]] = defaultdict(list)
     left: list[Target] = []
     async for links in slices(page.links):
-        # What is claimed is left out nowhere, though it may lie too deep here.
+        # A claimed link is not refused, even if it is too deep on this page.
         seen = context.seen(links)
         for url in links:
             if url in onward or context.linked(url, target.depth + 1):

@@ -1,22 +1,23 @@
-"""Retracing of earlier runs of a crawl's name: what they left out, found in their journals.
+"""Retrace earlier runs of a crawl's name: claim the links that their journals list as left out.
 
-A run's packs form a tree: seeds, the packs that follow from them, and so on, each id following from
-its parent's. Its journals and ledgers outlive it, and say of every pack
+The packs of a run form a tree: seeds, the packs that follow from them, and so on. Each id follows
+from its parent's id. Journals and ledgers outlive the run, and contain for every pack:
 
-    left        links that a limit, the depth, the scope or a pattern left out    (Journal.left)
-    surplus     links beyond the page limit, whose claims were given back         (Ledger.surplus)
-    late        links that waited, and were never asked for               (frontier/late.py)
-    unasked     URLs that ended because the run did                               (Journal.unasked)
-    records     URLs that failed, or that robots.txt disallowed          (resumption.py says which)
-    no ledger   packs that were in work or on the queue when the run was closed
+    left        links omitted because of a limit, depth, scope or pattern        (Journal.left)
+    surplus     links beyond the page limit, whose claims were released          (Ledger.surplus)
+    late        late links that were never requested                             (frontier/late.py)
+    unasked     URLs that ended because the run did                              (Journal.unasked)
+    records     URLs that failed or that robots.txt disallowed, if they get another request
+                                                                      (frontier/resumption.py)
+    no ledger   packs that were in work or queued when the run was closed
 
-A message names a few packs. What they left out is admitted anew, by the limits and the scope of the
-run that goes on, and claimed as any link: a claim within the window holds. The packs that followed
-from them are looked through by messages of their own. Each is planned in the commit that sends it,
-so a run does not end before all are.
+A message names a few packs. Their omitted links are admitted again, by the limits and scope of the
+continuing run, and claimed like any link: a claim within the window holds. Further messages cover
+the packs that followed. The commit that sends a message also counts it as planned, so a run does
+not end before it has read the whole tree.
 
-The earlier run has finished, so its counters are closed: nothing that was in work is counted any
-more, and its claims may be abandoned for it.
+The earlier run has finished, so its counters are closed. Packs that were in work are never counted,
+and their claims can be abandoned.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ from orbweaver.worker.crawl_cache import RecentCrawls
 if TYPE_CHECKING:
     from orbweaver.frontier.ports import Frontier, Packs
 
-# Packs whose journals are read at a time, for what they did not ask for.
+# Packs whose journals are read at a time, for URLs without a request.
 CHILDREN_AT_ONCE = 50
 
 
 class Retracer:
-    """Looks through packs of earlier runs."""
+    """Reads packs of earlier runs."""
 
     def __init__(
         self, *, packs: Packs, crawls: RecentCrawls, frontier: Frontier, bounds: Bounds
@@ -55,10 +56,10 @@ class Retracer:
         self._bounds = bounds
 
     async def look_through(self, past: Past, crawl: Crawl, result: PackResult) -> None:
-        """Note in a result what packs of an earlier run left out, and which are next."""
+        """Add to a result the links that packs of a run left out, and the packs to read next."""
         run = await self._crawls.get(past.run)
         if run is not None and run.state is not State.FINISHED:
-            self._crawls.forget(past.run)  # it had not ended a moment ago
+            self._crawls.forget(past.run)  # the cached state may be older than the run's end
             run = await self._crawls.get(past.run)
         if run is None or run.state is not State.FINISHED:
             result.count("past_lost")
@@ -69,7 +70,7 @@ class Retracer:
         for pack in packs:
             known = recalled.get(pack, Recalled())
             if known.ledger is None and known.newer is None:
-                continue  # seeds that the run never took in: this one has them, too
+                continue  # the run never processed these seeds; this run has them too
             if known.ledger is None or known.journal is None:
                 result.count("past_lost")
                 continue
@@ -92,7 +93,7 @@ class Retracer:
         journal: Journal,
         ledger: Ledger,
     ) -> list[str]:
-        """Note what packs that one gave rise to did not ask for; those that came to their end."""
+        """Add URLs that child packs did not request. Return the ids of child packs that ended."""
         outgoing_packs = outbox(pack, run.id, journal, ledger)
         ended: list[str] = []
         for start in range(0, len(outgoing_packs), CHILDREN_AT_ONCE):
@@ -119,7 +120,7 @@ class Retracer:
         return ended
 
     async def _late(self, crawl: Crawl, result: PackResult, packs: Sequence[Pack]) -> list[str]:
-        """Note what waited to be asked for late and was not; the packs that were."""
+        """Add late links that were never requested. Return the ids of late packs that were."""
         ended: list[str] = []
         for start in range(0, len(packs), CHILDREN_AT_ONCE):
             some = packs[start : start + CHILDREN_AT_ONCE]
@@ -133,7 +134,7 @@ class Retracer:
         return ended
 
     def _link(self, crawl: Crawl, result: PackResult, targets: Iterable[Target]) -> None:
-        """Note those URLs as links that belong to the run that goes on."""
+        """Add targets as links if they belong to the continuing run."""
         for target in targets:
             admitted = admit_left_out(crawl, target, self._bounds)
             if admitted is not None:
@@ -143,7 +144,7 @@ class Retracer:
 def _requested_again(
     crawl: Crawl, run: Crawl, targets: Iterable[Target], journal: Journal
 ) -> list[Target]:
-    """List the targets of a pack that failed or were disallowed, and get another request."""
+    """Return the failed or disallowed targets of a pack that get another request."""
     ends = {record.url: (record.outcome, record.reason) for record in journal.records}
     ends |= {end.url: (end.outcome, end.reason) for end in journal.unrecorded}
     found: list[Target] = []
@@ -151,7 +152,7 @@ def _requested_again(
         outcome, reason = ends.get(target.url, (None, None))
         if outcome is None or reason is None:
             continue
-        # A seed is always requested again: without it the crawl has nothing.
+        # A disallowed seed is always requested again: without it, the crawl has no pages.
         seed = target.referrer is None and reason is Reason.ROBOTS
         if seed or requested_again(crawl, run, outcome, reason):
             found.append(target)
@@ -159,7 +160,7 @@ def _requested_again(
 
 
 def _left_out(journal: Journal, ledger: Ledger) -> Sequence[Target]:
-    # What waits in late packs is looked for there.
+    # Late packs contain the waiting links.
     waits = journal.surplus_band is not None
     surplus = surplus_of(journal, ledger) if ledger.surplus and not waits else ()
     return (*journal.left, *surplus)
