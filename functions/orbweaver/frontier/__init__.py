@@ -1,36 +1,37 @@
-"""The protocol's values and ports: messages, claims, journals, admission, dead letters.
+"""Values and ports of the protocol: messages, claims, journals, admission, dead letters.
 
-Decides what belongs to a crawl and how it is written down; orders no effects (`worker` does).
+This package decides which URLs belong to a crawl and how data is stored. The order of effects is in
+`worker`.
 
-    envelope        what all messages have
-    messages        what is on the queues
+    envelope        fields that all messages have
+    messages        messages on the queues
     belonging       whether a message's URL belongs to its crawl
-    file_names      URLs that are no pages by their names
-    admission       why a URL is refused
-    crawler_traps   URLs without end
-    seen_urls       claims that need no second look
-    known_claims    those of a host, handed on as digests
-    met             what pages have shown by now, told to others as digests
-    kind_count      what is counted of each kind
-    kind_shape      under which shapes URLs are counted, and what they may share
-    kind_scores     what kinds of URLs have brought
-    kind_learner    what pages tell of kinds, and which links go first
-    late            links that are asked for when little else is out
-    claims          states of packs and URLs
-    pack_result     what pages came to, and their pack
-    journal         its redo log, and its outbox
-    journal_codec   the same as stored
-    ledger_codec    a commit record as stored
-    resumption      earlier runs that a run goes on from
+    file_names      URLs that name files which are never pages
+    admission       whether a URL is claimed or requested, or why it is refused
+    crawler_traps   sites that generate URLs without end
+    seen_urls       memory of claimed URLs
+    known_claims    claims of a host, as digests for other containers
+    met             memory of titles, texts, paths and values, as digests for other containers
+    kind_count      counts of one kind of URLs
+    kind_shape      the shapes under which URLs are counted, and the parts that URLs may share
+    kind_scores     scores of kinds of URLs
+    kind_learner    learns from pages, and sorts links by the scores of their kinds
+    late            links that wait until few URLs are in flight
+    claims          stored states of packs and URLs
+    pack_result     results of pages, collected into the result of a pack
+    journal         redo log and outbox of a pack
+    journal_codec   stored form of a journal
+    ledger_codec    stored form of a commit record
+    resumption      earlier runs that a run continues
     refetch         pages that lack text or body
-    stored_content  what is kept of a page
+    stored_content  content of a page to store
     body_file       bodies and texts of a batch in one file
-    warc            its records
-    stored_record   a page's record in it, or why there is none
-    yield_drop      a run against the one before
-    dead_letters    why they lie there
+    warc            records of that file
+    stored_record   read a page's stored record, or the reason why there is none
+    yield_drop      comparison of a run with the previous run
+    dead_letters    kinds, causes and redrive of dead letters
     backlog         packs that wait for their hosts
     queues          ports of queues
     ports           ports of tables
-    retrying        calls of ports, repeated after a fault
+    retrying        port calls that are repeated after a fault
 """

@@ -1,12 +1,14 @@
-"""Admission of URLs: the one file that says why a URL is refused.
+"""Admit or refuse URLs: every reason for a refusal is decided here.
 
-`admit_link` decides for a link before it is claimed; a refusal is counted at its page. What looks
-like a trap (`frontier/crawler_traps.py`) is refused, unless a person asked for it. So is what a
-crawl's patterns leave out (`model/url_patterns.py`). Its rules (`model/url_rules.py`) are asked
-here, once: what they say for later goes with the URL. `admit_sitemap`, `admit_entry` and
-`admit_child` do so for sitemaps and what they list. `admit_target` decides for claimed URLs before
-they are asked for; a refusal is their outcome. `frontier/belonging.py` says whether a URL that a
-message brings belongs to its crawl at all. Doubt refuses.
+- `admit_link` decides on a link before it is claimed. A refusal is counted at the link's page.
+  Likely traps (`frontier/crawler_traps.py`) are refused unless a person listed the URL, and so are
+  URLs that the crawl's patterns exclude (`model/url_patterns.py`). The crawl's rules
+  (`model/url_rules.py`) are evaluated here, once: settings that apply later travel with the URL.
+- `admit_sitemap`, `admit_entry` and `admit_child` decide on sitemaps and their entries.
+- `admit_target` decides on claimed URLs before they are requested. A refusal is their outcome.
+
+`frontier/belonging.py` decides whether a URL in a message belongs to its crawl at all. In doubt, a
+URL is refused.
 """
 
 from __future__ import annotations
@@ -32,17 +34,17 @@ if TYPE_CHECKING:
     from orbweaver.parsing.sitemap import SitemapEntry
 
 REDIRECTS_MAX = 10
-# Refusals that a later run may lift, by another limit or scope.
+# Refusals that another limit or scope of a later run may lift.
 LIFTABLE = frozenset(
     {Refusal.DEPTH, Refusal.SCOPE, Refusal.INCLUDE, Refusal.EXCLUDE, Refusal.BUDGET}
     | {Refusal.DOLLARS}
 )
-# Indexes of indexes, and redirects on the way to them; sitemaps.org allows one index.
+# Limit of nested indexes, and of redirects to them; sitemaps.org allows one index.
 INDEXES_MAX = 3
 
 
 def in_scope(crawl: Crawl, url: str, page_url: str, root: str | None = None) -> bool:
-    """Whether a link found on `page_url` belongs to the crawl; `root` is one more folder of it."""
+    """Return True if a link on `page_url` belongs to the crawl. `root` is an additional folder."""
     match crawl.scope:
         case Scope.ANY:
             return True
@@ -60,7 +62,7 @@ def in_scope(crawl: Crawl, url: str, page_url: str, root: str | None = None) -> 
 
 @lru_cache(maxsize=16)
 def prefixes(seeds: tuple[str, ...]) -> tuple[str, ...]:
-    """The folders that seeds lie in: a seed's URL up to its last slash, without a query."""
+    """Return the folders of seeds: each URL up to its last slash, without a query."""
     return tuple(dict.fromkeys(map(_folder, seeds)))
 
 
@@ -69,9 +71,9 @@ def _folder(url: str) -> str:
 
 
 def admit_seed(crawl: Crawl, url: str, *, planned: bool = True) -> Target | Refusal:
-    """Decide on a seed: only a pattern that leaves it out can speak against it.
+    """Decide on a seed, which only an exclude pattern can refuse.
 
-    One that the crawl was not begun with (`planned`) names its own server where that is not public.
+    A seed that was added later (not `planned`) names its own server if that is not public.
     """
     left_out = admit_pattern(crawl, url, seed=True)
     local = None if planned else local_of(url)
@@ -79,7 +81,10 @@ def admit_seed(crawl: Crawl, url: str, *, planned: bool = True) -> Target | Refu
 
 
 def admit_again(crawl: Crawl, url: str, depth: int) -> Target | Refusal:
-    """Decide on a seed that failed in another run: at its depth, whichever pack claimed it then."""
+    """Decide on a seed that failed in another run.
+
+    It keeps its depth, and its earlier claim does not block it.
+    """
     admitted = admit_seed(crawl, url)
     if isinstance(admitted, Refusal):
         return admitted
@@ -92,9 +97,11 @@ def admit_again(crawl: Crawl, url: str, depth: int) -> Target | Refusal:
 
 
 def admit_left_out(crawl: Crawl, target: Target, bounds: Bounds = DEFAULT_BOUNDS) -> Target | None:
-    """Decide once more on a URL that an earlier run left out; None if this one does, too.
+    """Decide again on a URL that an earlier run left out.
 
-    It is looked at as it was found: linked to from a page, or where a redirect led.
+    Return None if it is refused again.
+
+    The URL is treated as it was found: as a link on a page, or as a redirect's target.
     """
     if target.kind is TargetKind.SITEMAP:
         return replace(target, attempt=1, failed=None, prior=None, first=0, counted=False)
@@ -116,7 +123,7 @@ def admit_left_out(crawl: Crawl, target: Target, bounds: Bounds = DEFAULT_BOUNDS
 
 
 def _is_wanted(crawl: Crawl, target: Target) -> bool:
-    """Whether a page that a sitemap lists is neither too deep nor left out by a pattern."""
+    """Return False if a page in a sitemap is too deep or excluded by a pattern."""
     wanted = _within(crawl, target.url, target.depth) is not None
     return wanted and admit_pattern(crawl, target.url) is None
 
@@ -124,7 +131,7 @@ def _is_wanted(crawl: Crawl, target: Target) -> bool:
 def admit_link(
     crawl: Crawl, url: str, page: Target, bounds: Bounds = DEFAULT_BOUNDS
 ) -> Target | Refusal:
-    """Decide on a link of a page: the target it becomes, or why it is left out."""
+    """Decide on a link of a page: return its target, or the reason for the refusal."""
     said = _within(crawl, url, page.depth + 1)
     if said is None:
         return Refusal.DEPTH
@@ -139,7 +146,7 @@ def admit_link(
 
 
 def _within(crawl: Crawl, url: str, depth: int) -> UrlRule | None:
-    """Return what rules say of a URL at a depth; None if it is too deep."""
+    """Return the rule for a URL at a depth. None if it is too deep."""
     _, most = depth_limits(crawl)
     if depth > most:
         return None
@@ -148,7 +155,7 @@ def _within(crawl: Crawl, url: str, depth: int) -> UrlRule | None:
 
 
 def ruled(target: Target, said: UrlRule) -> Target:
-    """Give a target along what rules say of it that holds until it has ended."""
+    """Add the rule's settings that apply until the target has ended."""
     if not said.express and said.window_s is None:
         return target
     return replace(target, express=bool(said.express), window_s=said.window_s)
@@ -157,10 +164,10 @@ def ruled(target: Target, said: UrlRule) -> Target:
 def admit_redirect(
     crawl: Crawl, url: str, source: Target, bounds: Bounds = DEFAULT_BOUNDS
 ) -> Target | Refusal:
-    """Decide on where a redirect leads: same depth, one hop more.
+    """Decide on the target of a redirect: same depth, one more hop.
 
-    A seed may lead out of the scope (example.com to www.example.com), which widens it: to that
-    host or domain, or to a folder there; what is found there stays there.
+    A seed may lead out of the scope (example.com to www.example.com). This widens the scope to that
+    host or domain, or to a folder there, and links found there must stay there.
     """
     if source.hops >= REDIRECTS_MAX:
         return Refusal.REDIRECTS
@@ -186,15 +193,15 @@ def admit_redirect(
 
 
 def led(source: Target, url: str, depth: int) -> Target:
-    """Make a target of what another one led to, in the same part of the crawl."""
+    """Return the target of a link on `source`, in the same part of the crawl."""
     return Target(url=url, depth=depth, referrer=source.url, root=source.root, local=source.local)
 
 
 def root_of(url: str, source: Target) -> str:
-    """The folder that a crawl of one keeps to where its seed leads to `url`.
+    """Return the folder that limits a prefix crawl whose seed redirects to `url`.
 
-    Never a wider one: `/docs/` that leads to `/login`, or to another host's `/`, stays `/docs/`.
-    And of a whole host, the whole of the other one.
+    The folder never becomes wider: if `/docs/` redirects to `/login`, or to another host's `/`, it
+    stays `/docs/`. A crawl of a whole host covers the whole other host.
     """
     folder, host = _folder(url), host_of(url)
     kept = source.root or _folder(source.url)
@@ -204,9 +211,9 @@ def root_of(url: str, source: Target) -> str:
 
 
 def widens(crawl: Crawl, url: str, source: Target) -> bool:
-    """Whether a redirect that was admitted leads out of what was the scope so far."""
+    """Return True if an admitted redirect leads out of the present scope."""
     if source.kind is TargetKind.SITEMAP:
-        return False  # what it lists is looked at for itself
+        return False  # its entries are checked one by one
     return not in_scope(crawl, url, source.url, source.root)
 
 
@@ -222,9 +229,9 @@ def admit_sitemap(
     root: str | None = None,
     local: str | None = None,
 ) -> Target | Refusal:
-    """Decide on a sitemap that a person named, or the robots.txt of the host `site`.
+    """Decide on a sitemap that a person listed, or that the robots.txt of the host `site` names.
 
-    It may lie anywhere, and is asked for in every run: what it lists may have changed.
+    It may have any address, and every run requests it, because its entries may have changed.
     """
     if depth_limits(crawl)[1] < 1:
         return Refusal.DEPTH
@@ -241,10 +248,10 @@ def admit_sitemap(
 
 
 def vouched(crawl: Crawl, sitemap: Target) -> frozenset[str]:
-    """Hosts that a sitemap may list pages of.
+    """Return the hosts whose pages a sitemap may list.
 
-    That is the host whose robots.txt named it (sitemaps.org: a cross submit), or the hosts that
-    the person vouched for who named it: its own, and those of the seeds.
+    That is the host whose robots.txt names it (sitemaps.org: a cross submit). If a person listed
+    the sitemap, it is its own host, and the hosts of the seeds.
     """
     if sitemap.site is not None:
         return frozenset({sitemap.site})
@@ -258,7 +265,7 @@ def admit_entry(
     hosts: frozenset[str],
     bounds: Bounds = DEFAULT_BOUNDS,
 ) -> Target | Refusal:
-    """Decide on a page that a sitemap lists, which may speak for `hosts`: it is a seed's link."""
+    """Decide on a page in a sitemap that may list pages of `hosts`. It counts as a seed's link."""
     url, depth = entry.url, sitemap.depth + 1
     said = _within(crawl, url, depth)
     if said is None:
@@ -275,7 +282,8 @@ def admit_entry(
     target = replace(
         led(sitemap, url, depth),
         modified_at_ms=_newer(crawl, entry.modified_at_ms, said.window_s),
-        # Its referrer does not show that it belongs: the host does that named the sitemap.
+        # Its referrer does not prove that it belongs to the crawl; the host that named the sitemap
+        # does.
         site=None if host_of(url) == host_of(sitemap.url) else sitemap.site,
     )
     return ruled(target, said)
@@ -284,9 +292,9 @@ def admit_entry(
 def admit_child(
     crawl: Crawl, entry: SitemapEntry, index: Target, hosts: frozenset[str]
 ) -> Target | Refusal:
-    """Decide on a sitemap that an index lists: on the index's own host, or one of `hosts`.
+    """Decide on a sitemap in an index: it must be on the index's own host, or on one of `hosts`.
 
-    One that does not say when it was changed is asked for in every run.
+    Every run requests a sitemap without a modification time.
     """
     if index.hops >= INDEXES_MAX:
         return Refusal.DEPTH
@@ -309,27 +317,28 @@ def admit_child(
 
 
 def of_hosts(crawl: Crawl, url: str, hosts: frozenset[str]) -> bool:
-    """Whether a URL lies on one of these hosts, or on their sites where that is the scope."""
+    """Return True if a URL is on one of these hosts, or on their sites in a domain crawl."""
     if host_of(url) in hosts:
         return True
     return crawl.scope is Scope.DOMAIN and any(same_site(url, host) for host in hosts)
 
 
 def _newer(crawl: Crawl, modified_at_ms: int | None, window_s: int | None = None) -> int | None:
-    """When a URL was changed, if claims of earlier runs are to be compared with it.
+    """Return the URL's modification time, if claims of earlier runs must be compared with it.
 
-    Never later than the crawl's start: so its own claims hold, whatever a sitemap says.
+    The time is never later than the crawl's start, so the crawl's own claims hold, whatever a
+    sitemap states.
     """
     if modified_at_ms is None:
         return None
     modified_at_ms = min(modified_at_ms, crawl.started_at_ms)
-    # What is older than the window changes nothing.
+    # A change before the dedup window has no effect.
     stale_before_ms = crawl.stale_before_ms(crawl.started_at_ms, window_s)
     return modified_at_ms if modified_at_ms > stale_before_ms else None
 
 
 def admit_target(crawl: Crawl, now_ms: int) -> Reason | None:
-    """Decide whether a crawl's claimed URLs may be asked for now: None, or why not."""
+    """Decide whether a crawl's claimed URLs may be requested now: None, or the reason why not."""
     if crawl.state in (State.STOPPING, State.FINISHED):
         return Reason.DURATION if crawl.stop is Stop.DURATION else Reason.CANCELLED
     if not crawl.continuous and now_ms >= crawl.started_at_ms + crawl.duration_max_s * 1000:
@@ -338,7 +347,7 @@ def admit_target(crawl: Crawl, now_ms: int) -> Reason | None:
 
 
 def admit_pattern(crawl: Crawl, url: str, *, seed: bool = False) -> Refusal | None:
-    """Say whether a crawl's patterns leave a URL out; `seed`: it was asked for by name."""
+    """Return the pattern refusal of a URL, if any. Include patterns do not apply to seeds."""
     if crawl.exclude and matches(crawl.exclude, url):
         return Refusal.EXCLUDE
     if crawl.include and not seed and not matches(crawl.include, url):

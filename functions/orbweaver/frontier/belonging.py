@@ -1,13 +1,13 @@
-"""Membership of a message's URL in its crawl: what the message says is not enough.
+"""Check that the URL of a message belongs to its crawl, because a message alone is no proof.
 
-- Senders to the seed queue are trusted with seeds alone. A named crawl takes from there what lies
-  where its own seeds do, if its patterns take it. Such a URL never widens its scope. The crawl
-  `default` takes any URL: that is what it is for.
-- Packs come from the stack's own functions; their URLs are looked at again all the same, when a
-  pack is taken up. A pack says where its URLs were found, and is believed in nothing else. What a
-  person asked for, a seed or a sitemap, may lie anywhere.
-- What is no page by its name (`frontier/file_names.py`) ends there, too, unless it was asked for
-  by name, or its crawl stores files of all types.
+- Senders to the seed queue may only add seeds. A named crawl accepts URLs within the scope of its
+  own seeds, if its patterns allow them. Such a URL never widens the scope. The crawl `default`
+  accepts any URL.
+- Packs come from the stack's own functions, but their URLs are checked again when a pack is
+  processed. Only the pack's information on where a URL was found is trusted. Seeds and sitemaps
+  that a person listed may have any address.
+- A URL whose name shows that it is no page (`frontier/file_names.py`) ends here too. Exceptions are
+  URLs that a person listed, and crawls that store files of all types.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from orbweaver.model.url_rules import said_of
 
 
 def admit_dropped(crawl: Crawl, url: str) -> Target | Refusal:
-    """Decide on a URL from the seed queue: the target it becomes, or why it is left out."""
+    """Decide on a URL from the seed queue: return its target, or the reason for the refusal."""
     if crawl.continuous or url in crawl.seeds:
         return admit_seed(crawl, url, planned=False)
     if not lies_with_seeds(crawl, url):
@@ -46,7 +46,7 @@ def admit_dropped(crawl: Crawl, url: str) -> Target | Refusal:
 
 
 def lies_with_seeds(crawl: Crawl, url: str) -> bool:
-    """Whether a URL lies in the scope as measured by the crawl's own seeds alone."""
+    """Return True if a URL is within the scope of the crawl's own seeds."""
     match crawl.scope:
         case Scope.ANY:
             return True
@@ -61,7 +61,7 @@ def lies_with_seeds(crawl: Crawl, url: str) -> bool:
 
 
 def is_of_one_host(crawl: Crawl) -> bool:
-    """Whether all that a crawl follows lies on one host, but for redirects and later seeds."""
+    """Return True if a crawl follows links on one host only, redirects and later seeds aside."""
     return crawl.scope in (Scope.HOST, Scope.PREFIX) and len(_hosts(crawl.anchored)) == 1
 
 
@@ -76,7 +76,7 @@ def _sites(seeds: tuple[str, ...]) -> frozenset[str]:
 
 
 def admit_claimed(crawl: Crawl, target: Target) -> Reason | None:
-    """Decide whether a claimed URL is to be asked for, as its pack shows it: None, or why not."""
+    """Decide whether a claimed URL of a pack may be requested: None, or the reason against it."""
     if not is_canonical(target.url):
         return Reason.INVALID
     if target.depth > depth_limits(crawl)[1]:
@@ -89,13 +89,13 @@ def admit_claimed(crawl: Crawl, target: Target) -> Reason | None:
 
 
 def admit_name(crawl: Crawl, url: str) -> Reason | None:
-    """Decide whether what a link leads to may be a page, by its name; None if it may."""
+    """Return the reason if a link's name shows that it is no page. None if it may be one."""
     wanted = crawl.bodies is Bodies.ALL or not names_file(url)
     return None if wanted else Reason.CONTENT_TYPE
 
 
 def _is_linked(crawl: Crawl, target: Target) -> bool:
-    """Whether a claimed URL needs no seed beside it: asked for, or linked to from its own part."""
+    """Return True if a claimed URL was listed, or linked from its own part of the crawl."""
     if target.bound:
         return False
     if target.kind is TargetKind.SITEMAP or target.depth == 0 or target.referrer is None:

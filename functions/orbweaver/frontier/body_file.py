@@ -1,8 +1,8 @@
-"""A segment: what is stored of the pages of one crawl by one invocation, as one file.
+"""Segment: one file with the stored content of one crawl's pages from one invocation.
 
-It is a WARC file (`frontier/warc.py`), and a page's record says which part of it is the page's.
-Names never repeat, so a file is written once. One that no record means, since its invocation died
-too soon or another one had been faster, is deleted with all others after its retention.
+The file is in WARC format (`frontier/warc.py`), and the record of a page names its part. File names
+never repeat, so a file is written once. A file may have no record, because its invocation died or
+another delivery was faster. It is deleted like all files after its retention.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from orbweaver.model.http_exchange import Response
 
 PREFIX = "bodies/"
-# Where a part begins, and how many bytes it has.
+# Offset and length of a part, in bytes.
 Span: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """The answer and the text of a page, and a picture of it, each as a record to store."""
+    """Response, text and screenshot of a page, each as a record to store."""
 
     url: str
     response: bytes | None = None
@@ -36,13 +36,13 @@ class Kept:
 
     @property
     def size(self) -> int:
-        """How many bytes are to be stored."""
+        """Number of bytes to store."""
         return sum(map(len, filter(None, (self.response, self.conversion, self.picture))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyPlace:
-    """Where what is stored of a page lies."""
+    """Place of a page's stored content."""
 
     key: str
     body: Span | None = None
@@ -51,7 +51,7 @@ class BodyPlace:
 
 
 def folder_of(crawl_id: str) -> str:
-    """Name the folder that holds the segments of a crawl."""
+    """Return the folder of a crawl's segments."""
     return f"{PREFIX}{crawl_id}/"
 
 
@@ -63,7 +63,10 @@ def kept_of(
     body: bytes | None,
     document: Mapping[str, Any] | None,
 ) -> Kept | None:
-    """Make records of an answer with this body, and of what was made of it; None for neither."""
+    """Build records of a response with this body, and of its extracted texts.
+
+    None without either.
+    """
     if body is None and document is None:
         return None
     response = conversion = None
@@ -84,30 +87,30 @@ def kept_of(
 
 
 def pictured(kept: Kept | None, url: str, at_ms: int, image: bytes | None) -> Kept | None:
-    """Add a picture to what is stored of a page, if its body is."""
+    """Add a screenshot to a page's stored content, if its body is stored."""
     if kept is None or kept.response is None or image is None:
         return kept
     return replace(kept, picture=warc.picture(url, at_ms, image))
 
 
 class Segment:
-    """A file that is being filled."""
+    """Segment that is being filled."""
 
     def __init__(self, crawl_id: str, at_ms: int, random: Random) -> None:
         name = f"{random.getrandbits(128):032x}.warc.gz"
         self.key = f"{folder_of(crawl_id)}dt={day_of(at_ms)}/{name}"
         about = {"software": "orbweaver", "format": warc.VERSION, "isPartOf": crawl_id}
-        # One growing piece of memory, which is handed out as it is: to join many takes it twice.
+        # One growing buffer, because joining many parts would need twice the memory.
         self._whole = BytesIO()
         self._whole.write(warc.warcinfo(name, at_ms, about))
 
     @property
     def size(self) -> int:
-        """How long the file is so far."""
+        """Length of the file so far, in bytes."""
         return self._whole.tell()
 
     def add(self, kept: Kept) -> BodyPlace:
-        """Append what is stored of a page."""
+        """Append a page's stored content and return its place."""
         body, text = self._append(kept.response), self._append(kept.conversion)
         picture = self._append(kept.picture)
         return BodyPlace(key=self.key, body=body, text=text, picture=picture)
@@ -120,12 +123,12 @@ class Segment:
         return span
 
     def whole(self) -> bytes:
-        """Return the file, to which nothing is added any more."""
+        """Return the complete file."""
         return self._whole.getvalue()
 
 
 def located(record: PageRecord, place: BodyPlace) -> PageRecord:
-    """Write into a record where what is stored of its page lies."""
+    """Add the place of a page's stored content to its record."""
     body, text = place.body or (None, None), place.text or (None, None)
     picture = place.picture or (None, None)
     return replace(

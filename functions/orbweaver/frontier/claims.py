@@ -1,4 +1,4 @@
-"""States of packs and URLs, as tables hold them, and results of a commit."""
+"""Stored states of packs and URLs, and results of a commit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recalled:
-    """What is known of a pack from earlier deliveries; what cannot be read, `newer` says."""
+    """State of a pack from earlier deliveries.
+
+    `newer` describes unreadable parts of a newer version.
+    """
 
     journal: Journal | None = None
     ledger: Ledger | None = None
@@ -24,7 +27,7 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreadable:
-    """A crawl that was stored by a newer version: its names, which every version has."""
+    """A crawl that a newer version has stored: only the fields that every version has."""
 
     id: str
     name: str
@@ -39,21 +42,21 @@ class Committed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlreadyCommitted:
-    """Another delivery was first; its ledger stands."""
+    """Another delivery committed first. Its ledger is final."""
 
     ledger: Ledger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverBudget:
-    """Nothing was written: the budget admits no more than `left` claims."""
+    """The commit was refused: the budget admits only `left` claims."""
 
     left: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closed:
-    """Nothing was written: the crawl is finished, its counters are sealed."""
+    """The commit was refused: the crawl is finished, and its counters are sealed."""
 
 
 CommitResult: TypeAlias = Committed | AlreadyCommitted | OverBudget | Closed
@@ -61,7 +64,7 @@ CommitResult: TypeAlias = Committed | AlreadyCommitted | OverBudget | Closed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claimer:
-    """The claimer: the pack, for a crawl of this name, as of its journal's moment."""
+    """Owner of claims: a pack, in a crawl of this name, at the time of its journal."""
 
     name: str
     crawl: str
@@ -84,9 +87,9 @@ class StandingClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What is known of URLs: held ones, and former holders of those that are free.
+    """Claim states of URLs: `held` are claimed, `lapsed` are free and were claimed before.
 
-    Of those that are held, `own` are so by the run that asks.
+    `own` are the held URLs that the asking run has claimed.
     """
 
     held: frozenset[str] = frozenset()

@@ -1,27 +1,27 @@
-"""Traps: sites that make URLs without end, by mistake or on purpose; what is refused.
+"""Refuse URLs of traps: sites that generate URLs without end, by mistake or on purpose.
 
-By the URL alone (`trap`), for links and for what redirects lead to, but not for seeds:
+By the URL alone (`trap`), for links and redirect targets, but not for seeds:
 
 - `path_depth`: more than 20 segments in the path, or labels in the host
-- `repetition`: a segment of the path, or a label of the host, more than twice. `/a/b/a/b/a/b` is
-  caught by each of its segments.
+- `repetition`: a segment of the path, or a label of the host, more than twice. In `/a/b/a/b/a/b`,
+  each segment is refused.
 - `query`: more than 20 parameters, more than 1,000 characters, or the same parameter more than
-  twice (`?a=1&a=1&a=1`; names may be repeated, as in `?tag=a&tag=b&tag=c`)
+  twice (`?a=1&a=1&a=1`; names may repeat, as in `?tag=a&tag=b&tag=c`)
 
-By how many there are of a kind (`Shares`), for links that are new to the crawl; not for what a
-sitemap lists:
+By the number of similar URLs (`Shares`), for links that are new to the crawl, but not for entries
+of sitemaps:
 
-- `pattern`: the folder of a URL, or its path and the names of its parameters, has had its share.
-  Numbers count as one, as do long runs of letters and digits (session ids), and the order of the
-  parameters does not matter. So calendars, shuffled parameters, session ids and names that grow
-  leave the rest of the host alone.
+- `pattern`: the folder of a URL, or its path and the names of its parameters, has used its share.
+  All numbers are equal, and so are long runs of letters and digits (session ids). The order of
+  parameters does not matter. So calendars, shuffled parameters, session ids and growing names do
+  not block other URLs of the host.
 
-By the page that links to it (`reorders`): another order of the same index of a folder, as Apache,
-fancyindex of nginx, Tomcat and Jetty link to it (`?C=M;O=D`). One that another page names may be
-the only way to that index, and is asked for.
+By the page that links to it (`reorders`): another order of the same folder index, as Apache,
+fancyindex of nginx, Tomcat and Jetty link to it (`?C=M;O=D`). If a different page links to it, it
+may be the only way to that index, and is requested.
 
-Shares are kept by each container for itself, and forgotten with it: while n of them work, up to n
-times as many come through. What ends every trap is the crawl's depth and its budget of pages.
+Each container counts shares by itself and loses them when it ends. So while n containers work, up
+to n times as many URLs pass. The crawl's depth and page budget limit every trap.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ PATTERNS_MAX = 20_000
 _UUID = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 _VARYING = re.compile(rf"{_UUID}|[0-9A-Za-z]{{16,}}|(?<!%)(?<!%[0-9A-Fa-f])[0-9]+")
 
-# Column (name, modified, size, description) and order; of Apache with the options that it hands on.
+# Column (name, modified, size, description) and order; for Apache, options that it passes on.
 _INDEX_ORDER = re.compile(r"C=[NMSD][;&]O=[AD](?:[;&](?:F=[012]|V=[01]|P=[^;&]*+))*+")
 
 
 def trap(url: str, bounds: Bounds = DEFAULT_BOUNDS) -> Refusal | None:
-    """Say why a canonical URL looks like one of a trap; None if it does not."""
+    """Return the reason why a canonical URL looks like a trap. None if it does not."""
     stem, _, query = url.partition("?")
     path_at = stem.index("/", 8)
     labels, label_times = _labels(stem[:path_at])
@@ -64,7 +64,10 @@ def trap(url: str, bounds: Bounds = DEFAULT_BOUNDS) -> Refusal | None:
 
 @lru_cache(maxsize=1_024)
 def _labels(origin: str) -> tuple[int, int]:
-    """Return how many labels a host has, and how often the most frequent one; of addresses 1."""
+    """Return the number of a host's labels, and the count of the most frequent.
+
+    Returns (1, 1) for addresses.
+    """
     labels = hostname_of(origin).split(".")
     return (1, 1) if labels[-1].isdigit() else (len(labels), max(Counter(labels).values()))
 
@@ -76,7 +79,7 @@ def _repeats(parts: list[str], times_max: int) -> bool:
 
 
 def reorders(url: str, page_url: str) -> bool:
-    """Whether a link of an index leads to that index itself, in another order."""
+    """Return True if a link of an index leads to the same index in another order."""
     if "/?C=" not in url:  # most links
         return False
     stem, _, query = url.partition("?")
@@ -84,7 +87,7 @@ def reorders(url: str, page_url: str) -> bool:
 
 
 def patterns(url: str) -> tuple[str, ...]:
-    """Return the kinds that a canonical URL is one of: its folder, and its query's form."""
+    """Return the patterns of a canonical URL: its folder, and the form of its query."""
     stem, _, query = url.partition("?")
     origin = host_of(stem)
     folder, _, name = stem[len(origin) :].rpartition("/")
@@ -97,7 +100,7 @@ def patterns(url: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1_024)
 def _host(origin: str) -> str:
-    """Generalise a host's name: not its port, and no address."""
+    """Generalise a host's name, but not its port, and no address."""
     name = hostname_of(origin)
     if name.startswith("[") or name.rpartition(".")[2].isdigit():
         return origin
@@ -109,14 +112,14 @@ def _generalised(text: str) -> str:
 
 
 class Shares:
-    """Counts the new URLs of each pattern in each crawl; a bounded memory, which may forget."""
+    """Counts new URLs by crawl and pattern, in a bounded memory."""
 
     def __init__(self, bounds: Bounds = DEFAULT_BOUNDS) -> None:
         self._bounds = bounds
         self._taken: Counter[tuple[str, str]] = Counter()
 
     def take(self, crawl: str, urls: Iterable[str]) -> set[str]:
-        """Take the shares that new URLs need; returns those for which nothing is left."""
+        """Use shares for new URLs. Return the URLs whose share is used up."""
         refused = set()
         for url in urls:
             keys = [(crawl, pattern) for pattern in patterns(url)]
@@ -126,7 +129,7 @@ class Shares:
             else:
                 self._taken.update(keys)
         if len(self._taken) > PATTERNS_MAX:
-            # A trap is what has the most.
+            # Traps have the highest counts.
             most = nlargest(PATTERNS_MAX // 2, self._taken.items(), key=lambda item: item[1])
             self._taken = Counter(dict(most))
         return refused

@@ -1,12 +1,11 @@
-"""Dead letters: what one is, why it lies there, which belong together, what is sent back.
+"""Dead letters: kinds, causes, groups, and redrive.
 
-Rules
-- A cause is a reason without what differs from message to message, so that a thousand of one
-  mistake are one line. One without a reason was moved by SQS, or was too large to take one along.
-- A body may hold anything, so nothing of it is shown but URLs, redacted, and names of fields.
-- Sent back, a pack starts without failures; a loose message becomes seeds whose ids follow from the
-  dead letter's, so that a copy of it is the same message.
-- What came from the seed queue is read as seeds for ever: no redrive makes a pack of it.
+- A cause is a reason without the parts that differ between messages, so a thousand equal failures
+  are one line. A letter without a reason was moved by SQS, or was too large to carry a reason.
+- A body may contain anything, so only its redacted URLs and the names of its fields are shown.
+- A redriven pack starts without failures. A redriven loose message becomes seeds whose ids follow
+  from the dead letter's id, so that a copy of it is the same message.
+- A message from the seed queue is always read as seeds: no redrive makes a pack of it.
 """
 
 from __future__ import annotations
@@ -35,10 +34,11 @@ from orbweaver.model.version import NEWER
 
 CAUSE_CHARS_MAX = 100
 FIELDS_SHOWN = 10
-# What is no JSON may be anything; so much of it says whose it is, and is no password.
+# A body that is no JSON may be anything; this prefix hints at its origin, and is too short for a
+# password.
 START_CHARS = 12
 NEWER_VERSION = "newer version"
-# How reasons begin whose rest is of one message only.
+# Beginnings of reasons, and their causes.
 _CAUSES = {
     "unknown crawl ": "unknown crawl",
     "no usable URL": "no usable URL",
@@ -48,10 +48,11 @@ _CAUSES = {
     "version ": "unknown version",
     NEWER: NEWER_VERSION,
 }
-# Why a dead letter that was asked for is not sent back.
+# Reasons why a selected dead letter is not redriven.
 HOPELESS = "malformed"
 UNKNOWN_CRAWL = "unknown crawl"
-# What is sent back and fails at once is a new dead letter; the run that sent it leaves it alone.
+# A redriven message that fails at once is a new dead letter; the same run does not redrive it
+# again.
 NEW = "new since the start"
 RECEIVED_TOO_OFTEN = "received too often"
 _URL = re.compile(r"https?:", re.IGNORECASE)
@@ -67,9 +68,12 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
-    """A message on the dead-letter queue; `handle` is the queue's word for having taken it.
+    """A message on the dead-letter queue.
 
-    `sent_at_ms` is when it was buried, or first sent if SQS moved it; `receives` counts every look.
+    `handle` is its receipt handle.
+
+    `sent_at_ms` is the time when it was buried, or first sent if SQS moved it. `receives` counts
+    every read.
     """
 
     id: str
@@ -84,7 +88,7 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A dead letter that was read: what it is, and why it is dead."""
+    """A dead letter that was read, with its message and cause."""
 
     letter: DeadLetter
     message: Message
@@ -93,22 +97,22 @@ class Case:
 
     @property
     def kind(self) -> str:
-        """Which of the kinds of messages it is, in lower case."""
+        """Kind of message, in lower case."""
         return _KINDS[type(self.message)]
 
     @property
     def crawl(self) -> str | None:
-        """The crawl it belongs to."""
+        """Id of the crawl, if known."""
         return None if isinstance(self.message, Malformed) else self.message.crawl
 
     @property
     def failures(self) -> int:
-        """How many deliveries ended without a result before it was last requeued."""
+        """Number of failed deliveries before the last requeue."""
         return self.message.failures if isinstance(self.message, Pack) else 0
 
     @property
     def hopeless(self) -> bool:
-        """Whether it would come straight back: it is no message, or has no URL."""
+        """True if it would fail again at once: it is no message, or has no usable URL."""
         match self.message:
             case Malformed():
                 return True
@@ -119,19 +123,19 @@ class Case:
 
     @property
     def first_seen_ms(self) -> int:
-        """When its URLs came to be known, as far as it says."""
+        """Creation time of its message, as far as known."""
         made = self.message
         known = (made.at_ms,) if isinstance(made, Pack | SeedsMessage) and made.at_ms else ()
         return min(self.letter.sent_at_ms, *known) if known else self.letter.sent_at_ms
 
     @property
     def last_seen_ms(self) -> int:
-        """When it was buried; of what SQS moved, when it was first received."""
+        """Time when it was buried. If SQS moved it, the time of its first receive."""
         received_ms = None if self.letter.reason else self.letter.first_received_at_ms
         return max(self.letter.sent_at_ms, received_ms or 0)
 
     def hosts(self) -> frozenset[str]:
-        """Write the hosts of its URLs: by name, with the port, and with the scheme."""
+        """Return the hosts of its URLs: by name, with the port, and with the scheme."""
         found: set[str] = set()
         for url in filter(None, map(resolved, self.references)):
             origin = host_of(url)
@@ -140,7 +144,7 @@ class Case:
 
 
 def read(letter: DeadLetter) -> Case:
-    """Read a dead letter; never raises."""
+    """Read a dead letter. Never raises."""
     message = decode(letter.body, letter.source)
     match message:
         case Pack():
@@ -170,14 +174,13 @@ def _cause(letter: DeadLetter, message: Message) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterSelection:
-    """The dead letters to act on: by words of their reason, a host of their URLs, their cause."""
+    """Dead letters to act on: by words of their reason, a host of their URLs, their cause."""
 
     reason: str | None = None
     host: str | None = None
     cause: str | None = None
 
     def takes(self, case: Case) -> bool:
-        """Whether a dead letter is selected."""
         if self.reason is not None:
             told = f"{case.cause}\n{case.letter.reason or ''}".casefold()
             if self.reason.casefold() not in told:
@@ -195,7 +198,7 @@ EVERYTHING = DeadLetterSelection()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterGroup:
-    """Dead letters of one cause; `sample` is the newest of them."""
+    """Dead letters of one cause. `sample` is the newest of them."""
 
     cause: str
     count: int
@@ -215,7 +218,7 @@ def grouped(cases: Iterable[Case]) -> tuple[DeadLetterGroup, ...]:
 
 
 def _group(cause: str, members: list[Case]) -> DeadLetterGroup:
-    # By id as well, so that the same dead letters have the same sample in any order.
+    # Ordered by id as well, so that the sample does not depend on the order of the letters.
     sample = max(members, key=lambda case: (case.first_seen_ms, case.letter.id))
     return DeadLetterGroup(
         cause=cause,
@@ -227,11 +230,11 @@ def _group(cause: str, members: list[Case]) -> DeadLetterGroup:
     )
 
 
-# --- what is shown ----------------------------------------------------------------------------
+# --- display ----------------------------------------------------------------------------------
 
 
 def outline(case: Case) -> str:
-    """Say what a body holds that has no URLs to show, without anything that may be a secret."""
+    """Describe a body without URLs, leaving out everything that may be secret."""
     text = case.letter.body.strip()
     try:
         raw = json.loads(text)
@@ -263,14 +266,14 @@ def _shape(value: object) -> str:
             return "null"
 
 
-# --- sending back -----------------------------------------------------------------------------
+# --- redrive ----------------------------------------------------------------------------------
 
 
 Revived: TypeAlias = Pack | tuple[SeedsMessage, ...]
 
 
 def revived(case: Case, now_ms: int) -> Revived | None:
-    """Make of a dead letter what is sent back; None of what goes as it is."""
+    """Return the message to send for a dead letter. None if its body is sent unchanged."""
     message = case.message
     if case.hopeless or isinstance(message, Malformed | Close | Newer):
         return None

@@ -1,13 +1,13 @@
-"""URLs that name an archive, a package or a disk image: known to be no page, and not asked for.
+"""URLs that name an archive, a package or a disk image, and so are never pages.
 
-Only endings count that mean nothing else and that no web software answers with HTML by itself.
-Images, films, PDFs and documents are none of them: wikis and galleries have pages about files whose
-URLs end like the files. Left alone for the same reason, though they end so:
+Only unambiguous endings count that no web software uses for HTML. Endings of images, films, PDFs
+and documents do not count, because wikis and galleries have pages about files with such URLs. For
+the same reason, these URLs may be pages:
 
-- what has a query, and what has a colon in its name (`/wiki/File:Set.zip`)
-- what lies below a word by which repository browsers and wikis show files (`/repo/tree/set.zip`),
-  or below a script (`/dyn/closer.lua/set.zip`)
-- compressed HTML (`page.html.gz`), which some servers send as what it is
+- URLs with a query, or with a colon in the name (`/wiki/File:Set.zip`)
+- URLs below a word with which repository browsers and wikis show files (`/repo/tree/set.zip`), or
+  below a script (`/dyn/closer.lua/set.zip`)
+- compressed HTML (`page.html.gz`), which some servers send decoded
 
 Sources: the registry of media types (IANA), and Python's `mimetypes`.
 """
@@ -30,12 +30,12 @@ _SHOWING = frozenset(_SHOWING_WORDS.split())
 
 
 def names_file(url: str) -> bool:
-    """Whether the path of a canonical URL ends in the name of what is never a page."""
+    """Return True if the path of a canonical URL ends in a file name that is never a page."""
     stem, _, ending = url.rpartition(".")
     if len(ending) > _ENDING_CHARS_MAX or ending.lower() not in ENDINGS or "?" in stem:
         return False
     folders = stem.lower().split("/")[3:]
-    if not folders:  # a host may be called so
+    if not folders:  # a host may be named like that
         return False
     name = folders.pop()
     if ":" in name or "%3a" in name or name.rpartition(".")[2] in _PAGES:
