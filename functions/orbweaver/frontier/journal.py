@@ -1,11 +1,10 @@
-"""A pack's redo log: decided once, written once, and replayed by every later delivery.
+"""Redo log of a pack: decided once, written once, and replayed by every later delivery.
 
-The journal is a redo log. A delivery fetches, then writes its journal *if absent*. From there on
-every delivery of the pack, duplicate or not, does the same things with the same values. It claims
-the same candidates as of the same moment, stores the same records under the same keys, and commits
-the same counts. The ledger then adds the one fact that depends on others: which candidates this
-pack won. Journal and ledger determine the outbox, so its packs have the same ids, whichever
-delivery sends them.
+A delivery fetches, then writes its journal *if absent*. From then on, every delivery of the pack,
+duplicate or not, does the same with the same values. It claims the same candidates as of the same
+time, stores the same records under the same keys, and commits the same counts. The ledger adds the
+one fact that depends on other packs: the candidates that this pack won. Journal and ledger
+determine the outbox, so its packs have the same ids, whichever delivery sends them.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ from orbweaver.model.target import PACK_TARGETS_MAX, Target, TargetKind
 from orbweaver.model.url import host_of
 
 DELAY_S_MAX = 900
-# Deferred URLs that come due within this many seconds of each other travel together.
+# Deferred URLs that are due within this number of seconds of each other share a pack.
 TOGETHER_S = 5
 NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requeue:
-    """A URL that has no outcome yet and comes back after a delay: deferred, or a retry."""
+    """A URL without an outcome that returns after a delay: deferred, or a retry."""
 
     target: Target
     delay_s: int
@@ -39,7 +38,7 @@ class Requeue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unrecorded:
-    """How a URL ended of which no record is kept, because a rule says so."""
+    """End of a URL whose record a rule excludes."""
 
     url: str
     outcome: Outcome
@@ -48,10 +47,12 @@ class Unrecorded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Journal:
-    """Everything a pack came to before others had a say; `at_ms` is the moment it claims as of.
+    """Result of a pack before claims and commit.
 
-    `alone` sends every returning URL in a pack of its own, so that one that crashes us goes on
-    by itself.
+    `at_ms` is the time as of which it claims.
+
+    `alone` sends every returning URL in a pack of its own, so that a URL that kills its worker does
+    not affect the others.
     """
 
     at_ms: int
@@ -60,35 +61,36 @@ class Journal:
     candidates: tuple[Target, ...] = ()
     counts: Counts = field(default_factory=dict)
     alone: bool = False
-    # What was reserved of the crawl's budgets, by part: what of it the counts do not spend
-    # goes back with the commit.
+    # Amounts reserved from the crawl's budgets, by part; the commit returns the unspent rest.
     reserved: Mapping[str, int] = field(default_factory=dict)
-    # Which delivery that was, as a random number: another one of the same pack may come to the same
-    # in the same millisecond. 0 where nothing was reserved.
+    # Random number of the delivery that reserved them, because two deliveries of a pack can write
+    # equal journals in the same millisecond. 0 without reservations.
     by: int = 0
-    # URLs that ended without having been asked for, because the crawl did: other runs may.
+    # URLs that ended without a request because the crawl did; other runs may claim them.
     unasked: tuple[str, ...] = ()
     unrecorded: tuple[Unrecorded, ...] = ()
-    # Whose it is; those of earlier versions do not say.
+    # Id of the crawl; empty in journals of earlier versions.
     crawl: str = ""
     # Links that a limit or the scope left out, for later runs of the crawl's name
     # (worker/retracing.py).
     left: tuple[Target, ...] = ()
-    # What of an earlier run is to be looked through next.
+    # Packs of earlier runs to read next.
     past: tuple[Past, ...] = ()
-    # Links that are asked for late, with their bands (frontier/late.py); and the band in which
-    # candidates wait that the page limit does not admit, if they do.
+    # Late links with their bands (frontier/late.py), and the band in which candidates beyond the
+    # page limit wait; None if they are refused.
     late: tuple[Banded, ...] = ()
     surplus_band: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """The fact that a pack is committed: `children` index the candidates it won and may send.
+    """Commit record of a pack.
 
-    `surplus` says that it had won more than the budget left, and must give those claims back;
-    `sent`, that this is done and its outbox is on the queue: without that word a copy of an early
-    pack would send all of its outbox again.
+    `children` are the indexes of the candidates that it won.
+
+    `surplus` means that the pack won more than the budget allowed, and must release those claims.
+    `sent` means that this is done and the outbox is queued. Without `sent`, a late copy of the pack
+    would send its whole outbox again.
     """
 
     pack: str
@@ -99,10 +101,10 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutgoingPack:
-    """A pack to send, and how long the queue is to hold it.
+    """A pack to send, and the delay of its message.
 
-    `taken`: the worker that sends it has taken it on, so that its message is for the case that this
-    worker dies. A queue that knows who is alive hands it over then, without the delay.
+    `taken` means that the sending worker has taken the pack on, so the message only matters if that
+    worker dies. A queue that detects dead workers then delivers it without the delay.
     """
 
     pack: Pack
@@ -111,16 +113,19 @@ class OutgoingPack:
 
     @property
     def express(self) -> bool:
-        """Whether it goes past others: URLs that do travel apart from those that do not."""
+        """True if it goes past other packs.
+
+        URLs with and without priority are in separate packs.
+        """
         return any(target.express for target in self.pack.targets)
 
 
-# Whether URLs go past others, and whether they are for workers with a browser.
+# Whether URLs have priority, and whether they are for workers with a browser.
 _LANES = ((True, False), (False, False), (True, True), (False, True))
 
 
 def outbox(pack_id: str, crawl: str, journal: Journal, ledger: Ledger) -> tuple[OutgoingPack, ...]:
-    """List the packs that a committed pack gives rise to; the same list every time."""
+    """List the packs that follow from a committed pack. Deterministic."""
     children = [journal.candidates[place] for place in ledger.children]
     groups: list[tuple[list[Target], int]] = []
     for lane in _LANES:
@@ -141,16 +146,16 @@ def outbox(pack_id: str, crawl: str, journal: Journal, ledger: Ledger) -> tuple[
 
 
 def leads_on(journal: Journal, ledger: Ledger, *, ordered: bool) -> bool:
-    """Whether a committed pack sends URLs that check the end of the crawl when they are done.
+    """Return True if a committed pack sends URLs that will check for the end of the crawl.
 
-    In an ordered crawl a retry does not count: late packs need not wait for it.
+    In an ordered crawl, retries do not count, because late packs do not wait for them.
     """
     returning = any(not ordered or one.target.attempt == 1 for one in journal.again)
     return bool(ledger.children or journal.past or returning)
 
 
 def late_groups(journal: Journal, ledger: Ledger) -> list[tuple[int, list[Target]]]:
-    """List the links that a committed pack has wait, by late pack; the same list every time."""
+    """List the late links of a committed pack, by late pack. Deterministic."""
     late = journal.late
     if ledger.surplus and journal.surplus_band is not None:
         late += tuple((journal.surplus_band, target) for target in surplus_of(journal, ledger))
@@ -158,7 +163,7 @@ def late_groups(journal: Journal, ledger: Ledger) -> list[tuple[int, list[Target
 
 
 def outbox_late(pack_id: str, crawl: str, journal: Journal, ledger: Ledger) -> tuple[Pack, ...]:
-    """List the late packs that a committed pack gives rise to; the same list every time."""
+    """List the late packs that follow from a committed pack. Deterministic."""
     packs: list[Pack] = []
     for number, (band, targets) in enumerate(late_groups(journal, ledger)):
         own = child_id(pack_id, f"late/{number}")
@@ -176,7 +181,7 @@ def outbox_late(pack_id: str, crawl: str, journal: Journal, ledger: Ledger) -> t
 
 
 def outbox_past(pack_id: str, crawl: str, journal: Journal) -> tuple[SeedsMessage, ...]:
-    """List the messages that look through more of earlier runs; the same list every time."""
+    """List the messages that read more packs of earlier runs. Deterministic."""
     return tuple(
         past_of(pack_id, crawl, past, place, journal.at_ms)
         for place, past in enumerate(journal.past)
@@ -184,13 +189,13 @@ def outbox_past(pack_id: str, crawl: str, journal: Journal) -> tuple[SeedsMessag
 
 
 def apart(pack: Pack, at_ms: int) -> Journal:
-    """Journal a pack that crashed us before: nothing done, every URL sent on by itself."""
+    """Journal a pack that may have killed a worker: no request, each URL in a pack of its own."""
     again = tuple(Requeue(target=target, delay_s=0) for target in pack.targets)
     return Journal(at_ms=at_ms, again=again, alone=True, crawl=pack.crawl)
 
 
 def surplus_of(journal: Journal, ledger: Ledger) -> tuple[Target, ...]:
-    """List the candidates whose claims, if this pack holds them, are to be given back."""
+    """List the candidates whose claims must be released, if this pack holds them."""
     kept = set(ledger.children)
     return tuple(target for place, target in enumerate(journal.candidates) if place not in kept)
 
@@ -203,10 +208,10 @@ def commit_counts(
     *,
     claim_nanodollars: int,
 ) -> Counts:
-    """Counts that a commit adds: the journal's, the claims kept, and those beyond the budget.
+    """Return the counts of a commit: the journal's, the kept claims, and those beyond the budget.
 
-    `claim_nanodollars` is the cost of a claim that is kept. Claims of `hosts` are counted by host,
-    too, under its place.
+    `claim_nanodollars` is the cost of a kept claim. Claims of `hosts` are also counted by host,
+    under the host's index.
     """
     counts = dict(journal.counts)
     counts["claimed"] = len(ledger.children)
@@ -233,9 +238,9 @@ def commit_counts(
 
 
 def _by_host(targets: Sequence[Target]) -> Iterator[list[Target]]:
-    """Cut targets into full packs of one host each, then mixed packs of what is left.
+    """Split targets into full packs of one host each, then mixed packs of the rest.
 
-    A sitemap stands for thousands of URLs, so it travels alone.
+    A sitemap contains up to thousands of URLs, so it has a pack of its own.
     """
     hosts: defaultdict[str, list[Target]] = defaultdict(list)
     for target in targets:
@@ -252,7 +257,7 @@ def _by_host(targets: Sequence[Target]) -> Iterator[list[Target]]:
 
 
 def _by_due(again: Sequence[Requeue], size: int) -> Iterator[tuple[list[Target], int]]:
-    """Cut returning targets into packs that come due together, at the latest one's time."""
+    """Split returning targets into packs that are due together, at the latest time of each."""
     due: defaultdict[int, list[Requeue]] = defaultdict(list)
     for item in again:
         due[-(-item.delay_s // TOGETHER_S)].append(item)

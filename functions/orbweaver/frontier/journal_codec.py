@@ -1,13 +1,13 @@
-"""A journal as stored, and back: its one codec.
+"""Encode and decode journals.
 
-Rows end with an object of what few of them have (`model/target.py`). Parts that another version
-does not know are passed over, and those that are missing are empty. The head item or the first
-bytes tell a journal of a newer version, or in an unknown compression; it is left. A journal has the
-oldest version that means the same: one with links for later is of version 3, the others of 2.
+Rows end with an object of rare fields (`model/target.py`). A reader ignores unknown parts, and
+missing parts are empty. The head item or the first bytes identify a journal of a newer version, or
+in an unknown compression, which is not decoded. A journal gets the oldest version that has the same
+meaning: version 3 with late links, else version 2.
 
-A journal is paid for by the KB, and most of it are records. So these are written column by column,
-where like stands beside like; and their digests, which nothing makes shorter, stand as they are
-behind the compressed rest. The version before had rows of records, with digests in hexadecimal.
+Journals are billed by the KB, and consist mostly of records. So records are written column by
+column, because similar values compress well. Their digests, which do not compress, follow the
+compressed part as raw bytes. The previous version has rows of records, with digests in hexadecimal.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from orbweaver.model.target import Target, extras_of, with_extras
 from orbweaver.model.version import NewerVersion, check, one_of
 
 VERSION, WHAT = 3, "a journal"
-# Of those without links that are asked for late: the version before can read them.
+# Journals without late links, which the previous version can read.
 VERSION_PROMPT = 2
 DIGEST, DIGEST_BYTES = "sha256", 32
 HEX = re.compile(r"[0-9a-f]{64}")
 
 
 def encode(journal: Journal) -> bytes:
-    """Render a journal as compressed JSON: about 120 bytes a page of a documentation site."""
+    """Encode a journal as compressed JSON: about 120 bytes a page for a documentation site."""
     columns, digests = _columns(journal.records)
     body = {
         "v": version_of(journal),
@@ -64,17 +64,17 @@ def encode(journal: Journal) -> bytes:
 
 
 def is_long(journal: Journal) -> bool:
-    """Whether encoding a journal takes longer than a slice of work on the event loop may."""
+    """Return True if encoding takes longer than a slice of work on the event loop may."""
     return len(journal.candidates) + len(journal.late) + len(journal.left) > SLICE_URLS
 
 
 def version_of(journal: Journal) -> int:
-    """Say which version is the first that can read a journal."""
+    """Return the oldest version that can read a journal."""
     return VERSION if journal.late or journal.surplus_band is not None else VERSION_PROMPT
 
 
 def decode(blob: bytes) -> Journal:
-    """Read a journal back; raises ValueError where it is not whole, NewerVersion where newer."""
+    """Decode a journal. Raises ValueError if it is incomplete, NewerVersion if it is newer."""
     if blob and not known(blob):
         raise NewerVersion(WHAT, None, VERSION)
     plain, digests = decompress(blob)
@@ -108,7 +108,7 @@ def decode(blob: bytes) -> Journal:
 
 
 def _columns(records: Sequence[PageRecord]) -> tuple[dict[str, list[Any]], bytes]:
-    """Render records as columns by name, and the digests that are named by True there."""
+    """Convert records to columns by name, and their digests, which columns replace by True."""
     rows = [to_fields(record) for record in records]
     digests = b""
     for row in rows:
@@ -120,7 +120,7 @@ def _columns(records: Sequence[PageRecord]) -> tuple[dict[str, list[Any]], bytes
 
 
 def _rows(columns: dict[str, list[Any]], digests: bytes) -> Iterator[dict[str, Any]]:
-    """Read columns back as fields of records, without those that are empty."""
+    """Convert columns back to fields of records, without empty fields."""
     place = 0
     for values in zip(*columns.values(), strict=True):
         row = {

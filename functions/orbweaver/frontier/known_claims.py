@@ -1,14 +1,14 @@
-"""Claimed URLs of one host of one run, as digests: what workers hand on to each other of it.
+"""Digests of the claimed URLs of one host in one run, which workers hand on to each other.
 
-It may forget, and be lost, old or written over at any time: what it lacks is looked up. It may not
-invent, so a URL goes in once its claim is known to stand.
+The set may be incomplete, outdated, overwritten or lost at any time: missing URLs are looked up. It
+must not contain unclaimed URLs, so a URL is added only after its claim is final.
 
-A digest has 64 bits. That one of n links that are new has the digest of one of m that are known,
-and so is never asked for, has a chance of n m / 2^64: of a host with 100,000 pages 5 in 10^10. Who
-makes two of his own URLs have one digest, which takes him 2^32 trials, hides one from us.
+A digest has 64 bits. If one of n new links collides with one of m known URLs, it is never
+requested. The probability is n m / 2^64: for a host with 100,000 pages, 5 in 10^10. A site owner
+who searches for a collision, which takes 2^32 trials, only hides a URL of his own.
 
-As stored: MAGIC, with its version, then the digests in order, 8 bytes each, the lowest byte first,
-as they lie in the memory of what functions run on.
+Stored form: MAGIC with its version, then the sorted digests, 8 bytes each, little-endian as in the
+memory of Lambda's processors.
 """
 
 from __future__ import annotations
@@ -18,26 +18,27 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from hashlib import blake2b
 
-# Below it lies what workers hand on to each other, by run.
+# Folder of the files that workers hand on, by run.
 PREFIX = "claimed/"
 DIGEST_BYTES = 8
 DIGESTS_MAX = 100_000
 # The last byte is the version.
 MAGIC = b"obwclm\x00\x01"
 FILE_BYTES_MAX = len(MAGIC) + DIGEST_BYTES * DIGESTS_MAX
-# A digest that came lately lies in a set, which takes so many bytes for it; few of them do.
+# Recently added digests are in a set, at this number of bytes each, up to this number.
 RECENT_BYTES, RECENT_MAX = 100, 1_000
-# Digests are merged by so many ranges, one after the other: as Python's numbers they are large.
+# Digests are merged in this number of ranges, one after the other, because Python's integers are
+# large.
 RANGES = 32
 
 
 def folder_of(crawl_id: str) -> str:
-    """Name the folder of what is handed on of a run."""
+    """Return the folder of a run's files."""
     return f"{PREFIX}{crawl_id}/"
 
 
 class KnownClaims:
-    """Digests of claimed URLs; `new` is how many of them are in no file that is known of."""
+    """Digests of claimed URLs. `new` is the number that is in no known file."""
 
     def __init__(self) -> None:
         self._sorted = array("Q")
@@ -49,15 +50,15 @@ class KnownClaims:
 
     @property
     def size_bytes(self) -> int:
-        """How much memory they take."""
+        """Approximate memory use."""
         return DIGEST_BYTES * len(self._sorted) + RECENT_BYTES * len(self._recent)
 
     def has(self, url: str) -> bool:
-        """Whether a URL is known to be claimed."""
+        """Return True if a URL is known to be claimed."""
         return self._has(_digest(url))
 
     def add(self, urls: Iterable[str]) -> None:
-        """Note that URLs are claimed; as many as there is room for."""
+        """Add claimed URLs while there is room."""
         for url in urls:
             digest = _digest(url)
             if len(self) < DIGESTS_MAX and not self._has(digest):
@@ -67,7 +68,7 @@ class KnownClaims:
                     self._fold()
 
     def discard(self, urls: Iterable[str]) -> None:
-        """Forget URLs: their claims were given back."""
+        """Remove URLs whose claims were released."""
         gone = {digest for digest in map(_digest, urls) if self._has(digest)}
         if gone:
             self._fold()
@@ -75,23 +76,23 @@ class KnownClaims:
             self.new = max(0, self.new - len(gone))
 
     def merge(self, others: array[int]) -> None:
-        """Take over what a file holds; what was known and is not in there is new."""
+        """Add the digests of a file. Known digests that it lacks count as new."""
         self._fold()
         known = len(self._sorted)
         merged = _merged(self._sorted, others)
         shared = known + len(others) - len(merged)
         del merged[DIGESTS_MAX:]
         self._sorted = merged
-        # A file that is full gets no better.
+        # A full file cannot improve.
         self.new = known - shared if len(others) < DIGESTS_MAX else 0
 
     def encode(self) -> bytes:
-        """Write them down; what is in there is new until `stored` says that it is stored."""
+        """Encode the digests. They count as new until `stored` is called."""
         self._fold()
         return MAGIC + self._sorted.tobytes()
 
     def stored(self, new: int) -> None:
-        """Note that so many that were new are in a file."""
+        """Record that `new` digests are in a file."""
         self.new = max(0, self.new - new)
 
     def _has(self, digest: int) -> bool:
@@ -107,13 +108,13 @@ class KnownClaims:
 
 
 def decode(body: bytes) -> array[int]:
-    """Read digests; none from what is not wholly as it should be, whatever that is."""
+    """Decode digests. Return none if any part of the file is invalid."""
     digests = array("Q")
     size = len(body) - len(MAGIC)
     if not body.startswith(MAGIC) or size % DIGEST_BYTES or size > DIGEST_BYTES * DIGESTS_MAX:
         return digests
     digests.frombytes(memoryview(body)[len(MAGIC) :])
-    # Half of a file that is out of order would be found.
+    # A search would find only half of an unsorted file.
     ordered = all(map(int.__lt__, digests, memoryview(digests)[1:]))
     return digests if ordered else array("Q")
 
@@ -123,13 +124,13 @@ def _digest(url: str) -> int:
 
 
 def _merged(some: array[int], others: array[int]) -> array[int]:
-    """Join two sorted arrays, each number once."""
+    """Merge two sorted arrays without duplicates."""
     found = array("Q")
     begin = other_begin = 0
     for number in range(1, RANGES + 1):
         limit = number * 2**64 // RANGES
         end, other_end = bisect_left(some, limit), bisect_left(others, limit)
-        # Sorting joins two runs in as many steps as they are long.
+        # Sorting merges two sorted runs in linear time.
         both = sorted([*some[begin:end], *others[other_begin:other_end]])
         found.extend(dict.fromkeys(both))
         begin, other_begin = end, other_end

@@ -1,4 +1,4 @@
-"""A pack's ledger as stored, and back: the candidates it won, as a bitmap."""
+"""Encode and decode a pack's ledger, with the won candidates as a bitmap."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ VERSION, WHAT = 1, "a ledger"
 
 
 def to_fields(ledger: Ledger) -> dict[str, Any]:
-    """Render a ledger as plain fields; no children are None."""
+    """Convert a ledger to plain fields. Without children, the field is None."""
     return {FIELD: VERSION, "children": _to_bits(ledger.children), "surplus": ledger.surplus}
 
 
 def from_fields(pack_id: str, raw: Mapping[str, Any]) -> Ledger:
-    """Read plain fields back; raises NewerVersion for those of a newer version."""
+    """Convert plain fields to a ledger. Raises NewerVersion if they are newer."""
     check(raw, WHAT, VERSION)
     return Ledger(
         pack=pack_id,
@@ -29,7 +29,7 @@ def from_fields(pack_id: str, raw: Mapping[str, Any]) -> Ledger:
 
 
 def _to_bits(places: Sequence[int]) -> bytes | None:
-    """Spell ascending places as a bitmap, None for no places at all."""
+    """Encode ascending indexes as a bitmap. None without any."""
     if not places:
         return None
     if any(low >= high for low, high in pairwise(places)):

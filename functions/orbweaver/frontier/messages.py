@@ -1,17 +1,17 @@
-"""Messages on the queues, and their one codec.
+"""Messages on the queues, and their codec.
 
-Kinds, told apart by `decode`:
+`decode` distinguishes these kinds:
 
-* `Loose`: what a person drops: a bare URL, `{"url": …}` or `{"urls": […]}`, with an optional
-  `"crawl"`; first turned into `SeedsMessage`, as it has no identity. The seed queue takes nothing
-  else.
+* `Loose`: references that a person sends: a bare URL, `{"url": …}` or `{"urls": […]}`, with an
+  optional `"crawl"`. It has no stable identity, so it first becomes `SeedsMessage`. The seed queue
+  accepts only this kind.
 * `SeedsMessage`: references that no pack has claimed yet.
-* `Pack`: up to 25 URLs that *are* claimed, but for those of a late pack (frontier/late.py). Its id
-  is stable over resends and redrives: a child's id follows from its parent's id and its place in
-  the parent's outbox.
-* `Close`: a crawl that was cancelled a while ago is to end now, whatever is still queued.
-* `Newer`: a body of a newer version, known by its envelope (frontier/envelope.py).
-* `Malformed`: a body that can never succeed, with the reason that goes to the dead-letter queue.
+* `Pack`: up to 25 URLs that *are* claimed, except in a late pack (frontier/late.py). Its id is
+  stable over resends and redrives: a child's id follows from its parent's id and its place in the
+  parent's outbox.
+* `Close`: ends a crawl that was cancelled a while ago, whatever is still queued.
+* `Newer`: a body of a newer version, recognised by its envelope (frontier/envelope.py).
+* `Malformed`: an invalid body, with the reason for the dead-letter queue.
 
 Bodies are ASCII JSON: SQS refuses characters outside XML 1.0 (`InvalidMessageContents`).
 """
@@ -41,39 +41,44 @@ from orbweaver.frontier.envelope import (
 from orbweaver.model.crawl import DEFAULT_CRAWL
 from orbweaver.model.target import PACK_TARGETS_MAX, Target, from_rows, to_rows
 
-# A claim each, well inside one invocation even on a slow table.
+# Each reference is a claim; one invocation processes this number even with a slow table.
 SEEDS_REFERENCES_MAX = 100
 REFERENCE_CHARS_MAX = 8_192
-# References that become a hundred messages, or so; characters of one message, escaped.
+# Limits of a loose message, which becomes about a hundred messages; and escaped characters of one
+# message.
 LOOSE_REFERENCES_MAX, SEEDS_CHARS_MAX = 10_000, 700_000
-# Packs of an earlier run that are looked through at a time: each may have left a thousand URLs out.
+# Packs of an earlier run that one message reads; each may have left a thousand URLs out.
 PAST_PACKS_MAX = 5
 PACK_ID_CHARS_MAX = 64
 PLACE_CHARS_MAX = 100
 
 
 class MessageSource(StrEnum):
-    """Which queue a body is from: one whose senders may seed, or one of the stack's own."""
+    """Kind of queue that a body is from: the seed queue, or one of the stack's own."""
 
     SEEDS = "seeds"
     PACKS = "packs"
 
     @classmethod
     def of(cls, queue: str, pack_queues: AbstractSet[str]) -> MessageSource:
-        """Say what may come from a queue of this name: from one that is not known, seeds alone.
+        """Return the kind of a queue by its name.
 
-        Without a name no queue is involved, but a caller that may invoke the worker itself.
+        An unknown queue counts as the seed queue.
+
+        An empty name means that the caller invoked the worker directly.
         """
         return cls.PACKS if not queue or queue in pack_queues else cls.SEEDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pack:
-    """Claimed URLs of one crawl; `at_ms` is when it was made.
+    """Claimed URLs of one crawl.
 
-    `failures` counts deliveries without a result before it was last requeued, as the queue's
-    own count starts anew with every message; `put_offs`, how often that was. `place` is that in
-    the backlog of its host, if it comes from there. URLs of a `late` one are not claimed yet.
+    `at_ms` is the creation time.
+
+    `failures` counts deliveries without a result before the last requeue, because the queue counts
+    each message anew. `put_offs` counts requeues. `place` is its place in the backlog of its host,
+    if it comes from there. URLs of a `late` pack are not claimed yet.
     """
 
     id: str
@@ -87,15 +92,15 @@ class Pack:
 
     @property
     def render(self) -> bool:
-        """Whether it is for workers with a browser: URLs that are travel apart from others."""
+        """True if it is for workers with a browser. Such URLs are in separate packs."""
         return any(target.render for target in self.targets)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """Packs of an earlier run, to be looked through for URLs that it left out.
+    """Packs of an earlier run to read for URLs that the run left out.
 
-    Where none are named, those that the run began with.
+    Without packs, these are the packs that the run started with.
     """
 
     run: str
@@ -104,9 +109,11 @@ class Past:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedsMessage:
-    """Unclaimed references; `planned` ones are awaited, `dropped` ones are from the seed queue.
+    """Unclaimed references.
 
-    Those with a `past` have no references: what they bring stands in journals of an earlier run.
+    `planned` ones are expected, `dropped` ones are from the seed queue.
+
+    A message with a `past` has no references: it refers to journals of an earlier run.
     """
 
     id: str
@@ -120,7 +127,7 @@ class SeedsMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Close:
-    """A crawl cancelled at `at_ms` is to end; what the queue holds back is not waited for."""
+    """End a crawl that was cancelled at `at_ms`, without waiting for queued messages."""
 
     crawl: str
     at_ms: int
@@ -128,7 +135,7 @@ class Close:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loose:
-    """References dropped on the queue by hand."""
+    """References that a person sent."""
 
     crawl: str
     references: tuple[str, ...]
@@ -136,7 +143,7 @@ class Loose:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Malformed:
-    """A body that can never succeed."""
+    """An invalid body."""
 
     reason: str
 
@@ -145,7 +152,7 @@ Message: TypeAlias = Pack | SeedsMessage | Close | Loose | Newer | Malformed
 
 
 def child_id(parent: str, place: int | str) -> str:
-    """Name the message that stands at `place` in the outbox of `parent`."""
+    """Return the id of the message at `place` in the outbox of `parent`."""
     return blake2b(f"{parent}/{place}".encode(), digest_size=16).hexdigest()
 
 
@@ -158,7 +165,7 @@ def seeds_of(
     planned: bool,
     dropped: bool = False,
 ) -> tuple[SeedsMessage, ...]:
-    """Cut references into messages whose ids follow from `origin` and their place."""
+    """Split references into messages whose ids follow from `origin` and their index."""
     return tuple(
         SeedsMessage(
             id=child_id(origin, place),
@@ -173,7 +180,7 @@ def seeds_of(
 
 
 def past_of(origin: str, crawl: str, past: Past, place: int | str, at_ms: int) -> SeedsMessage:
-    """Make the message at `place` by which a run looks through packs of an earlier one."""
+    """Build the message at `place` that reads packs of an earlier run."""
     return SeedsMessage(
         id=child_id(origin, f"past/{place}"),
         crawl=crawl,
@@ -185,10 +192,10 @@ def past_of(origin: str, crawl: str, past: Past, place: int | str, at_ms: int) -
 
 
 def _cut(references: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Cut references into what one message holds; canonical URLs are cut by number alone."""
+    """Split references by the limits of a message. For canonical URLs, only the number matters."""
     some, chars = list[str](), 0
     for reference in references:
-        length = len(json.dumps(reference))  # escapes make six characters of one
+        length = len(json.dumps(reference))  # an escape has six characters
         if len(some) == SEEDS_REFERENCES_MAX or (some and chars + length > SEEDS_CHARS_MAX):
             yield tuple(some)
             some, chars = [], 0
@@ -199,7 +206,7 @@ def _cut(references: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def encode(message: Pack | SeedsMessage | Close | Loose) -> str:
-    """Render a message as ASCII JSON of the current version."""
+    """Encode a message as ASCII JSON of the current version."""
     match message:
         case Pack():
             body: dict[str, Any] = _encode_pack(message)
@@ -224,7 +231,7 @@ def encode(message: Pack | SeedsMessage | Close | Loose) -> str:
 
 
 def decode(body: str, source: MessageSource = MessageSource.PACKS) -> Message:
-    """Tell what a body from a queue is; never raises."""
+    """Decode a body from a queue. Never raises."""
     text = body.strip()
     if not text.startswith(("{", "[", '"')):
         return _decode_reference(text)
@@ -290,12 +297,12 @@ def _decode_loose(raw: dict[str, Any]) -> Loose:
 
 
 def past_row(past: Past) -> list[Any]:
-    """Render packs of an earlier run."""
+    """Encode packs of an earlier run."""
     return [past.run, *past.packs]
 
 
 def past_in(row: object) -> Past:
-    """Read packs of an earlier run back; raises InvalidError."""
+    """Decode packs of an earlier run. Raises InvalidError."""
     strings = isinstance(row, list) and all(isinstance(item, str) for item in row)
     if not strings or not isinstance(row, list) or not 1 <= len(row) <= PAST_PACKS_MAX + 1:
         refuse(f"past is a run and at most {PAST_PACKS_MAX} ids of packs")
@@ -315,8 +322,8 @@ def _encode_pack(pack: Pack) -> dict[str, Any]:
         "failures": pack.failures,
         "put_offs": pack.put_offs,
     }
-    # Of versions of their own: one before would not know that the next pack is to be taken, or
-    # that these URLs are not claimed.
+    # These have versions of their own, because an older worker would not send the host's next pack,
+    # or would take these URLs for claimed.
     if pack.late:
         return {**body, "v": VERSION_LATE, "place": pack.place, "late": True}
     return {**body, "v": VERSION_PLACED, "place": pack.place} if pack.place else body

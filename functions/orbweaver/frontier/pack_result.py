@@ -1,7 +1,7 @@
-"""A page's result, and a pack's in progress: those of its pages, until it is its journal.
+"""Results of pages, and the pack's result in progress, which becomes its journal.
 
-What processes a page returns its result; it reads of the pack's, at most, which links are noted.
-Results are added one at a time, as pages end, so none is added in part.
+Code that processes a page returns the page's result. It reads from the pack's result only the links
+found so far. Results are added one at a time as pages end, so none is added partially.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from orbweaver.model.page_record import NEEDS_RENDERING, RENDERED, PageRecord
 from orbweaver.model.target import Prior, Target, TargetKind
 from orbweaver.model.url import host_of, redacted
 
-# Of each reason for which references are refused.
+# Samples per reason of refusal.
 SAMPLES_MAX = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundLinks:
-    """What references came to: links, refusals with examples, and what a later run may take."""
+    """Result of references: admitted links, refusals with samples, and links for later runs."""
 
     admitted: tuple[Target, ...] = ()
     refused: tuple[tuple[Refusal, int, tuple[str, ...]], ...] = ()
@@ -40,7 +40,7 @@ class FoundLinks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedPage:
-    """The outcome of a URL; `kept` is stored if the record is."""
+    """Outcome of a URL. `kept` is stored if the record is."""
 
     record: PageRecord
     recorded: bool = True
@@ -49,7 +49,7 @@ class EndedPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returning:
-    """A URL is to be asked for again, after so long."""
+    """A URL must be requested again, after `delay_s`."""
 
     target: Target
     delay_s: float
@@ -58,7 +58,7 @@ class Returning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unasked:
-    """A URL is not asked for, because its crawl is over."""
+    """A URL is not requested, because its crawl or a limit ended it."""
 
     target: Target
     reason: Reason
@@ -69,7 +69,7 @@ PageEnd: TypeAlias = EndedPage | Returning | Unasked
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageResult:
-    """What the processing of one URL came to."""
+    """Result of processing one URL."""
 
     end: PageEnd
     found: tuple[FoundLinks, ...] = ()
@@ -77,10 +77,10 @@ class PageResult:
 
 
 class PackResult:
-    """Collects what a pack comes to while its URLs end, in any order."""
+    """Collects the result of a pack while its URLs end, in any order."""
 
     def __init__(self, crawl: str, hosts: Sequence[str] = ()) -> None:
-        """Start empty for a pack of `crawl`, whose counters keep some hosts apart."""
+        """Start empty for a pack of `crawl`. `hosts` are counted separately."""
         self.crawl = crawl
         self._hosts = {host: place for place, host in enumerate(hosts)}
         self._records: dict[str, PageRecord] = {}
@@ -91,9 +91,9 @@ class PackResult:
         self._unasked: list[str] = []
         self._unrecorded: set[str] = set()
         self._kept: list[Kept] = []
-        # How many bytes these are.
+        # Total size of the stored content in memory.
         self.held_bytes = 0
-        # By URL and depth: what lies too deep by one way may not by another.
+        # By URL and depth: a URL that is too deep on one path may not be on another.
         self._left: dict[tuple[str, int], Target] = {}
         self._past: list[Past] = []
         self._reopened: set[str] = set()
@@ -101,7 +101,7 @@ class PackResult:
         self._surplus_band: int | None = None
 
     def add(self, *pages: PageResult) -> None:
-        """Add what URLs came to, one after the other."""
+        """Add results of URLs."""
         for page in pages:
             for found in page.found:
                 self.add_links(found)
@@ -120,7 +120,7 @@ class PackResult:
                     assert_never(page.end)
 
     def add_links(self, found: FoundLinks) -> None:
-        """Add what references came to."""
+        """Add the result of references."""
         for refusal, count, urls in found.refused:
             self.refuse(refusal, count, urls)
         for target in found.left:
@@ -129,7 +129,7 @@ class PackResult:
             self.link(target)
 
     def end(self, record: PageRecord, *, recorded: bool = True) -> None:
-        """Note a URL's outcome, and whether a record of it is to be kept."""
+        """Add a URL's outcome. `recorded` is False if a rule excludes its record."""
         self._records[record.url] = record
         if not recorded:
             self._unrecorded.add(record.url)
@@ -149,7 +149,7 @@ class PackResult:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What its commit would count of the URLs that have ended so far."""
+        """Counts that its commit would add for the URLs that have ended so far."""
         return self._counts
 
     @property
@@ -158,18 +158,18 @@ class PackResult:
         return self._kept
 
     def locate(self, places: Mapping[str, BodyPlace]) -> None:
-        """Note where it lies, and hold it no longer."""
+        """Record where stored content is, and drop it from memory."""
         for url, place in places.items():
             self._records[url] = located(self._records[url], place)
         self._kept, self.held_bytes = [], 0
 
     def end_unrecorded(self, outcome: str, reason: str) -> None:
-        """Count an outcome without a page record: a crawl that was stopped records nothing."""
+        """Count an outcome without a page record."""
         self._counts[outcome] += 1
         self._counts[f"{outcome}.{reason}"] += 1
 
     def leave(self, target: Target, reason: str) -> None:
-        """Note a URL that is not asked for because its crawl is over."""
+        """Add a URL that is not requested because its crawl or a limit ended it."""
         self._unasked.append(target.url)
         self.end_unrecorded(Outcome.SKIPPED, reason)
         self._end_at_host(target.url, Outcome.SKIPPED)
@@ -181,16 +181,22 @@ class PackResult:
             self._counts[f"host.{place}.failed"] += outcome is Outcome.FAILED
 
     def requeue(self, target: Target, delay_s: float, *, why: str) -> None:
-        """Send a URL round once more, `why` being `retries` or `deferrals`.
+        """Return a URL later.
 
-        Never at once: a host that is blocked for another 300 ms would be asked about all the time.
+        `why` is `retries` or `deferrals`.
+
+        The delay is at least one second. Otherwise a host that is blocked for another 300 ms would
+        be checked all the time.
         """
         delay = min(max(1, ceil(delay_s)), DELAY_S_MAX)
         self._again[target.url] = Requeue(target=target, delay_s=delay)
         self._counts[why] += 1
 
     def requeue_delay_s(self, order: Sequence[Target]) -> int | None:
-        """Seconds until the first of a pack's URLs returns, if none of them was even asked for."""
+        """Return the delay until the first URL returns.
+
+        None if any URL of the pack was requested.
+        """
         if not order or any(
             target.url not in self._again or not _same(self._again[target.url].target, target)
             for target in order
@@ -199,7 +205,7 @@ class PackResult:
         return min(item.delay_s for item in self._again.values())
 
     def link(self, target: Target) -> None:
-        """Note a link that is in scope; of those to one URL a sitemap counts, or the shallowest."""
+        """Add a link in scope. Of several for one URL, a sitemap or the shallowest wins."""
         standing = self._candidates.get(target.url)
         if (
             standing is None
@@ -209,91 +215,91 @@ class PackResult:
             self._candidates[target.url] = target
 
     def links_to(self, url: str, depth: int | None = None) -> bool:
-        """Whether a URL is among the links noted so far, no deeper than `depth`."""
+        """Return True if a URL is among the links so far, at `depth` or less."""
         standing = self._candidates.get(url)
         return standing is not None and (depth is None or standing.depth <= depth)
 
     def refuse(self, refusal: Refusal, count: int = 1, urls: Iterable[str] = ()) -> None:
-        """Count references that are not to be claimed; some of them may serve as examples."""
+        """Count references that are not claimed, and add samples of them."""
         if count:
             self._counts[f"refused.{refusal}"] += count
         taken = self._samples[refusal] if urls else []
         taken += [redacted(url) for url in islice(urls, max(0, SAMPLES_MAX - len(taken)))]
 
     def leave_out(self, target: Target) -> None:
-        """Remember a link that a limit or the scope left out: a later run may have another."""
+        """Remember a link that a limit or the scope left out, for later runs."""
         self._left.setdefault((target.url, target.depth), target)
 
     def put_in_order(self, links: Sequence[Target]) -> None:
-        """Have the links noted so far be claimed in this order."""
+        """Replace the links by these, to be claimed in this order."""
         self._candidates = {link.url: link for link in links}
 
     def take_late(self, links: int, band: int) -> None:
-        """Count a late pack of a band that is taken, with so many links."""
+        """Count a late pack of a band that is processed, with its number of links."""
         self._counts["late_packs_taken"] += 1
         self._counts["late_links_taken"] += links
         if band >= NOTHING_NEW:
             self._counts["late_barren_taken"] += 1
 
     def put_late(self, late: Sequence[Banded], surplus_band: int | None) -> None:
-        """Have links be asked for late, and those that the page limit does not admit, if any."""
+        """Set the late links, and the band of candidates beyond the page limit."""
         self._late = list(late)
         self._surplus_band = surplus_band
 
     @property
     def left(self) -> tuple[Target, ...]:
-        """The links that were left out and are to be remembered."""
+        """Links that were left out, for the journal."""
         return tuple(self._left.values())
 
     def keep_left(self, targets: Sequence[Target]) -> None:
-        """Remember these of the links that were left out, and no others."""
+        """Replace the links that were left out."""
         self._left = {(target.url, target.depth): target for target in targets}
 
     def reopen(self, urls: Iterable[str]) -> None:
-        """Note that claims of these links were just abandoned: what is known of them is old."""
+        """Note that claims of these links were just abandoned, so remembered ones are outdated."""
         self._reopened.update(urls)
 
     @property
     def reopened(self) -> frozenset[str]:
-        """URLs of links that only a claim can tell of whether they are claimed."""
+        """URLs whose claim state only a claim can show."""
         return frozenset(self._reopened)
 
     def look_through(self, past: Past) -> None:
-        """Have packs of an earlier run looked through next."""
+        """Let packs of an earlier run be read next."""
         self._past.append(past)
 
     @property
     def samples(self) -> Mapping[str, Sequence[str]]:
-        """Examples of what was refused, by reason, as they may be shown."""
+        """Samples of refused URLs, by reason, redacted for display."""
         return {reason: tuple(dict.fromkeys(urls)) for reason, urls in self._samples.items()}
 
     def count(self, key: str, count: int = 1) -> None:
-        """Count anything else."""
+        """Add to another count."""
         self._counts[key] += count
 
     @property
     def candidates(self) -> tuple[str, ...]:
-        """URLs of the links noted so far."""
+        """URLs of the links so far."""
         return tuple(self._candidates)
 
     @property
     def links(self) -> tuple[Target, ...]:
-        """The links noted so far."""
+        """Links so far."""
         return tuple(self._candidates.values())
 
     @property
     def returning(self) -> int:
-        """How many URLs come back."""
+        """Number of URLs that return."""
         return len(self._again)
 
     @property
     def deferrals(self) -> int:
-        """How many URLs come back that were not asked for."""
+        """Number of URLs that return without a request."""
         return self._counts["deferrals"]
 
     @property
     def modified(self) -> dict[str, int]:
-        """When those of these links were changed last that say so, in ms."""
+        """Modification times of links that have one, in ms."""
         return {
             url: target.modified_at_ms
             for url, target in self._candidates.items()
@@ -301,21 +307,21 @@ class PackResult:
         }
 
     def knows(self, url: str) -> bool:
-        """Whether a URL has ended, or comes back."""
+        """Return True if a URL has ended or returns."""
         return url in self._records or url in self._again or url in self._unasked
 
     def outcome(self, url: str) -> Outcome | None:
-        """How a URL ended, if it has by now."""
+        """Return the outcome of a URL, if it has ended."""
         record = self._records.get(url)
         return None if record is None else record.outcome
 
     def drop(self, urls: Iterable[str]) -> None:
-        """Forget links that need not be claimed."""
+        """Remove links that need no claim."""
         for url in urls:
             self._candidates.pop(url, None)
 
     def recall(self, priors: Mapping[str, Prior]) -> None:
-        """Note of links when they were last claimed."""
+        """Record when links were last claimed."""
         for url in priors.keys() & self._candidates.keys():
             self._candidates[url] = replace(self._candidates[url], prior=priors[url])
 
@@ -326,7 +332,7 @@ class PackResult:
         reserved: Mapping[str, int] = NOTHING,
         by: int = 0,
     ) -> Journal:
-        """Close the result, in the pack's order; `reserved` is what the delivery `by` reserved."""
+        """Return the journal, in the pack's order. `reserved` is what delivery `by` reserved."""
         urls = [target.url for target in order]
         again = tuple(self._again[url] for url in urls if url in self._again)
         counts = Counter(self._counts)
@@ -356,26 +362,26 @@ class PackResult:
 
 
 class Underway:
-    """What packs of this process have come to that are not committed yet.
+    """Results of packs in this process that are not committed yet.
 
-    Of a host that is asked once a second a pack takes half a minute, and counters move when it is
-    committed. Who shows progress in the same process adds what stands here. Nothing is decided by
-    it, and none of it is written: should the process die, these URLs are asked for again.
+    A pack of a host with one request per second takes half a minute, and counters change only at
+    its commit. Progress displays in the same process add these counts. No decision uses them, and
+    they are never stored: if the process dies, these URLs are requested again.
     """
 
     def __init__(self) -> None:
         self._results: dict[str, PackResult] = {}
 
     def begin(self, pack_id: str, result: PackResult) -> None:
-        """Note what a pack is coming to."""
+        """Register the result of a pack."""
         self._results[pack_id] = result
 
     def end(self, pack_id: str) -> None:
-        """Forget a pack: it is counted, or is to be done again; a second time does nothing."""
+        """Remove a pack that is committed or will be repeated. Repeatable."""
         self._results.pop(pack_id, None)
 
     def counts(self, crawl_id: str) -> Counts:
-        """Add up what packs of a crawl would count, were they committed now."""
+        """Add up the counts that packs of a crawl would commit now."""
         total: Counter[str] = Counter()
         for result in self._results.values():
             if result.crawl == crawl_id:
@@ -384,7 +390,7 @@ class Underway:
 
 
 def _retries_taken(order: Sequence[Target], again: Sequence[Requeue]) -> int:
-    """Count the URLs of a pack that were requested once more: they wait for that no longer."""
+    """Count the URLs of a pack that were requested again, so that no retry waits any longer."""
     deferred = {(one.target.url, one.target.attempt) for one in again}
     return sum(
         target.attempt > 1 and (target.url, target.attempt) not in deferred for target in order
@@ -392,5 +398,5 @@ def _retries_taken(order: Sequence[Target], again: Sequence[Requeue]) -> int:
 
 
 def _same(target: Target, sent: Target) -> bool:
-    """Whether a target is as it was sent; that it was counted, its pack's grant says as well."""
+    """Return True if a target is as sent, without `counted`, which the pack's grant records."""
     return target == sent or replace(target, counted=sent.counted) == sent

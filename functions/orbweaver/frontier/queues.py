@@ -1,4 +1,4 @@
-"""The queues: what is to be crawled, and what never could be."""
+"""Ports of the queues, and of the dead-letter queue."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Depths:
-    """How many messages are on the queues, all together: about, as SQS counts them."""
+    """Number of messages on all queues together. Approximate, as SQS counts them."""
 
     waiting: int = 0
     in_work: int = 0
     delayed: int = 0
     dead: int = 0
-    # For how long a message is held back from when a worker took it; 0 where it is unknown.
+    # Time for which a message in work stays invisible; 0 if unknown.
     hidden_s: int = 0
-    # Copies of packs that a worker has taken on. Each is due if its worker dies.
+    # Messages of packs that a worker has taken on; each becomes due if its worker dies.
     copies: int = 0
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is left that could still be worked on."""
+        """True if there is no message to work on."""
         return self.waiting + self.in_work + self.delayed + self.copies == 0
 
 
@@ -42,59 +42,63 @@ class Receipt:
 
 
 class Queue(Protocol):
-    """The queue of packs, its express and its render lane, and the dead-letter queue."""
+    """Queue of packs with its express and render lanes, and the dead-letter queue."""
 
     async def send(self, outgoing_packs: Sequence[OutgoingPack], *, express: bool) -> None:
-        """Send packs; returns once every one of them is accepted.
+        """Send packs.
 
-        Packs that go past others (`OutgoingPack.express`) take the express lane in any case. Those
-        for workers with a browser (`Pack.render`) take the render lane, if there is one.
+        Returns once all are accepted.
+
+        Packs with priority (`OutgoingPack.express`) always take the express lane. Packs for workers
+        with a browser (`Pack.render`) take the render lane, if there is one.
         """
 
     async def send_seeds(self, seeds: Sequence[SeedsMessage], *, express: bool) -> None:
-        """Send seeds; returns once every one of them is accepted."""
+        """Send seeds. Returns once all are accepted."""
 
     async def send_close(self, close: Close, delay_s: int) -> None:
-        """Send word that a cancelled crawl is to end, on the express lane."""
+        """Send the closing message of a cancelled crawl, on the express lane."""
 
     async def hold(self, waiting: Sequence[WaitingMessage], *, express: bool) -> None:
-        """Send bodies of newer versions again, byte for byte, with the longest delay.
+        """Send bodies of newer versions again, unchanged, with the longest delay.
 
-        They are counted as received anew. Each keeps its crawl's group, and says since when it
+        Their receives are counted anew. Each keeps its crawl's group, and the time since which it
         waits.
         """
 
     async def retry_soon(self, receipts: Sequence[Receipt], delay_s: int) -> None:
         """Make messages in flight visible after a delay instead of the visibility timeout.
 
-        A message that is not in flight any more is passed over.
+        A message that is no longer in flight is skipped.
         """
 
     async def bury(
         self, body: str, reason: str, source: MessageSource = MessageSource.PACKS
     ) -> None:
-        """Put a message that can never succeed on the dead-letter queue.
+        """Move a message that can never succeed to the dead-letter queue.
 
-        With its reason, and which kind of queue it came from: it is read as such ever after.
+        It keeps its reason and its kind of queue, by which it is read from then on.
         """
 
 
 class DeadLetters(Protocol):
-    """The dead-letter queue, as an operator's commands see it."""
+    """The dead-letter queue, for an operator's commands."""
 
     async def take(self, count_max: int, hold_s: int) -> tuple[DeadLetter, ...]:
-        """Take some dead letters, hidden from other readers for so long. None once all are taken.
+        """Receive dead letters, hidden from other readers for `hold_s`.
 
-        The same one may come twice.
+        Returns no letters at the end.
+
+        A letter may be received twice.
         """
 
     async def put_back(self, letters: Sequence[DeadLetter]) -> None:
-        """Show dead letters to all readers again; what is not held any more is passed over."""
+        """Make dead letters visible again. Letters that are no longer held are skipped."""
 
     async def delete(self, letters: Sequence[DeadLetter]) -> None:
-        """Remove dead letters that were taken."""
+        """Delete received dead letters."""
 
     async def resend(
         self, bodies: Sequence[str], source: MessageSource = MessageSource.PACKS
     ) -> None:
-        """Send bodies as they are to the queue that they belong to."""
+        """Send bodies unchanged to the queue that they belong to."""

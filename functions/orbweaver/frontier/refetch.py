@@ -1,10 +1,10 @@
-"""Pages that earlier runs have without what is to be stored now: texts or bodies.
+"""Pages of earlier runs that lack content which is stored now: texts or bodies.
 
-- A page lacks its text where its run kept no texts, and its body where that run kept none of its
-  kind. `bodies = "all"` also lacks what was left out for its content type.
-- The newest run that has a page decides, and runs that asked for such pages again are among them.
-- They are asked for by a run of its own, which begins at them as a retry does at failures: as deep
-  as each lay, by the options of today, and no URL beside them that an earlier run has.
+- A page lacks its text if its run stored no texts, and its body if that run stored no such bodies.
+  With `bodies = "all"`, files refused for their content type are also missing.
+- The newest run with a page decides, including runs that requested such pages again.
+- A separate run requests them. Its seeds are these pages, at their depths and with today's options,
+  as a retry starts from failures. It requests no further URL that an earlier run has.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _SITEMAPS = (Reason.SITEMAP, Reason.SITEMAP_INVALID)
 
 
 def runs_of(crawl: Crawl, others: Iterable[Crawl], journals_s: int) -> tuple[Crawl, ...]:
-    """List the runs whose pages a run may ask for again, oldest first."""
+    """List the runs whose pages a run may request again, oldest first."""
     return tuple(reversed(within(crawl, others, journals_s)))
 
 
 def wants_more(crawl: Crawl, run: Crawl) -> bool:
-    """Whether a crawl stores something of pages that a run did not."""
+    """Return True if a crawl stores content of pages that a run did not."""
     return _of_pages(crawl, run) or _of_others(crawl, run)
 
 
@@ -38,12 +38,12 @@ def _of_pages(crawl: Crawl, run: Crawl) -> bool:
 
 
 def _of_others(crawl: Crawl, run: Crawl) -> bool:
-    """Whether what a run left out for its content type is wanted now."""
+    """Return True if files that a run refused for their content type are wanted now."""
     return crawl.bodies is Bodies.ALL and run.bodies is not Bodies.ALL
 
 
 def count_of(crawl: Crawl, runs: Iterable[Crawl], totals: Mapping[str, Counts]) -> int:
-    """Count, about, the pages that lack something, from the counters of runs, oldest first."""
+    """Estimate the number of pages that lack content, from the counters of runs, oldest first."""
     number = 0
     for run in runs:
         total = totals[run.id]
@@ -59,13 +59,13 @@ def count_of(crawl: Crawl, runs: Iterable[Crawl], totals: Mapping[str, Counts]) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lacking:
-    """Which records of a run are of pages that lack something; as a selection of failures."""
+    """Selects the records of a run whose pages lack content, like a selection of failures."""
 
     crawl: Crawl
     run: Crawl
 
     def takes(self, record: PageRecord) -> bool:
-        """Whether a page is to be asked for again."""
+        """Return True if a page must be requested again."""
         if record.reason in _SITEMAPS:
             return False
         if record.outcome in (Outcome.FETCHED, Outcome.UNCHANGED):
@@ -74,7 +74,7 @@ class Lacking:
 
 
 def like(crawl: Crawl, run: Crawl) -> Crawl:
-    """Make the crawl whose retry asks for these pages: of today's options, where the run began."""
+    """Build the crawl whose retry requests these pages: today's options, the run's own scope."""
     return replace(
         crawl,
         id=run.id,
@@ -85,5 +85,5 @@ def like(crawl: Crawl, run: Crawl) -> Crawl:
 
 
 def alone(run: Crawl) -> Crawl:
-    """Have a run ask for what it begins at, and for no link of that."""
+    """Limit a run to its seeds, without links."""
     return replace(run, pages_max=len(run.references), shards=1)

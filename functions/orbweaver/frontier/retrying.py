@@ -1,6 +1,6 @@
-"""Patient calls of ports: again after a fault that passes, and a few at a time.
+"""Repeat calls of ports after transient faults, and limit how many run at a time.
 
-A fault is waited out a few times, with waits that grow; what lasts longer is raised to the caller.
+A call is repeated a few times, with growing waits. A longer fault is raised to the caller.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from orbweaver.model.ports import Clock
 
 T = TypeVar("T")
-STORAGE_BASE_S = 2.0  # a busy bucket is back sooner than a busy site
+STORAGE_BASE_S = 2.0  # a busy bucket recovers sooner than a busy site
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """Tries a few times, with waits between that grow from `base_s`."""
+    """Repeats calls a few times, with waits that grow from `base_s`."""
 
     clock: Clock
     random: Random
     base_s: float = STORAGE_BASE_S
 
     async def tried(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Call a port; a transient fault is waited out a few times."""
+        """Call a port, and repeat the call after transient faults."""
         for attempt in range(1, ATTEMPTS_MAX):
             try:
                 return await call()
@@ -45,9 +45,9 @@ class Patience:
     async def read_shard(
         self, pages: Pages, day: str, shard: int, *, crawl: str, after: str | None = None
     ) -> AsyncGenerator[tuple[str, PageRecord], None]:
-        """Read a crawl's records of a shard; a fault is waited out, and read on where it stopped.
+        """Read a crawl's records of a shard, and continue after transient faults.
 
-        Each record that arrives gives all tries back.
+        Each record received resets the number of attempts.
         """
         failures = 0
         while True:
@@ -70,7 +70,7 @@ class Patience:
 
 @asynccontextmanager
 async def closing(rows: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
-    """End a reading that is left in its middle at once, and not when it is found unused."""
+    """Close an abandoned iterator at once, instead of when it is collected."""
     try:
         yield rows
     finally:
@@ -79,7 +79,7 @@ async def closing(rows: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
 
 
 async def happens(event: asyncio.Event, within_s: float) -> None:
-    """Wait until something happens from now on, or for so long."""
+    """Wait until an event is set from now on, or until the time is over."""
     event.clear()
     with suppress(TimeoutError):
         async with asyncio.timeout(within_s):
@@ -87,9 +87,11 @@ async def happens(event: asyncio.Event, within_s: float) -> None:
 
 
 async def all_of(calls: Iterable[Awaitable[T]], at_once: int) -> list[T]:
-    """Await all, so many at a time; their results, in order; raises the first error at once.
+    """Await calls, `at_once` at a time.
 
-    Each is taken from a generator when its turn comes, so none is left that was never awaited.
+    Return results in order, or raise the first error.
+
+    Each call is taken from the iterator when it starts, so no awaitable is left unawaited.
     """
     found: dict[int, T] = {}
 

@@ -1,11 +1,11 @@
-"""URLs whose claims are known to exist: a bounded memory that saves asking the table again.
+"""Bounded memory of URLs whose claims exist, which saves reads of the table.
 
-It may forget, and it may not invent: a URL goes in once its claim was read or written, or stands in
-a journal, by which it is made. Two generations, the older of which is dropped when the newer is
-full or old.
+The memory may forget URLs, but must not contain unclaimed ones. A URL is added once its claim was
+read or written, or its journal was stored. There are two generations: the older is dropped when the
+newer is full or old.
 
-And whether it pays to ask the table about the others: an answer costs a tenth of a claim that is
-refused.
+`Novelty` decides whether reading the claims of other URLs pays: a read costs a tenth of a refused
+claim.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 GENERATION_URLS_MAX = 50_000
-# Far below the shortest window the worker remembers claims of (a day).
+# Far below the shortest window (a day) for which the worker remembers claims.
 GENERATION_MS = 600_000
-# Of so many links at least it must be known whether they were claimed, and then of the recent ones
-# no more may have been than so many in a hundred, for a look at a few of them to do.
+# A sample of links is looked up, instead of all, once this number of results is known and at most
+# this percentage of recent ones was claimed.
 ASKED_MIN = 100
 CLAIMED_PERCENT_MAX = 5
 CRAWLS_MAX = 1_000
@@ -44,7 +44,7 @@ class SeenUrls:
         self._newer_urls += len(known) - before
 
     def forget(self, name: str, urls: Iterable[str]) -> None:
-        """Forget URLs: they were given back."""
+        """Remove URLs whose claims were released."""
         gone = set(urls)
         newer = self._newer.get(name, set())
         self._newer_urls -= len(newer & gone)
@@ -53,7 +53,7 @@ class SeenUrls:
             self._older[name] -= gone
 
     def of(self, name: str, urls: Iterable[str], now_ms: int) -> set[str]:
-        """Those of `urls` that are remembered."""
+        """Return the URLs that are remembered."""
         found: set[str] = set()
         if not 0 <= now_ms - self._since_ms < 2 * GENERATION_MS:
             return found
@@ -65,13 +65,13 @@ class SeenUrls:
 
 
 class Novelty:
-    """How many of a crawl's links that this container has not seen turn out to be claimed."""
+    """Measures how many links that this container has not seen are claimed already."""
 
     def __init__(self) -> None:
         self._asked: dict[str, tuple[int, int]] = {}
 
     def note(self, crawl: str, asked: int, claimed: int) -> None:
-        """Note that of so many links some were claimed already, now or once."""
+        """Record that some of `asked` links are or were claimed."""
         if len(self._asked) >= CRAWLS_MAX and crawl not in self._asked:
             self._asked.clear()
         before, found = self._asked.get(crawl, (0, 0))
@@ -80,6 +80,6 @@ class Novelty:
         self._asked[crawl] = before + asked, found + claimed
 
     def look(self, crawl: str) -> bool:
-        """Whether each link is worth a look before it is claimed."""
+        """Return True if each link should be looked up before it is claimed."""
         asked, claimed = self._asked.get(crawl, (0, 0))
         return asked < ASKED_MIN or 100 * claimed > CLAIMED_PERCENT_MAX * asked

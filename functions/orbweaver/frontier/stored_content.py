@@ -1,13 +1,12 @@
-"""The stored content of a page: body, texts and record, redacted where it has to be.
+"""Content of a page to store: body, texts and record, redacted if required.
 
-Rules
-- Bodies: those of HTML pages, of all that was fetched, or none, as the crawl says. Texts: of HTML.
-- Redaction comes before anything is kept: of title, description and error, of what rules found, of
-  text, Markdown and body. URLs stay as they are, or none of them could be asked for: also one that
-  stands in place of an error, for where a page leads. Digests and sizes are of what was sent.
-- A page in another charset than UTF-8 is kept in UTF-8 with a mark if it is redacted; a mark comes
-  before all that header and page say (HTML Standard, 13.2.3.2).
-- What is no text cannot be redacted (a PDF), and is not kept then.
+- Bodies: of HTML pages, of all responses, or none, by the crawl's setting. Texts: of HTML pages.
+- Redaction comes before storage: of title, description and error, items, text, Markdown and body.
+  URLs stay unchanged because otherwise they could not be requested. This includes a URL in the
+  error field that shows where a page leads. Digests and sizes refer to the original.
+- A redacted page in another charset than UTF-8 is stored in UTF-8 with a byte order mark, which
+  overrides header and page (HTML Standard, 13.2.3.2).
+- A body that is no text (a PDF) cannot be redacted, so it is not stored then.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _MARKED = (codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keeping:
-    """What of an answer is kept, and what is taken out of all that before."""
+    """Parts of a response to store, and the kinds of data to redact before."""
 
     bodies: Bodies = Bodies.HTML
     texts: bool = False
@@ -46,7 +45,7 @@ class Keeping:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Harvest:
-    """A page's body and its texts, where they are to be kept, as they may be."""
+    """Body and texts of a page to store, after redaction."""
 
     body: bytes | None = None
     document: Mapping[str, Any] | None = None
@@ -54,7 +53,7 @@ class Harvest:
 
 
 def harvest(keeping: Keeping, answer: Response, page: Page | None) -> Harvest:
-    """Take from an answer what is to be kept; `page` is what was read of it, if it is one."""
+    """Return the content of a response to store. `page` is the parsed page, if it is one."""
     if page is None:
         body = _other_body(keeping, answer)
         wanted = keeping.bodies is Bodies.ALL and answer.body is not None
@@ -81,7 +80,7 @@ def _redaction(redacted_body: bytes | None) -> dict[str, int]:
 
 
 def redacted(record: PageRecord, kinds: tuple[str, ...]) -> PageRecord:
-    """Redact what a record says of its page."""
+    """Redact a page's record."""
 
     def clean(text: str | None) -> str | None:
         return redact(text, kinds) if text else text
@@ -98,7 +97,7 @@ def redacted(record: PageRecord, kinds: tuple[str, ...]) -> PageRecord:
 
 
 def redacted_item(item: Item, kinds: tuple[str, ...]) -> Item:
-    """Redact the texts of an item, and of what is wrong with it."""
+    """Redact the texts of an item and of its problems."""
 
     def clean(value: Value) -> Value:
         if isinstance(value, str):
@@ -115,7 +114,7 @@ def redacted_item(item: Item, kinds: tuple[str, ...]) -> Item:
 
 
 def _other_body(keeping: Keeping, answer: Response) -> bytes | None:
-    """Return the body of what is no HTML page, if it is to be kept and can be."""
+    """Return the body of a response that is no HTML page, if it must and can be stored."""
     if keeping.bodies is not Bodies.ALL or answer.body is None:
         return None
     if not keeping.redacted:
@@ -126,7 +125,7 @@ def _other_body(keeping: Keeping, answer: Response) -> bytes | None:
 
 
 def _document(page: Page, found: MainText, kinds: tuple[str, ...]) -> dict[str, Any]:
-    """Make the texts of a page; an address may have been cut in two by tags until now."""
+    """Build the texts of a page. Redacted again, because tags may have split an address before."""
     description = (page.description or "")[:DESCRIPTION_CHARS_MAX] or None
     return {
         "title": page.title and redact(page.title, kinds),

@@ -1,4 +1,4 @@
-"""A stored record of a page: its body, main text or picture, or why there is none to read."""
+"""Read a page's stored body, main text or screenshot, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PagePart(StrEnum):
 
 
 class Missing(StrEnum):
-    """Why there is nothing to read; said of the part."""
+    """Reason why a part cannot be read."""
 
     NOT_KEPT = "is not stored"
     GONE = "is past its retention"
@@ -29,7 +29,7 @@ class Missing(StrEnum):
 
 
 async def read_stored(files: Files, page: PageRecord, part: PagePart) -> warc.Record | Missing:
-    """Read what is stored of a page; raises WarcError where that is no record."""
+    """Read a page's stored part. Raises WarcError if it is no valid record."""
     offset, length = {
         PagePart.BODY: (page.body_offset, page.body_length),
         PagePart.TEXT: (page.text_offset, page.text_length),

@@ -1,18 +1,17 @@
-"""WARC 1.1 (ISO 28500:2017): records as gzip members, written, read, found and erased.
+"""WARC 1.1 (ISO 28500:2017): write, read, list and erase records, each a gzip member.
 
-Rules
-- Every record is a gzip member of its own (annex D), read by one range request. A file is its
-  members in a row. No byte says when or where a member was compressed.
-- `response`: what was answered, with the head as it was sent. The body is stored decoded. Its
-  `Content-Encoding` and `Transfer-Encoding` are kept under names of our own, as Common Crawl does.
-  `Content-Length` is that of what is there.
-- What an answer was asked for with is a field of its record, `X-Crawler-Request`: the names and
-  values of headers, secrets redacted, as JSON. So a page's body stays one record and one range. An
-  export makes a `request` of it.
-- `conversion`: what was made of a page, as JSON; it refers to its response, where that is stored.
-- A tombstone is a record of any length from `TOMBSTONE_BYTES_MIN` on. One is put in the place of
-  a record that is to be erased, so that what stands behind it stays where it is.
-- Times are to the second in UTC; digests are SHA-256, in base 32 like all digests of this format.
+- Every record is a gzip member of its own (annex D), read by one range request. A file is a
+  sequence of members. No byte depends on the time or place of compression.
+- `response`: a response with its head as sent. The body is stored decoded. Its `Content-Encoding`
+  and `Transfer-Encoding` are stored under our own names, as Common Crawl does. `Content-Length` is
+  the length of the stored body.
+- The request's headers are in a field of the response's record, `X-Crawler-Request`: names and
+  values as JSON, with redacted secrets. So a page's body stays one record and one range. Exports
+  make a `request` record of it.
+- `conversion`: texts of a page as JSON. It refers to its response if that is stored.
+- A tombstone is a record of any length from `TOMBSTONE_BYTES_MIN` on. It replaces an erased record,
+  so that later records keep their offsets.
+- Times are in UTC, to the second. Digests are SHA-256 in base 32, as usual in this format.
 """
 
 from __future__ import annotations
@@ -36,15 +35,15 @@ if TYPE_CHECKING:
 
 Kind = Literal["warcinfo", "request", "response", "conversion", "resource", "metadata"]
 VERSION = "WARC/1.1"
-# Deflates a page in a tenth of the time of zlib's default; the file is a sixth larger.
+# Compresses a page in a tenth of the time of zlib's default; the file is a sixth larger.
 LEVEL = 2
 GZIP_WBITS = 31
-# What is named otherwise, since it is not true of the body as it is stored.
+# Headers that are renamed, because they do not describe the stored body.
 RENAMED = ("content-encoding", "transfer-encoding", "content-length")
 JSON_TYPE, PICTURE_TYPE = "application/json", "image/webp"
 CR_LF = b"\r\n"
 REQUEST_FIELD = "X-Crawler-Request"
-# A member's header (RFC 1952): the flag that says a comment follows, and what comes before that.
+# Gzip member header (RFC 1952): flag of a comment, and number of bytes between flag and comment.
 COMMENTED, HEADER_REST = 0x10, 6
 CHUNK_BYTES = 65_536
 TOMBSTONE_BODY = b"forgotten"
@@ -53,12 +52,12 @@ _NO_OCTETS: Mapping[str, bytes] = MappingProxyType({})
 
 
 class WarcError(ValueError):
-    """Bytes that are no WARC record; the text says why."""
+    """Bytes that are no WARC record. The text has the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A record as read: header names in lower case."""
+    """A record as read, with header names in lower case."""
 
     type: str
     headers: Mapping[str, str]
@@ -66,11 +65,11 @@ class Record:
 
     @property
     def url(self) -> str | None:
-        """What it is about."""
+        """URL of the record's page."""
         return self.headers.get("warc-target-uri")
 
     def body(self) -> bytes:
-        """Return the body of a response, without the head of the answer."""
+        """Return the body of a response, without its head."""
         head, found, body = self.payload.partition(CR_LF * 2)
         if self.type != "response" or not found:
             raise WarcError(f"a {self.type} of {len(head)} bytes holds no answer")
@@ -79,18 +78,18 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """Where a record lies in a file, and what it says."""
+    """A record with its place in a file."""
 
     offset: int
     length: int
     record: Record
 
 
-# --- written ------------------------------------------------------------------------------------
+# --- write --------------------------------------------------------------------------------------
 
 
 def record_id(*parts: str) -> str:
-    """Name a record after what it is, so that the same one has the same name."""
+    """Return a record id that follows from the content's identity."""
     digest = hashlib.blake2b(
         "\0".join(parts).encode("utf-8", "replace"), digest_size=16
     ).hexdigest()
@@ -99,7 +98,7 @@ def record_id(*parts: str) -> str:
 
 
 def warcinfo(name: str, at_ms: int, about: Mapping[str, str]) -> bytes:
-    """Begin a file of that name: its maker and its purpose."""
+    """Return the first record of a file: its creator and purpose."""
     body = b"".join(_line(f"{key}: {value}") for key, value in about.items())
     headers = {
         "WARC-Record-ID": record_id("warcinfo", name),
@@ -120,10 +119,12 @@ def response(
     octets: Mapping[str, bytes] = _NO_OCTETS,
     asked: Headers = (),
 ) -> bytes:
-    """Store an answer: header names as they came, or in lower case; the body is decoded.
+    """Return the record of a response.
 
-    `octets` are values that are not UTF-8, as they came; `asked` are the headers that it was asked
-    for with, as they may be stored.
+    Header names as received or in lower case, body decoded.
+
+    `octets` are values that are not UTF-8, as received. `asked` are the request's headers, as they
+    may be stored.
     """
     head = [_line(f"HTTP/1.1 {status} {_phrase(status)}")]
     for name, value in headers.items():
@@ -146,9 +147,11 @@ def response(
 
 
 def request(url: str, at_ms: int, response_id: str, asked: str) -> bytes | None:
-    """Make the record of a GET from what its answer's record says of it; None for what is not that.
+    """Build the record of a GET request from its response's record.
 
-    `asked` is the field of the answer's record, `response_id` what that one is called.
+    None if the field is invalid.
+
+    `asked` is the field of the response's record, `response_id` that record's id.
     """
     try:
         pairs = [(str(name), str(value)) for name, value in json.loads(asked)]
@@ -167,7 +170,10 @@ def request(url: str, at_ms: int, response_id: str, asked: str) -> bytes | None:
 
 
 def conversion(url: str, at_ms: int, document: Mapping[str, Any], *, stored: bool) -> bytes:
-    """Store what was made of a page; `stored`: its response is in the same file."""
+    """Return the record of a page's texts.
+
+    `stored` means that its response is in the same file.
+    """
     body = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
     named = {
         "WARC-Record-ID": record_id("conversion", url, str(at_ms)),
@@ -180,7 +186,7 @@ def conversion(url: str, at_ms: int, document: Mapping[str, Any], *, stored: boo
 
 
 def picture(url: str, at_ms: int, image: bytes) -> bytes:
-    """Store a picture of a page, whose response is in the same file before it."""
+    """Return the record of a screenshot, whose response is earlier in the same file."""
     named = {
         "WARC-Record-ID": record_id("resource", url, str(at_ms)),
         "WARC-Target-URI": url,
@@ -191,7 +197,7 @@ def picture(url: str, at_ms: int, image: bytes) -> bytes:
 
 
 def digest_of(body: bytes) -> str:
-    """Write a body's digest as WARC does."""
+    """Return a body's digest in WARC's format."""
     return "sha256:" + base64.b32encode(hashlib.sha256(body).digest()).decode()
 
 
@@ -210,7 +216,7 @@ def _member(kind: Kind, at_ms: int, named: Mapping[str, str], block: bytes) -> b
 
 
 def _line(text: str) -> bytes:
-    # What a server sends may hold ends of lines, and characters of its own.
+    # Values of servers may contain line ends and any characters.
     return text.replace("\r", " ").replace("\n", " ").encode("utf-8", "replace") + CR_LF
 
 
@@ -229,7 +235,7 @@ def _phrase(status: int) -> str:
 
 
 def read(member: bytes) -> Record:
-    """Read the one record of a member; raises WarcError."""
+    """Read the single record of a member. Raises WarcError."""
     text, length = _inflated(member, 0)
     if length != len(member):
         raise WarcError(f"{len(member) - length} bytes stand behind the record")
@@ -237,7 +243,7 @@ def read(member: bytes) -> Record:
 
 
 def members(body: bytes) -> Iterator[Member]:
-    """Read a file record by record; raises WarcError where it is none."""
+    """Read a file record by record. Raises WarcError if it is invalid."""
     offset = 0
     while offset < len(body):
         text, length = _inflated(body, offset)
@@ -246,7 +252,7 @@ def members(body: bytes) -> Iterator[Member]:
 
 
 def _inflated(body: bytes, offset: int) -> tuple[bytes, int]:
-    """Unpack the member that begins there; it and its length."""
+    """Decompress the member at an offset. Return its content and length."""
     inflate = zlib.decompressobj(GZIP_WBITS)
     pieces, end = [], offset
     try:
@@ -281,14 +287,14 @@ def _parsed(text: bytes) -> Record:
     return Record(type=kind, headers=headers, payload=block[:length])
 
 
-# --- erased -------------------------------------------------------------------------------------
+# --- erase --------------------------------------------------------------------------------------
 
 
 def tombstone(length: int) -> bytes:
-    """Make a record of exactly so many bytes that says nothing but that another was here.
+    """Return a record of exactly `length` bytes that replaces an erased record.
 
-    It is the same for all records of that length; a comment in the member's header fills it up.
-    Raises WarcError below `TOMBSTONE_BYTES_MIN`, which no page's record is.
+    All tombstones of one length are equal; a comment in the gzip header fills the space. Raises
+    WarcError below `TOMBSTONE_BYTES_MIN`, which is shorter than any page's record.
     """
     room = length - TOMBSTONE_BYTES_MIN
     if room < 0:
@@ -301,7 +307,7 @@ def tombstone(length: int) -> bytes:
 
 
 def is_tombstone(record: Record) -> bool:
-    """Tell whether a record stands for another one that was forgotten."""
+    """Return True if a record replaces an erased record."""
     return record.type == "metadata" and record.payload == TOMBSTONE_BODY
 
 

@@ -1,13 +1,13 @@
-"""A run compared with the one before it: whether a site gives less than it did.
+"""Compare a run with the previous run: detect a site that returns fewer pages than before.
 
-Two runs are compared where nothing but the site can be the reason of a difference:
+Two runs are compared if only the site can be the reason for a difference:
 
-- both were asked for alike, and neither asks again for what failed in another one;
-- the earlier one came to its end, and was not cancelled;
-- all that it claimed may be asked for again, by the windows of crawl and rules. Otherwise the later
-  one has less to ask for: that is no loss.
+- both had the same settings, and neither is a retry;
+- the earlier run ended by itself, and was not cancelled;
+- every URL that it claimed may be requested again, by the windows of crawl and rules. Otherwise the
+  later run has fewer URLs to request, which is no loss.
 
-What is compared are the pages that could be read: fetched ones, and those that are still the same.
+The comparison counts pages that could be read: fetched and unchanged ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from orbweaver.model.outcome import Outcome
 
 
 def before(crawl: Crawl, others: Iterable[Crawl]) -> Crawl | None:
-    """Find the run that one is to be compared with: the newest of its name, if that may be."""
+    """Find the run to compare with: the newest of the same name, if it is comparable."""
     earlier = (
         other
         for other in others
@@ -33,14 +33,16 @@ def before(crawl: Crawl, others: Iterable[Crawl]) -> Crawl | None:
 
 
 def pages_of(total: Counts) -> int:
-    """How many pages of a run could be read."""
+    """Return the number of a run's pages that could be read."""
     return total.get(Outcome.FETCHED, 0) + total.get(Outcome.UNCHANGED, 0)
 
 
 def drop_percent(crawl: Crawl, total: Counts) -> int | None:
-    """By how much a run that ended came short of the one before it; None where that is not known.
+    """Return the drop of a finished run against the previous one, in percent.
 
-    A run that was given a smaller budget meanwhile can have no more than that.
+    None if unknown.
+
+    If the run's budget was lowered, the lower budget is the expected number.
     """
     if crawl.pages_before is None or crawl.stop is Stop.CANCELLED:
         return None
