@@ -1,20 +1,19 @@
-"""The backlog of a host in a crawl: packs that wait until the one before them is done.
+"""Backlog of a host in a crawl: packs that wait until the previous pack is done.
 
-Of a crawl with a delay one pack of each host is *out*: on the queue, or in work. The others of that
-host lie in a table and cost nothing while they wait, in the order of their places: what goes past
-others first, then by depth, then by age.
+In a crawl with a delay, one pack of each host is *in flight* (`out`): queued, or in work. The
+host's other packs are stored in a table. They cost nothing while they wait. They are ordered by
+their places: priority first, then depth, then age.
 
-A pack that is committed has the next one out, and its deliveries do so again until it is noted as
-sent. So does a pack that has others wait, where none is out. Both write down in whose name before
-they send: whatever is out is on the queue, or is sent by a message that is. Nothing is held by a
-worker that stands still.
+A committed pack starts the next pack, and its deliveries repeat that until it is noted as sent. A
+pack that adds packs to a backlog starts one if none is in flight. Both record the name of the
+starter before they send. So a pack in flight is on the queue, or a queued message will send it, and
+a stuck worker blocks no pack.
 
-A worker that was held up may put a pack there again that is done with meanwhile. That goes out with
-the next of its host, finds itself committed and leaves; behind the last one it lies until it
-expires.
+A delayed worker may add a pack again that is done. It is sent as one of the next, finds its ledger
+and leaves. Behind the last pack it stays until it expires.
 
-A pack of several hosts waits for the first of them. URLs that return for another attempt go round
-by the queue, as all packs of a crawl without a delay do.
+A pack of several hosts waits for the first of them. URLs that return for another attempt use the
+queue, and so do all packs of a crawl without a delay.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ DEPTH_DIGITS, AT_DIGITS = 6, 14
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingPack:
-    """A pack that waits: its message, its place among those of its host, and when it is due.
+    """A waiting pack: its place in the order, its message, and the time when it is due.
 
-    Places are ASCII texts of at most 100 characters, and their order is that of their characters.
-    `sent_at_ms` is when it was noted as sent last (`Backlog.note_sent`), as read from a table.
+    Places are ASCII strings of at most 100 characters, in lexical order. `sent_at_ms` is the time
+    when it was last noted as sent (`Backlog.note_sent`), as read from a table.
     """
 
     place: str
@@ -46,10 +45,10 @@ class WaitingPack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A backlog as read: which place is out, the name that wrote it, and the first that waits.
+    """A backlog as read: the place in flight, the name that started it, and the first waiting pack.
 
-    `edits` counts the changes of what is out: what is written must be of what was read. A place
-    that is written to be out, and was left meanwhile, is `left`: none is out.
+    `edits` counts changes of `out`, for conditional writes. `left` is a place that is recorded as
+    in flight but was left meanwhile, so no pack is in flight.
     """
 
     edits: int
@@ -61,9 +60,12 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beginning:
-    """A place is to be out, by a name, where none was; an empty place: none is.
+    """Request to record a place as in flight under a name.
 
-    Only while `unsent`, if it is given, is not noted as sent (`Packs.sent`).
+    An empty place means none.
+
+    It succeeds only if no place is in flight and, if `unsent` is given, that pack is not noted as
+    sent (`Packs.sent`).
     """
 
     crawl: str
@@ -75,44 +77,48 @@ class Beginning:
 
 
 class Backlog(Protocol):
-    """Packs that wait for their hosts; by crawl, host and place."""
+    """Packs that wait for their hosts, by crawl, host and place."""
 
     async def put(self, crawl: str, host: str, waiting: Sequence[WaitingPack]) -> None:
-        """Have packs wait; one whose place is there already stays as it is, out or not."""
+        """Add packs. An existing place stays unchanged, in flight or not."""
 
     async def look(self, crawl: str, host: str, own: str = "") -> Line:
-        """Read what is out, and the first pack that waits; the place `own` does not wait.
+        """Read the place in flight and the first waiting pack, which is not the one at `own`.
 
-        What is put before this call is seen by it. A place that was left is not out.
+        It sees all earlier `put` calls. A place that was left is not in flight.
         """
 
     async def begin(self, beginning: Beginning) -> bool:
-        """Write what is out; False, and nothing written, if that may not be (any more)."""
+        """Record the place in flight. Return False, without a write, if the condition fails."""
 
     async def get(self, crawl: str, host: str, place: str) -> WaitingPack | None:
-        """Read a place, strongly consistent; None if it was left."""
+        """Read a place, strongly consistent. None if it was left."""
 
     async def forget(self, crawl: str, host: str, place: str) -> None:
-        """Forget a place that is not out: its pack is done with."""
+        """Remove a place that is not in flight and whose pack is done."""
 
     async def leave(self, crawl: str, host: str, place: str, by: str = "") -> None:
-        """Forget a place: its pack is done with. If it is out, none is then, by a name.
+        """Remove a place whose pack is done.
 
-        That is written first: what is out is there, but for one that dies in between.
+        If it is in flight, record that none is, under `by`.
+
+        That record is written first, so a place in flight always exists.
         """
 
     async def standing(self, crawl: str, host: str, count_max: int) -> tuple[WaitingPack, ...]:
-        """Read the first places of a host in order, out or not."""
+        """Read the first places of a host in order, in flight or not."""
 
     async def note_sent(self, crawl: str, host: str, read: WaitingPack, at_ms: int) -> bool:
-        """Note when a pack is sent; False, and nothing written, if it is not as it was read.
+        """Note the time when a pack is sent.
 
-        It was left since then, or noted as sent by another one.
+        Return False, without a write, if it has changed.
+
+        It has changed if it was left, or if another worker noted it as sent.
         """
 
 
 def host_to_wait_for(outgoing: OutgoingPack) -> str | None:
-    """Name the host whose backlog a pack belongs to; None for one that goes by the queue."""
+    """Return the host in whose backlog a pack waits. None if it uses the queue."""
     targets = outgoing.pack.targets
     if any(target.attempt > 1 for target in targets):
         return None
@@ -120,7 +126,7 @@ def host_to_wait_for(outgoing: OutgoingPack) -> str | None:
 
 
 def placed(pack: Pack) -> Pack:
-    """Give a pack its place: what goes past others first, then by depth, then by age."""
+    """Return the pack with its place: priority first, then depth, then age."""
     express = any(target.express for target in pack.targets)
     depth = min(target.depth for target in pack.targets)
     place = f"{0 if express else 1}.{depth:0{DEPTH_DIGITS}}.{pack.at_ms:0{AT_DIGITS}}.{pack.id}"
@@ -128,8 +134,8 @@ def placed(pack: Pack) -> Pack:
 
 
 def waiting_of(outgoing: OutgoingPack, now_ms: int) -> WaitingPack:
-    """Have a pack wait that is to be sent after a delay."""
+    """Return the waiting form of a pack, due after its delay."""
     pack = placed(outgoing.pack)
-    # A second is the least that returning takes: such a pack may go on at once.
+    # Returning takes at least a second, so such a pack may continue at once.
     due_ms = now_ms + outgoing.delay_s * 1000 if outgoing.delay_s > 1 else 0
     return WaitingPack(place=pack.place, body=encode(pack), due_ms=due_ms)

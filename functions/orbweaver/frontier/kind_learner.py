@@ -1,22 +1,27 @@
-"""Learns from pages which kinds of URLs bring new ones, and sorts out which links go first.
+"""Learn from pages which kinds of URLs bring new content, and sort links by that.
 
-A page is new if it does not ask to be left out of indexes, if no page of its canonical address was
-met before, and if its title and its text are new:
+An ordered crawl spends its page limit on kinds that bring new pages (docs/yield.md, "The order").
+`learn` updates the counts of a kind after each response. `sorting_out` splits links into those to
+claim now and late links.
 
-- Digits count for nothing in titles, nor do hashes. Of a title that has words that the URL does not
-  have, these decide: the history of a file is named after the file, and is like those of others.
-- Else the text decides: a fifth of what it says must not have been met on the host. The history
-  of a file is like no other text, but each of its lines stands in the log, too. What nearly all
-  pages say counts for nothing. Of a path that was met below other folders it must be twice as
-  much: who wrote which line is nothing new. To compare a text costs as much as the rest of a page,
-  so that where few kinds bring little only the first pages of a kind are compared, and then one in
-  `SAMPLED_EACH`. Of the others, the share of these that were new says it.
+A page is *new* if it is not `noindex`, no page with its canonical address was met before, and its
+title and its text are new:
 
-Of a kind of which little is known one URL is out at a time, as each answer says more than those
-before, and so of kinds that are alike; of one that was tried, some times as many as are known, or a
-part where it brings little. One whose relatives are barren is tried so, too, but late: it may be
-another thing. Where nearly all kinds are fruitful, or only few were met, the order gains nothing:
-then nothing of this is waited for.
+- In titles, digits and hashes are ignored. If a title has words that are not in the URL, these
+  words decide. For example, the history of a file is titled with the file's name, so it equals
+  other histories.
+- Otherwise the text decides: a fifth of it must not have been met on the host. The history of a
+  file differs from other texts, but each of its lines is also in the log. Text that nearly all
+  pages have is ignored. If the path was met below other folders, two fifths must be new: an author
+  added to each line is no new content. Comparing a text costs as much as the rest of a page. So if
+  few kinds bring little, only the first pages of a kind are compared, and then one in
+  `SAMPLED_EACH`. Other pages count as new if most compared pages of their kind were.
+
+For an unknown kind, one URL is in flight at a time, because each response adds more knowledge than
+all before. Similar kinds share this limit. For a tried kind, a multiple of its known URLs is in
+flight, or a fraction if it brings little. An unknown kind whose relatives bring little is tried in
+the same way, but later, because it may differ from them. If nearly all kinds are fruitful, or few
+were met, the order gains nothing, and no link waits because of these rules.
 """
 
 from __future__ import annotations
@@ -35,23 +40,25 @@ from orbweaver.model.slices import sliced, unpaused
 from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url import host_of
 
-# A kind of at least this score is asked for at once.
+# Links of a kind with at least this score are claimed at once.
 FRUITFUL = 0.5
-# Of a kind of which less is known so many are out at a time, and so many of all such kinds. One
-# that has no answer when so many others have theirs is not waited for.
+# Limits for unknown kinds: URLs in flight per kind, and for all such kinds together. A kind without
+# a response after this number of other responses no longer counts for the second limit.
 UNTRIED_OUT, ALL_UNTRIED_OUT, ANSWERED_WITHIN = 1, 16, 40
-# Of one that was tried, so many times as are known: it may bring less from some moment on. Of one
-# of at least this score more; of a doubtful one a part, and one at least.
+# Limits for tried kinds, relative to ended URLs. A multiple, because a kind may bring less from
+# some moment on. A larger multiple from the score SURE on. A fraction, but at least one, for a kind
+# that brings little.
 OUT_TIMES, SURE, SURE_TIMES, DOUBTFUL_SHARE = 2, 0.75, 6, 1 / 8
-# Pages of a kind of which each has its text compared, then one in so many, by its URL; where nearly
-# all kinds are fruitful, few and then none.
+# Number of first pages of a kind that are all compared, smaller if nearly all kinds are fruitful.
+# After them, one page in SAMPLED_EACH is compared, chosen by its URL.
 SAMPLED_FIRST, SAMPLED_FEW, SAMPLED_EACH = 6, 2, 128
-# Of redirects that lead to a new page one in so many counts: the page was asked for itself.
+# One in this number of redirects to a new page counts as fruitful, because the page itself counts
+# too.
 REDIRECTS_EACH = 3
-# Links of one slice of work: a link with 15 parameters takes 0.4 ms.
+# Links per slice of work: a link with 15 parameters takes 0.4 ms.
 SORTED_AT_ONCE = 50
 _WORD = re.compile(r"[^\W\d_]+")
-# What names a revision: hexadecimal digits with a number among them.
+# A revision's name: hexadecimal digits with at least one number.
 _HASH = re.compile(r"\b(?=[a-f]*[0-9])[0-9a-f]{7,}\b")
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 _FAULT, _TOO_MANY = 500, 429
@@ -63,13 +70,13 @@ class KindLearner:
     def __init__(self) -> None:
         self.scores = KindScores()
         self.asked = 0
-        # What is out of kinds of which little is known: how many will have ended then, and how many
-        # answers there were when it was let out.
+        # URLs in flight of unknown kinds: the kind, its ended URLs when this one will have ended,
+        # and the number of responses when the URL was let out.
         self._untried: list[tuple[KindCount, int, int]] = []
         self._met = self.scores.met
 
     def wants_digest(self, url: str) -> bool:
-        """Whether the text of a page is to be compared with others."""
+        """Return True if the text of a page must be compared with other texts."""
         compared = self.scores.count(url).texts
         if self.scores.calm:
             return compared < SAMPLED_FEW
@@ -80,11 +87,11 @@ class KindLearner:
     def sorting_out(
         self, links: Sequence[Target], taken: int | None = None, least: int = 1
     ) -> Generator[None, None, tuple[list[Target], list[Banded]]]:
-        """Sort out which links are asked for at once, the best first, and which are late.
+        """Split links into the links to claim now, best first, and late links with their bands.
 
-        `taken` is the band of the late pack that they come from: at least `least` of these links
-        are asked for. Links with priority and sitemaps are never late. The work pauses after each
-        slice of links.
+        `taken` is the band of the late pack from which the links come. At least `least` of those
+        are claimed. Links with priority and sitemaps are never late. The generator pauses after
+        each slice of links.
         """
         first = [link for link in links if _is_never_late(link)]
         usual = [link for link in links if not _is_never_late(link)]
@@ -122,7 +129,7 @@ class KindLearner:
     sorted_out = unpaused(sorting_out)
 
     def _are_few(self, usual: Sequence[Target]) -> Generator[None, None, bool]:
-        """Whether links are of few kinds, all of them fruitful so far (`KindScores.are_few`)."""
+        """Return True if links are of few kinds, all fruitful so far (`KindScores.are_few`)."""
         untried = 0
         for part in sliced(usual, SORTED_AT_ONCE):
             if not self.scores.may_be_few():
@@ -135,7 +142,7 @@ class KindLearner:
         return self.scores.are_few()
 
     def _is_fruitful(self, link: Target) -> bool:
-        """Whether a link is of a kind that was tried, and most of it were fruitful."""
+        """Return True if a link's kind was tried, and most of its URLs were fruitful."""
         known = self.scores.of(link.url)
         return known.score >= FRUITFUL and known.count.tried
 
@@ -146,7 +153,7 @@ class KindLearner:
         taken: int,
         least: int,
     ) -> None:
-        """Request the best links of a late pack that would wait in the same band again."""
+        """Claim the best links of a late pack that would wait in the same band again."""
         again = [one for one in waiting if one[1][0] <= taken][: least - len(prompt)]
         for one in again:
             score, (_, link) = one
@@ -155,21 +162,24 @@ class KindLearner:
             prompt.append((score, link))
 
     def _band(self, known: KindScore) -> int | None:
-        """Say in which band a new link waits; None for one that is asked for at once."""
+        """Return the band in which a new link waits. None to claim it now."""
         if known.score < FRUITFUL:
             return _doubtful(known)
         if self.scores.calm:
             return None
-        # Where a kind is worth its requests, others wait to be tried first.
+        # If a kind worth its requests is known, untried kinds wait.
         patient = self.scores.rich and known.count.asked == 0
         if not patient and self._may_be_out(known):
             return None
         return SURPLUS if known.count.tried else UNKNOWN
 
     def _later(self, known: KindScore, taken: int, *, alone: bool) -> int | None:
-        """Say in which band a link of a late pack goes on waiting: its own, or a higher one.
+        """Return the band in which a link of a late pack waits again.
 
-        `alone`: some of the pack are of kinds that are known to be fruitful by now. These go first.
+        None to claim it now.
+
+        The band is `taken` or higher. `alone` means that the pack has links of fruitful kinds, and
+        that only these are claimed now.
         """
         if known.score >= FRUITFUL:
             return None if self.scores.calm or self._may_be_out(known) else taken
@@ -180,7 +190,7 @@ class KindLearner:
         return None if soon and self._may_be_out(known) else band
 
     def too_many_out(self, links: Iterable[Target]) -> bool:
-        """Whether too many are out of the kind of a link that was let out: others let out some."""
+        """Return True if a kind has too many URLs in flight since other workers let some out."""
         return not self.scores.calm and any(
             out > most
             for link in links
@@ -189,15 +199,15 @@ class KindLearner:
         )
 
     def _may_be_out(self, known: KindScore) -> bool:
-        """Whether one more of a kind may be out, as far as this container knows.
+        """Return True if one more URL of a kind may be in flight, as far as this container can see.
 
-        Each answer says more of a kind, and of those that are alike, than its score did before.
+        Responses of similar kinds count too.
         """
         room = all(out < most for out, most in _outs(known))
         return room and (known.count.ended_enough or self._untried_out() < ALL_UNTRIED_OUT)
 
     def _untried_out(self) -> int:
-        """Count what is out of kinds of which little is known."""
+        """Return the number of URLs in flight of unknown kinds."""
         self._untried = [
             (count, ended, at)
             for count, ended, at in self._untried
@@ -206,16 +216,16 @@ class KindLearner:
         return len(self._untried)
 
     def _let_out(self, known: KindScore, link: Target) -> None:
-        """Note that a link does not wait: its kind is tried, and others share a part with it."""
+        """Record that a link is let out: its kind has one more URL in flight."""
         if not self.scores.calm:
             known.count.let_out()
             if not known.count.ended_enough:
-                self._untried_out()  # so that what is not out any more is not kept
+                self._untried_out()  # drop URLs that are no longer in flight
                 self._untried.append((known.count, known.count.ended + 1, self.asked))
         self.scores.meet(link.url)
 
     def take_back(self, urls: Iterable[str]) -> None:
-        """Note that links are not out: others have claimed them, or the limit is reached."""
+        """Record that links are not in flight: they are claimed already, or beyond the limit."""
         for url in urls:
             count = self.scores.count(url)
             if count.out > count.asked:
@@ -228,9 +238,9 @@ class KindLearner:
         *,
         redirected: bool = False,
     ) -> None:
-        """Count a URL that has ended, and credit what it was found on.
+        """Count a URL that has ended, and credit the page that linked to it.
 
-        A host in trouble says nothing of a kind, nor does what robots.txt forbids.
+        Failures of a host and URLs that robots.txt forbids do not affect a kind's score.
         """
         status = record.status
         if record.outcome is Outcome.SKIPPED and status is None:
@@ -250,12 +260,12 @@ class KindLearner:
             self._credit(record.referrer, redirected=redirected)
 
     def leave(self, url: str) -> None:
-        """Note that a URL is not asked for after all: its kind goes on the sooner."""
+        """Record that a URL is not requested, so that its kind can continue."""
         self.scores.count(url).unasked += 1
         self.take_back([url])
 
     def _credit(self, referrer: str | None, *, redirected: bool) -> None:
-        """Count a page as fruitful that was the first to name a new one, or led to it."""
+        """Count a page as fruitful that was the first to link or redirect to a new page."""
         if referrer is None:
             return
         key = text_hash(referrer)
@@ -268,7 +278,7 @@ class KindLearner:
         host = host_of(record.url)
         address = record.canonical or record.url
         if host_of(address) != host:
-            address = record.url  # another host's may stand on all pages of this one
+            address = record.url  # all pages of this host may name the same page of another host
         first = self._met.see_key(text_hash(address) ^ PAGE)
         title, own = _title_words(record)
         titled = self._met.see(f"title {host} {title}" if title else f"body {record.sha256}")
@@ -293,12 +303,12 @@ class KindLearner:
 
 
 def _is_never_late(link: Target) -> bool:
-    """Whether a link has priority, or is a sitemap."""
+    """Return True if a link has priority, or is a sitemap."""
     return link.express or link.kind is TargetKind.SITEMAP
 
 
 def _doubtful(known: KindScore) -> int:
-    """Say in which band links wait of a kind that is not known to be fruitful."""
+    """Return the band for links of a kind that is not known to be fruitful."""
     band = band_of(known.score)
     if not known.is_open:
         return band
@@ -306,7 +316,7 @@ def _doubtful(known: KindScore) -> int:
 
 
 def _outs(known: KindScore) -> list[tuple[int, int]]:
-    """List how many are out and how many may be: of a kind, and while untried, of those alike."""
+    """List (in flight, limit) of a kind, and of all similar kinds while it is untried."""
     asked = known.count.asked
     found = [(known.count.out - asked, _out_max(known.count.ended, known.score))]
     if not known.count.tried:
@@ -317,7 +327,7 @@ def _outs(known: KindScore) -> list[tuple[int, int]]:
 
 
 def _out_max(ended: int, score: float) -> int:
-    """Say how many may be out of a kind, or of kinds that are alike, by how many have ended."""
+    """Return how many URLs of a kind or of similar kinds may be in flight."""
     if ended < TRIED_MIN:
         return UNTRIED_OUT
     if score < FRUITFUL:
@@ -326,19 +336,19 @@ def _out_max(ended: int, score: float) -> int:
 
 
 def _thing(url: str) -> str:
-    """Return a path below its second folder: a file of which there are views and revisions."""
+    """Return a path below its second folder: a file that may have several views and revisions."""
     return "/".join(url.partition("?")[0].split("/")[5:])
 
 
 def _title_words(record: PageRecord) -> tuple[str, str]:
-    """Return a title's words, without numbers and hashes; and of these, what its URL has not."""
+    """Return the words of a title without numbers and hashes, and the words that its URL lacks."""
     words = _WORD.findall(_HASH.sub("", (record.title or "").lower()))
     there = frozenset(_WORD.findall(echo_of(record.url).lower()))
     return " ".join(words), " ".join(word for word in words if word not in there)
 
 
 def echo_of(url: str) -> str:
-    """Return a URL as its words are written on the page."""
+    """Return a URL without percent-escapes, as a page would show its words."""
     if "%" not in url:
         return url
     plain = _ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), url.encode())

@@ -1,23 +1,25 @@
-"""What kinds of URLs have brought: which of them a crawl with a page limit asks for first.
+"""Score kinds of URLs by the new content that they have brought.
 
-A kind is the shape of a URL (model/url_kind.py) down to the second folder, and the names of its
-parameters with values that are words. Of each kind is counted how many URLs were *asked* for, and
-how many of them were *fruitful*: the page was new, or was the first to name one that was
-(frontier/kind_learner.py).
+A kind is the shape of a URL (model/url_kind.py) down to the second folder, with the names of its
+parameters and with parameter values that are words. For each kind, the URLs that were *asked*
+(requested) and the *fruitful* ones are counted. A URL is fruitful if its page was new, or was the
+first to link to a new page (frontier/kind_learner.py).
 
-Where paths have parameters the first URL of a path is told from the others, which often show the
-same once more: in another order, revision or colour. So is the first with what stands behind an id
-in a path, and with a value of a parameter, where values vary: a file or a product may be named
-there.
+The first URL of a path with parameters has another kind than later URLs of that path. Later URLs
+often show the same content in another order, revision or colour. The same holds for the first URL
+with a certain part behind an id in its path, and for the first with a certain variable value. Such
+a part may name a file or a product.
 
-The score of a kind is the share of its fruitful ones, begun as if `PRIOR_WEIGHT` URLs of it had
-brought what the same parameters bring in other folders and, where there are two, what else its
-folders bring (without parameters: that alone); before that is known, what other parameters of the
-same paths bring; or `PRIOR` where nothing is known. Of kinds that differ in namespaces, numbers and
-the files they are about alone, what the others bring says more, and takes the place of that.
+The score of a kind is its fruitful share, smoothed by `PRIOR_WEIGHT` imaginary URLs with a prior
+score. The prior comes from related kinds. Each of these that has data refines the previous one:
 
-Counts are those of one container, which adds them to those of others now and then: under digests
-of kinds, so that no part of a URL is stored with them.
+1. `PRIOR` 2. other parameters on the same paths 3. the same parameters in other folders, and, if
+the kind has parameters and two folders, the rest of its folders. A kind in two folders without
+parameters uses only the rest of its folders. 4. similar kinds, which differ only in namespaces,
+numbers and the files they are about
+
+A container counts by itself, and adds its counts to shared ones from time to time. The shared
+counts have digests of kinds as keys, so no part of a URL is stored with them.
 """
 
 from __future__ import annotations
@@ -48,40 +50,43 @@ from orbweaver.model.url_kind import (
     varies,
 )
 
-# So many URLs of kinds that are alike tell enough of a kind that none was asked for of.
+# An unknown kind counts as known once this number of URLs of similar kinds was requested.
 ALIKE_MIN = 3
-# Where this share of the kinds were fruitful, there is nothing to be gained by waiting: kinds count
-# after so many others as `PRIOR` says, or so many answers while none is known that brings little.
-# It is looked at anew after so many answers.
+# A crawl is calm if this share of its kinds is fruitful. Then waiting gains nothing. The share is
+# smoothed by CALM_WEIGHT imaginary kinds, half of them fruitful. CALM_NOTED responses without a
+# kind that brings little suffice too. The state is updated after each CALM_EACH responses.
 CALM, CALM_WEIGHT, CALM_NOTED, CALM_EACH = 0.68, 6, 64, 8
-# Where no more kinds are met that are not alike, there is nothing to choose from, but for more
-# links at a time that are of kinds that were not tried.
+# The order does nothing while at most FEW_KINDS dissimilar kinds were met, and at most FEW_UNTRIED
+# links at a time are of untried kinds.
 FEW_KINDS, FEW_UNTRIED = 2, 300
-# What all have counted has each kind, and both wider ones.
+# Each URL is counted under its kind and two wider kinds.
 LEVELS = 3
-# Where so many kinds bring little, all texts are compared.
+# From this number of kinds that bring little on, all texts are compared.
 MIXED_KINDS = 2
 KINDS_MAX = 200
-# What is remembered of shapes, at most: then it begins anew.
+# Limit of remembered shapes; beyond it, the memory is cleared.
 FOUND_MAX = 5_000
 ASKED, FRUIT, OUT = COUNTED = ("a", "f", "o")
-# Shapes under which the kind of a URL is looked for; and those of a query that others may know.
+# Limits of the shapes that are tried to find a URL's kind, or a query's kind in shared counts.
 SHAPES_MAX, MARKS_MAX = 10_000, 16
-# Queries that are looked for so, at most, until all have counted more.
+# Queries that are looked up like this at most, until the shared counts are read again.
 OPEN_MAX = 500
-# Counted along: URLs in dead letters, links that wait, and files with what was met.
+# Shared with the counts of kinds: URLs in dead letters, late links, and files of frontier/met.py.
 DEAD, WAITING, FILES = "dead", "waiting", "met"
 
 
 def is_ordered(crawl: Crawl) -> bool:
-    """Whether a crawl asks first for what brings something new: it has a page limit of its own."""
+    """Return True if a crawl has a page limit of its own, up to ORDERED_PAGES_MAX."""
     return crawl.shards == 1 and not crawl.continuous and crawl.pages_max <= ORDERED_PAGES_MAX
 
 
 def told_of(url: str, total: Mapping[str, int]) -> tuple[int, int] | None:
-    """Say how many URLs of a URL's kind were asked for, and were fruitful, as all have counted.
+    """Return the shared counts (requested, fruitful) of a URL's kind.
 
-    Which places of its shape are left open by now is not known: the kind that most were asked of.
+    None without any.
+
+    The present kind of a shape depends on which of its parts are generalised by now, which is
+    unknown here. So the kind with the most requests is chosen.
     """
     shape = coarse(url)
     places = [{one} for one in shape]
@@ -100,17 +105,17 @@ def told_of(url: str, total: Mapping[str, int]) -> tuple[int, int] | None:
 
 
 def asked_in(total: Mapping[str, int]) -> int:
-    """Count the URLs that all have asked for: each is counted by its kind and both wider ones."""
+    """Count the requested URLs in shared counts: each is counted `LEVELS` times."""
     return sum(count for key, count in total.items() if key.startswith(ASKED)) // LEVELS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindScore:
-    """What is known of the kind of a URL: its name, its counts, and its score.
+    """The kind of a URL with its counts and its score.
 
-    `group` has the counts of all that are alike, itself among them, and `alike` is how many URLs
-    were asked for of the others; `beside` with the same parameters in other folders, and else in
-    its folders, where it has both.
+    `group` has the counts of all similar kinds, including itself. `alike` is the number of requests
+    for the other similar kinds. `beside` is the number of requests for its wider kinds if it has
+    both parameters and two folders, else 0.
     """
 
     shape: Shape
@@ -122,54 +127,54 @@ class KindScore:
 
     @property
     def group_out(self) -> int:
-        """How many URLs of kinds that are alike did not wait, as it stands by now."""
+        """Number of URLs let out of similar kinds, at present."""
         return sum(one.out for one in self.group.values())
 
     @property
     def group_unasked(self) -> int:
-        """How many URLs of kinds that are alike ended without an answer."""
+        """Number of URLs of similar kinds that ended without a response."""
         return sum(one.unasked for one in self.group.values())
 
     @property
     def is_open(self) -> bool:
-        """Whether nothing is known of it but what kinds bring that are not much alike."""
+        """True if only kinds with little similarity are known."""
         return self.count.asked == 0 and self.alike < ALIKE_MIN
 
 
 class KindScores:
-    """What the kinds of a crawl have brought."""
+    """Counts and scores of the kinds of a crawl."""
 
     def __init__(self) -> None:
         self.met = Met()
         self._kinds = _kinds()
-        # The same parameters in all folders.
+        # Wider kinds: the same parameters in all folders.
         self._everywhere = _kinds()
-        # All of the same folders.
+        # Wider kinds: all URLs of the same folders.
         self._folders = _kinds()
         self._shared: Mapping[str, int] = {}
-        # Queries that are not told apart, by what all have counted.
+        # Queries that stay merged, because shared counts show no reason to separate them.
         self._open: set[Shape] = set()
-        # Kinds by shapes, while no kinds are put together.
+        # Kinds by shape; valid until kinds are merged.
         self._found: dict[Shape, tuple[Shape, KindCount, KindCount, KindCount]] = {}
         self._state = (0, 0, 0)
-        # What is known of kinds, while nothing is counted.
+        # Scores by shape; valid until a URL is counted.
         self._scored: dict[Shape, KindScore] = {}
-        # And of paths with parameters, whichever these are.
+        # Counts of paths with parameters, whatever the parameters; valid as long as the scores.
         self._parametric: dict[Shape, KindCount] = {}
-        # Kinds by what they are alike in.
+        # Similar kinds, by their common shape.
         self._alike: defaultdict[Shape, dict[Shape, KindCount]] = defaultdict(dict)
-        # Whether nearly all kinds are fruitful, or a few are not; and when that was looked at.
+        # State of the kinds, and the number of responses when it was determined.
         self._calm = self._serene = self._mixed = self._doubtful = False
         self._noted = self._counted = 0
-        # Whether what others have learned was read.
+        # True once other workers' counts were read.
         self._told = False
-        # Of how many kinds, wider ones among them, all have asked for some; how many were fruitful.
+        # In shared counts, wider kinds included: number of requested kinds, and of fruitful ones.
         self._of_all = (0, 0)
-        # Whether a kind is known that is worth its requests: then others wait to be tried.
+        # True if a kind is known to be worth its requests; then untried kinds wait.
         self.rich = False
 
     def of(self, url: str) -> KindScore:
-        """Say what is known of the kind of a URL."""
+        """Return the score of a URL's kind."""
         narrow = self._shape(url)
         known = self._scored.get(narrow)
         if known is None:
@@ -203,7 +208,7 @@ class KindScores:
         )
 
     def _prior(self, shape: Shape, count: KindCount) -> float:
-        """Say what other parameters bring on the paths of a kind."""
+        """Return the prior from other parameters on the same paths."""
         if not shape[7]:
             return PRIOR
         if not self._parametric:
@@ -218,57 +223,56 @@ class KindScores:
         return KindCount(asked=asked, fruitful=fruitful).score(PRIOR)
 
     def _forget(self) -> None:
-        """Forget what is known of kinds: something is counted, or kinds are put together."""
+        """Clear scores after a URL was counted or kinds were merged."""
         self._scored.clear()
         self._parametric.clear()
 
     def count(self, url: str) -> KindCount:
-        """Return the counts of the kind of a URL."""
+        """Return the counts of a URL's kind."""
         return self._counts(self._shape(url))[1]
 
     @property
     def calm(self) -> bool:
-        """Whether nearly all kinds are fruitful: then the order gains nothing."""
+        """True if nearly all kinds are fruitful, so that the order gains nothing."""
         self._look()
         return self._calm
 
     @property
     def serene(self) -> bool:
-        """Whether it is calm, and no kind is known that brings little: no order is better."""
+        """True if it is calm and no kind brings little, so that no order is better."""
         self._look()
         return self._serene
 
     def are_few(self) -> bool:
-        """Whether all URLs met so far are of few kinds, all of them fruitful so far.
+        """Return True if all URLs so far are of few kinds, all of them fruitful so far.
 
-        So it is in the first answers alone: then what these brought says more. Where kinds were put
-        together there were many; and what others have met is to be read first. Of more links than
-        `FEW_UNTRIED` that are not of tried kinds most would be asked for before anything is known
-        of them.
+        This holds only during the first responses; later, their results are a better guide. It is
+        False once kinds were merged, because then there were many, and until other workers' counts
+        are read.
         """
         asked = [one for one in self._kinds.known.values() if one.asked]
         return self.may_be_few() and all(one.stands_so_far for one in asked)
 
     def may_be_few(self) -> bool:
-        """Whether the kinds met so far are few, whatever they bring."""
+        """Return True if the kinds so far are few, fruitful or not."""
         kinds, fruitful = self._of_all
         few = len(self._alike) <= FEW_KINDS and kinds == fruitful <= LEVELS * FEW_KINDS
         return few and self._told and self._noted < CALM_NOTED and self._changes() == (0, 0, 0)
 
     @property
     def mixed(self) -> bool:
-        """Whether kinds are known that bring little: then it matters what each page says."""
+        """True if several kinds bring little, so that every page's text must be compared."""
         self._look()
         return self._mixed
 
     @property
     def doubtful(self) -> bool:
-        """Whether a kind is known that brings little, among few others: it matters who knows."""
+        """True if kinds that bring little matter, so that workers must share results quickly."""
         self._look()
         return self._doubtful
 
     def _look(self) -> None:
-        """Look anew, after so many answers, at how many kinds are fruitful."""
+        """Update the state after CALM_EACH responses."""
         if self._noted < self._counted + CALM_EACH:
             return
         self._counted = self._noted
@@ -284,7 +288,7 @@ class KindScores:
         self._doubtful = some_barren and not self._calm
 
     def note(self, url: str, *, asked: int = 1, fruitful: int = 0) -> None:
-        """Count a URL that was asked for, or that one asked for before was fruitful."""
+        """Count a requested URL, or a requested URL that turned out fruitful (`asked=0`)."""
         self._forget()
         self.meet(url)
         self._noted += 1
@@ -294,7 +298,7 @@ class KindScores:
         self.rich = self.rich or counts[0].is_rich
 
     def _counts(self, narrow: Shape) -> tuple[Shape, KindCount, KindCount, KindCount]:
-        """Find the name and count of a kind, and those of its parameters and of its folders."""
+        """Return the shape and counts of a kind, and the counts of its two wider kinds."""
         found = self._found.get(narrow)
         if found is not None and self._state == self._changes():
             return found
@@ -321,13 +325,13 @@ class KindScores:
         return (self._kinds.changes, self._everywhere.changes, self._folders.changes)
 
     def meet(self, url: str) -> None:
-        """Note that a URL is asked for: others that share a part are of another kind now."""
+        """Record that a URL is let out: later URLs that share a part with it have another kind."""
         own = text_hash(url)
         for _, key in parts_of(url):
             self.met.note_first(key, own)
 
     def _shape(self, url: str) -> Shape:
-        """Return the shape of a URL, with marks where it shares a part with one asked for."""
+        """Return the shape of a URL, with marks on parts that an earlier URL had."""
         shape = coarse(url)
         if not self.met.shared:
             return shape if "?" not in url else self._narrowed(shape)
@@ -344,10 +348,10 @@ class KindScores:
         return (*marked, AGAIN) if again else tuple(marked)
 
     def _narrowed(self, shape: Shape) -> Shape:
-        """Say under which shape one is counted, but for its marks.
+        """Return the generalised shape of a URL, without marks.
 
-        Where queries are too many to tell apart, those are told apart of which others know that
-        they are fruitful: each container knows of a few when they become too many.
+        If there are too many queries to separate, those stay separate that are fruitful in the
+        shared counts. Each container alone has results of only a few of them at that time.
         """
         narrowed = self._kinds.narrowed(shape)
         if not self._shared or narrowed[7] != ANY_QUERY or len(shape) == len(narrowed):
@@ -363,13 +367,13 @@ class KindScores:
 
     @property
     def untold(self) -> int:
-        """How many answers, and links that do not wait, others do not know of."""
+        """Number of responses and let-out links that are not shared yet."""
         known = self._kinds.known.values()
         return sum(one.asked_unshared + abs(one.out_unshared) for one in known)
 
     def unshared(self) -> dict[str, int]:
-        """List what others do not know of, by digests of kinds."""
-        self._forget()  # kinds may be put together
+        """Return all counts that are not shared yet, by digests of kinds."""
+        self._forget()  # kinds may be merged
         found: dict[str, int] = {}
         for kinds in (self._kinds, self._everywhere, self._folders):
             for shape, count in kinds.all().items():
@@ -379,12 +383,12 @@ class KindScores:
         return found
 
     def share(self, told: Mapping[str, int], total: Mapping[str, int]) -> None:
-        """Take in what all have counted by now, `told` included."""
+        """Adopt the shared counts `total`, which include the counts just added (`told`)."""
         self._forget()
         self._open.clear()
         self._shared, self._told = total, True
         self._of_all = _fruitful_in(total)
-        # What others have learned is looked at as well.
+        # Update the state at the next access, including shared results.
         self._noted, self._counted = max(self._noted, asked_in(total)), -CALM_EACH
         for kinds in (self._kinds, self._everywhere, self._folders):
             for shape, count in kinds.all().items():
@@ -394,23 +398,24 @@ class KindScores:
         self.rich = self.rich or any(one.is_rich for one in self._kinds.known.values())
 
     def _recall(self, shape: Shape, count: KindCount) -> None:
-        """Have a count be that of all, where that is more than what is known here."""
+        """Use shared counts for a kind if they cover more than this container's."""
         if not self._shared:
             return
         key = kind_key(shape)
         asked = self._shared.get(ASKED + key, 0) + count.asked_unshared
         fruitful = self._shared.get(FRUIT + key, 0) + count.fruitful_unshared
         out = self._shared.get(OUT + key, 0) + count.out_unshared
-        if asked >= count.asked:  # others may have credited, or taken back, what is known here
+        # other workers may have credited or taken back URLs that this container counted
+        if asked >= count.asked:
             count.asked, count.fruitful, count.out = asked, max(fruitful, count.fruitful), out
         else:
             count.out = max(count.out, out)
 
 
 def _telling(shape: Shape, parameters: KindCount, folder: KindCount) -> list[KindCount]:
-    """Return which wider kinds tell something of one, where it has what these have in common.
+    """Return the wider kinds from which a kind's prior follows.
 
-    To have no parameters is nothing in common where paths have two folders.
+    A kind in two folders without parameters has no parameters in common with others.
     """
     if not shape[2]:
         return [parameters]
@@ -418,19 +423,19 @@ def _telling(shape: Shape, parameters: KindCount, folder: KindCount) -> list[Kin
 
 
 def _nearly_all(kinds: int, fruitful: int) -> bool:
-    """Whether nearly all of so many kinds are fruitful, as far as these tell."""
+    """Return True if nearly all of some kinds are fruitful, after smoothing."""
     return fruitful + CALM_WEIGHT / 2 >= CALM * (kinds + CALM_WEIGHT)
 
 
 def _fruitful_in(total: Mapping[str, int]) -> tuple[int, int]:
-    """Count the kinds that all have asked for, also those not met here yet; and the fruitful."""
+    """Return the number of kinds in shared counts that were requested, and of fruitful ones."""
     asked = {key[1:]: urls for key, urls in total.items() if key.startswith(ASKED) and urls}
     fruitful = sum(2 * total.get(FRUIT + key, 0) >= urls for key, urls in asked.items())
     return len(asked), fruitful
 
 
 def _with_marks(shape: Shape, total: Mapping[str, int]) -> KindCount:
-    """Add up what all have counted of a shape, whichever parts of it were met before."""
+    """Add up the shared counts of a shape over all marks."""
     places = (sorted(with_again({one})) for one in shape[8:])
     found = KindCount()
     for values in islice(product(*places), MARKS_MAX):

@@ -1,8 +1,16 @@
-"""Under which shapes the URLs of an ordered crawl are counted, and what they may share.
+"""Shapes under which an ordered crawl counts URLs.
 
-A kind is the shape of a URL (model/url_kind.py) down to the second folder, and the names of its
-parameters with values that are words. What is known of kinds that are like it in something is
-looked for under wider shapes.
+A *shape* is a tuple of tokens that URLs of the same form share, such as `/wiki/*?action=edit`
+(model/url_kind.py). The *kind* of a URL is its shape down to the second folder, with parameter
+names and with parameter values that are words. This module derives three wider shapes from it,
+because related kinds predict each other (frontier/kind_scores.py):
+
+    everywhere   the same name and parameters, in any folder
+    within       any name and parameters, in the same folders
+    alike        differs only in numbers, namespaces and the files that URLs are about
+
+`parts_of` lists the parts by which a URL may repeat an earlier one. Such a URL gets a kind of its
+own, with marks (`AGAIN`) on the repeated parts.
 """
 
 from __future__ import annotations
@@ -24,19 +32,19 @@ from orbweaver.model.url_kind import (
 )
 
 
-# More than a page has links, so that each step after the first finds the shapes of all of them.
+# More than the links of a page, so that later steps find all its shapes in the cache.
 @lru_cache(maxsize=8_192)
 def coarse(url: str) -> Shape:
-    """Return the shape of a URL down to its second folder; most are looked at a few times."""
+    """Return the shape of a URL down to its second folder. Cached."""
     return in_two_folders(shape_of(url))
 
 
 @lru_cache(maxsize=8_192)
 def parts_of(url: str) -> list[tuple[int, int]]:
-    """List what a URL may share with another: a digest of each, by the place of its mark.
+    """List digests of the parts that a URL may share, each with the position of its mark.
 
-    Its path, which may be asked for with other parameters; what stands behind an id in it, as the
-    same file at another revision does; and each value, as that may name what the page is about.
+    The parts are: its path, which may be requested with other parameters; the part behind an id,
+    such as a file in another revision; and each variable value, which may name the page's subject.
     """
     path, question, _ = url.partition("?")
     shape = coarse(url)
@@ -54,17 +62,17 @@ def parts_of(url: str) -> list[tuple[int, int]]:
 
 
 def everywhere(shape: Shape) -> Shape:
-    """Leave the folders of a kind open, and whether its paths were asked for before."""
+    """Generalise the folders of a kind, and drop the marks of repeated parts."""
     values = shape[8:-1] if shape[-1] == AGAIN else shape[8:]
     plain = (one.removesuffix(AGAIN) for one in values)
     return (shape[0], DEEPER, "", "", "", "", *shape[6:8], *plain)
 
 
 def alike(shape: Shape) -> Shape:
-    """Leave numbers and namespaces of a kind open, and what files it is about.
+    """Generalise the numbers, namespaces and file types of a kind.
 
-    What a program does to one of them is like what it does to others. Files of a site's first
-    folder alone, without parameters, are told apart.
+    A program treats such kinds in the same way. Files directly in a site's first folder, without
+    parameters, stay separate.
     """
     of_files = () if shape[2] or shape[7] else shape[4:6]
     return (*shape[:3], *of_files, _opened(shape[6]), shape[7], *map(_opened, shape[8:]))
@@ -76,16 +84,16 @@ def _opened(token: str) -> str:
 
 
 def within(shape: Shape) -> Shape:
-    """Leave all open but the folders of a kind."""
+    """Generalise all parts of a kind except its folders."""
     return (*shape[:3], DEEPER, "", "", "", "")
 
 
 def kind_key(shape: Shape) -> str:
-    """Name a kind by a digest, which tells nothing of its URLs."""
+    """Return a digest of a kind, from which its URLs cannot be read."""
     text = "\0".join(shape).encode("utf-8", "surrogatepass")
     return blake2b(text, digest_size=6).hexdigest()
 
 
 def with_again(tokens: set[str]) -> set[str]:
-    """Add to tokens of a place what each is where its value was met before."""
+    """Return tokens of one position, with the marked form of each variable token added."""
     return tokens | {token + AGAIN for token in tokens if varies(token)}

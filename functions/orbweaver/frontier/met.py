@@ -1,12 +1,21 @@
-"""What the pages of a crawl have shown by now, remembered by digests; others are told what is new.
+"""Memory of the content that a crawl's pages have shown, as digests.
 
-    seen    addresses, titles and texts of pages, and pages that were found to be fruitful
-    first   of each path, and of each value of a parameter, the first URL with it that is asked for
-    texts   how often each run of words was met, about
+An ordered crawl prefers URLs that bring new content (frontier/kind_learner.py). To recognise new
+content, a container remembers:
 
-What is told is a hint. Where it is lost, a page that another container has met is new here as well.
-It is a version, three numbers, and so many digests of what was seen, pairs of digests of a part and
-of the first URL with it, and slots of runs of words.
+    seen    addresses, titles and texts of pages, and pages that were fruitful
+    first   for each path, and each value of a parameter, the first URL that was requested with it
+    runs    about how often each run of three words was met (parsing/text_digest.py)
+
+Containers share their additions as files (worker/kind_learning.py). A file is a hint: if it is
+lost, a page that another container has met counts as new in this one too.
+
+File format, big-endian: the version (1 byte), then three counts of 4 bytes each, then as many
+entries of each sort:
+
+- 5-byte digests of seen content
+- pairs of 5-byte digests: a part, and the first URL with it
+- 3-byte slot numbers of runs
 """
 
 from __future__ import annotations
@@ -20,17 +29,18 @@ from hashlib import blake2b
 from orbweaver.parsing.text_digest import RUNS_EACH
 
 DIGEST_BYTES = 5
-# What is remembered of each sort, at most: then it begins anew.
+# Limit of each memory; a full memory is cleared.
 MET_MAX = 50_000
-# Of what others are not told yet; they never are of what is beyond it.
+# Limits of additions that are not shared yet; additions beyond them are never shared.
 NEWS_MAX = 8_000
 RUNS_NEWS_MAX = 30_000
-# A text is new if that share of its runs of words was not met before, and so many; runs that that
-# many texts have do not count. Measured: docs/yield.md.
+# A text is new if this share of its runs, and at least this number, was not met before. Runs that
+# COMMON texts have are ignored. Measured: docs/yield.md.
 NEW_SHARE, NEW_MIN, COMMON = 0.2, 2, 20
-# Of what was met under another address by its path: the same with something beside each line.
+# Share for a text whose path was met below other folders: it may repeat that text with additions to
+# each line.
 NEW_SHARE_AGAIN = 0.4
-# One byte each, for a quarter as many runs; then it begins anew.
+# One byte per slot. The memory is cleared when a quarter of the slots is used.
 RUN_SLOTS, SLOTS_FILLED = 1 << 21, 4
 _VERSION = 1
 _HEAD = struct.Struct(">BIII")
@@ -40,22 +50,22 @@ NEWS_BYTES_MAX = _HEAD.size + 3 * NEWS_MAX * DIGEST_BYTES + RUNS_NEWS_MAX * _SLO
 
 @lru_cache(maxsize=4_096)
 def text_hash(text: str) -> int:
-    """Hash a text to a digest; of most that is met, it is asked for a few times in a row."""
+    """Digest a text. Cached, because most texts are digested several times in a row."""
     digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).digest()
     return int.from_bytes(digest)
 
 
-# What is seen of a URL: its digest, XORed with one of these.
+# Facts about a URL are stored as its digest XORed with one of these.
 PAGE, FRUIT = map(text_hash, ("page", "fruit"))
 
 
 class Met:
-    """What is known to have been met in a crawl."""
+    """Content of a crawl that this container has met, or learned of from files."""
 
     def __init__(self) -> None:
         self._seen: set[int] = set()
         self._first: dict[int, int] = {}
-        # Whether two URLs may share a part: else each is its own one.
+        # True once two URLs share a part; until then, each URL is the first with its parts.
         self.shared = False
         self._runs = bytearray()
         self._runs_filled = 0
@@ -64,11 +74,11 @@ class Met:
         self._news_runs = array("I")
 
     def see(self, what: str) -> bool:
-        """Note something; whether it was not seen before."""
+        """Add a text. Return True if it is new."""
         return self.see_key(text_hash(what))
 
     def see_key(self, key: int) -> bool:
-        """Note something by its digest; whether it was not seen before."""
+        """Add a digest. Return True if it is new."""
         seen, news = self._seen, self._news_seen
         if key in seen:
             return False
@@ -80,11 +90,11 @@ class Met:
         return True
 
     def first(self, part: int, url: int) -> int:
-        """Say which URL was asked for first that has a part, as far as is known; else this one."""
+        """Return the first requested URL that has a part. `url` if none is known."""
         return self._first.get(part, url)
 
     def note_first(self, part: int, url: int) -> None:
-        """Note that a URL with this part is asked for; the first one stays."""
+        """Record that a URL with this part is requested, unless an earlier URL has it."""
         if part in self._first:
             return
         self._keep_first(part, url)
@@ -92,10 +102,12 @@ class Met:
             self._news_first.extend((part, url))
 
     def take_text(self, runs: Sequence[int], host: str, *, again: bool = False) -> bool:
-        """Note the runs of a text; whether enough of them were not met before on its host.
+        """Add the runs of a text.
 
-        `again`: by its path, it is about something that a text was met of.
-        What nearly all pages have, like a menu, makes a text neither new nor old.
+        Return True if enough of them are new on its host.
+
+        `again` means that a text with the same path was met. Runs that nearly all pages have, such
+        as menus, do not count.
         """
         salt = text_hash(host)
         slots = [(run ^ salt) // RUNS_EACH % RUN_SLOTS for run in runs]
@@ -106,11 +118,11 @@ class Met:
 
     @property
     def has_news(self) -> bool:
-        """Whether there is something that others were not told."""
+        """True if there are additions that are not shared yet."""
         return bool(self._news_seen or self._news_first or self._news_runs)
 
     def told(self) -> bytes:
-        """Write down what others were not told, which they then are: up to `NEWS_BYTES_MAX`."""
+        """Encode the additions since the last call, at most `NEWS_BYTES_MAX` bytes."""
         seen, first, runs = self._news_seen, self._news_first, self._news_runs
         self._news_seen, self._news_first, self._news_runs = array("Q"), array("Q"), array("I")
         digests = (key.to_bytes(DIGEST_BYTES) for key in (*seen, *first))
@@ -119,7 +131,7 @@ class Met:
         return b"".join((head, *digests, *slots))
 
     def take(self, told: bytes) -> None:
-        """Take in what another container has told; what cannot be read says nothing."""
+        """Add the content of another container's file. An invalid file is ignored."""
         if len(told) < _HEAD.size:
             return
         version, seen, first, runs = _HEAD.unpack_from(told)
@@ -136,7 +148,7 @@ class Met:
         self._keep_runs([at % RUN_SLOTS for at in _read(told[slots_at:], _SLOT_BYTES)])
 
     def _keep_runs(self, slots: Sequence[int]) -> tuple[int, int]:
-        """Count runs; how many were not met before, and how many are not on nearly all pages."""
+        """Count runs. Return how many are new, and how many are not on nearly all pages."""
         if not self._runs or self._runs_filled * SLOTS_FILLED > RUN_SLOTS:
             self._runs, self._runs_filled = bytearray(RUN_SLOTS), 0
         met = self._runs
