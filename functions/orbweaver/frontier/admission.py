@@ -146,7 +146,7 @@ def admit_link(
 
 
 def _within(crawl: Crawl, url: str, depth: int) -> UrlRule | None:
-    """Return the rule for a URL at a depth. None if it is too deep."""
+    """Return the rule for a URL at a depth, or None if it is too deep."""
     _, most = depth_limits(crawl)
     if depth > most:
         return None

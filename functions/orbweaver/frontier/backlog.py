@@ -92,7 +92,7 @@ class Backlog(Protocol):
         """Record the place in flight. Return False, without a write, if the condition fails."""
 
     async def get(self, crawl: str, host: str, place: str) -> WaitingPack | None:
-        """Read a place, strongly consistent. None if it was left."""
+        """Read a place, strongly consistent, or return None if it was left."""
 
     async def forget(self, crawl: str, host: str, place: str) -> None:
         """Remove a place that is not in flight and whose pack is done."""
@@ -118,7 +118,7 @@ class Backlog(Protocol):
 
 
 def host_to_wait_for(outgoing: OutgoingPack) -> str | None:
-    """Return the host in whose backlog a pack waits. None if it uses the queue."""
+    """Return the host in whose backlog a pack waits, or None if it uses the queue."""
     targets = outgoing.pack.targets
     if any(target.attempt > 1 for target in targets):
         return None

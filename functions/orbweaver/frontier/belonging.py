@@ -89,7 +89,7 @@ def admit_claimed(crawl: Crawl, target: Target) -> Reason | None:
 
 
 def admit_name(crawl: Crawl, url: str) -> Reason | None:
-    """Return the reason if a link's name shows that it is no page. None if it may be one."""
+    """Return a reason if a link's name shows that it is no page, else None."""
     wanted = crawl.bodies is Bodies.ALL or not names_file(url)
     return None if wanted else Reason.CONTENT_TYPE
 

@@ -63,10 +63,7 @@ def kept_of(
     body: bytes | None,
     document: Mapping[str, Any] | None,
 ) -> Kept | None:
-    """Build records of a response with this body, and of its extracted texts.
-
-    None without either.
-    """
+    """Build records of a response's body and texts, or return None if it has neither."""
     if body is None and document is None:
         return None
     response = conversion = None

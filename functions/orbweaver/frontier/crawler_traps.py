@@ -46,7 +46,7 @@ _INDEX_ORDER = re.compile(r"C=[NMSD][;&]O=[AD](?:[;&](?:F=[012]|V=[01]|P=[^;&]*+
 
 
 def trap(url: str, bounds: Bounds = DEFAULT_BOUNDS) -> Refusal | None:
-    """Return the reason why a canonical URL looks like a trap. None if it does not."""
+    """Return the reason why a canonical URL looks like a trap, or None if it does not."""
     stem, _, query = url.partition("?")
     path_at = stem.index("/", 8)
     labels, label_times = _labels(stem[:path_at])

@@ -273,7 +273,7 @@ Revived: TypeAlias = Pack | tuple[SeedsMessage, ...]
 
 
 def revived(case: Case, now_ms: int) -> Revived | None:
-    """Return the message to send for a dead letter. None if its body is sent unchanged."""
+    """Return the message to send for a dead letter, or None if its body is sent unchanged."""
     message = case.message
     if case.hopeless or isinstance(message, Malformed | Close | Newer):
         return None

@@ -162,7 +162,7 @@ class KindLearner:
             prompt.append((score, link))
 
     def _band(self, known: KindScore) -> int | None:
-        """Return the band in which a new link waits. None to claim it now."""
+        """Return the band in which a new link waits, or None to claim it now."""
         if known.score < FRUITFUL:
             return _doubtful(known)
         if self.scores.calm:
@@ -174,9 +174,7 @@ class KindLearner:
         return SURPLUS if known.count.tried else UNKNOWN
 
     def _later(self, known: KindScore, taken: int, *, alone: bool) -> int | None:
-        """Return the band in which a link of a late pack waits again.
-
-        None to claim it now.
+        """Return the band in which a link of a late pack waits again, or None to claim it now.
 
         The band is `taken` or higher. `alone` means that the pack has links of fruitful kinds, and
         that only these are claimed now.

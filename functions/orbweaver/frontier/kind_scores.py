@@ -13,10 +13,11 @@ a part may name a file or a product.
 The score of a kind is its fruitful share, smoothed by `PRIOR_WEIGHT` imaginary URLs with a prior
 score. The prior comes from related kinds. Each of these that has data refines the previous one:
 
-1. `PRIOR` 2. other parameters on the same paths 3. the same parameters in other folders, and, if
-the kind has parameters and two folders, the rest of its folders. A kind in two folders without
-parameters uses only the rest of its folders. 4. similar kinds, which differ only in namespaces,
-numbers and the files they are about
+- `PRIOR`
+- other parameters on the same paths
+- the same parameters in other folders, and, if the kind has parameters and two folders, the rest of
+  its folders. A kind in two folders without parameters uses only the rest of its folders.
+- similar kinds, which differ only in namespaces, numbers and the files they are about
 
 A container counts by itself, and adds its counts to shared ones from time to time. The shared
 counts have digests of kinds as keys, so no part of a URL is stored with them.
@@ -81,9 +82,7 @@ def is_ordered(crawl: Crawl) -> bool:
 
 
 def told_of(url: str, total: Mapping[str, int]) -> tuple[int, int] | None:
-    """Return the shared counts (requested, fruitful) of a URL's kind.
-
-    None without any.
+    """Return the shared counts (requested, fruitful) of a URL's kind, or None if there are none.
 
     The present kind of a shape depends on which of its parts are generalised by now, which is
     unknown here. So the kind with the most requests is chosen.
@@ -248,7 +247,8 @@ class KindScores:
 
         This holds only during the first responses; later, their results are a better guide. It is
         False once kinds were merged, because then there were many, and until other workers' counts
-        are read.
+        are read. `FEW_UNTRIED` limits links of untried kinds, because otherwise most of them would
+        be requested before their kinds have results.
         """
         asked = [one for one in self._kinds.known.values() if one.asked]
         return self.may_be_few() and all(one.stands_so_far for one in asked)

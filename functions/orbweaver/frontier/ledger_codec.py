@@ -29,7 +29,7 @@ def from_fields(pack_id: str, raw: Mapping[str, Any]) -> Ledger:
 
 
 def _to_bits(places: Sequence[int]) -> bytes | None:
-    """Encode ascending indexes as a bitmap. None without any."""
+    """Encode ascending indexes as a bitmap, or None for an empty list."""
     if not places:
         return None
     if any(low >= high for low, high in pairwise(places)):

@@ -193,10 +193,7 @@ class PackResult:
         self._counts[why] += 1
 
     def requeue_delay_s(self, order: Sequence[Target]) -> int | None:
-        """Return the delay until the first URL returns.
-
-        None if any URL of the pack was requested.
-        """
+        """Return the delay until the first URL returns (None if a URL was requested)."""
         if not order or any(
             target.url not in self._again or not _same(self._again[target.url].target, target)
             for target in order
@@ -205,7 +202,7 @@ class PackResult:
         return min(item.delay_s for item in self._again.values())
 
     def link(self, target: Target) -> None:
-        """Add a link in scope. Of several for one URL, a sitemap or the shallowest wins."""
+        """Add a link in scope. If a URL has several, a sitemap or the shallowest wins."""
         standing = self._candidates.get(target.url)
         if (
             standing is None

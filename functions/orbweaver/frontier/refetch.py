@@ -1,7 +1,7 @@
 """Pages of earlier runs that lack content which is stored now: texts or bodies.
 
 - A page lacks its text if its run stored no texts, and its body if that run stored no such bodies.
-  With `bodies = "all"`, files refused for their content type are also missing.
+  If `bodies = "all"`, files refused for their content type are also missing.
 - The newest run with a page decides, including runs that requested such pages again.
 - A separate run requests them. Its seeds are these pages, at their depths and with today's options,
   as a retry starts from failures. It requests no further URL that an earlier run has.

@@ -147,9 +147,7 @@ def response(
 
 
 def request(url: str, at_ms: int, response_id: str, asked: str) -> bytes | None:
-    """Build the record of a GET request from its response's record.
-
-    None if the field is invalid.
+    """Build the record of a GET request from its response's record, or None if `asked` is invalid.
 
     `asked` is the field of the response's record, `response_id` that record's id.
     """

@@ -38,9 +38,7 @@ def pages_of(total: Counts) -> int:
 
 
 def drop_percent(crawl: Crawl, total: Counts) -> int | None:
-    """Return the drop of a finished run against the previous one, in percent.
-
-    None if unknown.
+    """Return the drop of a finished run against the previous one, in percent, or None if unknown.
 
     If the run's budget was lowered, the lower budget is the expected number.
     """

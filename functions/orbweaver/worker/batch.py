@@ -476,7 +476,7 @@ class Holder:
 
 
 def newer_in(error: Exception) -> str | None:
-    """Describe the newer version's data that caused an error. None if there is another cause."""
+    """Describe a newer version's data that caused an error, or return None for other errors."""
     if not isinstance(error, ExceptionGroup):
         return str(error) if isinstance(error, StoredNewer) else None
     if error.split(PortError)[1] is not None:

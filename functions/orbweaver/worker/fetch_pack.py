@@ -486,7 +486,7 @@ class PackFetcher:
         return identity_of(context.crawl, host, self._settings.user_agent)
 
     def _places(self, host: str, width: int, *, eased: bool = False) -> asyncio.Semaphore:
-        """Return the semaphore of a host. With `eased`, a slow host has fewer places."""
+        """Return the semaphore of a host, on which a slow host has fewer places if `eased`."""
         known = self._asking.get((host, width, eased))
         if known is None:
             known = Places(self._health, host, width) if eased else asyncio.Semaphore(width)

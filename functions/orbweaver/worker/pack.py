@@ -97,10 +97,7 @@ def delivery_of(record: Mapping[str, Any]) -> Delivery:
 
 
 def since_of(attributes: Mapping[str, Mapping[str, str]]) -> int | None:
-    """Return the time since which a message waits for a newer version.
-
-    None without a usable one.
-    """
+    """Return the time since which a message waits for a newer version, if it is usable."""
     text = attributes.get(SINCE, {}).get("stringValue", "")
     return int(text) if len(text) <= SINCE_DIGITS_MAX and text.isdecimal() else None
 

@@ -56,7 +56,7 @@ class _CrawlKinds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderChoice:
-    """Whether a page is rendered, and why. With known kinds if the page is compared."""
+    """Whether a page is rendered, and why. `kinds` is set if the page is compared."""
 
     render: bool
     why: RenderWhy | None = None
@@ -182,7 +182,7 @@ def marks_of(page: Page, answer: Response) -> tuple[bool, bool]:
 
 
 def _by_mode(crawl: Crawl, url: str, *, scripts: bool) -> RenderChoice | None:
-    """Choose by the mode of a page. None if its kind decides."""
+    """Choose by the mode of a page, or return None if its kind decides."""
     match mode_of(crawl, url):
         case RenderMode.ALWAYS:
             return RenderChoice(render=True, why=RenderWhy.ALWAYS)

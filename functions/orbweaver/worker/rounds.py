@@ -110,7 +110,7 @@ class Round:
     def takes(self, pack: Pack) -> bool:
         """Return True if this worker may process a pack.
 
-        With a render queue, workers with a browser process exactly the packs to render.
+        If there is a render queue, workers with a browser process exactly the packs to render.
         """
         apart = bool(self._settings.render_queue_url)
         return not apart or pack.render is bool(self._settings.browser)

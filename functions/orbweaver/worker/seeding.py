@@ -115,7 +115,7 @@ async def crawl_for(crawls: Crawls, crawl_id: str, at_ms: int) -> Crawl | None:
 
 
 def problem_of(reference: str) -> str | None:
-    """Return the reason why a reference cannot be crawled. None if it can."""
+    """Return the reason why a reference cannot be crawled, or None if it can."""
     try:
         canonicalize(reference)
     except ValueError as error:
