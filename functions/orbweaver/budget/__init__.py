@@ -1,12 +1,13 @@
-"""Bytes, pages and dollars: what a crawl may use, what it costs, what one would cost.
+"""Budgets of bytes, pages and dollars: limits of a crawl, its costs, and estimates.
 
-Decides what may be reserved and what is settled; limits hold over all workers.
+This package decides how much may be reserved and how reservations are settled. Limits hold over all
+workers.
 
-    budget_rules   what may be reserved, step by step
-    reservation    what a delivery reserves and settles
-    billing_units  what AWS bills, counted
-    prices         what that costs, and what a budget charges
-    rounds         how often URLs go round
-    estimate       what a crawl would use
-    ports          the store of what is used
+    budget_rules   whether an amount may be reserved
+    reservation    reservations of a delivery
+    billing_units  counts of units that AWS bills
+    prices         prices of these units, and the charges of a budget
+    rounds         how often packs are visited
+    estimate       the usage that a crawl would have
+    ports          port of the stored budgets
 """

@@ -1,14 +1,15 @@
-"""AWS's billing units, counted: terms, their stages, and the rules of sizes.
+"""Count AWS's billing units: terms, stages, and the rules for sizes.
 
-A count's key in a crawl's counters: `units.<term>.<stage>`, only ever added to.
+A count's key in a crawl's counters is `units.<term>.<stage>`. Counts only grow.
 
-Rules of sizes
-- An item is its attribute names and values, in UTF-8. A number has a byte for every two significant
-  digits, aligned at the point, one more, and one for its sign; a list or map has 3, and 1 for every
-  member; true, false and null have 1.
-- A write unit is a started KB of the larger of the item before and after, at least one; a failed
-  condition as well, in a transaction twice. A read unit is a started 4 KB, half of that where it
-  may be stale; they are counted in halves, to be whole numbers.
+Rules for sizes:
+
+- An item's size is the size of its attribute names and values, in UTF-8. A number has a byte for
+  every two significant digits, aligned at the decimal point, one more byte, and one for a minus
+  sign. A list or map has 3 bytes, and 1 for every member. True, false and null have 1.
+- A write unit is a started KB of the larger of the old and new item, at least one. A failed
+  condition costs the same, and a transaction twice as much. A read unit is a started 4 KB, or half
+  a unit if the read may be stale. Read units are counted in halves, so that counts are integers.
 - A request of SQS, or an event, is a started 64 KB.
 
 Source: Amazon DynamoDB developer guide, "Item sizes and formats", "Capacity unit consumption";
@@ -27,12 +28,12 @@ from orbweaver.model.crawl import Counts
 
 PREFIX = "units."
 WRITE_BYTES, READ_BYTES, CHUNK_BYTES = 1024, 4096, 64 * 1024
-# What an attribute takes beside its members, and every member.
+# Size of a list or map without its members, and overhead of each member.
 NESTED_BYTES, MEMBER_BYTES = 3, 1
 
 
 class Term(StrEnum):
-    """What is billed; `READ_HALVES` are read units times two."""
+    """Kind of billed unit. `READ_HALVES` are read units times two."""
 
     WRITE = "write"
     READ_HALVES = "read_halves"
@@ -48,7 +49,7 @@ class Term(StrEnum):
 
 
 class Stage(StrEnum):
-    """What it is used for, in the order of a pack's way."""
+    """Purpose of a unit, in the order of a pack's path."""
 
     RECEIVE = "receive"
     RECALL = "recall"
@@ -74,7 +75,7 @@ class Stage(StrEnum):
 
 _TERMS = {term.value: term for term in Term}
 _STAGES = {stage.value: stage for stage in Stage}
-# Two letters for a term and a stage, for where names are paid for. New ones come last.
+# Two letters for a term and a stage, where the length of names is billed. New ones come last.
 _TERM_LETTERS: Mapping[Term, str] = dict(zip(Term, "wrqpgelsimx", strict=True))
 _STAGE_LETTERS: Mapping[Stage, str] = dict(zip(Stage, "qrcahtywlbjkpmsdnxuo", strict=True))
 CODES: Mapping[str, str] = {
@@ -85,20 +86,19 @@ CODES: Mapping[str, str] = {
 
 
 class Units(Counter[tuple[Term, Stage]]):
-    """How many units of each term were used at each stage."""
+    """Number of units of each term at each stage."""
 
     def use(self, term: Term, stage: Stage, number: int) -> None:
-        """Count some."""
         self[term, stage] += number
 
     @property
     def counts(self) -> dict[str, int]:
-        """Spell them as counters."""
+        """Units as counters."""
         return {f"{PREFIX}{term}.{stage}": n for (term, stage), n in self.items() if n}
 
     @property
     def by_term(self) -> dict[Term, int]:
-        """Add them up over the stages, in the order of terms."""
+        """Units summed over the stages, in the order of terms."""
         return {
             term: total
             for term in Term
@@ -107,7 +107,7 @@ class Units(Counter[tuple[Term, Stage]]):
 
     @property
     def by_stage(self) -> dict[Stage, Units]:
-        """Part them by stage, in the order of stages."""
+        """Units by stage, in the order of stages."""
         found: dict[Stage, Units] = {}
         for stage in Stage:
             part = Units({key: n for key, n in self.items() if key[1] is stage and n})
@@ -117,7 +117,7 @@ class Units(Counter[tuple[Term, Stage]]):
 
 
 def units_of(counts: Counts) -> Units:
-    """Read counters; those of another version are passed over."""
+    """Read units from counters, ignoring units of other versions."""
     units = Units()
     for key, number in counts.items():
         if not key.startswith(PREFIX):
@@ -129,32 +129,32 @@ def units_of(counts: Counts) -> Units:
 
 
 def write_units(size_bytes: int, *, transacted: bool = False) -> int:
-    """How many write units an item takes."""
+    """Return the write units of an item."""
     units = max(1, -(-size_bytes // WRITE_BYTES))
     return 2 * units if transacted else units
 
 
 def read_halves(size_bytes: int, *, consistent: bool) -> int:
-    """How many halves of a read unit an item takes, or all that a query has looked at."""
+    """Return the halves of read units for an item, or for all items that a query has read."""
     return max(1, -(-size_bytes // READ_BYTES)) * (2 if consistent else 1)
 
 
 def chunks(size_bytes: int) -> int:
-    """How many requests a payload is billed as."""
+    """Return the number of requests that a payload is billed as."""
     return max(1, -(-size_bytes // CHUNK_BYTES))
 
 
 def item_bytes(item: Mapping[str, Mapping[str, Any]]) -> int:
-    """Size of an item, as DynamoDB spells it: attribute name to {type: value}."""
+    """Return the size of an item in DynamoDB's form: attribute name to {type: value}."""
     return sum(map(text_bytes, item)) + values_bytes(item.values())
 
 
 def values_bytes(attributes: Iterable[Mapping[str, Any]]) -> int:
-    """Size of attributes without their names: {type: value} each."""
+    """Return the size of attributes without their names: {type: value} each."""
     size = 0
     for attribute in attributes:
         for kind, value in attribute.items():
-            # Nearly all are texts, and nearly all of those are ASCII.
+            # Most values are texts, and most texts are ASCII.
             if kind == "S" and value.isascii():
                 size += len(value)
             else:
@@ -163,13 +163,13 @@ def values_bytes(attributes: Iterable[Mapping[str, Any]]) -> int:
 
 
 def text_bytes(text: str) -> int:
-    """Size of a text; lone surrogates, which cannot be sent anyway, do no harm."""
+    """Return the size of a text. Lone surrogates, which cannot be sent, are allowed."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 @lru_cache(maxsize=1024)
 def number_bytes(text: str) -> int:
-    """Size of a number, by its decimal digits."""
+    """Return the size of a number, from its decimal digits."""
     if text.isdigit():
         digits, exponent, signs = text, 0, 0
     else:
@@ -181,7 +181,8 @@ def number_bytes(text: str) -> int:
     if not significant:
         return 1
     exponent += len(digits) - len(digits.rstrip("0"))
-    # Pairs are aligned at the point: one that begins or ends within a pair takes all of it.
+    # Pairs are aligned at the decimal point: a number that starts or ends within a pair uses all of
+    # it.
     padded = len(significant) + exponent % 2
     return 1 + (padded + 1) // 2 + signs
 

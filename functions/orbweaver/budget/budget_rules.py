@@ -1,17 +1,18 @@
-"""Limits of a crawl beside its pages: bytes, dollars, and pages of each host.
+"""Rules of the limits of bytes, dollars, and pages of each host.
 
-A budget counts what is `used`: what is spent, and what is reserved and may be spent yet. It is
-reserved before anything is asked for, from one counter that never passes the limit; so whatever
-dies, comes twice or wakes up late, no more is spent than the limit. The commit of a pack gives
-back what its journal did not spend, once, for there is one ledger. What was reserved by a delivery
-that left no journal stays used: it may have been received.
+A budget counts `used`: the spent amount and the reserved amount. A delivery reserves before it
+sends a request, from one counter that never exceeds the limit. So the limit holds even if workers
+die, deliveries repeat or workers freeze. A pack's commit returns what its journal did not spend,
+exactly once, because there is one ledger. A reservation of a delivery without a journal stays used,
+because the bytes may have been received.
 
-- As long as there is plenty, reservations are made for several requests at once.
-- Where less is left than a request may take, and others have reservations, their rest may still
-  come back: wait. Where no other has one, the last requests get what is left.
-- Reservations of killed workers are never settled. No worker has a pack for longer than `DEAD_MS`:
-  once there was no reservation for so long, what is still reserved is theirs. It counts as spent.
-- Less than `least` is nothing: it would be a request for a scrap of a page.
+- While much is left, a reservation covers several requests.
+- If less is left than a request may need, and others hold reservations, URLs wait, because others
+  may return amounts. If all others have settled, the last requests get the rest.
+- Reservations of killed workers are never settled. No worker holds a pack for longer than
+  `DEAD_MS`. If there was no reservation for that long, the reserved rest belongs to killed workers
+  and counts as spent.
+- An amount below `least` counts as nothing, because it would fetch only a scrap of a page.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ from orbweaver.model.outcome import Reason
 
 # A function runs for at most 15 minutes.
 DEAD_MS = 900_000
-# How long URLs wait at least for others to give back what they did not spend.
+# Shortest wait of URLs for amounts that others may return.
 WAIT_S = 5
 
 
-# What a pack has spent of each, in its counts.
+# Key of a pack's spent amount in its counts, by limit.
 COUNTED: Mapping[LimitPart, str] = MappingProxyType(
     {LimitPart.BYTES: "received_bytes", LimitPart.NANODOLLARS: "nanodollars"}
 )
-# How URLs end that nothing is left for.
+# Reason of URLs that end because a limit is used up.
 REASONS: Mapping[LimitPart, Reason] = MappingProxyType(
     {LimitPart.BYTES: Reason.BYTES, LimitPart.NANODOLLARS: Reason.DOLLARS}
 )
@@ -43,10 +44,10 @@ REASONS: Mapping[LimitPart, Reason] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetState:
-    """What a crawl has used of something, how much of that is only reserved, and since when.
+    """State of a budget: used amount, reserved part of it, and time of the last reservation.
 
-    One that has not begun takes over what the counters say: the limit may be younger than the
-    crawl.
+    A budget that has not `begun` starts with the counters, because the limit may be younger than
+    the crawl.
     """
 
     begun: bool = True
@@ -57,10 +58,10 @@ class BudgetState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taking:
-    """A reservation to be made: `amount`, if `limit` is not passed by that.
+    """Request to reserve `amount`, if `limit` is not exceeded.
 
-    With `instead`, it takes the place of all that was reserved then by others than `mine`, if
-    no worker has reserved anything since.
+    If `instead` is given, all reservations in that state except `mine` count as spent. The request
+    then fails if a worker has reserved since.
     """
 
     crawl: Crawl
@@ -74,7 +75,7 @@ class Taking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetWanted:
-    """How much is wanted: for several requests, for one, and for one that may be cut short."""
+    """Wanted amounts: for several requests, for a single one, and for one with a cut body."""
 
     plenty: int
     whole: int
@@ -83,7 +84,10 @@ class BudgetWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetTake:
-    """Reserve so much; `dead`, in the place of reservations that no worker will settle."""
+    """Reserve `amount`.
+
+    `dead` means that other reservations are of killed workers and count as spent.
+    """
 
     amount: int
     dead: bool = False
@@ -91,14 +95,14 @@ class BudgetTake:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Later:
-    """Nothing can be reserved now; after a while others may have given back enough."""
+    """Too little is left now. Others may return enough later."""
 
     wait_s: int = WAIT_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """Nothing is left, for good."""
+    """The limit is used up."""
 
 
 Refused: TypeAlias = Later | Spent
@@ -108,27 +112,30 @@ Step: TypeAlias = BudgetTake | Refused
 def next_step(
     standing: BudgetState, wanted: BudgetWanted, *, limit: int, mine: int, now_ms: int
 ) -> Step:
-    """Say what to do about a budget that was in the way; `mine` of it is reserved for us."""
+    """Decide what to do after a reservation was refused.
+
+    `mine` is this delivery's reserved amount.
+    """
     left = limit - standing.used
     if left >= wanted.whole:
         return BudgetTake(amount=wanted.plenty if left >= wanted.plenty else wanted.whole)
     others = standing.reserved > mine
-    # A clock that is behind sees reservations from the future: not those of killed workers.
+    # A slow clock sees reservations in the future, which are not of killed workers.
     age_ms = now_ms - standing.taken_at_ms
     if others and age_ms < DEAD_MS:
-        # Twice as long every time: waiting costs messages.
+        # The wait doubles each time, because waiting costs messages.
         wait_ms = min(max(age_ms, WAIT_S * 1000), DEAD_MS - age_ms, DEAD_MS // 4)
         return Later(wait_s=max(WAIT_S, wait_ms // 1000))
     return BudgetTake(amount=left, dead=others) if left >= wanted.least else Spent()
 
 
 def limit_of(crawl: Crawl, part: LimitPart) -> int | None:
-    """How much of something a crawl may use; None: no limit."""
+    """Return a crawl's limit, or None if it has no limit."""
     return crawl.bytes_max if part is LimitPart.BYTES else crawl.nanodollars_max
 
 
 def reasons_of(crawl: Crawl) -> tuple[Reason, ...]:
-    """List why URLs of a crawl may end unasked, by the limits that it has."""
+    """List the reasons with which URLs of a crawl may end because of its limits."""
     limits = (
         (Reason.HOST_PAGES, crawl.host_pages_max),
         (Reason.BYTES, crawl.bytes_max),
@@ -138,7 +145,7 @@ def reasons_of(crawl: Crawl) -> tuple[Reason, ...]:
 
 
 def settlements(reserved: Mapping[str, int], counts: Counts) -> tuple[Settlement, ...]:
-    """List what a commit settles: what the journal's delivery reserved, by part."""
+    """List the settlements of a commit: the amounts that the journal's delivery reserved."""
     return tuple(
         Settlement(part=part, reserved=reserved[part], spent=counts.get(COUNTED[part], 0))
         for part in LimitPart

@@ -1,19 +1,20 @@
-"""An estimate of a crawl's usage and least duration, before it has begun.
+"""Estimate a crawl's usage and least duration before it starts.
 
-It has the terms and stages that the meter counts (budget/billing_units.py), and follows from a
-definition and what is assumed of site and stack. `budget/rounds.py` says how often URLs go round
-and how long functions wait. This module turns that into units: by the page, by packs delivered and
-visited, by invocations.
+The estimate has the terms and stages of the meter (budget/billing_units.py). It follows from a
+definition and from assumptions about site and stack. `budget/rounds.py` computes how often packs
+are visited and how long functions wait. This module converts that to units: per page, per delivered
+and visited pack, per invocation.
 
-- Every page is claimed, asked for and recorded once. Nothing fails, nothing is asked again.
-- A pack is recalled whenever it is delivered, and journaled and committed whenever something of it
-  was asked for. The packs of an invocation commit together.
-- Every container begins once, which is billed like its work, and is replaced after some time.
-- A container remembers which URLs it has seen. Without a delay each looks up a URL once that others
-  have found: the more of them there are, the more links of a page are looked up. With one, what is
-  known of a host's claims travels with it by a file, read once a round and host, and few links are
-  looked up. Few turn out to be claimed by others just now.
-- Within 25 % of the scale model (docs/cost.md, bench/scale/bills.json).
+- Every page is claimed, requested and recorded once. No request fails or is repeated.
+- A pack is recalled at each delivery, and journaled and committed after each visit. The packs of an
+  invocation commit together.
+- Every container has one cold start, which is billed like its work, and is replaced after some
+  time.
+- A container remembers the URLs that it has seen. Without a delay, each container looks up each URL
+  once that others have found, so more containers look up more links per page. With a delay, known
+  claims of a host travel with it in a file, read once per round and host, and few links are looked
+  up. Few links are claimed by another pack at the same moment.
+- The result is within 25 % of the scale model (docs/cost.md, bench/scale/bills.json).
 """
 
 from __future__ import annotations
@@ -33,36 +34,36 @@ from orbweaver.politeness.pacer import BLOCK_MS
 if TYPE_CHECKING:
     from orbweaver.budget.rounds import Rounds
 
-# Messages of a request of SQS.
+# Messages per request of SQS.
 MESSAGES = 10
-# A container's beginning (docs/scale.md), and how long AWS keeps one, about.
+# Duration of a cold start (docs/scale.md), and approximate lifetime of a container.
 INIT_S, CONTAINER_S = 0.9, 7_200
-# Invocations come in crowds: how many containers there are for each that is busy on average, and
-# beside. Without a delay all come that may: so many at first, and so many more each second.
+# Invocations come in bursts: containers per invocation busy on average, and additional ones.
+# Without a delay, all possible containers start: FIRST at once, and MORE_A_S more each second.
 PEAK, PEAK_LEAST, FIRST, MORE_A_S = 2.0, 2, 5, 5
-# Of a page's links: looked up by a container that is alone, and claimed in vain.
+# Shares of a page's links: looked up by a single container, and claimed in vain.
 LOOKED_UP, LOST = 0.01, 0.0015
-# Links of a page that another container found just before it handed a host on, at most; and files
-# of claims that are written, for each that is read.
+# Most links of a page that another container found just before it handed a host on; and files of
+# claims written per file read.
 MISSED, WRITTEN = 1.5, 0.09
-# Bytes of a journal: of a URL, and beside those. Bytes of a record, a request and its answer's
+# Bytes of a journal per URL, and without URLs. Bytes of a record, of a request and of a response's
 # acknowledgements, and of an invocation's log.
 URL_BYTES, JOURNAL_BYTES, RECORD_BYTES = 160, 300, 700
 REQUEST_BYTES, ACK_BYTES, ACKED_BYTES, LOG_BYTES = 230, 52, 2_896, 1_100
-# What exporting a record takes of a function with 1,024 MB.
+# Usage of exporting a record, with a function of 1,024 MB.
 EXPORT_MB_MS = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """What a crawl will use, and how long it takes at least however many functions there are."""
+    """Usage of a crawl, and its least duration with any number of functions."""
 
     units: Units
     least_s: float
 
 
 def estimate(crawl: Crawl, assumed: Assumed) -> Estimate:
-    """Say what a crawl of so many pages will use."""
+    """Estimate the usage of a crawl."""
     rounds = rounds_of(crawl, assumed)
     at_once = _at_once(crawl, assumed, rounds)
     units = Units()
@@ -93,11 +94,11 @@ def estimate(crawl: Crawl, assumed: Assumed) -> Estimate:
 
 
 def _at_once(crawl: Crawl, assumed: Assumed, rounds: Rounds) -> int:
-    """How many containers there are at once, at most."""
+    """Return the largest number of concurrent containers."""
     if crawl.delay_ms:
         wanted = PEAK * rounds.at_once + PEAK_LEAST
     else:
-        # As many as AWS has added until the work is done; a crawl is found out before it spreads.
+        # As many as AWS has added by the end; at the start, a crawl has too few known URLs.
         wanted = min(
             rounds.invocations / 4, FIRST * sqrt(1 + 2 * MORE_A_S / FIRST**2 * rounds.seconds)
         )
@@ -105,12 +106,12 @@ def _at_once(crawl: Crawl, assumed: Assumed, rounds: Rounds) -> int:
 
 
 def _travels(crawl: Crawl) -> bool:
-    """Whether what is known of a host's claims travels with it."""
+    """Return True if known claims of a host travel with it."""
     return bool(crawl.delay_ms) and not crawl.continuous
 
 
 def _knowing(crawl: Crawl, assumed: Assumed, rounds: Rounds, at_once: int) -> float:
-    """How many containers come to know of a host, of those that may have a round of it."""
+    """Return how many of the containers that may have a round of a host do have one."""
     if not crawl.delay_ms:
         return float(at_once)
     host_rounds = rounds.hosts * rounds.seconds / ROUND_S / assumed.hosts
@@ -118,7 +119,7 @@ def _knowing(crawl: Crawl, assumed: Assumed, rounds: Rounds, at_once: int) -> fl
 
 
 def _containers(at_once: int, busy_s: float) -> int:
-    """How many containers begin, with so many at once and so much to do."""
+    """Return the number of cold starts, for `at_once` containers and `busy_s` of work."""
     return at_once * ceil(max(1.0, busy_s / at_once / CONTAINER_S))
 
 
@@ -126,7 +127,7 @@ def _per_page(
     crawl: Crawl, assumed: Assumed, containers: float
 ) -> Mapping[tuple[Term, Stage], float]:
     acks = ceil(assumed.body_bytes / ACKED_BYTES)
-    # Each container but the one that found a URL comes by it for the first time, or never.
+    # Each container except the first finder meets a URL for the first time, or never.
     others = (containers - 1) * (1 - exp(-OWN_LINKS * assumed.links / containers))
     if _travels(crawl):
         others = min(others, MISSED)
@@ -141,32 +142,32 @@ def _per_page(
 
 
 def _per_pack(crawl: Crawl, assumed: Assumed, rounds: Rounds) -> Mapping[tuple[Term, Stage], float]:
-    """List what packs take in all: delivered, visited, taken on."""
+    """List the usage of all packs: delivered, visited, taken on."""
     visits, taken_on = rounds.visits, rounds.taken_on
     journal_bytes = JOURNAL_BYTES * visits + URL_BYTES * assumed.pages
-    # All visits but the last of a pack have something to send, and some of those.
+    # Each visit sends messages except a pack's last, and a part of these sends too.
     sent = max(0.3 * visits, visits - rounds.packs)
     units = {
-        # Packs that one visit found travel together.
+        # Packs found in one visit are sent together.
         (Term.SQS, Stage.SEND): 1.15 * sent,
         # Journal, ledger and strikes of each pack.
         (Term.READ_HALVES, Stage.RECALL): 6 * (rounds.deliveries + taken_on),
         (Term.READ_HALVES, Stage.HOST): 2 * visits,
         (Term.WRITE, Stage.JOURNAL): journal_bytes / 1024 + visits / 2,
-        # A ledger for each pack, and counters for those that share a file, in a transaction of two
-        # KB; that it is sent.
+        # A ledger for each pack, and counters for packs that share a file, in a transaction of two
+        # KB; then the note that the outbox was sent.
         (Term.WRITE, Stage.COMMIT): 2 * visits + 4 * rounds.files,
         (Term.WRITE, Stage.SENT): sent,
         (Term.MB_MS, Stage.RUN): rounds.seconds * 1000 * assumed.memory_mb,
     }
     if crawl.delay_ms:
-        # Slots by the block, and for a pack's rest; a host is looked at every few seconds.
+        # Slots are reserved by block, and for the rest of a pack; a host is read every few seconds.
         blocks = assumed.pages / max(1, BLOCK_MS // crawl.delay_ms)
         units |= {
             (Term.READ_HALVES, Stage.HOST): 2 * max(visits, blocks),
             (Term.WRITE, Stage.HOST): min(float(assumed.pages), visits + blocks),
-            # One pack of a host is out, the others wait: put, taken and left, in two writes, and
-            # left once more with its message where that comes later; looked at as often.
+            # One pack of a host is in flight, the others wait: added, taken and left, in two
+            # writes, and left once more with its message if that comes later; read as often.
             (Term.SQS, Stage.SEND): visits,
             (Term.WRITE, Stage.SEND): 4 * visits + 2 * taken_on,
             (Term.READ_HALVES, Stage.SEND): 4 * visits + 2 * taken_on,
@@ -176,10 +177,10 @@ def _per_pack(crawl: Crawl, assumed: Assumed, rounds: Rounds) -> Mapping[tuple[T
 
 
 def _per_invocation(crawl: Crawl, rounds: Rounds) -> Mapping[tuple[Term, Stage], float]:
-    # Where a pack leads to nothing more, the crawl may be finished, which all of its counters say.
+    # If a pack has no outbox, the crawl may be complete, so all its counters are read.
     looks = 1 - exp(-rounds.packs / rounds.invocations)
     return {
-        # Ten messages at once, received and deleted.
+        # Up to ten messages per request, received and deleted.
         (Term.SQS, Stage.RECEIVE): 2 * ceil(rounds.deliveries / rounds.invocations / MESSAGES),
         (Term.READ_HALVES, Stage.CRAWL): 2,
         (Term.READ_HALVES, Stage.ANNOUNCE): looks * (2 + 2 * crawl.shards),

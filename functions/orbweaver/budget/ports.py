@@ -1,4 +1,4 @@
-"""The ports of budget states and page counts (budget/budget_rules.py)."""
+"""Port of budgets and page counts (budget/budget_rules.py)."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from orbweaver.model.limits import LimitPart, Settlement
 
 
 class Budgets(Protocol):
-    """What is used of a crawl's limits: reserved before anything is asked for.
+    """Used amounts of a crawl's limits, reserved before requests.
 
-    What is reserved is settled by `Packs.commit`, as the journal that stands says.
+    `Packs.commit` settles reservations as the stored journal states.
     """
 
     async def take(self, taking: Taking) -> BudgetState | None:
-        """Reserve, if the limit is not passed by that: None. Else the budget as it stands."""
+        """Reserve and return None, or return the budget's state if the limit would be exceeded."""
 
     async def begin(self, crawl: Crawl, part: LimitPart, used: int) -> None:
-        """Put a budget there of which so much is used, if there is none."""
+        """Create a budget with a used amount, if absent."""
 
     async def settle(self, crawl: Crawl, settled: Sequence[Settlement]) -> None:
-        """Settle what a delivery has reserved whose journal does not stand, so that no commit will.
+        """Settle a delivery whose journal was not stored, so that no commit will settle it.
 
-        Not twice, and not for a delivery whose journal may stand.
+        It must not be repeated, and not be used if the journal may be stored.
         """
 
     async def count(
         self, crawl: Crawl, pack_id: str, host: str, urls: Sequence[str], limit: int
     ) -> frozenset[str]:
-        """Count URLs as pages of a host, as many as the limit admits; those that are counted.
+        """Count URLs as pages of a host, up to the limit, and return the counted ones.
 
-        What was counted for a pack, by whatever delivery, is not counted again.
+        URLs that any delivery of the pack has counted are not counted again.
         """

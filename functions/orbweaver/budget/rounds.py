@@ -1,18 +1,21 @@
-"""Visits of a crawl's packs and the waits of its functions with them: for `estimate`.
+"""Model of pack visits and function times in a crawl, for `estimate`.
 
-Held to the scale model (docs/scale.md), from whose mechanisms it is made:
+A *visit* is one processing of a pack. A *round* is the minute during which a function keeps a host
+(worker/rounds.py). This module predicts how many packs, visits, invocations and seconds a crawl
+needs. It is calibrated against the scale model (docs/scale.md), and has these parts:
 
-- **Packs.** What a visit finds is cut into packs of 25 and a rest. A page has many new links early
-  in a crawl and few late. The more pages a visit asks for, the larger its packs (`pack_urls`).
-- **With a delay** (`_polite`) one pack of a host is out, and a function goes from one to the next
-  until its round ends. So a pack is visited once, and once more for each round's end. A function
-  has as many hosts as come at a round's beginning, and its time is shared by them. Where a slot is
-  further off than a trip is worth, each page is a visit.
-- **Without one** (`_free`) a visit asks for the whole pack, if the host answers in time.
-- **Workers** are at most so many. Beyond that batches are full, and packs wait on the queue for
-  nothing.
-- **Hosts** answer at different speeds and are not asked faster than they answer. The slow ones are
-  left at the end, with functions that have nothing else to wait for (`_speeds`).
+- **Packs.** New links of a visit are split into packs of 25 and a rest. A page has many new links
+  early in a crawl, and few late. Visits that request more pages produce larger packs (`pack_urls`).
+- **With a delay** (`_polite`), one pack of a host is in flight, and a function processes the host's
+  packs one after the other until its round ends. So a pack is visited once, and once more if a
+  round ends meanwhile. A function serves all hosts whose packs arrive at the start of a round, and
+  they share its time. If the wait for a slot costs more than another trip, each page needs a visit
+  of its own.
+- **Without a delay** (`_free`), a visit requests the whole pack if the host answers in time.
+- **Workers** are limited. Beyond the limit, batches are full, and packs wait on the queue without
+  costs.
+- **Hosts** answer at different speeds, and requests are no faster than their responses. At the end
+  only slow hosts remain, and functions wait for them alone (`_speeds`).
 """
 
 from __future__ import annotations
@@ -28,42 +31,42 @@ from orbweaver.model.target import PACK_TARGETS_MAX
 from orbweaver.politeness.host_schedule import spacing_ms
 from orbweaver.politeness.pacer import BLOCK_MS
 
-# Where nothing says how many pages there will be.
+# If the number of pages is unknown.
 PAGES_ASSUMED = 10_000
-# Defaults of a stack on AWS, which infra/config.py takes from here: workers at once, messages of a
-# batch, memory.
+# Defaults of a stack on AWS, which infra/config.py imports: concurrent workers, messages per batch,
+# memory.
 WORKERS, BATCH, MEMORY_MB = 50, 40, Settings().memory_mb
-# CPU of a page: whatever it holds, and by the KB, with main texts half as much again.
+# CPU of a page: fixed, per KB, and the additional share for main texts.
 PAGE_CPU_MS, KB_CPU_MS, TEXT_CPU_SHARE = 2.0, 0.1, 0.5
-# How long a round is (`round_s`), how long a visit waits without one (`wait_s_max`), how long the
-# event source waits for a batch to fill, and how long a file waits for packs (`segment_wait_s`).
+# Length of a round (`round_s`), of a visit's wait without rounds (`wait_s_max`), of the event
+# source's wait for a full batch, and of a file's wait for packs (`segment_wait_s`).
 ROUND_S, WAIT_S, WINDOW_S, FILE_S = 60.0, 5.0, 1.0, 5.0
-# Most requests a function makes at once (`fetch_concurrency`).
+# Concurrent requests of a function at most (`fetch_concurrency`).
 REQUESTS_MAX = 64
-# A whole CPU; what a pack takes of one; what calls take beside, by the invocation; and which part
-# of the pages' CPU comes after the last wait.
+# Memory that gives a whole CPU; CPU of a pack; time of calls per invocation; and the part of the
+# pages' CPU after the last wait.
 CPU_MB, PACK_CPU_MS, CALLS_S, LAST = 1_769, 20.0, 0.2, 0.25
-# Of a page's links: those that not all pages of its host have.
+# Share of a page's links that not all pages of its host have.
 OWN_LINKS = 0.6
-# How many hosts begin a round together, of batches of so many: the batch to this power. The others
-# of a batch are messages of packs that were taken on, and what comes apart from others.
+# Hosts that start a round together: the batch size to this power. The rest of a batch are messages
+# of packs taken on, and messages that arrive at other times.
 FULL = 0.9
-# What failed comes back by itself, in an invocation of its own where there is nothing else: so many
-# of all pages, and so long.
+# Failed URLs return separately, in an invocation of their own if nothing else is queued: share of
+# all pages, and duration.
 ALONE, ALONE_S = 0.005, 2.0
-# Without a delay: half a visit more than a pack's slots need, the last one; and packs that one
-# visit found are on the queue one after the other.
+# Without a delay: extra visits per pack, because the last one is partial; and consecutive packs on
+# the queue that one visit produced.
 VISITS_MORE, CLUMP = 0.5, 3
-# Medians of hosts' answers are lognormal; sigma, and in how many parts they are looked at. A host's
-# pace follows its slower answers.
+# Medians of hosts' response times are lognormal: sigma, and the number of parts in the model. A
+# host's pace follows its slower responses.
 SPREAD, PARTS, PACE = 0.7, 64, 1.5
-# Sizes of packs and what a visit finds follow from each other: so often is that gone through.
+# Sizes of packs and new links of a visit depend on each other: number of iterations.
 STEPS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumed:
-    """What is taken to be so: of the site, of pages on the wire, and of the stack."""
+    """Assumptions about the site, its pages as transferred, and the stack."""
 
     pages: int
     hosts: int = 1
@@ -71,23 +74,23 @@ class Assumed:
     body_bytes: int = 30_000
     answer_s: float = 0.2
     memory_mb: int = MEMORY_MB
-    # Of the stack: how many workers there may be at once, and how many packs each is given.
+    # Stack: concurrent workers, and packs per batch.
     workers: int = WORKERS
     batch: int = BATCH
 
     def cpu_ms(self, *, texts: bool) -> float:
-        """How long a page takes on a whole CPU."""
+        """Return the CPU time of a page on a whole CPU."""
         whole = PAGE_CPU_MS + KB_CPU_MS * self.body_bytes / 1000
         return whole * (1 + TEXT_CPU_SHARE) if texts else whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rounds:
-    """What a crawl's pages come to, in all: packs delivered, visited, invocations, their seconds.
+    """Totals of a crawl: packs, deliveries, visits, invocations, and their seconds.
 
-    `packs` are those that ended, `taken_on` those that were visited before their messages came, and
-    `files` what bodies are stored in; `hosts` how many an invocation asks, and `at_once` how many
-    invocations there are at the same time, both on average.
+    `packs` are packs that ended, `taken_on` packs visited before their messages arrived, and
+    `files` the files of bodies. `hosts` is the mean number of hosts per invocation, and `at_once`
+    the mean number of concurrent invocations.
     """
 
     packs: float
@@ -103,7 +106,7 @@ class Rounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Phase:
-    """A time in which the same hosts are at work; numbers are by the page but for the rate."""
+    """A time in which the same hosts have pages left. Numbers are per page, except the rate."""
 
     packs: float
     visits: float
@@ -116,7 +119,7 @@ class _Phase:
 
     @property
     def parts(self) -> tuple[float, ...]:
-        """What is summed up over a crawl."""
+        """Values that are summed over a crawl."""
         return (
             self.packs, self.visits, self.taken_on, self.invocations, self.files, self.seconds,
             self.hosts * self.invocations,
@@ -124,7 +127,7 @@ class _Phase:
 
 
 def rounds_of(crawl: Crawl, assumed: Assumed) -> Rounds:
-    """Go through a crawl by phases, of which each ends when its fastest hosts are done."""
+    """Simulate a crawl by phases. Each phase ends when its fastest hosts are done."""
     host_pages = assumed.pages / assumed.hosts
     left = [(hosts, gap_s, host_pages) for hosts, gap_s in _speeds(crawl, assumed)]
     sums = [0.0] * 7
@@ -145,7 +148,7 @@ def rounds_of(crawl: Crawl, assumed: Assumed) -> Rounds:
     visits = max(1.0, visits)
     return Rounds(
         packs=max(1.0, packs),
-        deliveries=visits,  # each has a message of its own, before it or after it
+        deliveries=visits,  # each has a message of its own, before or after it
         taken_on=taken_on,
         visits=visits,
         invocations=max(1.0, invocations),
@@ -157,7 +160,7 @@ def rounds_of(crawl: Crawl, assumed: Assumed) -> Rounds:
 
 
 def _speeds(crawl: Crawl, assumed: Assumed) -> list[tuple[float, float]]:
-    """List hosts by how far apart their slots are, in seconds: how many, and how far."""
+    """List groups of hosts by the distance of their slots: (number of hosts, seconds)."""
     parts = min(assumed.hosts, PARTS)
     found = []
     for place in range(parts):
@@ -171,13 +174,14 @@ def _speeds(crawl: Crawl, assumed: Assumed) -> list[tuple[float, float]]:
 
 
 def _polite(crawl: Crawl, assumed: Assumed, hosts: float, gap_s: float) -> _Phase:
-    """Say what a page takes while so many hosts have pages left, with slots so far apart."""
+    """Return the usage per page while `hosts` hosts have pages left, with slots `gap_s` apart."""
     host_pages = assumed.pages / assumed.hosts
     full = assumed.batch**FULL
     company = max(1.0, full * (1 - exp(-hosts / full)))
     at_work = min(hosts, assumed.workers * company)
     alone_ms = wait_ms_most(a_second=second(memory_mb=assumed.memory_mb), visits=1)
-    # As many together wait for slots so far apart; who comes before there are goes back.
+    # This number of visits must wait together to make waiting cheaper; earlier ones return to the
+    # queue.
     enough = max(1.0, gap_s * 1000 / alone_ms)
     stays = enough <= company
     company = max(1.0, company - (enough - 1)) if stays else company
@@ -191,10 +195,10 @@ def _polite(crawl: Crawl, assumed: Assumed, hosts: float, gap_s: float) -> _Phas
     cpu_s = _cpu_s(crawl, assumed, visits)
     if stays:
         seconds = max(gap_s / company, cpu_s)
-        # Messages of what was taken on come after the round, all of them together.
+        # Messages of packs taken on arrive together after the round.
         copies = max(packs / assumed.batch, 1 / (at_work * slots))
         invocations = seconds / ROUND_S + copies
-        # What comes within the same seconds shares an invocation.
+        # Messages that arrive within the same seconds share an invocation.
         sharing = 1 + ALONE * at_work / gap_s * (WINDOW_S + ALONE_S)
         seconds += CALLS_S * copies + ALONE * ALONE_S / sharing * (1 - 1 / company)
     else:
@@ -206,7 +210,7 @@ def _polite(crawl: Crawl, assumed: Assumed, hosts: float, gap_s: float) -> _Phas
         visits=visits,
         taken_on=packs,
         invocations=invocations,
-        # Alone, a pack has nothing to wait for.
+        # A single pack does not wait for others.
         files=visits / (1 + FILE_S * (company - 1) * visits / gap_s),
         seconds=seconds,
         hosts=company,
@@ -215,11 +219,11 @@ def _polite(crawl: Crawl, assumed: Assumed, hosts: float, gap_s: float) -> _Phas
 
 
 def _free(crawl: Crawl, assumed: Assumed, hosts: float, gap_s: float) -> _Phase:
-    """Say the same of a crawl without a delay: functions ask as soon as there are packs."""
+    """Return the same for a crawl without a delay, where functions request packs at once."""
     host_pages = assumed.pages / assumed.hosts
     batch = min(float(assumed.batch), max(1.0, hosts * host_pages / PACK_TARGETS_MAX))
     asked = _distinct(hosts, batch)
-    # Packs of one host share what it answers meanwhile.
+    # Packs of one host share its responses meanwhile.
     slots = (1 + WAIT_S / gap_s) * asked / batch
     urls = pages = float(PACK_TARGETS_MAX)
     for _ in range(STEPS):
@@ -227,7 +231,7 @@ def _free(crawl: Crawl, assumed: Assumed, hosts: float, gap_s: float) -> _Phase:
         pages = urls if urls <= slots else max(1.0, urls / (urls / slots + VISITS_MORE))
     urls = min(urls, max(1.0, host_pages))
     visits = 1 / min(pages, urls)
-    # Of the packs of an invocation.
+    # Per invocation, for all its packs.
     pages = batch / visits
     waits_s = max(min(WAIT_S, pages / asked * gap_s), pages * assumed.answer_s / REQUESTS_MAX)
     answer_s = PACE * assumed.answer_s
@@ -248,7 +252,7 @@ def _free(crawl: Crawl, assumed: Assumed, hosts: float, gap_s: float) -> _Phase:
 
 
 def _cpu_s(crawl: Crawl, assumed: Assumed, packs: float) -> float:
-    """How long a page and its share of packs take of the CPU that a function has."""
+    """Return the CPU time of a page and its share of packs, on the function's part of a CPU."""
     whole_ms = assumed.cpu_ms(texts=crawl.texts) + PACK_CPU_MS * packs
     return whole_ms / 1000 / min(1.0, assumed.memory_mb / CPU_MB)
 
@@ -259,14 +263,14 @@ def _distinct(hosts: float, packs: float) -> float:
 
 
 def pack_urls(links: float) -> float:
-    """How many URLs packs hold on average, if a visit finds up to so many new links.
+    """Return the mean number of URLs per pack, if a visit finds up to `links` new links.
 
-    Between none and all of those, evenly, as a site is found out; of each visit there are full
-    packs and one that is not. The mean is over packs.
+    The number of new links is uniform between 0 and `links` while a site is explored. Each visit
+    gives full packs and a partial one. The mean is over packs.
     """
     full = float(PACK_TARGETS_MAX)
     if links <= 1:
-        return full  # nothing is found by links: they come by sitemaps or seeds
+        return full  # no links are found; URLs come from sitemaps or seeds
     packs = log(min(links, full))
     if links > full:
         packs += (links - full) / full + log(links / full) / 2
