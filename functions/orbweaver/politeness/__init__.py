@@ -1,14 +1,14 @@
-"""Politeness to hosts: robots.txt, slots of the pace, rests after trouble.
+"""Politeness to hosts: robots.txt, slots, and blocks after trouble.
 
-Decides for all workers together by items of the `hosts` table, through its port.
+Items of the `hosts` table, behind a port, coordinate all workers.
 
     host_schedule   slots (GCRA), blocks, waiting line
     robots_txt      rules of a robots.txt (RFC 9309)
     robots_rules    rules of one agent, indexed
-    robots_escapes  what percent-escapes in them mean
-    robots_cache    robots.txt, fetched and kept
-    pacer           waiting for slots
-    host_load       how many requests at once it stands
-    host_health     rebuffs, silence, recovery
-    ports           the store of hosts
+    robots_escapes  readings of percent-escapes in rules
+    robots_cache    fetches and caches robots.txt
+    pacer           waits for slots
+    host_load       number of concurrent requests, by response times
+    host_health     reports backoffs, silence and recovery of hosts
+    ports           port of the hosts table
 """

@@ -1,15 +1,15 @@
-"""A host's load, told by its answers: how many requests at once it is asked with.
+"""Load of a host: limits concurrent requests by response times.
 
-A crawl without a delay asks a host with so many requests at once as it may, and a small site is
-soon asked for more than it can do: answers take longer and longer, until none come. So a container
-asks with fewer, by the answers that it gets itself:
+A crawl without a delay sends as many concurrent requests as its settings allow. This may overload a
+small site: responses take longer and longer until none arrive. So a container sends fewer, judged
+by the responses that it receives itself:
 
-- An answer is *slow* that takes twice as long as the first `FIRST` did on average, and at least
-  `SLOW_MS`: what is quicker is no sign of trouble.
-- Once `HALVED_AFTER` more were slow than not, half as many are made at once; at least one. Answers
-  to requests that were on their way by then say nothing new.
-- Each `RECOVERED_AFTER` answers in a row that are not slow give back a part of what was taken.
-  Errors are quick, and give back nothing.
+- A response is *slow* if it takes twice the average of the first `FIRST`, and at least `SLOW_MS`.
+  Faster responses are no sign of trouble.
+- Once slow responses exceed the others by `HALVED_AFTER`, the number of concurrent requests is
+  halved, to at least one. Responses to requests sent before that are ignored.
+- Each `RECOVERED_AFTER` responses in a row that are not slow restore a part. Errors are fast, and
+  restore nothing.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ RECOVERED_SHARE = 1 / 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What is known of a host's answers; `share` of the requests at once may be made.
+    """Response times of a host.
 
-    `first_ms` is the sum of the first answers' times; `balance` counts slow answers, or, below 0,
-    those that were not slow since.
+    `share` of the allowed concurrent requests may be sent.
+
+    `first_ms` is the total time of the first responses. `balance` counts slow responses if
+    positive, and responses since then that were not slow if negative.
     """
 
     answers: int = 0
@@ -39,7 +41,7 @@ class Load:
 
 
 def load_after(load: Load, latency_ms: int, now_ms: int, *, well: bool) -> Load:
-    """Note an answer, or none, that took so long; `well`: it is no error."""
+    """Record a response, or its absence after `latency_ms`. `well` means that it is no error."""
     if load.answers < FIRST:
         first_ms = load.first_ms + latency_ms
         return replace(load, answers=load.answers + 1, first_ms=first_ms) if well else load
@@ -57,5 +59,5 @@ def load_after(load: Load, latency_ms: int, now_ms: int, *, well: bool) -> Load:
 
 
 def places_of(load: Load, most: int) -> int:
-    """How many requests at once a host is asked with, of at most so many."""
+    """Return the number of concurrent requests to a host, at most `most`."""
     return max(1, ceil(most * load.share))

@@ -1,20 +1,20 @@
-"""A host's next moment to be asked: the generic cell rate algorithm, and blocks.
+"""Schedule of a host: slots by the generic cell rate algorithm, and blocks.
 
-A host has a theoretical arrival time, `tat`. Reserving n slots moves it to
-`max(tat, now) + n x spacing`; the slots are `max(tat, now) + i x spacing`. The reservation is
-atomic over all workers and crawls, so no two requests share a slot.
+A host has a theoretical arrival time, `tat`. Reserving n slots moves it to `max(tat, now) + n x
+spacing`. The slots are `max(tat, now) + i x spacing`. The reservation is atomic over all workers
+and crawls, so no two requests share a slot.
 
-A slot may be used up to `slack` late and is forfeited after that; the spacing is the delay plus
-the slack, so two requests in neighbouring slots are never closer than the delay.
+A slot may be used up to `slack` late and is forfeited after that. The spacing is the delay plus the
+slack, so requests in neighbouring slots are never closer than the delay.
 
-`line` is a second, advisory time: where the end of the waiting line is. URLs that get no slot come
-back when their turn in the line is due, instead of all at once; they line up for the slots of one
-visit. It is never more than a hint.
+`line` is a second, advisory time: the end of the waiting line. URLs without a slot return when
+their turn in the line is due, instead of all at once. They line up for the slots of one visit. It
+is only a hint.
 
-A block is what a host asks for (429, 503), or what it gets for not answering. After `FAILURES_MAX`
-failures without an answer between, it is left alone for a minute. Then *one* request tries it, and
-each that fails doubles the rest. After `ROUNDS_MAX` of these rounds, a quarter of an hour, the host
-is *down* for an hour: its URLs end without being asked, so no crawl waits longer for a dead host.
+A block is a backoff that a host demands (429, 503), or that follows missing answers. After
+`FAILURES_MAX` failures in a row, the host is blocked for a minute. Then *one* request tries it, and
+each failure doubles the block. After `ROUNDS_MAX` of these rounds, a quarter of an hour, the host
+is *down* for an hour. Its URLs end without a request, so no crawl waits longer for a dead host.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from random import Random
 
-# The longest a queue can hold a message back (SQS DelaySeconds).
+# Longest delay of a queue (SQS DelaySeconds).
 HORIZON_MS = 900_000
 CRAWL_DELAY_S_MAX = 60
-# No slot is reserved further ahead: visits end within the horizon, and clocks are minutes apart.
-# A later one was reserved by a clock that was set back since.
+# No slot is reserved further ahead, because visits end within the horizon, and clocks differ by
+# minutes at most. A later slot was reserved by a clock that has been set back since.
 AHEAD_MS_MAX = 3 * HORIZON_MS
 SLACK_MS_MIN, SLACK_MS_MAX = 10, 100
 BLOCK_S = 60
@@ -39,26 +39,26 @@ STRIKES_FORGIVEN_MS = 30 * 60_000
 FAILURES_MAX = 5
 ROUNDS_MAX = 4
 DOWN_S = 3_600
-# Longer than a request may take, so that there is one at a time.
+# Longer than a request may take, so that one runs at a time.
 PROBE_MS = 30_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobotsEntry:
-    """A host's robots.txt as last fetched: its body when there is one, else how it ended."""
+    """A host's robots.txt as last fetched: its body if there is one, else its verdict."""
 
     fetched_at_ms: int
     body: bytes | None = None
-    # allow: unavailable (4xx), everything may be asked; unreachable: nothing may be asked
+    # allow: unavailable (4xx), every URL is allowed; unreachable: no URL is allowed
     verdict: str = "rules"
     detail: str | None = None
-    # Of an unreachable one: what kept the request from an answer; None where there was one.
+    # Reason why an unreachable file got no response, or None if there was a response.
     reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """One politeness unit as last read."""
+    """State of a politeness unit, as last read."""
 
     name: str
     tat_ms: int = 0
@@ -73,38 +73,39 @@ class Host:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slots:
-    """What a reservation gave: moments in ms, and when the rest of what was wanted may return."""
+    """Reserved slots in ms, and the time when URLs without a slot may return."""
 
     at_ms: tuple[int, ...]
     return_at_ms: int
 
 
 def slack_ms(delay_ms: int) -> int:
-    """How late a slot may be used: 5 % of the delay, within 10 to 100 ms."""
+    """Return how late a slot may be used: 5 % of the delay, within 10 to 100 ms."""
     if delay_ms == 0:
         return 0
     return min(max(SLACK_MS_MIN, delay_ms // 20), SLACK_MS_MAX)
 
 
 def spacing_ms(delay_ms: int) -> int:
-    """Distance between two slots such that asks at most `slack` late keep the delay."""
+    """Return the distance of slots that keeps the delay if requests are at most `slack` late."""
     return delay_ms + slack_ms(delay_ms)
 
 
 def delay_of(crawl_delay_ms: int, robots_delay_s: float | None, pace_ms: int = 0) -> int:
-    """The delay of a host for a crawl: the longest of the crawl's, robots.txt's and the pace.
+    """Return a host's delay for a crawl: the longest of crawl delay, robots.txt delay and pace.
 
-    A crawl without a delay is one of a site of one's own: it does not follow the host's pace.
+    A crawl without a delay is assumed to crawl its owner's site, so it ignores the pace.
     """
     asked_s = min(max(0.0, robots_delay_s or 0.0), CRAWL_DELAY_S_MAX)
     return max(crawl_delay_ms, round(asked_s * 1000), pace_ms if crawl_delay_ms else 0)
 
 
 def pace_of(known_ms: int, latency_ms: int, *, well: bool) -> int:
-    """How long a host takes: the pace at which one request at a time keeps it busy.
+    """Return the pace of a host: the delay at which one request at a time keeps it busy.
 
-    Slower at once, faster by halves, and never faster by an answer that was not `well`: errors are
-    quick. At most a minute. The rule is that of Scrapy's AutoThrottle.
+    The pace slows down at once and speeds up by halves. A response that is not `well` never speeds
+    it up, because errors are fast. The maximum is a minute. Scrapy's AutoThrottle has the same
+    rule.
     """
     new_ms = max(latency_ms, (known_ms + latency_ms) // 2)
     if not well and new_ms < known_ms:
@@ -113,16 +114,16 @@ def pace_of(known_ms: int, latency_ms: int, *, well: bool) -> int:
 
 
 def pace_after_silence(known_ms: int, waited_ms: int) -> int:
-    """Say how long a host takes that gave no answer: twice as long, but no longer than was waited.
+    """Return the pace after a request without an answer: doubled, but at most the time waited.
 
-    How long was waited is no answer's time. The host was left alone meanwhile, and is blocked if
-    that goes on.
+    The waiting time is no response time. The host was not requested meanwhile, and is blocked if
+    this continues.
     """
     return max(known_ms, min(2 * known_ms, waited_ms, CRAWL_DELAY_S_MAX * 1000))
 
 
 def grant(tat_ms: int, wanted: int, spacing: int, now_ms: int, until_ms: int) -> tuple[int, int]:
-    """Of `wanted` slots, say where the first lies and how many start no later than `until_ms`."""
+    """Return the time of the first of `wanted` slots, and how many start by `until_ms`."""
     first_ms = max(tat_ms, now_ms)
     if first_ms > until_ms:
         return first_ms, 0
@@ -132,10 +133,13 @@ def grant(tat_ms: int, wanted: int, spacing: int, now_ms: int, until_ms: int) ->
 def turn(
     line_ms: int, tat_ms: int, wanted: int, spacing: int, now_ms: int, until_ms: int
 ) -> tuple[int, int]:
-    """Join the waiting line: when to return, and where the line then ends (at most 15 minutes).
+    """Join the waiting line.
 
-    A pack that returns uses as many slots as a visit has, from now until `until_ms`, and lines up
-    anew for the others: places for all of them would be places that no pack takes.
+    Return the time to return, and the new end of the line.
+
+    Both are at most 15 minutes ahead. A pack that returns uses as many slots as a visit has, from
+    now until `until_ms`, and lines up again for its other URLs. Places for all of them at once
+    would stay unused.
     """
     return_ms = min(max(line_ms, tat_ms, now_ms), now_ms + HORIZON_MS)
     places = min(wanted, max(0, until_ms - now_ms) // spacing + 1) if spacing else wanted
@@ -145,7 +149,7 @@ def turn(
 def reserved(
     host: Host, wanted: int, spacing_ms: int, now_ms: int, until_ms: int
 ) -> tuple[Host, Slots]:
-    """Reserve slots of a host as it stands; the host as it stands then, and what they are."""
+    """Reserve slots of a host. Return its new state, and the slots."""
     if max(host.tat_ms, host.line_ms) > now_ms + AHEAD_MS_MAX:
         host = replace(host, tat_ms=min(host.tat_ms, now_ms), line_ms=0)
     if host.blocked_until_ms > now_ms:
@@ -166,9 +170,9 @@ def reserved(
 
 
 def after_failure(host: Host, now_ms: int, chance: float, *, probe: bool) -> Host:
-    """Count a request without an answer; the host as it stands then.
+    """Count a request without an answer, and return the host's new state.
 
-    Those that were on their way when a block began say nothing new, unless it was the probe.
+    Requests sent before a block began are ignored, except the probe.
     """
     if host.blocked_until_ms > now_ms and not probe:
         return host
@@ -182,18 +186,18 @@ def after_failure(host: Host, now_ms: int, chance: float, *, probe: bool) -> Hos
 
 
 def is_doubtful(host: Host, now_ms: int) -> bool:
-    """Whether a host has been silent, and has had its rest: one request may try it."""
+    """Return True if a host was silent and its block is over, so that one request may try it."""
     rested_ms = now_ms - host.blocked_until_ms
     return host.failures >= FAILURES_MAX and 0 <= rested_ms < STRIKES_FORGIVEN_MS
 
 
 def is_down(host: Host, now_ms: int) -> bool:
-    """Whether no pack waits for a host any longer."""
+    """Return True if URLs must no longer wait for a host."""
     return host.failures >= FAILURES_MAX + ROUNDS_MAX and host.blocked_until_ms > now_ms
 
 
 def strikes_of(host: Host, now_ms: int) -> int:
-    """How often a host asked to be left alone, as long as that counts."""
+    """Return the number of backoffs that a host has demanded and that still count."""
     quiet_ms = now_ms - max(host.struck_at_ms, host.blocked_until_ms)
     return 0 if quiet_ms >= STRIKES_FORGIVEN_MS else host.strikes
 
@@ -201,11 +205,13 @@ def strikes_of(host: Host, now_ms: int) -> int:
 def block_until_ms(
     host: Host, now_ms: int, retry_after_s: float | None, random: Random, asked_at_ms: int
 ) -> tuple[int, int]:
-    """Answer a 429 or 503: until when the host is left alone, and its strikes so far.
+    """Handle a 429 or 503.
 
-    `Retry-After` if given (at most a day), else 60 s doubling with every strike up to a day; 10 %
-    jitter so that workers do not return together; 30 quiet minutes forgive all strikes. Requests
-    that were on their way when the host struck are of the same strike.
+    Return the end of the block, and the host's strikes.
+
+    The block lasts as `Retry-After` states (at most a day). Without it, it lasts 60 s, doubled with
+    every strike up to a day. A jitter of 10 % keeps workers from returning together. Strikes expire
+    after 30 minutes without one. Requests sent before a strike belong to the same strike.
     """
     if host.struck_at_ms > asked_at_ms and host.blocked_until_ms > now_ms:
         return _until_ms(host, now_ms, retry_after_s or 0.0, random), host.strikes

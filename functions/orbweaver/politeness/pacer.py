@@ -1,11 +1,11 @@
-"""Waiting for a host's slots: reserved some at a time, each used on time or not at all.
+"""Wait for a host's slots, reserved several at a time, each used on time or forfeited.
 
-Slots that were reserved together are a block: so many delays and one slack behind them. Within a
-block the pacer keeps the delay itself, from one request to the next, so that lateness adds up to no
-more than the slack, and the next block begins no sooner than a delay after the last request.
+Slots reserved together are a block: some delays, and one slack after them. Within a block, the
+pacer itself keeps the delay between requests. So lateness adds up to at most the slack, and the
+next block starts at least a delay after the last request.
 
-Who waits alone pays for all of the time: a visit waits for a slot only where that costs less than
-to come back (`WaitLimit`).
+A visit that waits alone pays for the whole time. So it waits for a slot only if that costs less
+than returning later (`WaitLimit`).
 """
 
 from __future__ import annotations
@@ -26,32 +26,31 @@ from orbweaver.politeness.host_schedule import (
 if TYPE_CHECKING:
     from orbweaver.politeness.ports import SlotStore
 
-# A slot that lapsed while we were busy is replaced this often before the URL is sent round.
+# Attempts to replace a slot that lapsed because the process was busy, before the URL is requeued.
 LAPSES_MAX = 5
-# A reservation takes a moment itself: slots are asked for from this far ahead, further with
-# every one that lapsed, so that a slow table or a busy process still meets its slots.
+# A reservation takes time, so slots are requested from this far ahead. The lead grows with every
+# lapsed slot, so that a slow table or a busy process still meets its slots.
 LEAD_MS, LEAD_GROWTH = 20, 4
-# Whether a host was blocked meanwhile is looked up this long before a slot; without a delay it
-# is how old that knowledge may be.
+# A block of the host is checked this long before a slot. Without a delay, it is the maximum age of
+# that check.
 LOOK_MS = 1_000
-# A block is about this long: crawls that ask the same host take turns by blocks. A visit waits for
-# its first slot for as long, whatever that costs.
+# Approximate length of a block of slots: crawls that request the same host take turns by blocks. A
+# visit waits this long for its first slot, whatever it costs.
 BLOCK_MS = 10_000
 
 
 class WaitLimit(Protocol):
-    """How long a visit may wait for one slot, as it is now."""
+    """Current limit of a visit's wait for a slot."""
 
     def wait_ms(self) -> float:
-        """How long waiting costs less than coming back."""
+        """Return the longest wait that costs less than returning later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unlimited:
-    """Waits as long as it takes: where waiting costs nothing."""
+    """Waits without limit, where waiting is free."""
 
     def wait_ms(self) -> float:
-        """See `WaitLimit`."""
         return float("inf")
 
 
@@ -60,7 +59,7 @@ UNLIMITED = Unlimited()
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """When a request may be made: from a moment to a moment."""
+    """Time range in which a request may be sent."""
 
     from_ms: int
     to_ms: int
@@ -68,9 +67,10 @@ class _Slot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """Leave to ask a host, from a moment to a moment.
+    """Permission to send a request within a time range.
 
-    `troubled` says that the host was silent before, `probe` that others wait for its result.
+    `troubled` means that the host was silent before. `probe` means that other workers wait for its
+    result.
     """
 
     slot_ms: int
@@ -93,7 +93,7 @@ class Pacer:
         wait_limit: WaitLimit = UNLIMITED,
         lined: bool = True,
     ) -> None:
-        """Reserve for one pack; `lined` says that URLs without a slot join the waiting line."""
+        """Reserve for one pack. With `lined`, URLs without a slot join the waiting line."""
         self._hosts = hosts
         self._clock = clock
         self._host = host
@@ -104,16 +104,17 @@ class Pacer:
         self._block = max(1, BLOCK_MS // delay_ms) if delay_ms else 0
         self._slots: deque[_Slot] = deque()
         self._asked_ms: int | None = None
-        # When those may return that got no slot beside others that did: they have their place.
+        # Time when URLs that got no slot in a partial reservation may return; they have a place in
+        # line.
         self._rest_at_ms: int | None = None
         self._probe = False
         self.turn = Turn(slot_ms=0, to_ms=0)
 
     async def take(self, wanted: int) -> int | None:
-        """Wait for the next slot, reserving up to `wanted` where none is left.
+        """Wait for the next slot, reserving up to `wanted` if none is left.
 
-        None once the slot is there and the host may be asked at once (`turn` tells which it
-        is); else when to come back.
+        Returns None when the slot has come and the request may be sent at once (in `turn`).
+        Otherwise returns the time to return.
         """
         self._probe = False
         lead_ms = LEAD_MS if self._delay_ms else 0
@@ -135,7 +136,7 @@ class Pacer:
             now_ms = self._clock.now_ms()
             if now_ms > self._until_ms:
                 return now_ms
-            # Without a delay a turn lasts as long as what was just read of the host may be trusted.
+            # Without a delay, a turn lasts as long as the check of the host is valid.
             to_ms = slot.to_ms if self._delay_ms else looked_ms + LOOK_MS
             if now_ms <= to_ms:
                 self.turn = Turn(
@@ -152,11 +153,11 @@ class Pacer:
 
     @property
     def has_slots(self) -> bool:
-        """Whether slots are left that it has reserved."""
+        """True if reserved slots are left."""
         return bool(self._slots)
 
     async def _barred(self, state: Host) -> int | None:
-        """When to come back to a host that is not to be asked now; None if it is."""
+        """Return the time to return if the host must not be requested now, else None."""
         now_ms = self._clock.now_ms()
         if state.blocked_until_ms > now_ms and not self._probe:
             return state.blocked_until_ms
@@ -167,7 +168,7 @@ class Pacer:
         return None
 
     def asks(self, turn: Turn) -> bool:
-        """Begin a request, if that is on time yet: the next one keeps its distance from it."""
+        """Start a request if it is still on time, so that the next keeps its distance."""
         now_ms = self._clock.now_ms()
         if now_ms > turn.to_ms:
             return False
@@ -175,7 +176,10 @@ class Pacer:
         return True
 
     async def _reserve(self, wanted: int, lead_ms: int) -> int | None:
-        """Reserve a block, unless there is a place in line; when to come back if there is none."""
+        """Reserve a block.
+
+        Return the time to return if there is no slot, or a place in line is kept.
+        """
         if self._rest_at_ms is not None:
             return self._rest_at_ms
         now_ms, delay_ms = self._clock.now_ms(), self._delay_ms
@@ -186,12 +190,12 @@ class Pacer:
                 return self._asked_ms + spacing_ms(delay_ms)
             block = self._block if wait_ms >= delay_ms else 1
             wanted = min(wanted, block)
-            # Who has asked for nothing yet has come for one slot at least.
+            # A visit without a request yet waits for at least one slot.
             first_ms = min(delay_ms, BLOCK_MS) if self._asked_ms is None else 0
             patience_ms = max(wait_ms, (block - 1) * delay_ms, first_ms)
             until_ms = round(min(until_ms, now_ms + patience_ms))
         slack = slack_ms(delay_ms)
-        # Of a block, the slack is shared out: whatever is granted has its part.
+        # The slots of a block share the slack, so that every granted number has its part.
         spacing = delay_ms + -(-slack // wanted)
         got = await self._hosts.reserve(
             self._host, wanted, spacing, now_ms + lead_ms, max(until_ms, now_ms + lead_ms)
@@ -209,7 +213,7 @@ class Pacer:
         return None
 
     async def _free_at_ms(self, blocked_until_ms: int) -> int:
-        """When the host is free, for a visit whose crawl has no other."""
+        """Return the time when the host is free, for a crawl with one pack per host."""
         state = await self._hosts.look(self._host)
         now_ms = self._clock.now_ms()
         if state.blocked_until_ms > now_ms:

@@ -1,4 +1,4 @@
-"""The port of hosts: their slots, their trouble, their robots.txt."""
+"""Port of hosts: slots, trouble, robots.txt and cookies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from orbweaver.politeness.host_schedule import Host, RobotsEntry, Slots
 
 
 class SlotStore(Protocol):
-    """Where the slots of hosts are reserved."""
+    """Stores the reserved slots of hosts."""
 
     async def look(self, host: str) -> Host:
         """Read a host, possibly a few seconds stale."""
@@ -18,34 +18,37 @@ class SlotStore(Protocol):
     ) -> Slots:
         """Reserve up to `wanted` slots that start by `until_ms`, atomically over all workers.
 
-        A blocked host gives none. `return_at_ms` says when those without a slot may come back.
+        A blocked host has no slots. `return_at_ms` is the time when URLs without a slot may return.
         """
 
     async def probe(self, host: str, until_ms: int, now_ms: int) -> bool:
-        """Take the one turn to try a host in doubt; no other worker gets it before `until`."""
+        """Take the single turn to try a doubtful host.
+
+        Other workers get none before `until_ms`.
+        """
 
 
 class RobotsStore(SlotStore, Protocol):
-    """Where the robots.txt of hosts are kept, which are fetched in slots as all else is."""
+    """Stores the robots.txt of hosts, which are fetched in slots like pages."""
 
     async def keep_robots(self, host: str, entry: RobotsEntry) -> None:
-        """Keep what was fetched as a host's robots.txt."""
+        """Store a host's robots.txt."""
 
 
 class Hosts(RobotsStore, Protocol):
-    """Politeness units: slots, blocks, robots."""
+    """Politeness units: slots, blocks, robots.txt and cookies."""
 
     async def block(self, host: str, until_ms: int, strikes: int, now_ms: int) -> None:
-        """Leave a host alone, for all crawls; never shortens a block."""
+        """Block a host for all crawls. Never shortens a block."""
 
     async def fail(self, host: str, now_ms: int, chance: float, *, probe: bool) -> Host:
-        """Count a request without an answer, atomically (`after_failure`); the host after it."""
+        """Count an unanswered request, atomically (`after_failure`), and return the new state."""
 
     async def recover(self, host: str) -> None:
-        """Forget the failures of a host that answered; a block stands."""
+        """Clear the failures of a host that answered. A block stays."""
 
     async def cookies(self, crawl_id: str, site: str) -> str | None:
-        """Read the cookies of a site in a crawl, as they were written last; None without any."""
+        """Read the cookies of a site in a crawl as last written, or None."""
 
     async def keep_cookies(self, crawl_id: str, site: str, text: str, now_ms: int) -> None:
-        """Write the cookies of a site in a crawl; the last writer's stay."""
+        """Write the cookies of a site in a crawl. The last write wins."""

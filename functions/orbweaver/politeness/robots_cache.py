@@ -1,8 +1,8 @@
-"""The cache of hosts' robots.txt for all workers; fetched like any page, guarded, in a slot.
+"""Cache of robots.txt for all workers, fetched like pages: guarded, and in slots.
 
-RFC 9309: 2xx is parsed, 4xx allows everything (429 does not: the host is merely busy), 5xx and
-anything unreachable forbids everything; at least five redirects are followed; a copy is used for at
-most 24 hours. An unreachable file is asked for again when its URLs come back.
+RFC 9309: 2xx is parsed. 4xx allows everything, except 429, which means that the host is busy. 5xx
+and unreachable hosts forbid everything. Up to five redirects are followed. A copy is used for at
+most 24 hours. An unreachable file is requested again when its URLs return.
 """
 
 from __future__ import annotations
@@ -42,30 +42,32 @@ if TYPE_CHECKING:
 FRESH_MS = 24 * 3_600_000
 UNREACHABLE_FRESH_MS = 5_000
 REDIRECTS_MAX = 5
-# One byte more than counts, which tells whether the last line of these is whole.
+# One byte more than counts, which shows whether the last line is complete.
 BYTES_MAX = BODY_BYTES_MAX + 1
 PARSED_MAX = 2_000
-# Text of what is kept parsed, which takes up to forty times as much.
+# Size of the files that are kept in parsed form, which takes up to forty times as much memory.
 PARSED_BYTES_MAX = 3 * 2**20
-# Those that are undone (`adapters/web/decompression.py`); of others the bytes are as they came.
+# Codings that are decoded (`adapters/web/decompression.py`); others leave the bytes as received.
 _CODINGS = frozenset({"gzip", "deflate", "br", "zstd"})
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-# What is parsed at once: 8 ms of one event loop.
+# Larger files are parsed in a thread; this size takes 8 ms.
 INLINE_BYTES_MAX = 32 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deferred:
-    """There was no slot to ask for robots.txt in; come back then."""
+    """There was no slot to request robots.txt. Return at `return_at_ms`."""
 
     return_at_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobotsUnreachable:
-    """What the host allows is not known, so nothing is; ask again after `return_at_ms`.
+    """The rules of a host are unknown, so no URL is allowed.
 
-    `reason` says what kept the request from an answer, if there was none.
+    Retry after `return_at_ms`.
+
+    `reason` is the cause if there was no response.
     """
 
     return_at_ms: int
@@ -77,7 +79,7 @@ Ruling: TypeAlias = Robots | Deferred | RobotsUnreachable | None
 
 
 class RobotsKeeper:
-    """Knows the robots.txt of hosts; one request a host at a time in this container."""
+    """Provides the robots.txt of hosts. One request per host at a time in this container."""
 
     def __init__(
         self, *, fetcher: Fetcher, hosts: RobotsStore, clock: Clock, settings: Settings
@@ -86,7 +88,7 @@ class RobotsKeeper:
         self._hosts = hosts
         self._clock = clock
         self._settings = settings
-        # As long as a worker waits for a host, and no longer.
+        # A lock exists only while a task waits for a host.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._parsed: dict[tuple[str, int], tuple[Robots, int]] = {}
         self._parsed_bytes = 0
@@ -94,9 +96,11 @@ class RobotsKeeper:
     async def of(
         self, host: str, crawl: Crawl, until_ms: int, *, named: frozenset[str] = NO_ORIGINS
     ) -> Ruling:
-        """Rules of a host; None where everything is allowed. `named` as of a request.
+        """Return the rules of a host, or None if everything is allowed.
 
-        That an address must not be dialled is known of this crawl alone, so it is not kept.
+        `named` as in a request.
+
+        A forbidden address is not cached, because it concerns this crawl only.
         """
         async with self._locks.setdefault(host, asyncio.Lock()):
             state = await self._hosts.look(host)
@@ -129,14 +133,14 @@ class RobotsKeeper:
             token = identity_of(crawl, host, self._settings.user_agent).token
             if len(body) <= INLINE_BYTES_MAX:
                 robots = _parsed(body, token)
-            else:  # up to 250 ms; the event loop gets its turns meanwhile
+            else:  # up to 250 ms, during which other tasks run
                 robots = await asyncio.to_thread(_parsed, body, token)
             rules = robots.rules_of(token)
             self._keep(key, robots, len(body) * (READINGS if rules.escaped else 1))
         return self._parsed[key][0]
 
     def _keep(self, key: tuple[str, int], robots: Robots, size_bytes: int) -> None:
-        """Keep what was parsed; the oldest make room."""
+        """Keep a parsed file, and drop the oldest if there is no room."""
         self._parsed[key] = (robots, size_bytes)
         self._parsed_bytes += size_bytes
         while len(self._parsed) > PARSED_MAX or self._parsed_bytes > PARSED_BYTES_MAX:
@@ -182,7 +186,8 @@ class RobotsKeeper:
                 url = canonicalize(location, url)
             except ValueError:
                 break
-        # More than five redirects, or to nowhere: RFC 9309 2.3.1.2 lets us treat it as absent.
+        # More than five redirects, or an invalid one: RFC 9309 2.3.1.2 permits treating it as
+        # absent.
         return RobotsEntry(fetched_at_ms=self._clock.now_ms(), verdict="allow")
 
     def _request(self, crawl: Crawl, url: str, named: frozenset[str]) -> Request:
@@ -200,22 +205,22 @@ class RobotsKeeper:
 
 
 def _parsed(body: bytes, token: str) -> Robots:
-    """Parse a robots.txt, and index the rules of the agent that asked for it."""
+    """Parse a robots.txt, and index the rules of the requesting agent."""
     robots = parse(body)
     robots.rules_of(token)
     return robots
 
 
 def _fresh(entry: RobotsEntry, now_ms: int) -> bool:
-    """Whether a copy may be used; one from the future (a clock that jumped) may not be."""
+    """Return True if a copy may be used. A copy from the future (after a clock change) may not."""
     limit_ms = UNREACHABLE_FRESH_MS if entry.verdict == "unreachable" else FRESH_MS
     return -UNREACHABLE_FRESH_MS <= now_ms - entry.fetched_at_ms < limit_ms
 
 
 def _as_far_as_known(body: bytes) -> bytes:
-    """Leave out of a body that may have been cut what may allow too much: half an Allow.
+    """Remove from an incomplete body a last line that may allow too much: half an Allow.
 
-    The end of one that is not too long may be all there was; what it forbids is kept.
+    If the body is not too long, its last line may be complete, so a Disallow is kept.
     """
     whole = whole_lines(body)
     too_long = len(body) > BODY_BYTES_MAX
@@ -224,7 +229,7 @@ def _as_far_as_known(body: bytes) -> bytes:
 
 
 def _unread(answer: Response, body: bytes) -> str | None:
-    """Name a coding that is none, as which a body came that is no text either."""
+    """Return an unknown content coding if the body is no text, else None."""
     named = answer.headers.get("content-encoding", "").lower()
     names = {name.strip().removeprefix("x-") for name in named.split(",")}
     if not named or names & _CODINGS:

@@ -1,16 +1,19 @@
-"""Escapes in a robots.txt: one agent's rules in every reading; the strictest wins.
+"""Escapes in robots.txt: compare one agent's rules in every reading.
 
-RFC 9309 has paths compared percent-encoded (2.2.2, 2.2.3), and leaves room. Three readings:
+The strictest wins.
 
-- *As written*: escapes are in capitals, nothing else is done. That is Google's matcher.
-- *Unescaped*: what needs no escape (letters, digits, `-._~`) has none, and what no URL may hold as
-  it is (spaces, `"<>{}`, …) has one; reserved characters and their escapes differ.
-- *Equivalent*: the same, but a reserved character and its escape are one. In a rule `%2A` and `%24`
-  are the characters themselves, `*` is any run of them and a last `$` the end.
+RFC 9309 compares paths percent-encoded (2.2.2, 2.2.3), but is ambiguous. There are three readings:
 
-A URL is forbidden where any reading forbids it: a site may have had each of them in mind. Most
-files and URLs have no escape that matters, and are read once. A file of which the rules have none
-is indexed once; of others the further readings are indexed when a URL needs them.
+- *As written*: escapes are upper-cased, nothing else changes. This is Google's matcher.
+- *Unescaped*: characters that need no escape (letters, digits, `-._~`) have none, and characters
+  that URLs must not contain (spaces, `"<>{}`, …) have one. Reserved characters differ from their
+  escapes.
+- *Equivalent*: the same, but a reserved character equals its escape. In a rule, `%2A` and `%24` are
+  literal characters, `*` is any sequence, and a last `$` is the end.
+
+A URL is forbidden if any reading forbids it, because the site may have meant each of them. Most
+files and URLs have no relevant escape and need one reading. A file whose rules have none is indexed
+once. For other files, the further readings are indexed when a URL needs them.
 """
 
 from __future__ import annotations
@@ -24,20 +27,21 @@ from orbweaver.politeness.robots_rules import UNDECIDED, AgentRules, Line, Robot
 _Translation: TypeAlias = "Callable[[str], str]"
 
 READINGS = 3
-# Escapes of reserved and unreserved characters (RFC 3986, 2.2 and 2.3), and what has to be escaped.
+# Escapes of reserved and unreserved characters (RFC 3986, 2.2 and 2.3), and characters that must be
+# escaped.
 _MATTERS = re.compile(
     "%(?:2[1346-9A-F]|3[0-9ABDF]|4[0-9A-F]|5[0-9ABDF]|6[1-9A-F]|7[0-9AE])"
     '|[\\x00-\\x20"<>\\\\^`{|}\\x7f]'
 )
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-# What stands for a literal `*` and `$` where rules have those too: no path has them.
+# Placeholders for literal `*` and `$` where rules have wildcards; they occur in no path.
 _STAR, _DOLLAR = "\ue000", "\ue001"
 _LITERAL = {"*": _STAR, "$": _DOLLAR}
 _SPECIAL = re.compile(r"[*$]")
 
 
 class ReadRules(AgentRules):
-    """The rules of one agent, as written; and in the other readings, where those may differ."""
+    """Rules of one agent, as written and in the other readings if those may differ."""
 
     def __init__(self, lines: Iterable[Line], delay_s: float | None = None) -> None:
         lines = list(lines)
@@ -65,7 +69,7 @@ class ReadRules(AgentRules):
 
 
 class _EscapeReading:
-    """One further reading of rules that have escapes."""
+    """A further reading of rules that have escapes."""
 
     def __init__(self, lines: list[Line], of_rules: _Translation, of_paths: _Translation) -> None:
         read = [(of_rules(pattern), allow, number) for pattern, allow, number in lines]
@@ -77,7 +81,7 @@ class _EscapeReading:
         }
 
     def deciding(self, path: str) -> RobotsRule | None:
-        """Return the rule that decides, as it is written."""
+        """Return the deciding rule, as written."""
         rule = self._rules.deciding(self._of_paths(path))
         if rule is None or rule is UNDECIDED:
             return rule
@@ -85,12 +89,12 @@ class _EscapeReading:
 
 
 def _unescaped(text: str) -> str:
-    """Escape what has to be escaped, and nothing that need not be."""
+    """Escape characters that must be escaped, and unescape all others."""
     return _MATTERS.sub(_minimal, text)
 
 
 def _equivalent(text: str) -> str:
-    """Do the same, and write reserved characters as themselves."""
+    """Do the same, and unescape reserved characters too."""
     return _MATTERS.sub(_plain, text)
 
 
@@ -99,7 +103,7 @@ def _literal(path: str) -> str:
 
 
 def _equivalent_rule(pattern: str) -> str:
-    """Do so with a rule: its `*` and a `$` at its end stay what they are."""
+    """Do the same for a rule, and keep its `*` and a final `$`."""
     text, end = (pattern[:-1], "$") if pattern.endswith("$") else (pattern, "")
     text = text.replace("$", _DOLLAR).replace("%2A", _STAR).replace("%24", _DOLLAR)
     return _equivalent(text) + end

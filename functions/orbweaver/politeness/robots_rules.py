@@ -1,14 +1,13 @@
-"""Robots rules of one agent, indexed: the deciding one in a bounded number of steps.
+"""Indexed robots rules of one agent: find the deciding rule in a bounded number of steps.
 
-- A rule without `*` between characters is found by its head: one look-up for each length that heads
-  of this agent have. Their text is part of the file, which bounds that.
-- Rules with `*` are compared one by one, the strongest first, if the path begins with their head
-  and none that is stronger matches. Most fail because the path is too short or does without the end
-  of their longest piece (their key). Where there are many, they are found by some characters of
-  that.
-- What is compared is counted. A path for which `STEPS_MAX` do not suffice is forbidden
-  (`UNDECIDED`): an allowed page may be left out so, a forbidden one is never asked for. An ordinary
-  URL is decided exactly beside any number of wildcards with words of four letters.
+- A rule without `*` between characters is found by its head (its prefix): one look-up for each
+  length of this agent's heads. Their total text is part of the file, which bounds that number.
+- Rules with `*` are compared one by one, the strongest first, if the path starts with their head
+  and no stronger rule matches. Most fail early, because the path is too short or lacks the end of
+  their longest piece (their key). Many rules are indexed by some characters of their keys.
+- Comparisons are counted. A path that needs more than `STEPS_MAX` is forbidden (`UNDECIDED`). So an
+  allowed page may be skipped, but a forbidden one is never requested. An ordinary URL is decided
+  exactly, even with any number of wildcards with words of four letters.
 """
 
 from __future__ import annotations
@@ -17,28 +16,31 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
-# A step is a rule passed over; 5,000 are about a millisecond.
+# A step skips one rule; 5,000 take about a millisecond.
 STEPS_MAX = 5_000
-# What it costs to compare a rule that is not passed over: at all, and for each of its pieces.
+# Steps to compare a rule that is not skipped: fixed, and for each of its pieces.
 STEPS_OF_RULE, STEPS_OF_PIECE = 8, 3
-# So many pairs of characters are compared in a step, where a search is at its worst: 2**8.
+# Character pairs per step in the worst case of a search: 2**8.
 PAIRS_BITS = 8
-# Rules with wildcards from which on verdicts may take long enough to be worth keeping.
+# Number of wildcard rules from which on verdicts are slow enough to be cached.
 SLOW_MIN = 400
 VERDICTS_MAX = 256  # ten packs
 KEY_CHARS_MAX = 16
-# So many rules with one head are indexed by so many characters of their keys.
+# From this number of rules with one head on, they are indexed by this number of characters of their
+# keys.
 INDEXED_MIN, PART_CHARS = 64, 4
 _LINES_BITS = 20  # more lines than a file may have bytes
 
-# Pattern, whether it allows, and the number of its line.
+# Pattern, True if it allows, and its line number.
 Line: TypeAlias = tuple[str, bool, int]
 
 
 class RobotsRule(NamedTuple):
-    """One Allow or Disallow; the one of the most `strength` decides.
+    """An Allow or Disallow rule.
 
-    The longest pattern is the strongest, then Allow, then what is said first.
+    The matching rule of the greatest `strength` decides.
+
+    The longest pattern is the strongest, then Allow, then the earlier line.
     """
 
     strength: int
@@ -48,7 +50,7 @@ class RobotsRule(NamedTuple):
 
 
 class _WildcardRule(NamedTuple):
-    """A rule with `*` before other characters: what a path needs at least for it to match."""
+    """A rule with `*` before other characters, with the minimum that a matching path needs."""
 
     strength: int
     chars_min: int
@@ -67,14 +69,14 @@ UNDECIDED = RobotsRule(
 
 
 class AgentRules:
-    """All rules for one agent, of all groups that name it, and the longest delay asked of it."""
+    """All rules for one agent, from all groups that name it, and its longest crawl delay."""
 
     def __init__(self, lines: Iterable[Line], delay_s: float | None = None) -> None:
         self.delay_s = delay_s
         self._plain: dict[str, RobotsRule] = {}
         self._whole: dict[str, RobotsRule] = {}
         self._wildcards: dict[str, list[_WildcardRule]] = {}
-        # By head: the other rules with that head, by a part of their keys.
+        # By head: its other rules, by a part of their keys.
         self._parts: dict[str, dict[str, list[_WildcardRule]]] = {}
         self._verdicts: dict[str, RobotsRule | None] = {}
         wildcards: dict[str, RobotsRule] = {}
@@ -97,7 +99,7 @@ class AgentRules:
             to_end = rule.pattern.endswith("$")
             head, *rest = rule.pattern.removesuffix("$").split("*")
             pieces = tuple(filter(None, rest))
-            if to_end and not rest[-1]:  # "/a*b*$": an end that may be anything is none
+            if to_end and not rest[-1]:  # "/a*b*$": an end that may be anything needs no check
                 to_end = False
             key = max(pieces, key=len, default="")[-KEY_CHARS_MAX:]
             chars_min = len(head) + sum(map(len, pieces))
@@ -110,7 +112,10 @@ class AgentRules:
                 self._wildcards[head] = rules
 
     def deciding(self, path: str) -> RobotsRule | None:
-        """Return the rule that decides on a path, if any does; `UNDECIDED` if that is too much."""
+        """Return the rule that decides on a path, if any.
+
+        `UNDECIDED` if there are too many steps.
+        """
         if not self.slow:
             return self._judge(path)
         if path not in self._verdicts:
@@ -141,7 +146,10 @@ class AgentRules:
     def _compare(
         self, path: str, head: str, best: RobotsRule | None, steps: int
     ) -> tuple[RobotsRule | None, int]:
-        """Compare the wildcards behind a head; what is the best then, and the steps left."""
+        """Compare the wildcard rules of a head.
+
+        Return the best rule so far, and the steps left.
+        """
         found = [self._wildcards[head]]
         by_part = self._parts.get(head)
         if by_part:
@@ -178,7 +186,7 @@ def _compare(
 
 
 def _by_part(rules: Iterable[_WildcardRule]) -> dict[str, list[_WildcardRule]]:
-    """Index rules by the beginning, middle or end of their keys, whichever fewer others have."""
+    """Index rules by the start, middle or end of their keys, whichever the fewest rules share."""
     by_part: defaultdict[str, list[_WildcardRule]] = defaultdict(list)
     for rule in rules:
         last = len(rule.key) - PART_CHARS
@@ -195,7 +203,7 @@ def _strongest(rules: dict[str, RobotsRule], key: str, rule: RobotsRule) -> None
 
 
 def _matches(path: str, at: int, pieces: tuple[str, ...], to_end: bool) -> bool:
-    """Whether the rest of a path has all pieces in turn, the last one at its end if `to_end`."""
+    """Return True if a path's rest has all pieces in order, the last at its end if `to_end`."""
     *middle, last = pieces if to_end else (*pieces, "")
     if not path.endswith(last):
         return False

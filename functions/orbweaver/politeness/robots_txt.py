@@ -1,22 +1,22 @@
-"""The rules of a robots.txt: what an agent may ask for, and how slowly (RFC 9309).
+"""Parse robots.txt: which URLs an agent may request, and how fast (RFC 9309).
 
-Where the RFC leaves room, the verdicts are those of Google's matcher (google/robotstxt):
+Where the RFC is ambiguous, verdicts equal Google's matcher (google/robotstxt):
 
-- An agent is named by its product token, without regard to case. All groups that name it are one
-  group; `*` counts only where none does. Other lines (Sitemap, Crawl-delay) end no group.
-- The longest matching pattern wins, Allow wins a tie; `*` is any run of characters and `$` the end.
-- Patterns are compared percent-encoded: bytes outside ASCII are escaped, escapes are in capitals.
-  Where that leaves room, the strictest reading counts (`robots_readings.py`).
-- Misspelt keys, a missing colon, any line ending, byte order marks and NULs are lived with;
-  `Allow: /x/index.html` allows `/x/` too. What is no rule is passed over.
+- An agent is identified by its product token, ignoring case. All groups that name it are one group.
+  `*` counts only if no group names it. Other lines (Sitemap, Crawl-delay) end no group.
+- The longest matching pattern wins, and Allow wins a tie. `*` is any sequence of characters, and
+  `$` the end.
+- Patterns are compared percent-encoded: bytes outside ASCII are escaped, escapes are upper-cased.
+  If that is ambiguous, the strictest reading counts (`robots_escapes.py`).
+- Misspelt keys, a missing colon, any line ending, byte order marks and NULs are accepted. `Allow:
+  /x/index.html` allows `/x/` too. Other lines are ignored.
 
-Unlike Google's on purpose: `/robots.txt` itself is always allowed (RFC 9309, 2.2.2). Escapes of the
-URL are put in capitals too (2.2.2). A token with a digit (`User-agent: bot2`) names the agent of
-that name, since a site that calls an agent by its name means it. More misspellings are understood:
-those that crawler-commons has met. UTF-16 is read.
+Intended differences from Google's matcher: `/robots.txt` itself is always allowed (RFC 9309,
+2.2.2). Escapes of the URL are upper-cased too (2.2.2). A token with a digit (`User-agent: bot2`)
+names the agent of that name, because a site that names an agent means it. Misspellings that
+crawler-commons has found are also accepted. UTF-16 is decoded.
 
-The work is bounded: 500 KiB are read, and what is compared for one URL is counted
-(`robots_rules.py`).
+The work is bounded: 500 KiB are read, and comparisons for a URL are counted (`robots_rules.py`).
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from typing import TypeAlias
 from orbweaver.politeness.robots_escapes import ReadRules
 from orbweaver.politeness.robots_rules import UNDECIDED, Line, RobotsRule
 
-# A line that says something: its number, kind and value.
+# A meaningful line: its number, kind and value.
 _Line: TypeAlias = tuple[int, int, bytes]
-# By agent: the groups that name it, each with the agent's place among those it names.
+# By agent: the groups that name it, each with the agent's place among its agents.
 _Named: TypeAlias = dict[str, list[tuple[int, int]]]
 
 BODY_BYTES_MAX = 500 * 1024
 # Eight times the longest URL of old browsers; the rest of such a line is ignored (Google's bound).
 LINE_BYTES_MAX = 8 * 2_083 - 1
 SITEMAPS_MAX = 1_000
-TEXT_CHARS_MAX = 300  # of a rule, when it is shown
+TEXT_CHARS_MAX = 300  # of a displayed rule
 INDEXED_MAX = 4  # agents; crawls have different ones
 
 ANY_AGENT = "*"
 ROBOTS_PATH = "/robots.txt"
 
-# A key begins with one of these, in lower case; the first that fits tells what the line is.
+# Lower-case beginnings of keys; the first match determines the kind of line.
 _USER_AGENT, _ALLOW, _DISALLOW, _DELAY, _SITEMAP = range(5)
 _KEYS = {
     _USER_AGENT: "user-agent useragent useg-agent ser-agent users-agent user-agnet",
@@ -88,9 +88,10 @@ class _Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobotsVerdict:
-    """What is said of a URL: by which `line`, in the `group` of which agent, if by any.
+    """Verdict on a URL, with the deciding `line` and the agent's `group`, if any.
 
-    Not `decided` is what so many rules with wildcards are about that it is forbidden for that.
+    It is not `decided` if the URL is forbidden only because too many rules with wildcards concern
+    it.
     """
 
     allowed: bool
@@ -101,16 +102,16 @@ class RobotsVerdict:
 
     @property
     def why(self) -> str | None:
-        """What decides, in words; None if no rule matches."""
+        """Deciding rule in words, or None if no rule matches."""
         return self.rule if self.line is None else f"line {self.line}: {self.rule}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Robots:
-    """A parsed robots.txt; an agent is given as a product token or a whole User-Agent header."""
+    """A parsed robots.txt. Agents are given as product tokens or whole User-Agent headers."""
 
     sitemaps: tuple[str, ...] = ()
-    # How many more it names.
+    # Number of further sitemaps.
     sitemaps_cut: int = 0
     _groups: tuple[_Group, ...] = field(default=(), repr=False)
     _named: _Named = field(default_factory=dict, repr=False)
@@ -119,12 +120,12 @@ class Robots:
     )
 
     def allows(self, user_agent: str, url: str) -> bool:
-        """Whether an agent may ask for a canonical URL."""
+        """Return True if an agent may request a canonical URL."""
         rule = self.rule_for(user_agent, url)
         return rule is None or rule.allow
 
     def decide(self, user_agent: str, url: str) -> RobotsVerdict:
-        """Say whether an agent may ask for a canonical URL, and what decides that."""
+        """Return whether an agent may request a canonical URL, and the deciding rule."""
         rule = self.rule_for(user_agent, url)
         group = self._group_name(user_agent)
         if rule is None:
@@ -135,16 +136,16 @@ class Robots:
         return RobotsVerdict(allowed=rule.allow, group=group, line=rule.number, rule=text)
 
     def rule_for(self, user_agent: str, url: str) -> RobotsRule | None:
-        """Return the rule that decides on a canonical URL; None if none matches."""
+        """Return the rule that decides on a canonical URL, or None if no rule matches."""
         path = _path_of(url)
         return None if path == ROBOTS_PATH else self.rules_of(user_agent).deciding(path)
 
     def crawl_delay(self, user_agent: str) -> float | None:
-        """Return the delay asked of an agent, in seconds; the longest where there are several."""
+        """Return the delay for an agent in seconds, the longest if there are several."""
         return self.rules_of(user_agent).delay_s
 
     def rules_of(self, user_agent: str) -> ReadRules:
-        """Return the rules for an agent, which are indexed when it is named first."""
+        """Return the rules for an agent, which are indexed at first use."""
         if user_agent not in self._indexed:
             if len(self._indexed) >= INDEXED_MAX:
                 self._indexed.clear()
@@ -166,7 +167,7 @@ class Robots:
 
 
 def parse(body: bytes) -> Robots:
-    """Read a robots.txt, whatever it holds; of a long one the first 500 KiB."""
+    """Parse any bytes as a robots.txt. Only the first 500 KiB count."""
     lines = list(_lines(_text(body)))
     said = (value.decode("utf-8", "replace") for _, kind, value in lines if kind == _SITEMAP)
     sitemaps = tuple(dict.fromkeys(filter(None, said)))
@@ -182,14 +183,15 @@ def parse(body: bytes) -> Robots:
 def _grouped(lines: Iterable[_Line]) -> tuple[tuple[_Group, ...], _Named]:
     groups: list[_Group] = []
     named: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
-    ruled = True  # the next User-agent line begins a group
+    ruled = True  # the next User-agent line starts a group
     for number, kind, value in lines:
         if kind == _USER_AGENT:
             if ruled:
                 groups.append(_Group())
                 ruled = False
             for agent in _agents(value.decode("utf-8", "replace")):
-                # Once a group, or a file that repeats itself would be matched again and again.
+                # Once per group, because otherwise a file that repeats itself would be matched
+                # repeatedly.
                 if not named[agent] or named[agent][-1][0] != len(groups) - 1:
                     named[agent].append((len(groups) - 1, groups[-1].agents))
             groups[-1].agents += 1
@@ -202,22 +204,22 @@ def _grouped(lines: Iterable[_Line]) -> tuple[tuple[_Group, ...], _Named]:
 
 
 def whole_lines(body: bytes) -> bytes:
-    """Cut a body that is not all there after its last whole line, and within what counts.
+    """Cut an incomplete body after its last complete line, within the counted size.
 
-    Half a rule is another rule: `Allow: /` of `Allow: /public/` would allow everything.
+    Half a rule is a different rule: `Allow: /` instead of `Allow: /public/` would allow everything.
     """
     ends = (body.rfind(end, 0, BODY_BYTES_MAX + 1) for end in (b"\n", b"\r"))
     return body[: max(*ends, 0)]
 
 
 def _text(body: bytes) -> bytes:
-    """Cut a long body after its last whole line, and take byte order marks off."""
+    """Cut a long body after its last complete line, and remove byte order marks."""
     if len(body) > BODY_BYTES_MAX:
         body = whole_lines(body)
     codec = _UTF16.get(body[:2])
     if codec:
         return body[2:].decode(codec, "replace").encode()
-    # Google's matcher skips part of a mark, too.
+    # Google's matcher also skips a partial mark.
     marks = (codecs.BOM_UTF8[:size] for size in (3, 2, 1))
     mark = next(filter(body.startswith, marks), b"")
     return body[len(mark) :]
@@ -254,7 +256,7 @@ def _delays(value: bytes) -> list[float]:
 
 
 def _rules(value: bytes, number: int, *, allow: bool) -> list[Line]:
-    """Return what a line says: nothing where it is empty, else a rule, and for an index two."""
+    """Return the rules of a line: none if it is empty, one, or two for an index page."""
     if not value:
         return []
     pattern = _ESCAPE.sub(_escaped, value).decode("ascii")
@@ -271,7 +273,7 @@ def _escaped(match: re.Match[bytes]) -> bytes:
 
 
 def _path_of(url: str) -> str:
-    """Return path and query of a URL, from whatever is given for one, as Google's matcher does."""
+    """Return path and query of a URL of any form, as Google's matcher does."""
     start = 2 if url.startswith("//") else 0
     path_at = _URL_PATH.search(url, start)
     scheme = url.find("://", start)
