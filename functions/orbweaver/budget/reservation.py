@@ -1,14 +1,14 @@
-"""Reservations of a delivery from its crawl's limits: made before it asks, a little ahead.
+"""Reservations of a delivery from its crawl's limits, made slightly ahead of its requests.
 
-    bytes      for each request the expected size of its body; the reader of a longer body asks
-               for more, and the next request uses what the body did not need
-    dollars    for each visit what it costs at most, with some links; more links when they are there
-    host_pages each URL once, before its host is asked for it; it carries that along (`counted`)
+    bytes      for each request, the expected size of its body; the reader of a longer body
+               reserves more, and the next request uses bytes that the body did not need
+    dollars    for each visit, its maximum cost with some links; more links when they are found
+    host_pages each URL once, before its host is visited; the URL carries the mark `counted`
 
-A reservation lives as long as the delivery, and is made ahead, so that most requests find what they
-need there: each increase is a write. What is reserved is noted in the journal, and settled by the
-commit, or by who finds that another delivery's journal stands; a crawl without such limits has no
-reservations, and pays nothing for that.
+A reservation lasts as long as the delivery. It is made ahead, because each increase is a write, and
+most requests then find enough reserved. The journal notes the reserved amounts. The commit settles
+them, or the delivery that finds another delivery's journal. A crawl without such limits has no
+reservations and no costs for them.
 """
 
 from __future__ import annotations
@@ -51,33 +51,33 @@ if TYPE_CHECKING:
     from orbweaver.budget.ports import Budgets
     from orbweaver.frontier.ports import Crawls
 
-# How often a budget may change between being read and being taken from.
+# Attempts if a budget changes between reading and reserving.
 TAKE_TRIES = 5
-# Deliveries of one pack are told apart by a number up to this.
+# Largest random number that identifies a delivery of a pack.
 BY_MAX = 2**53 - 1
-# How long links wait for others to give back what would pay for them: the pack is to be settled.
+# Wait of links for amounts that others may return; it is short, because the pack must be settled.
 REACH_TRIES, REACH_WAIT_S = 4, 1.0
-# Counting a URL again changes nothing, so an answer that was lost is asked for again.
+# Counting a URL again has no effect, so it is repeated after a lost response.
 COUNT_TRIES = 3
-# Bodies are cut to what is left down to this part of what they may have, or of the limit if that is
-# less: 80 KB of 5 MB.
+# Bodies are cut to the rest of the limit, down to this fraction of the maximum body size, or of the
+# limit if that is less: 80 KB of 5 MB.
 SCRAP = 64
-# One delivery reserves at most this part of a limit in advance: other deliveries need room, too.
+# A delivery reserves at most this fraction of a limit ahead, because others need room too.
 AHEAD_PART = 64
-# The room of a body: at least, and before this container has received one of the crawl's bodies.
+# Room of a body: least, before this container has received one of the crawl, and most.
 ROOM_BYTES_MIN, ROOM_BYTES_FIRST, ROOM_BYTES_MAX = 1024, 64 * 1024, 256 * 1024
-# A body's room is a multiple of the largest recent body, whose size fades with each further body.
+# Room as a multiple of the largest recent body, whose size decays by this fraction with each body.
 ROOM_SIZES, ROOM_FADES = 2, 8
-# Crawls whose sizes of bodies are remembered.
+# Number of crawls whose body sizes are remembered.
 SIZES_KEPT = 1_000
 
 
 @dataclass(slots=True, kw_only=True)
 class Room:
-    """The size that a body may have now and at `most`, and the bytes received of it.
+    """Size that a body may have now and at `most`, and the received bytes.
 
-    `cut` says that the limit had no room for the rest. `received` is None while it is unknown: a
-    body that broke off may have had all of its room.
+    `cut` means that the limit had no room for the rest. `received` is None while it is unknown,
+    because an incomplete body may have used all its room.
     """
 
     bytes_max: int
@@ -87,7 +87,7 @@ class Room:
     cut: bool = False
 
     async def grow(self, size: int) -> None:
-        """Reserve room for a body of this size; less if the limit is used up."""
+        """Reserve room for a body of this size, or less if the limit is used up."""
         missing = min(size, self.most) - self.bytes_max
         if missing <= 0 or self.reservation is None:
             return
@@ -97,7 +97,7 @@ class Room:
 
 
 class Reservation:
-    """What one delivery has reserved of one limit, and how much of that is not taken yet."""
+    """Reservation of one delivery from one limit, and the part that is not taken yet."""
 
     def __init__(
         self, budget_keeper: BudgetKeeper, crawl: Crawl, part: LimitPart, limit: int
@@ -113,10 +113,10 @@ class Reservation:
         self.reserved = 0
 
     async def take(self, whole: int, least: int, ahead: int = 0) -> int | Refused:
-        """Take so much, or what is left, but no less than `least`; reserve so much ahead."""
+        """Take `whole`, or the rest if it is at least `least`, and reserve `ahead` more."""
         async with self._lock:
             if self._left < whole:
-                # As long as requests are out, what they bring back is better than a scrap.
+                # While requests are in flight, the bytes they return are better than a scrap.
                 scrap = whole if self._out else least
                 refused = await self._reserve(
                     BudgetWanted(
@@ -138,9 +138,11 @@ class Reservation:
             return taken
 
     async def extend(self, amount: int, plenty: int) -> int:
-        """Take more for a request in flight; less than `amount` only if no more is left.
+        """Take more for a request in flight.
 
-        It waits a few seconds for what other deliveries give back.
+        Less than `amount` only if no more is left.
+
+        Waits a few seconds for amounts that other deliveries return.
         """
         async with self._lock:
             for tries_left in reversed(range(REACH_TRIES)):
@@ -159,12 +161,12 @@ class Reservation:
             return taken
 
     def put_back(self, amount: int) -> None:
-        """Put back what was not needed of what was taken."""
+        """Return the unneeded part of a taken amount."""
         self._left += amount
         self._out -= 1
 
     async def reach(self, amount: int, least: int) -> int:
-        """Have so much reserved in all, if there is as much, in steps of `least`; what is."""
+        """Reserve up to `amount` in all, in steps of `least`, and return the reserved amount."""
         for tries_left in reversed(range(REACH_TRIES)):
             missing = amount - self.reserved
             if missing <= 0:
@@ -176,7 +178,7 @@ class Reservation:
         return self.reserved
 
     async def _reserve(self, wanted: BudgetWanted) -> Refused | None:
-        """Reserve more; None once that is done."""
+        """Reserve more, and return None on success."""
         if self._key in self._budget_keeper.spent:
             return Spent()
         amount, instead = wanted.plenty, None
@@ -215,14 +217,14 @@ class Reservation:
         )
 
     async def _begin(self) -> None:
-        """Begin where the counters are: what was spent before there was a limit counts as well."""
+        """Create the budget from the counters: amounts spent before the limit was set count."""
         counters = await self._budget_keeper.crawls.counters(self._crawl)
         used = counters.total.get(COUNTED[self.part], 0)
         await self._budget_keeper.budgets.begin(self._crawl, self.part, used)
 
 
 class BudgetKeeper:
-    """Opens reservations; one a container."""
+    """Opens reservations. One instance per container."""
 
     def __init__(
         self,
@@ -238,18 +240,18 @@ class BudgetKeeper:
         self.clock = clock
         self.random = random
         self.settings = settings
-        # Which limits are used up, as high as they were then.
+        # Used-up limits, with their values at that time.
         self.spent: set[tuple[str, LimitPart, int]] = set()
-        # The size of the largest recent body, by crawl.
+        # Size of the largest recent body, by crawl.
         self._sizes: dict[str, int] = {}
         self.shared_clock = SharedClock(clock)
 
     def open(self, crawl: Crawl, pack_id: str) -> Reservations:
-        """Open the reservations of a delivery, empty: each is made when it is needed."""
+        """Open empty reservations of a delivery. Amounts are reserved when needed."""
         return Reservations(self, crawl, pack_id)
 
     def room_bytes(self, crawl: Crawl, limit: int) -> int:
-        """Return the size of room that the next body of a crawl probably needs."""
+        """Return the room that the next body of a crawl probably needs."""
         size = self._sizes.get(crawl.id)
         expected = ROOM_BYTES_FIRST if size is None else ROOM_SIZES * size
         return max(ROOM_BYTES_MIN, min(expected, ROOM_BYTES_MAX, limit // AHEAD_PART))
@@ -262,7 +264,7 @@ class BudgetKeeper:
         self._sizes[crawl.id] = max(size, largest - largest // ROOM_FADES)
 
     async def marked(self, crawl: Crawl, pack: Pack) -> Pack:
-        """Mark the URLs of a pack that earlier deliveries of it have counted."""
+        """Mark the URLs of a pack that its earlier deliveries have counted."""
         if crawl.host_pages_max is None:
             return pack
         hosts = {host_of(target.url) for target in pack.targets}
@@ -274,7 +276,7 @@ class BudgetKeeper:
 
 
 class Reservations:
-    """What one delivery of a pack may use."""
+    """Amounts that one delivery of a pack may use."""
 
     def __init__(self, budget_keeper: BudgetKeeper, crawl: Crawl, pack_id: str) -> None:
         self._budget_keeper = budget_keeper
@@ -285,27 +287,27 @@ class Reservations:
         self._visited = False
         self._received = 0
         self._seconds = 0.0
-        # How many files were written for what was fetched.
+        # Number of files written for the fetched content.
         self.files = 0
         self.bytes = _open(budget_keeper, crawl, LimitPart.BYTES)
         self.dollars = _open(budget_keeper, crawl, LimitPart.NANODOLLARS)
 
     @property
     def reserved(self) -> dict[str, int]:
-        """What was reserved, by part."""
+        """Reserved amounts, by part."""
         both = (self.bytes, self.dollars)
         return {each.part: each.reserved for each in both if each and each.reserved}
 
     @property
     def by(self) -> int:
-        """Which delivery reserved it: a random number; 0 where nothing was reserved."""
+        """Random number of this delivery, or 0 without reservations."""
         if self.reserved and not self._by:
             self._by = self._budget_keeper.random.randint(1, BY_MAX)
         return self._by
 
     @asynccontextmanager
     async def room(self, target: Target) -> AsyncIterator[Room | Refused]:
-        """Take room for a URL's body; what was not received goes back, however that ends."""
+        """Take room for a URL's body. Unreceived bytes always return at the end."""
         most = self._most(target)
         taken: int | Refused = most
         if self.bytes is not None:
@@ -340,7 +342,10 @@ class Reservations:
     async def count(
         self, host: str, targets: Sequence[Target]
     ) -> tuple[list[Target], list[Target]]:
-        """Count URLs as pages of their host; those that are counted, and those beyond its limit."""
+        """Count URLs as pages of their host.
+
+        Return the counted ones, and those beyond its limit.
+        """
         limit = self._crawl.host_pages_max
         new = [target.url for target in targets if not target.counted]
         if limit is None or not new:
@@ -355,7 +360,7 @@ class Reservations:
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Measure how long this visit has the function for itself, as it were."""
+        """Measure this visit's share of the function's time."""
         shared_clock = self._budget_keeper.shared_clock
         self._visited = True
         began_s = shared_clock.enter()
@@ -370,7 +375,7 @@ class Reservations:
         return prices.second(memory_mb=settings.memory_mb, architecture=settings.architecture)
 
     async def admit(self, targets: Sequence[Target], seconds: float) -> Refused | None:
-        """Reserve what a visit of so many seconds may cost; None once that is done."""
+        """Reserve the possible cost of a visit of this duration, and return None on success."""
         if self.dollars is None:
             return None
         settings = self._budget_keeper.settings
@@ -385,7 +390,7 @@ class Reservations:
         return None if isinstance(taken, int) else taken
 
     async def pay(self, result: PackResult, urls: int, looked_up: int) -> None:
-        """Count what a visit has used, and leave out the links that nothing is left for."""
+        """Count the usage of a visit, and leave out links that exceed the dollars."""
         if self._received:
             result.count(COUNTED[LimitPart.BYTES], self._received)
         spent = prices.LOOK_UP * looked_up
@@ -400,7 +405,7 @@ class Reservations:
         if self.dollars is not None:
             due = spent + prices.CLAIM * len(result.candidates)
             there = await self.dollars.reach(due, least=prices.CLAIM)
-            # A function that stood still is not paid for beyond its time.
+            # A frozen function pays at most for its reserved time.
             spent = min(spent, there)
             links = result.links[(there - spent) // prices.CLAIM :]
             left_out = [target.url for target in links]
@@ -412,9 +417,9 @@ class Reservations:
             result.count(COUNTED[LimitPart.NANODOLLARS], spent)
 
     async def settle(self, own: Journal, standing: Journal) -> None:
-        """Settle what was reserved, if another delivery's journal stands: no commit will.
+        """Settle these reservations if another delivery's journal was stored: no commit will.
 
-        Where that fails, it stays reserved until it is taken for dead.
+        If this fails, they stay reserved until they count as a killed worker's.
         """
         settled = settlements(own.reserved, own.counts)
         if settled and own.by != standing.by:
@@ -432,7 +437,7 @@ class Reservations:
 
 
 class SharedClock:
-    """Shares the time of a function among the visits that go on in it: a clock that slows down."""
+    """Divides a function's time among its concurrent visits: a clock that slows down."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -441,13 +446,13 @@ class SharedClock:
         self._since_ms = 0
 
     def enter(self) -> float:
-        """Begin a visit; the shared clock's time."""
+        """Start a visit, and return the shared clock's time."""
         shared_s = self._now_s()
         self._present += 1
         return shared_s
 
     def leave(self) -> float:
-        """End a visit; the shared clock's time."""
+        """End a visit, and return the shared clock's time."""
         shared_s = self._now_s()
         self._present -= 1
         return shared_s
