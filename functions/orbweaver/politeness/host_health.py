@@ -1,14 +1,14 @@
-"""The health of hosts, noted for all workers: rebuffs, silence, recovery.
+"""Health of hosts, recorded for all workers: backoffs, silence, recovery.
 
-- A host that asks to be left alone (429, 503) is blocked at once.
-- A host that gives no answer, or keeps us out, so many times in a row is blocked too. Then one
-  request tries it (`politeness/pacer.py` takes the turn), and further ones follow or the next block
-  does.
+- A host that demands a backoff (429, 503) is blocked at once.
+- A host that gives no answer, or serves block pages, several times in a row is blocked too. Then
+  one request tries it (`politeness/pacer.py` takes the turn). Its result decides whether more
+  requests follow, or the next block.
 
-How long answers take is known to each container for itself. It sets the pace of the next ones and,
-where a crawl has no delay, how many requests are made at once (`politeness/host_load.py`).
-An answer costs nothing here unless the host was in trouble. A note that cannot be written is lost:
-the next answer brings another. The rules: `politeness/host_schedule.py`.
+Each container measures response times by itself. They determine the pace of later requests and, in
+crawls without a delay, the number of concurrent requests (`politeness/host_load.py`). A response
+causes no write unless the host was in trouble. A failed write is dropped, because the next response
+causes another. The rules are in `politeness/host_schedule.py`.
 """
 
 from __future__ import annotations
@@ -37,13 +37,16 @@ if TYPE_CHECKING:
     from orbweaver.politeness.ports import Hosts
 
 _log = logging.getLogger(__name__)
-# Hosts whose pace and load are remembered.
+# Number of hosts whose pace and load are remembered.
 PACES_MAX = 4_096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Known:
-    """What a container knows of a host; `silent`: a request without an answer was the last."""
+    """Measurements of a host in this container.
+
+    `silent` means that the last request had no answer.
+    """
 
     pace_ms: int = 0
     load: Load = field(default_factory=Load)
@@ -54,7 +57,7 @@ _UNKNOWN = _Known()
 
 
 class HostHealth:
-    """Notes what happened to requests."""
+    """Records results of requests."""
 
     def __init__(self, *, hosts: Hosts, clock: Clock, random: Random) -> None:
         self._hosts = hosts
@@ -63,7 +66,7 @@ class HostHealth:
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
     def heard(self, host: str, latency_ms: int, *, well: bool, silent: bool = False) -> None:
-        """Note how long an answer took; if `silent`, for how long there was none."""
+        """Record a response time. If `silent`, the time waited without a response."""
         known = self._known.pop(host, _UNKNOWN)
         if silent:
             pace_ms = pace_after_silence(known.pace_ms, latency_ms)
@@ -78,23 +81,24 @@ class HostHealth:
             self._known.popitem(last=False)
 
     def pace_ms(self, host: str) -> int:
-        """How long a host takes, as far as this container knows."""
+        """Return the pace of a host, as measured by this container."""
         return self._known.get(host, _UNKNOWN).pace_ms
 
     def places(self, host: str, most: int) -> int:
-        """How many requests at once a host is asked with, of at most so many."""
+        """Return the number of concurrent requests to a host, at most `most`."""
         return places_of(self._known.get(host, _UNKNOWN).load, most)
 
     async def suffered(self, host: str, *, probe: bool) -> None:
-        """Note that a host did not answer, or kept us out."""
+        """Record that a host did not answer, or served a block page."""
         self._keep(host, replace(self._known.pop(host, _UNKNOWN), silent=True))
         with _unless_lost(host):
             await self._hosts.fail(host, self._clock.now_ms(), self._random.random(), probe=probe)
 
     async def answered(self, host: str, *, troubled: bool) -> None:
-        """Note that a host answered, if it was silent: `troubled`, before it was asked, or since.
+        """Record that a host answered, if it was silent.
 
-        The answers of requests that are made at once come between the silences of others.
+        `troubled` means that it was silent before the request or since. Responses of concurrent
+        requests may arrive between the failures of others.
         """
         known = self._known.get(host, _UNKNOWN)
         if not troubled and not known.silent:
@@ -106,7 +110,7 @@ class HostHealth:
                 await self._hosts.recover(host)
 
     async def rebuffed(self, host: str, retry_after_s: float | None, at_ms: int) -> None:
-        """Leave a host alone that wants it; it was asked at `at_ms`."""
+        """Block a host that demands a backoff. `at_ms` is the time of the request."""
         now_ms = self._clock.now_ms()
         with _unless_lost(host):
             state = await self._hosts.look(host)
@@ -115,7 +119,7 @@ class HostHealth:
                 await self._hosts.block(host, until_ms, strikes, now_ms)
 
     async def blocked_s(self, host: str) -> float:
-        """How long a host is left alone from now on."""
+        """Return the rest of a host's block, in seconds."""
         left_ms = 0
         with _unless_lost(host):
             state: Host = await self._hosts.look(host)
@@ -124,7 +128,7 @@ class HostHealth:
 
 
 class Places(asyncio.Semaphore):
-    """Places at a host, of which some are withheld while it is slow: those that are released."""
+    """Semaphore of a host that withholds released places while the host is slow."""
 
     def __init__(self, health: HostHealth, host: str, most: int) -> None:
         self._health, self._host, self._most = health, host, most
@@ -132,7 +136,7 @@ class Places(asyncio.Semaphore):
         super().__init__(most - self._withheld)
 
     def release(self) -> None:
-        """Give a place back; it and those that were withheld may be taken as the host allows."""
+        """Release a place. Withhold or restore places as the host's load requires."""
         wanted = self._wanted()
         if self._withheld < wanted:
             self._withheld += 1
@@ -148,7 +152,7 @@ class Places(asyncio.Semaphore):
 
 @contextmanager
 def _unless_lost(host: str) -> Iterator[None]:
-    """Go on without a note that cannot be written: the answer it is about is worth more."""
+    """Continue without a record that cannot be written, because the response matters more."""
     try:
         yield
     except Transient as error:
