@@ -1,12 +1,14 @@
-"""Which pack of a host is out: the others of its crawl wait in its backlog.
+"""Choose the pack of a host that is in flight, while others wait in the host's backlog.
 
-    ahead   begin the next pack while what this one fetched is still to be written
-    send    what it led to: have packs wait, leave its place, have the next one out
-    tend    the same for a pack that is committed and stands there again, or is given up
+    ahead   take the next pack on while this pack's results are still to be written
+    send    queue or store the packs that follow from a commit, leave the own place, start the
+            host's next pack
+    tend    leave the place of a committed pack that is in the backlog again, or of a dead letter,
+            and start the host's next pack
 
-    put_late, send_late    the backlog of late packs, which are sent when little else is out
+    put_late, send_late    backlog of late packs, which are sent when few URLs are in flight
 
-`send` is repeated by every later delivery of that pack, until it is noted as sent
+Every later delivery of the pack repeats `send`, until the pack is noted as sent
 (frontier/backlog.py).
 """
 
@@ -40,13 +42,13 @@ from orbweaver.model.turns import slices
 from orbweaver.model.url import host_of
 from orbweaver.worker.rounds import Round
 
-# Packs of a crawl that is over, which are given up together.
+# Number of packs of a finished crawl that are released at a time.
 GIVEN_UP_AT_ONCE = 50
 DELAY_S_MAX = 900
-# The least that returning takes: such a pack may go on at once.
+# Shortest delay of a return; such a pack may continue at once.
 SOON_S = 1
 TRIES = 5
-# For how long a late pack that was sent is not sent again.
+# A late pack is not sent again within this time.
 SENT_LATE_MS = 60_000
 # The search for the first late pack of a host reads at most this number of packs.
 LOOKED_THROUGH = 50
@@ -54,7 +56,7 @@ LOOKED_THROUGH = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackPlace:
-    """Where a pack comes from: its host, and its place there; of most, nowhere."""
+    """Place of a pack in a host's backlog. Empty for most packs."""
 
     host: str = ""
     place: str = ""
@@ -64,10 +66,10 @@ NOWHERE = PackPlace()
 
 
 class Claiming(Enum):
-    """Which late packs are sent.
+    """Late packs that may be sent.
 
-    None while one of them is under way; also those that are, if no other has sent them since they
-    were read; or all.
+    FREE: only if none is in flight. TAKEN: also packs in flight, unless another worker has sent
+    them since they were read. ANYWAY: all.
     """
 
     FREE = "free"
@@ -76,7 +78,7 @@ class Claiming(Enum):
 
 
 def standing_of(message: Pack | SeedsMessage) -> PackPlace:
-    """Say where a message comes from."""
+    """Return the place of a message's pack."""
     if not isinstance(message, Pack) or not message.place:
         return NOWHERE
     if message.late:
@@ -86,11 +88,13 @@ def standing_of(message: Pack | SeedsMessage) -> PackPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Beginner:
-    """In whose name a pack is out, the first of `names`; what is out in another one is its, too.
+    """Identity under which a pack is started: the first of `names`.
 
-    It begins where none is out until `unsent` is noted as sent. Without that, only where that was
-    written in one of its names or in that of `other`, or its own `place` is written to be out:
-    another delivery may have done so, and be acknowledged.
+    A pack that was started under any of `names` is its own. If no pack is in flight, it may start
+    one until `unsent` is noted as sent. Without `unsent`, it may start one only in three cases: the
+    previous change was made under one of its names, it was made under `other`, or its own `place`
+    is still recorded as in flight. In these cases another delivery may have started a pack, and may
+    have been acknowledged before it sent it.
     """
 
     names: tuple[str, ...]
@@ -102,7 +106,7 @@ class _Beginner:
 
 
 class Succession:
-    """Puts packs in backlogs and takes the next."""
+    """Stores packs in backlogs, and starts the next pack of each host."""
 
     def __init__(self, *, backlog: Backlog, queue: Queue, clock: Clock) -> None:
         self._backlog = backlog
@@ -110,10 +114,9 @@ class Succession:
         self._clock = clock
 
     async def ahead(self, crawl: Crawl, pack: Pack, round_: Round) -> None:
-        """Begin the next pack of a host, as all of this one was asked for.
+        """Take the next pack of a host on, after all URLs of this pack were requested.
 
-        That writes nothing: until the message of the next one is sent, that of this pack answers
-        for it.
+        This writes nothing: until the next pack's message is sent, this pack's message covers it.
         """
         if not pack.place or not round_.goes_on(crawl.id):
             return
@@ -132,17 +135,18 @@ class Succession:
         standing: PackPlace,
         round_: Round | None = None,
     ) -> bool:
-        """Send packs or have them wait, and the next of their hosts follow.
+        """Send packs or store them in backlogs, and start the next packs of their hosts.
 
-        Whether that is to be noted, so that no later delivery does it again.
+        Returns True if the pack must be noted as sent, so that later deliveries do not repeat this.
         """
         waiting: dict[str, list[WaitingPack]] = {}
         direct: list[OutgoingPack] = []
         async for some in slices(outgoing, SLICE_PACKS):
             direct += self._sort_waiting(crawl, some, waiting)
         own = standing
-        if standing.host == LANE:  # these are not begun one after the other
-            # What is sent now may look at once, and is to find that this one is not under way.
+        if standing.host == LANE:  # late packs do not follow one another
+            # The packs sent now may check for the end at once, and must not find this one in
+            # flight.
             await self._backlog.forget(crawl.id, LANE, standing.place)
             own = NOWHERE
         async for going in slices(direct, SLICE_PACKS):
@@ -165,7 +169,7 @@ class Succession:
         outgoing: Sequence[OutgoingPack],
         waiting: dict[str, list[WaitingPack]],
     ) -> list[OutgoingPack]:
-        """Add the packs that wait to the backlogs of their hosts; return the others."""
+        """Add waiting packs to `waiting`, by host, and return the others."""
         now_ms = self._clock.now_ms()
         direct: list[OutgoingPack] = []
         for one in outgoing:
@@ -179,10 +183,11 @@ class Succession:
     async def tend(
         self, crawl: Crawl, pack_id: str, standing: PackPlace, *, last: bool = False
     ) -> None:
-        """Leave a place, if it is there, and have the next one out.
+        """Leave a place, if it exists, and start the host's next pack.
 
-        Another delivery may have had a committed pack wait once more; or it is a dead letter: then
-        this is the `last` delivery, and sends what one before it has begun and may not have sent.
+        Another delivery may have stored a committed pack again. If the pack becomes a dead letter,
+        this is the `last` delivery, which also sends a pack that an earlier delivery may have
+        started without sending it.
         """
         if not standing.place:
             return
@@ -190,15 +195,18 @@ class Succession:
         if await self._backlog.get(crawl.id, standing.host, standing.place) is not None:
             await self._backlog.leave(crawl.id, standing.host, standing.place, name)
         if standing.host == LANE:
-            return  # these are not begun one after the other
+            return  # late packs do not follow one another
         names = (name, pack_id) if last else (name,)
         beginner = _Beginner(names=names, other=pack_id, place=standing.place)
         await self._begin(crawl, standing.host, beginner)
 
     async def _hand_over(self, crawl: Crawl, own: PackPlace, beginner: _Beginner) -> bool:
-        """Have the first pack out instead of the own one; False, and the place left, if it is not.
+        """Start the first waiting pack in place of the own one.
 
-        That is one write: between two, others would begin what has been begun ahead.
+        Else leave the place and return False.
+
+        Both happen in one write, because between two writes another worker could start the pack
+        that was taken on ahead.
         """
         name = beginner.names[0]
         line = await self._backlog.look(crawl.id, own.host, own.place)
@@ -212,7 +220,7 @@ class Succession:
         return False
 
     async def put_late(self, crawl: Crawl, packs: Sequence[Pack]) -> None:
-        """Have late packs wait; before anything is sent that may find the crawl at its end."""
+        """Store late packs, before any message is sent whose worker may check for the end."""
         async for part in slices(packs, SLICE_PACKS):
             waiting = [WaitingPack(place=pack.place, body=encode(pack)) for pack in part]
             await self._backlog.put(crawl.id, LANE, waiting)
@@ -225,16 +233,18 @@ class Succession:
         band_max: int = BANDS_MAX,
         claiming: Claiming = Claiming.FREE,
     ) -> bool:
-        """Send the first late packs, if none of them is under way; whether that is done.
+        """Send the first late packs, unless one is in flight.
 
-        So many of them, or `unknown` of kinds that are not known to bring little. None of a band
-        behind `band_max` is sent. That one is sent is written down before, so that of workers that
-        look at once one sends it.
+        Return True if that is done.
+
+        Sends `count` packs, or up to `unknown` packs of bands not known to bring little. Packs of
+        bands above `band_max` are not sent. The sending is recorded first, so that only one of
+        several checking workers sends.
         """
         now_ms = self._clock.now_ms()
         waiting = await self._backlog.standing(crawl.id, LANE, max(count, unknown))
         if claiming is Claiming.FREE and any(_is_under_way(one, now_ms) for one in waiting):
-            return False  # each looks when it is done
+            return False  # each checks again when it is done
         packs: list[OutgoingPack] = []
         done = True
         for at, one in enumerate(waiting):
@@ -243,25 +253,27 @@ class Succession:
             noted = await self._backlog.note_sent(crawl.id, LANE, one, now_ms)
             if not noted and claiming is not Claiming.ANYWAY:
                 done = False
-                break  # another one is about to send them
+                break  # another worker is sending them
             packs.append(self._outgoing(one))
         if packs:
             await self._queue.send(packs, express=crawl.express)
         return done
 
     async def is_idle(self, crawl: Crawl, host: str, own: str = "") -> bool:
-        """Whether a host has no pack queued, in work or waiting, except at the place `own`."""
+        """Return True if a host has no pack queued, in work or waiting, except at place `own`."""
         line = await self._backlog.look(crawl.id, host, own)
         return line.first is None and line.out in ("", own)
 
     async def send_late_of(self, crawl: Crawl, host: str, band_max: int, round_: Round) -> bool:
-        """Send the first late pack that has links of a host; whether there was one.
+        """Send the first late pack with links of a host.
 
-        The worker takes it on at once, if its round goes on.
+        Return True if there was one.
+
+        The worker takes it on at once, if its round continues.
         """
         now_ms = self._clock.now_ms()
         for one in await self._backlog.standing(crawl.id, LANE, LOOKED_THROUGH):
-            # A look at the text is cheaper than to read it.
+            # Searching the text is cheaper than decoding it.
             if f"{host}/" not in one.body or band_at(one.place) > band_max:
                 continue
             if _is_under_way(one, now_ms):
@@ -272,7 +284,10 @@ class Succession:
         return False
 
     async def _begin(self, crawl: Crawl, host: str, beginner: _Beginner) -> None:
-        """Have the first pack of a host out, if none is; what it began with before, send again."""
+        """Start the first pack of a host if none is in flight.
+
+        Send a pack again that was started before.
+        """
         refused = -1
         for _ in range(TRIES):
             line = await self._backlog.look(crawl.id, host)
@@ -296,11 +311,11 @@ class Succession:
         raise Transient(f"what is out of {host} was changed {TRIES} times")
 
     async def leave(self, pack: Pack) -> None:
-        """Leave a pack's place: it is done with."""
+        """Leave the place of a pack that is done."""
         await self._backlog.leave(pack.crawl, host_of(pack.targets[0].url), pack.place)
 
     async def behind(self, pack: Pack) -> tuple[Pack, ...]:
-        """Read some of the packs that wait for a pack's host."""
+        """Return some of the packs that wait for a pack's host."""
         host = host_of(pack.targets[0].url)
         found = await self._backlog.standing(pack.crawl, host, GIVEN_UP_AT_ONCE)
         return tuple(self._outgoing(one).pack for one in found)
@@ -319,7 +334,7 @@ class Succession:
         taken = False
         if round_ is not None:
             soon = delay_s <= SOON_S and round_.goes_on(crawl.id) and round_.takes(outgoing.pack)
-            # What was begun before may have been taken on by the delivery that began it.
+            # The delivery that started it may have taken it on.
             taken = (soon and not again) or round_.has_taken(outgoing.pack)
             held = taken or again
             if held:
@@ -343,14 +358,14 @@ class Succession:
 
 
 def _is_under_way(waiting: WaitingPack, now_ms: int) -> bool:
-    """Whether a late pack was sent a moment ago; by another clock that may be in a moment."""
+    """Return True if a late pack was sent recently. Another clock may place that in the future."""
     return abs(now_ms - waiting.sent_at_ms) < SENT_LATE_MS
 
 
 def _beginning(
     crawl: Crawl, host: str, line: Line, first: WaitingPack | None, beginner: _Beginner
 ) -> Beginning:
-    """Have a pack be out of a host whose line was read; None: none is."""
+    """Build the record that a pack of a host is in flight, or that none is."""
     return Beginning(
         crawl=crawl.id,
         host=host,
@@ -362,23 +377,24 @@ def _beginning(
 
 
 def _waits(crawl: Crawl, outgoing: OutgoingPack) -> str | None:
-    """Name the host that a pack waits for; None for one that goes by the queue."""
-    # What a crawl that is over still sends is only dropped.
+    """Return the host that a pack waits for, or None if it uses the queue."""
+    # Packs that a finished crawl still sends are only dropped.
     waits = crawl.delay_ms and crawl.state is not State.FINISHED
     return host_to_wait_for(outgoing) if waits else None
 
 
 def _directly(crawl: Crawl, outgoing: OutgoingPack) -> OutgoingPack:
-    """Have a pack that goes by the queue know its place, if a delivery before had it wait there.
+    """Give a queued pack its place, if an earlier delivery may have stored it in the backlog.
 
-    That one found the crawl going on; what is dropped or found committed leaves its place.
+    That delivery found the crawl running. A pack that is dropped or found committed leaves its
+    place.
     """
     waited = crawl.delay_ms and host_to_wait_for(outgoing) is not None
     return replace(outgoing, pack=placed(outgoing.pack)) if waited else outgoing
 
 
 def _free_s(outgoing: Sequence[OutgoingPack], hosts: Sequence[str]) -> dict[str, int]:
-    """In how many seconds hosts are free at the soonest, as the URLs that return to them say."""
+    """Return when each host is free at the earliest, in seconds, by the URLs that return to it."""
     free_s = dict.fromkeys(hosts, 0)
     for one in outgoing:
         host = host_to_wait_for(one)
@@ -388,5 +404,5 @@ def _free_s(outgoing: Sequence[OutgoingPack], hosts: Sequence[str]) -> dict[str,
 
 
 def _copy(pack_id: str) -> str:
-    """Name a delivery of a pack that finds it committed, or gives it up."""
+    """Return the name of a delivery that finds its pack committed, or gives it up."""
     return f"copy/{pack_id}"
