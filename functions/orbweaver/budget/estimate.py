@@ -98,7 +98,7 @@ def _at_once(crawl: Crawl, assumed: Assumed, rounds: Rounds) -> int:
     if crawl.delay_ms:
         wanted = PEAK * rounds.at_once + PEAK_LEAST
     else:
-        # As many as AWS has added by the end; at the start, a crawl has too few known URLs.
+        # As many as AWS has added by the end. A crawl spreads only once it has found enough URLs.
         wanted = min(
             rounds.invocations / 4, FIRST * sqrt(1 + 2 * MORE_A_S / FIRST**2 * rounds.seconds)
         )
@@ -111,7 +111,7 @@ def _travels(crawl: Crawl) -> bool:
 
 
 def _knowing(crawl: Crawl, assumed: Assumed, rounds: Rounds, at_once: int) -> float:
-    """Return how many of the containers that may have a round of a host do have one."""
+    """Return the expected number of containers that process a round of a host."""
     if not crawl.delay_ms:
         return float(at_once)
     host_rounds = rounds.hosts * rounds.seconds / ROUND_S / assumed.hosts

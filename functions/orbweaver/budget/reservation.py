@@ -140,9 +140,8 @@ class Reservation:
     async def extend(self, amount: int, plenty: int) -> int:
         """Take more for a request in flight.
 
-        Less than `amount` only if no more is left.
-
-        Waits a few seconds for amounts that other deliveries return.
+        Returns less than `amount` only if no more is left. Waits a few seconds for amounts that
+        other deliveries return.
         """
         async with self._lock:
             for tries_left in reversed(range(REACH_TRIES)):
@@ -342,10 +341,7 @@ class Reservations:
     async def count(
         self, host: str, targets: Sequence[Target]
     ) -> tuple[list[Target], list[Target]]:
-        """Count URLs as pages of their host.
-
-        Return the counted ones, and those beyond its limit.
-        """
+        """Count URLs as pages of their host, and return (counted, beyond its limit)."""
         limit = self._crawl.host_pages_max
         new = [target.url for target in targets if not target.counted]
         if limit is None or not new:

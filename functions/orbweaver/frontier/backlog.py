@@ -98,9 +98,7 @@ class Backlog(Protocol):
         """Remove a place that is not in flight and whose pack is done."""
 
     async def leave(self, crawl: str, host: str, place: str, by: str = "") -> None:
-        """Remove a place whose pack is done.
-
-        If it is in flight, record that none is, under `by`.
+        """Remove a place whose pack is done, and record under `by` that it is not in flight.
 
         That record is written first, so a place in flight always exists.
         """
@@ -111,9 +109,8 @@ class Backlog(Protocol):
     async def note_sent(self, crawl: str, host: str, read: WaitingPack, at_ms: int) -> bool:
         """Note the time when a pack is sent.
 
-        Return False, without a write, if it has changed.
-
-        It has changed if it was left, or if another worker noted it as sent.
+        Returns False, without a write, if the pack was left meanwhile, or another worker noted it
+        as sent.
         """
 
 

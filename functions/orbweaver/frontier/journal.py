@@ -125,7 +125,7 @@ _LANES = ((True, False), (False, False), (True, True), (False, True))
 
 
 def outbox(pack_id: str, crawl: str, journal: Journal, ledger: Ledger) -> tuple[OutgoingPack, ...]:
-    """List the packs that follow from a committed pack. Deterministic."""
+    """List the packs that follow from a committed pack, the same every time."""
     children = [journal.candidates[place] for place in ledger.children]
     groups: list[tuple[list[Target], int]] = []
     for lane in _LANES:
@@ -155,7 +155,7 @@ def leads_on(journal: Journal, ledger: Ledger, *, ordered: bool) -> bool:
 
 
 def late_groups(journal: Journal, ledger: Ledger) -> list[tuple[int, list[Target]]]:
-    """List the late links of a committed pack, by late pack. Deterministic."""
+    """List the late links of a committed pack by late pack, the same every time."""
     late = journal.late
     if ledger.surplus and journal.surplus_band is not None:
         late += tuple((journal.surplus_band, target) for target in surplus_of(journal, ledger))
@@ -163,7 +163,7 @@ def late_groups(journal: Journal, ledger: Ledger) -> list[tuple[int, list[Target
 
 
 def outbox_late(pack_id: str, crawl: str, journal: Journal, ledger: Ledger) -> tuple[Pack, ...]:
-    """List the late packs that follow from a committed pack. Deterministic."""
+    """List the late packs that follow from a committed pack, the same every time."""
     packs: list[Pack] = []
     for number, (band, targets) in enumerate(late_groups(journal, ledger)):
         own = child_id(pack_id, f"late/{number}")
@@ -181,7 +181,7 @@ def outbox_late(pack_id: str, crawl: str, journal: Journal, ledger: Ledger) -> t
 
 
 def outbox_past(pack_id: str, crawl: str, journal: Journal) -> tuple[SeedsMessage, ...]:
-    """List the messages that read more packs of earlier runs. Deterministic."""
+    """List the messages that read more packs of earlier runs, the same every time."""
     return tuple(
         past_of(pack_id, crawl, past, place, journal.at_ms)
         for place, past in enumerate(journal.past)
@@ -257,7 +257,7 @@ def _by_host(targets: Sequence[Target]) -> Iterator[list[Target]]:
 
 
 def _by_due(again: Sequence[Requeue], size: int) -> Iterator[tuple[list[Target], int]]:
-    """Split returning targets into packs that are due together, at the latest time of each."""
+    """Split returning targets into packs, each due at the time of its latest target."""
     due: defaultdict[int, list[Requeue]] = defaultdict(list)
     for item in again:
         due[-(-item.delay_s // TOGETHER_S)].append(item)

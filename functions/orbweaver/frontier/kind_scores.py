@@ -136,7 +136,7 @@ class KindScore:
 
     @property
     def is_open(self) -> bool:
-        """True if only kinds with little similarity are known."""
+        """True if there are no results of this kind, and too few of similar kinds."""
         return self.count.asked == 0 and self.alike < ALIKE_MIN
 
 
@@ -254,7 +254,7 @@ class KindScores:
         return self.may_be_few() and all(one.stands_so_far for one in asked)
 
     def may_be_few(self) -> bool:
-        """Return True if the kinds so far are few, fruitful or not."""
+        """Return True if few kinds were met, without regard to this container's own results."""
         kinds, fruitful = self._of_all
         few = len(self._alike) <= FEW_KINDS and kinds == fruitful <= LEVELS * FEW_KINDS
         return few and self._told and self._noted < CALM_NOTED and self._changes() == (0, 0, 0)

@@ -57,7 +57,7 @@ SOON_OUT, SOON_PART = 16, 4
 SOON_DONE = 100 * SOON_OUT // OUT_PERCENT
 # Longest time between two late packs of a host: a commit and two messages.
 TAKEN_WITHIN_MS = 2_500
-# Limit of waiting links, as a multiple of the page limit, and at least.
+# Limit of waiting links, a multiple of the page limit, but at least WAITING_MIN.
 WAITING_TIMES, WAITING_MIN = 10, 10_000
 
 Banded: TypeAlias = tuple[int, Target]
@@ -86,9 +86,7 @@ def place_at(band: int, targets: Sequence[Target], at_ms: int, pack_id: str) -> 
 
 
 def grouped(late: Sequence[Banded]) -> list[tuple[int, list[Target]]]:
-    """Split links into packs of one band each.
-
-    Deterministic.
+    """Split links into packs of one band each, the same way every time.
 
     URLs with priority, which exceeded the limit, are in separate packs.
     """
@@ -122,7 +120,7 @@ def few_so_far(counters: Counters) -> bool:
 def late_least(crawl: Crawl) -> int:
     """Return the least number of links to request from a late pack.
 
-    Its host idles until the next.
+    They keep its host busy until the next late pack arrives.
     """
     return min(PACK_TARGETS_MAX, max(1, TAKEN_WITHIN_MS // crawl.delay_ms)) if crawl.delay_ms else 1
 

@@ -90,7 +90,7 @@ class Met:
         return True
 
     def first(self, part: int, url: int) -> int:
-        """Return the first requested URL that has a part. `url` if none is known."""
+        """Return the first requested URL that has a part, or `url` if it is unknown."""
         return self._first.get(part, url)
 
     def note_first(self, part: int, url: int) -> None:

@@ -181,7 +181,7 @@ class PackResult:
             self._counts[f"host.{place}.failed"] += outcome is Outcome.FAILED
 
     def requeue(self, target: Target, delay_s: float, *, why: str) -> None:
-        """Return a URL later.
+        """Let a URL return later.
 
         `why` is `retries` or `deferrals`.
 
@@ -374,7 +374,7 @@ class Underway:
         self._results[pack_id] = result
 
     def end(self, pack_id: str) -> None:
-        """Remove a pack that is committed or will be repeated. Repeatable."""
+        """Remove a pack that is committed or will be repeated. A second call has no effect."""
         self._results.pop(pack_id, None)
 
     def counts(self, crawl_id: str) -> Counts:
@@ -387,7 +387,7 @@ class Underway:
 
 
 def _retries_taken(order: Sequence[Target], again: Sequence[Requeue]) -> int:
-    """Count the URLs of a pack that were requested again, so that no retry waits any longer."""
+    """Count the URLs of a pack whose waiting retry was requested."""
     deferred = {(one.target.url, one.target.attempt) for one in again}
     return sum(
         target.attempt > 1 and (target.url, target.attempt) not in deferred for target in order

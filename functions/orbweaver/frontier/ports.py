@@ -112,9 +112,7 @@ class Crawls(Protocol):
         """Return the stored samples, by reason."""
 
     async def learn(self, crawl: Crawl, counts: Counts) -> Counts:
-        """Add counts of kinds to the shared ones.
-
-        Return the sum of all containers.
+        """Add counts of kinds to the shared ones, and return the sum of all containers.
 
         Counts may be negative. Keys have at most 16 ASCII characters. If a response is lost, counts
         may be added twice.
@@ -135,15 +133,13 @@ class Frontier(Protocol):
     ) -> Known:
         """Return which of these URLs are or were claimed.
 
-        A cheap, possibly stale read.
+        The read is cheap and may be stale.
 
         `modified` has the modification times of some URLs: earlier claims of them do not hold.
         """
 
     async def claim(self, claimer: Claimer, targets: Sequence[Target]) -> frozenset[str]:
-        """Claim URLs.
-
-        Return the URLs that now belong to this pack.
+        """Claim URLs, and return the URLs that now belong to this pack.
 
         A claim succeeds if the URL's claim is absent, expired, stale, older than the target's
         `modified_at_ms`, or already this pack's.
@@ -166,7 +162,7 @@ class Pages(Protocol):
     """Page records."""
 
     async def store(self, records: Sequence[PageRecord]) -> None:
-        """Write records under keys that follow from them. Repeatable."""
+        """Write records under keys that follow from them, so that a repetition changes nothing."""
 
     def read_shard(
         self, day: str, shard: int, *, after: str | None = None, crawl: str | None = None
@@ -196,7 +192,6 @@ class History(Protocol):
     async def before(self, priors: Mapping[str, Prior]) -> Mapping[str, PageRecord]:
         """Find the records of earlier claims, by URL.
 
-        Possibly stale and incomplete.
-
-        A record is in the day of its claim or in the next day.
+        The result may be stale and incomplete. A record is in the day of its claim or in the next
+        day.
         """

@@ -45,9 +45,7 @@ class Queue(Protocol):
     """Queue of packs with its express and render lanes, and the dead-letter queue."""
 
     async def send(self, outgoing_packs: Sequence[OutgoingPack], *, express: bool) -> None:
-        """Send packs.
-
-        Returns once all are accepted.
+        """Send packs, and return once all are accepted.
 
         Packs with priority (`OutgoingPack.express`) always take the express lane. Packs for workers
         with a browser (`Pack.render`) take the render lane, if there is one.

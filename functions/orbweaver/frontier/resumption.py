@@ -11,8 +11,8 @@
 - The page limit covers all these runs together: of 200 pages, 60 of which an earlier run has
   requested, 140 are left. URLs that failed or were never requested do not count. Other limits
   apply to each run.
-- A run that requests everything again (`--window 0s`) continues no run. Neither does a retry, nor
-  a run that a schedule starts, because each of its runs has the whole limit.
+- A run that requests everything again (`--window 0s`) continues no run. The same holds for a
+  retry, and for a run of a schedule, because each of its runs has the whole limit.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def within(crawl: Crawl, others: Iterable[Crawl], journals_s: int) -> tuple[Craw
 
 
 def earlier(runs: Sequence[Crawl], totals: Mapping[str, Counts]) -> tuple[Crawl, ...]:
-    """Choose the runs to continue: the newest that requested something, and what it continued.
+    """Choose the runs to continue: the newest that sent requests, and the runs it continued.
 
     Newer runs that were cut short belong to them: their packs may hold claims. `runs` are those
     that `within` lists, with their counters.
@@ -103,7 +103,7 @@ def resumed(crawl: Crawl, runs: Sequence[Crawl], totals: Mapping[str, Counts]) -
 
 
 def requested(total: Counts) -> int:
-    """Count the URLs that a run has claimed, without those that ended unrequested."""
+    """Count the URLs that a run has claimed, except URLs that ended unrequested."""
     return spent(total) - unasked(total)
 
 
@@ -127,7 +127,7 @@ def requested_again(crawl: Crawl, run: Crawl, outcome: Outcome, reason: Reason) 
 
 
 def robots_may_differ(crawl: Crawl, run: Crawl) -> bool:
-    """Return True if robots.txt may now allow what it disallowed in an earlier run.
+    """Return True if robots.txt may now allow URLs that it disallowed in an earlier run.
 
     The options that matter have changed, or the copy of robots.txt is out of date (RFC 9309 2.4).
     """
@@ -166,7 +166,7 @@ def _refused(totals: Iterable[Counts], *reasons: Refusal) -> bool:
 
 
 def roots_of(run: Crawl) -> tuple[str, ...]:
-    """Name what a run began with: its messages of seeds, and those by which it went on itself."""
+    """List the ids of a run's first messages: its seeds, and the earlier runs it continued."""
     seeds = seeds_of(run.id, run.id, run.references, at_ms=run.started_at_ms, planned=True)
     pasts = (child_id(run.id, f"past/{earlier_run}") for earlier_run in run.resumes)
     return (*(message.id for message in seeds), *pasts)

@@ -125,7 +125,7 @@ def _other_body(keeping: Keeping, answer: Response) -> bytes | None:
 
 
 def _document(page: Page, found: MainText, kinds: tuple[str, ...]) -> dict[str, Any]:
-    """Build the texts of a page. Redacted again, because tags may have split an address before."""
+    """Build the texts of a page, redacted again because tags may have split an address."""
     description = (page.description or "")[:DESCRIPTION_CHARS_MAX] or None
     return {
         "title": page.title and redact(page.title, kinds),

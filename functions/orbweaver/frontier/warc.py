@@ -121,7 +121,7 @@ def response(
 ) -> bytes:
     """Return the record of a response.
 
-    Header names as received or in lower case, body decoded.
+    Header names are as received or in lower case, and the body is decoded.
 
     `octets` are values that are not UTF-8, as received. `asked` are the request's headers, as they
     may be stored.

@@ -66,7 +66,7 @@ class HostHealth:
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
     def heard(self, host: str, latency_ms: int, *, well: bool, silent: bool = False) -> None:
-        """Record a response time. If `silent`, the time waited without a response."""
+        """Record a response time, or the time waited if the host was `silent`."""
         known = self._known.pop(host, _UNKNOWN)
         if silent:
             pace_ms = pace_after_silence(known.pace_ms, latency_ms)

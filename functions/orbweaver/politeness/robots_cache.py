@@ -98,9 +98,8 @@ class RobotsKeeper:
     ) -> Ruling:
         """Return the rules of a host, or None if everything is allowed.
 
-        `named` as in a request.
-
-        A forbidden address is not cached, because it concerns this crawl only.
+        `named` is as in a request. A forbidden address is not cached, because it concerns this
+        crawl only.
         """
         async with self._locks.setdefault(host, asyncio.Lock()):
             state = await self._hosts.look(host)

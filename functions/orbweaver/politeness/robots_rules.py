@@ -112,10 +112,7 @@ class AgentRules:
                 self._wildcards[head] = rules
 
     def deciding(self, path: str) -> RobotsRule | None:
-        """Return the rule that decides on a path, if any.
-
-        `UNDECIDED` if there are too many steps.
-        """
+        """Return the rule that decides on a path, if any, or `UNDECIDED` after too many steps."""
         if not self.slow:
             return self._judge(path)
         if path not in self._verdicts:
@@ -146,10 +143,7 @@ class AgentRules:
     def _compare(
         self, path: str, head: str, best: RobotsRule | None, steps: int
     ) -> tuple[RobotsRule | None, int]:
-        """Compare the wildcard rules of a head.
-
-        Return the best rule so far, and the steps left.
-        """
+        """Compare the wildcard rules of a head, and return (best rule so far, steps left)."""
         found = [self._wildcards[head]]
         by_part = self._parts.get(head)
         if by_part:

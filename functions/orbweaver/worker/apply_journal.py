@@ -258,13 +258,11 @@ class JournalApplier:
         return None
 
     async def _go_on_late(self, crawl: Crawl, counters: Counters) -> bool:
-        """Send late packs if they are due.
+        """Send late packs if they are due, and return True if the crawl continues with late packs.
 
-        Return True if the crawl continues with late packs.
-
-        If late packs are in flight, their sender may have died after its note. Each pack in flight
-        checks again when it is done. If only late packs are in flight, this worker waits for them,
-        and at last sends them itself, possibly a second time.
+        If late packs are in flight, their sender may have died after it recorded the sending. Each
+        pack in flight checks again when it is done. If only late packs are in flight, this worker
+        waits for them, and at last sends them itself, possibly a second time.
         """
         if not self._has_late(crawl, counters):
             return False

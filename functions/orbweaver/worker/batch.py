@@ -228,7 +228,7 @@ class Worker:
     ) -> list[str]:
         """Send packs again whose URLs were not requested.
 
-        Last, so that a crash makes no copies.
+        This is the last step, so that a crash makes no copies.
         """
         failed: list[str] = []
         for express in (False, True):

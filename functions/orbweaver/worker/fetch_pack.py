@@ -178,9 +178,7 @@ class PackFetcher:
                 group.create_task(self._fetch_or_defer(visit, queue))
 
     async def _fetch_or_defer(self, visit: HostVisit, targets: list[Target]) -> None:
-        """Visit a host.
-
-        If its item cannot be read or written, its URLs return later.
+        """Visit a host, whose URLs return later if its item cannot be read or written.
 
         Other hosts of the pack continue, and received responses count. If the worker must end, the
         host's remaining URLs return at once.
@@ -294,9 +292,7 @@ class PackFetcher:
         return return_at_ms
 
     async def _ask_in_turn(self, visit: HostVisit, pacer: Pacer, delay_ms: int) -> int | None:
-        """Request the queue of a visit.
-
-        Return the time to retry if slots ran out.
+        """Request the queue of a visit, and return the time to retry if slots ran out.
 
         URLs that missed their slots return to the queue.
         """
@@ -323,9 +319,7 @@ class PackFetcher:
         return None
 
     async def _slot(self, pacer: Pacer, wanted: int) -> int | None:
-        """Wait for a slot.
-
-        Return the time to retry if there is none, or the worker rests.
+        """Wait for a slot, and return the time to retry if there is none or the worker rests.
 
         While packs hold much content in memory, no slot is taken, so that these packs end and store
         it.
@@ -382,9 +376,7 @@ class PackFetcher:
         turn: Turn,
         answered: Callable[[], None] | None,
     ) -> Answered | PageResult | None:
-        """Request a URL.
-
-        Return its result instead if it returns later or ends without a response.
+        """Request a URL, and return its result if it returns later or ends without a response.
 
         Returns None if its slot has passed.
         """
@@ -414,7 +406,7 @@ class PackFetcher:
     ) -> tuple[Response | Failure, Mapping[str, int]]:
         """Send the request and record the received bytes.
 
-        For an incomplete body, the most possible.
+        An incomplete body counts with its largest possible size.
         """
         crawl_id, counts = context.crawl.id, {}
         request = self._request(context, target, room)

@@ -287,7 +287,7 @@ class PackProcessor:
     ) -> Journal | _Results | Result:
         """Do the work that precedes the journal.
 
-        Return `Done` if the message was parked or left.
+        Return `Done` if the message was parked, or is left to a later delivery.
         """
         if crawl.state is State.PAUSED:
             if delivery.early or await self._packs.park(crawl.id, delivery.body, message.id):
@@ -333,7 +333,7 @@ class PackProcessor:
         return _Results(result=result, at_ms=message.at_ms, reservations=reservations)
 
     async def _given_up(self, crawl: Crawl, message: Pack | SeedsMessage, reason: str) -> Hopeless:
-        """Let a pack that becomes a dead letter not block its host's other packs."""
+        """Give a message up, and start its host's next pack."""
         await self._applier.succession.tend(crawl, message.id, standing_of(message), last=True)
         return Hopeless(reason=reason)
 

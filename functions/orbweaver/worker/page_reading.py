@@ -16,7 +16,7 @@ Light responses are read in place, the others by a separate process:
   light.
 - Links, title and body of a page are light up to `BYTES_MAX` and `TAGS_MAX`. Such a page is read by
   its outline, in linear time (`parsing/html_scan.py`). A small page becomes a tree, which is faster
-  at that size. It is too small for inputs that make lexbor quadratic to be slow.
+  at that size. At that size, lexbor is not slow yet even where its time is quadratic.
 - Main text and redaction are ten times slower: up to `SMALL_BYTES_MAX` and `SMALL_TAGS_MAX`.
 - Items need a tree. They are light on a page that becomes a tree for its links. They are also light
   on an orderly page (`parsing/parse_guard.py`) up to `SMALL_BYTES_MAX` and `SMALL_TAGS_MAX`. Both
@@ -192,9 +192,7 @@ def stages(
     prepared: Prepared | None = None,
     units_max: int | None = None,
 ) -> Iterator[PageReading | None]:
-    """Read a response.
-
-    Yield the results so far before each costly stage, and at the end.
+    """Read a response, and yield the results so far before each costly stage and at the end.
 
     Yields None between two slices of a page's links. Stages whose results would be dropped are
     skipped, such as items and text of a page that leads to another URL. Raises HeavyError if items
@@ -226,7 +224,7 @@ def stages(
 
 
 def bare(reading: PageReading) -> PageReading:
-    """Return a reading without what only this process has: the page's HTML and its tree."""
+    """Return a reading without the page's HTML and tree, which exist only in this process."""
     if reading.page is None:
         return reading
     return replace(reading, page=replace(reading.page, html=b"", whole=None))
@@ -294,9 +292,8 @@ class PageReader(Protocol):
     async def read(self, job: ReadingJob, host: str, until_ms: int) -> Read:
         """Read a response of a host, starting before `until_ms`.
 
-        Content never raises errors.
-
-        Raises Transient if Orbweaver itself cannot read now.
+        No content of a response raises an error. Raises Transient if Orbweaver itself cannot read
+        now.
         """
 
 

@@ -125,9 +125,7 @@ class PageRendering:
     async def render(
         self, context: PackContext, target: Target, answer: Response
     ) -> tuple[Response, Mapping[str, int]] | None:
-        """Run the scripts of a page.
-
-        Return the response with the resulting page, and counts.
+        """Run the scripts of a page, and return the resulting response with counts.
 
         Returns None if no time is left.
         """

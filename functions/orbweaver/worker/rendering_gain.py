@@ -2,7 +2,7 @@
 
 Marks nominate a page, measured gain decides, and samples verify the decision:
 
-- A kind contains the URLs of a host with one shape (`model/url_kind.py`), with an open file name.
+- A kind contains the URLs of a host with one shape (`model/url_kind.py`), whatever the file name.
   Its pages that marks nominate (`parsing/client_rendering.py`) form a separate kind.
 - A page gains if its scripts lead to another URL, or add links, items or text (`gain_of`).
 - A kind has credit: a page without gain costs 1, and a page with gain adds `GAIN`. A nominated kind
@@ -36,7 +36,7 @@ KINDS_MAX = 48
 # characters.
 TEXT_BYTES_MAX = 1_000_000
 TEXT_SHARE, TEXT_CHARS = 1.2, 40
-# Links that the crawl already has claimed count as gain from this number and this share on.
+# Already claimed links count as gain from this number and this share on.
 LINKS_MIN, LINKS_SHARE = 5, 0.2
 _UP, _DOWN = (f"{LEARNED}{way}." for way in ("up", "down"))
 

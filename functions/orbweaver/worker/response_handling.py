@@ -1,4 +1,4 @@
-"""Turn a response into a result (record, links or another attempt), and block its host on demand.
+"""Turn a response into a result: a record, links or another attempt.
 
 This module combines three decisions: the verdict on a response (`fetching/response_verdict.py`),
 the content of a page (`worker/page_reading.py`), and whether a link belongs to the crawl
@@ -407,7 +407,7 @@ def _is_to_be_read(verdict: Verdict, target: Target) -> bool:
 
 
 def _busy(target: Target) -> PageResult:
-    """Return a page later for which the renderer had no time."""
+    """Let a page return later, because the renderer had no time."""
     end = Returning(target=target, delay_s=RENDERER_BUSY_S)
     return PageResult(end=end, counts={"render.busy": 1})
 

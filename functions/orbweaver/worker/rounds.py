@@ -110,7 +110,8 @@ class Round:
     def takes(self, pack: Pack) -> bool:
         """Return True if this worker may process a pack.
 
-        If there is a render queue, workers with a browser process exactly the packs to render.
+        If there is a render queue, workers with a browser process only the packs to render, and the
+        others process the rest.
         """
         apart = bool(self._settings.render_queue_url)
         return not apart or pack.render is bool(self._settings.browser)
@@ -123,9 +124,9 @@ class Round:
     async def pause(self, crawl_id: str, seconds: float) -> bool:
         """Wait until a pack without a request may start again.
 
-        False if the wait or the round is too short.
-
-        Otherwise its message would return after the round, and its host would be idle until then.
+        Returns False if the wait is too long, or the rest of the round too short. Without this
+        wait, the pack's message would return after the round, and its host would be idle until
+        then.
         """
         if seconds > PAUSE_S_MAX:
             return False
@@ -176,9 +177,7 @@ class Round:
         return pack.id in self._taken
 
     async def is_sent(self, pack_id: str) -> bool:
-        """Return True if a pack's message was sent.
-
-        Wait until that is known.
+        """Return True if a pack's message was sent, and wait until that is known.
 
         A pack that was taken on must not repeat effects that only its message would repeat.
         """

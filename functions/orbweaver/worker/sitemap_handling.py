@@ -125,7 +125,10 @@ class Sitemaps:
         answer: Response | Failure,
         at_ms: int,
     ) -> PageResult:
-        """Read the next part of a sitemap, and return its links with an outcome or a return."""
+        """Read the next part of a sitemap.
+
+        Returns its links, and the sitemap's outcome or its return for the next part.
+        """
         crawl = context.crawl
         part = await self._part(context, target, got.body)
         hosts, bounds = vouched(crawl, target), self._settings.bounds

@@ -114,7 +114,7 @@ class Succession:
         self._clock = clock
 
     async def ahead(self, crawl: Crawl, pack: Pack, round_: Round) -> None:
-        """Take the next pack of a host on, after all URLs of this pack were requested.
+        """Take on the next pack of a host after all URLs of this pack were requested.
 
         This writes nothing: until the next pack's message is sent, this pack's message covers it.
         """
@@ -203,10 +203,8 @@ class Succession:
     async def _hand_over(self, crawl: Crawl, own: PackPlace, beginner: _Beginner) -> bool:
         """Start the first waiting pack in place of the own one.
 
-        Else leave the place and return False.
-
-        Both happen in one write, because between two writes another worker could start the pack
-        that was taken on ahead.
+        Otherwise leave the place and return False. One write replaces the own pack, because between
+        two writes another worker could start the pack that was taken on ahead.
         """
         name = beginner.names[0]
         line = await self._backlog.look(crawl.id, own.host, own.place)
@@ -233,9 +231,7 @@ class Succession:
         band_max: int = BANDS_MAX,
         claiming: Claiming = Claiming.FREE,
     ) -> bool:
-        """Send the first late packs, unless one is in flight.
-
-        Return True if that is done.
+        """Send the first late packs, unless one is in flight, and return True if that is done.
 
         Sends `count` packs, or up to `unknown` packs of bands not known to bring little. Packs of
         bands above `band_max` are not sent. The sending is recorded first, so that only one of
@@ -265,9 +261,7 @@ class Succession:
         return line.first is None and line.out in ("", own)
 
     async def send_late_of(self, crawl: Crawl, host: str, band_max: int, round_: Round) -> bool:
-        """Send the first late pack with links of a host.
-
-        Return True if there was one.
+        """Send the first late pack with links of a host, and return True if there was one.
 
         The worker takes it on at once, if its round continues.
         """

@@ -50,7 +50,7 @@ class Unvisited:
     def retried(
         self, context: PackContext, target: Target, unreachable: RobotsUnreachable
     ) -> PageResult:
-        """Return a URL whose robots.txt could not be read. End it after the last attempt."""
+        """Let a URL return whose robots.txt could not be read, or end it after the last attempt."""
         if target.attempt >= robots_attempts_max(unreachable.reason):
             end = End(
                 outcome=Outcome.SKIPPED,
