@@ -1,7 +1,7 @@
 """Score kinds of URLs by the new content that they have brought.
 
-A kind is the shape of a URL (model/url_kind.py) down to the second folder, with the names of its
-parameters and with parameter values that are words. For each kind, the URLs that were *asked*
+A kind is the shape of a URL (model/url_kind.py) down to the second folder. It includes the names of
+parameters, and parameter values that are words. For each kind, the URLs that were *asked*
 (requested) and the *fruitful* ones are counted. A URL is fruitful if its page was new, or was the
 first to link to a new page (frontier/kind_learner.py).
 
@@ -383,7 +383,7 @@ class KindScores:
         return found
 
     def share(self, told: Mapping[str, int], total: Mapping[str, int]) -> None:
-        """Adopt the shared counts `total`, which include the counts just added (`told`)."""
+        """Adopt the shared counts `total`, which include the counts just added."""
         self._forget()
         self._open.clear()
         self._shared, self._told = total, True

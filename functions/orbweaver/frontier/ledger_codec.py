@@ -29,7 +29,7 @@ def from_fields(pack_id: str, raw: Mapping[str, Any]) -> Ledger:
 
 
 def _to_bits(places: Sequence[int]) -> bytes | None:
-    """Encode ascending indexes as a bitmap, or None for an empty list."""
+    """Encode ascending indexes as a bitmap, or as None if there are none."""
     if not places:
         return None
     if any(low >= high for low, high in pairwise(places)):

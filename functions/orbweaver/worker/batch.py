@@ -72,7 +72,7 @@ RETRY_S: Mapping[int, int] = {1: 15, 2: 120}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """Result of a message that must wait for a newer version. `said` has the reason."""
+    """Result of a message that must wait for a newer version, with the reason."""
 
     said: str
     crawl: str
@@ -476,7 +476,7 @@ class Holder:
 
 
 def newer_in(error: Exception) -> str | None:
-    """Describe a newer version's data that caused an error, or return None for other errors."""
+    """Describe a newer version's data that caused an error, if that is the cause."""
     if not isinstance(error, ExceptionGroup):
         return str(error) if isinstance(error, StoredNewer) else None
     if error.split(PortError)[1] is not None:

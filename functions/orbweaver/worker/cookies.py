@@ -3,8 +3,8 @@
 A jar is one item of the `hosts` table for each crawl and site. All workers of a crawl share it;
 other crawls do not see it. A crawl that keeps no cookies does not read or write jars. Rules:
 
-- The worker reads a jar anew for each pack that visits a host, so it has cookies that another
-  worker received meanwhile (such as a login with a redirect). Within a visit it uses its own copy.
+- The worker reads a jar anew for each pack that visits a host. So it has cookies that another
+  worker received meanwhile, such as a login with a redirect. Within a visit it uses its own copy.
 - The worker stores a response's cookies before any other effect of the response, so a redirect's
   target is never requested without them. It adds them to the jar as stored at that moment. If two
   workers write at once, the last jar wins, and the other worker's cookies may be lost.

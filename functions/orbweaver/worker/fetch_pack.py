@@ -1,8 +1,8 @@
 """Request the URLs of packs: robots.txt, slots, requests, responses.
 
-For each host of a pack, in this order: check whether the host is blocked, read robots.txt, wait for
-slots. A URL that gets no slot within this invocation returns later. `worker/response_handling.py`
-decides on responses. URLs that robots.txt forbids, or whose host is down, end without a request.
+For each host, in this order: check whether it is blocked, read robots.txt, wait for slots. A URL
+without a slot in this invocation returns later. URLs that robots.txt forbids, or whose host is
+down, end without a request. `worker/response_handling.py` decides on responses.
 
 Each URL's result is a value that is added to its pack's result at once. So a received response
 counts, whatever happens to other URLs.
@@ -74,10 +74,7 @@ JUDGED_AT_ONCE = 4
 
 
 class PackFetcher:
-    """Requests the URLs of packs, for many packs and hosts concurrently.
-
-    One instance per container.
-    """
+    """Requests URLs of many packs and hosts concurrently. One instance per container."""
 
     def __init__(  # noqa: PLR0913 - it is in the middle of the path
         self,
@@ -180,8 +177,7 @@ class PackFetcher:
     async def _fetch_or_defer(self, visit: HostVisit, targets: list[Target]) -> None:
         """Visit a host, whose URLs return later if its item cannot be read or written.
 
-        Other hosts of the pack continue, and received responses count. If the worker must end, the
-        host's remaining URLs return at once.
+        Other hosts of the pack continue. If the worker must end, all remaining URLs return at once.
         """
         try:
             if visit.context.crawl.cookies:
@@ -262,10 +258,7 @@ class PackFetcher:
         return return_at_ms
 
     async def _walk(self, visit: HostVisit, targets: list[Target], delay_ms: int) -> int | None:
-        """Request one host's targets, each in its slot.
-
-        Return the time to retry if slots ran out.
-        """
+        """Request one host's targets, each in its slot. Return when to retry if slots ran out."""
         with self._waiting_visits.joined():
             return await self._walk_as_waiting_visit(visit, targets, delay_ms)
 
@@ -321,8 +314,7 @@ class PackFetcher:
     async def _slot(self, pacer: Pacer, wanted: int) -> int | None:
         """Wait for a slot, and return the time to retry if there is none or the worker rests.
 
-        While packs hold much content in memory, no slot is taken, so that these packs end and store
-        it.
+        While packs hold much content in memory, no slot is taken, so that they end and store it.
         """
         if self._ending.resting:
             return self._clock.now_ms()
@@ -335,11 +327,10 @@ class PackFetcher:
     ) -> None:
         """Request a URL that has a place at the host and a slot, and add its result.
 
-        A URL that misses its slot returns to the queue of the visit.
-
-        A URL keeps its place, and a sitemap its memory permit, until the response is processed. It
-        keeps its connection, and budget for the body, until the response is received. If slots pace
-        the host, a page releases its place earlier, while the fetcher still verifies the response.
+        A URL that misses its slot returns to the queue. It keeps its place, and a sitemap its
+        memory permit, until the response is processed. It keeps its connection and byte budget
+        until the response is received. If slots pace the host, a page releases its place earlier,
+        while the fetcher still verifies the response.
         """
         async with AsyncExitStack() as taken:
             taken.enter_context(permits)
@@ -404,10 +395,7 @@ class PackFetcher:
         room: Room,
         answered: Callable[[], None] | None,
     ) -> tuple[Response | Failure, Mapping[str, int]]:
-        """Send the request and record the received bytes.
-
-        An incomplete body counts with its largest possible size.
-        """
+        """Send the request, and record the received bytes, or the most possible if incomplete."""
         crawl_id, counts = context.crawl.id, {}
         request = self._request(context, target, room)
         request = replace(request, answered=answered, paced=context.crawl.delay_ms > 0)
@@ -436,9 +424,9 @@ class PackFetcher:
         return self._cookies
 
     async def _goes_on(self, context: PackContext) -> bool:
-        """Return False if the crawl was paused, stopped or given other limits while a URL waited.
+        """Return False if the crawl was stopped or got other limits while a URL waited.
 
-        A URL that is not requested returns at once. Its next delivery obeys the new state.
+        A URL that is not requested returns at once, and its next delivery obeys the new state.
         """
         then, now = context.crawl, await self._crawls.get(context.crawl.id)
         if now is then and now.state is State.RUNNING:

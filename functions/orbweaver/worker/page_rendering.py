@@ -1,8 +1,8 @@
 """Render pages of a crawl: a browser runs a page's scripts, and the worker sends their requests.
 
 The browser has no network (`rendering/`). Each of its requests obeys robots.txt, waits for a slot
-of its host, has the crawl's identity, passes the address guard, and uses the byte budget. Backoffs
-that a host demands apply. Refused requests are counted by reason.
+of its host, and has the crawl's identity. It passes the address guard and uses the byte budget.
+Backoffs that a host demands apply. Refused requests are counted by reason.
 
 A page that could not be rendered stays as it was fetched, and its URL ends as usual.
 """

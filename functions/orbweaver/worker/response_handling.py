@@ -157,10 +157,7 @@ class ResponseHandler:
     async def _given(
         self, context: PackContext, target: Target, verdict: Verdict, answer: Response, at_ms: int
     ) -> _Given | PageResult:
-        """Read a response, and run its scripts.
-
-        Return a result if this happens later or elsewhere.
-        """
+        """Read a response and run its scripts, or return a result for later or elsewhere."""
         read = await self._make_reading(context, target, verdict, answer, at_ms)
         if isinstance(read, ReaderBusy):
             return PageResult(end=Returning(target=target, delay_s=READER_BUSY_S))
@@ -191,9 +188,7 @@ class ResponseHandler:
         at_ms: int,
         waiting: asyncio.Timeout,
     ) -> _Given | PageResult:
-        """Run the scripts of a page if it is chosen.
-
-        Keep the rendered page if it gained content.
+        """Run the scripts of a chosen page, and keep the rendered page if it gained content.
 
         A page that marks nominate is kept as rendered in any case, because it was empty before. If
         other pages used up the time, the URL returns later.
@@ -295,10 +290,7 @@ class ResponseHandler:
     def _onward(
         self, context: PackContext, target: Target, page: Page
     ) -> tuple[answers.End | None, FoundLinks]:
-        """End a page that names another URL, or that must not be indexed.
-
-        Return None for other pages.
-        """
+        """End a page that names another URL or must not be indexed (None: neither applies)."""
         if page.refresh is not None:
             return self._redirect(context, target, page.refresh, Reason.REFRESH)
         url = page.canonical

@@ -91,10 +91,10 @@ class _Beginner:
     """Identity under which a pack is started: the first of `names`.
 
     A pack that was started under any of `names` is its own. If no pack is in flight, it may start
-    one until `unsent` is noted as sent. Without `unsent`, it may start one only in three cases: the
-    previous change was made under one of its names, it was made under `other`, or its own `place`
-    is still recorded as in flight. In these cases another delivery may have started a pack, and may
-    have been acknowledged before it sent it.
+    one until `unsent` is noted as sent. Without `unsent`, it may start one only if the backlog's
+    last change was made under one of `names` or under `other`, or if its own `place` is still
+    recorded as in flight. Then another delivery may have started a pack and have been acknowledged
+    before it sent it.
     """
 
     names: tuple[str, ...]
@@ -185,8 +185,8 @@ class Succession:
     ) -> None:
         """Leave a place, if it exists, and start the host's next pack.
 
-        Another delivery may have stored a committed pack again. If the pack becomes a dead letter,
-        this is the `last` delivery, which also sends a pack that an earlier delivery may have
+        Another delivery may have stored a committed pack again. A pack that becomes a dead letter
+        makes this its `last` delivery. It then also sends a pack that an earlier delivery may have
         started without sending it.
         """
         if not standing.place:
