@@ -98,9 +98,10 @@ class Backlog(Protocol):
         """Remove a place that is not in flight and whose pack is done."""
 
     async def leave(self, crawl: str, host: str, place: str, by: str = "") -> None:
-        """Remove a place whose pack is done, and record under `by` that it is not in flight.
+        """Remove a place whose pack is done.
 
-        That record is written first, so a place in flight always exists.
+        If it is in flight, first record under `by` that none is, so that a place in flight always
+        exists.
         """
 
     async def standing(self, crawl: str, host: str, count_max: int) -> tuple[WaitingPack, ...]:

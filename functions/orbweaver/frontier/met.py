@@ -4,7 +4,8 @@ An ordered crawl prefers URLs that bring new content (frontier/kind_learner.py).
 content, a container remembers:
 
     seen    addresses, titles and texts of pages, and pages that were fruitful
-    first   for each path, and each value of a parameter, the first URL that was requested with it
+    first   for each path, part behind an id, and value of a parameter, the first URL that was
+            requested with it (frontier/kind_shape.py)
     runs    about how often each run of three words was met (parsing/text_digest.py)
 
 Containers share their additions as files (worker/kind_learning.py). A file is a hint: if it is

@@ -5,7 +5,7 @@ continue it. That container can skip look-ups of links that the previous contain
 
     load   in the background of the first request of a pack received as a message
     save   in the background of one of the round's last requests, if enough claims are new: a
-           file costs a PUT, and delaying a host's slot would cost more than later claims save
+           file costs a PUT, and claims learned after it are not worth a slot of the host
 
 Only finite runs do this, because their claims last until they end. Files are hints: a missing, old,
 broken or slow file costs look-ups, but no correctness. No pack waits for a file, and background

@@ -42,8 +42,8 @@ _log = logging.getLogger(__name__)
 
 # Beyond this number, the oldest crawls are forgotten.
 CRAWLS_MAX = 50
-# Counts are shared after this number of responses, and after this percentage of all workers'
-# responses. The last figure applies to a process that is alone with its store.
+# Counts are shared after this number of new responses, or this percentage of all workers' responses
+# if that is more. The last figure applies to a process that is alone with its store.
 SHARED_FIRST, SHARED_PERCENT, SHARED_ALONE_PERCENT = 4, 10, 30
 # The percentages if some kind is known to bring little, so that other workers need the counts.
 # While links are sorted, links that do not wait count too.

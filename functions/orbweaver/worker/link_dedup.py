@@ -3,7 +3,7 @@
 A claim costs a write, even if it is refused. A read costs a tenth of that, and memory costs
 nothing. So links are checked in this order:
 
-    spent    a crawl without budget claims no more links
+    spent    a crawl whose budget is used up claims no more links
     seen     URLs that this container claimed, read or journaled (frontier/seen_urls.py)
     handed   claims of the host that other containers handed on  (worker/host_claims.py)
     known    a batched read; only of a few links while almost all of them are new
