@@ -125,7 +125,9 @@ async def test_a_crawl_of_a_newer_version_is_named_and_not_read(world: World) ->
     await crawls.create(samples.crawl("old"))
     await crawls.create(samples.crawl("new"))
     # Its state is none that is known here.
-    said = "stored by a newer version: the crawl 'new-1' of version 3, and up to 2 is read here"
+    said = (
+        "stored by a newer version: the crawl 'new-1' of version 3, but this version reads up to 2"
+    )
     fields = {"k": "new-1", "id": "new-1", "name": "new", "started_at_ms": samples.NOW_MS}
     await put(world, "crawls", {**fields, "v": 3, "state": "asleep", "seeds": 7}, said)
     crawls = world.container().crawls
@@ -153,7 +155,7 @@ async def test_an_edit_raises_the_version_of_a_crawl_that_earlier_code_would_not
     monkeypatch.setattr(crawl_codec, "VERSION", 1)
     if isinstance(world, MemoryWorld):
         return  # it stores no versions
-    with pytest.raises(StoredNewer, match="of version 2, and up to 1 is read here"):
+    with pytest.raises(StoredNewer, match="of version 2, but this version reads up to 1"):
         await world.container().crawls.get(crawl.id)
 
 

@@ -76,8 +76,8 @@ class Crawl(CrawlSettings):
     quotas: tuple[int, ...] = ()
     # Hosts of the first seeds. Counters refer to them by index.
     hosts_counted: tuple[str, ...] = ()
-    # For a retry of failed URLs: the first run's id, depths of the seeds, seeds and seed folders of
-    # the first run.
+    # For a retry of failed URLs: the first run's id, depths of the seeds, seeds of the first run,
+    # and folders that those seeds redirected to.
     retry_of: str | None = None
     seed_depths: tuple[int, ...] = ()
     anchors: tuple[str, ...] = ()

@@ -137,180 +137,187 @@ class CrawlSettings:
     """Settings of a crawl for all rooms. None means that the start of the crawl decides."""
 
     name: str | None = Setting(None, "name").said(
-        "Runs of one name share what they have seen; default: the host of the first seed.",
-        "--name  runs of one name share what they have seen; default: the first host",
+        "Runs with the same name share which URLs they have seen. Default: the host of "
+        "the first seed.",
+        "--name  runs with the same name share which URLs they have seen; default: the first host",
         example='"my-site"',
     )
     seeds: tuple[str, ...] = Setting((), "seeds").said(
-        "Where to begin; edit this.", example='["https://example.com/"]'
+        "URLs to start from. Edit this.",
+        example='["https://example.com/"]',
     )
     sitemap_urls: tuple[str, ...] = Setting((), "sitemaps").said(
-        "Sitemaps to begin with, beside seeds or instead of them.",
-        "--sitemap URL  begin with a sitemap, too, or with it alone; may be repeated",
+        "Sitemaps to start from, in addition to seeds or instead of them.",
+        "--sitemap URL  start from this sitemap, with or without seeds; may be repeated",
         example='["https://example.com/sitemap.xml"]',
     )
     express: bool = Setting(False, "priority", "word", words=PRIORITIES).said(
-        '"high" goes past other crawls.', "--priority high  past other crawls"
+        '"high": before other crawls.',
+        "--priority high  before other crawls",
     )
     scope: Scope = Setting(Scope.HOST, "scope.links").said(
-        'Links that belong: on their page\'s "host", its "domain", below a seed\'s folder'
-        ' ("prefix"), "any".',
-        "--scope  links that belong: those on their page's host (default), on any host of its"
-        " domain, below a seed's folder, or any",
+        'Links to follow: on their page\'s "host", its "domain", below a seed\'s folder '
+        '("prefix"), or "any".',
+        "--scope  links to follow: on their page's host (default), on any host of its "
+        "domain, below a seed's folder, or any",
     )
     # Regular expressions that links must match, or must not match.
     include: tuple[str, ...] = Setting((), "scope.include", editable=True).said(
-        "Of these only what one of some regular expressions is found in; and never what one"
-        " of others is.",
-        "--include RE  links that match this regular expression only; may be repeated",
+        "Regular expressions: follow only links that match one of include and none of exclude.",
+        "--include RE  follow only links that match this regular expression; may be repeated",
         example='["/articles/"]',
     )
     exclude: tuple[str, ...] = Setting((), "scope.exclude", editable=True).said(
-        option="--exclude RE  no links that match this one; may be repeated",
+        option="--exclude RE  do not follow links that match this regular expression; may be "
+        "repeated",
         example="[\"/login\", '\\.pdf$']",
     )
     sitemaps: bool = Setting(True, "scope.robots_sitemaps").said(
-        "Whether the sitemaps are read that robots.txt names.",
-        "--no-sitemaps  pass over the sitemaps that robots.txt names",
+        "Whether to read the sitemaps that robots.txt names.",
+        "--no-sitemaps  do not read the sitemaps that robots.txt names",
     )
     depth_max: int = Setting(20, "limits.depth", bounds=(0, 1_000), editable=True).said(
-        "Links from a seed.", "--max-depth N  links from a seed (20)"
+        "Maximum number of links from a seed.",
+        "--max-depth N  maximum number of links from a seed (20)",
     )
     pages_max: int | None = Setting(
         None, "limits.pages", "number", bounds=(1, 100_000_000), editable=True
     ).said(
-        "URLs, exactly; without it about a million.",
-        "--max-pages N  never more URLs than this",
+        "Maximum number of URLs, never exceeded. Default: about a million.",
+        "--max-pages N  maximum number of URLs, never exceeded",
         example="1000",
     )
     # frontier/kind_scores.py orders the links.
     stop_when_nothing_new: bool = Setting(
         False, "limits.stop_when_nothing_new", editable=True
     ).said(
-        "Whether it ends as soon as all links that are left are of kinds that bring next to nothing"
-        " new;\nwith a limit of pages of up to 100,000.",
-        "--stop-when-nothing-new  end as soon as all links that are left are of kinds that bring"
-        " next to nothing new; with --max-pages of up to 100,000",
+        "Whether to end as soon as all remaining links are of kinds that bring next to "
+        "nothing new.\nNeeds pages of at most 100,000.",
+        "--stop-when-nothing-new  end as soon as all remaining links are of kinds that "
+        "bring next to nothing new; needs --max-pages of at most 100,000",
     )
     host_pages_max: int | None = Setting(
         None, "limits.host_pages", "number", bounds=(1, 100_000_000), editable=True
     ).said(
-        "URLs of each host; the others go on.",
-        "--max-host-pages N  never ask for more URLs of one host than this",
+        "Maximum number of URLs per host. Other hosts continue.",
+        "--max-host-pages N  maximum number of URLs per host",
         example="500",
     )
     duration_max_s: int = Setting(
         WEEK_S, "limits.duration", "seconds", bounds=(60, WEEK_S), editable=True
-    ).said("Time from the start; a week at most.", "--duration TIME  never longer than this (7d)")
+    ).said(
+        "Maximum time from the start, at most a week.",
+        "--duration TIME  maximum time from the start (7d)",
+    )
     bytes_max: int | None = Setting(
         None, "limits.bytes", "bytes", bounds=(100_000, 10**15), editable=True
     ).said(
-        "What bodies may come to, all together.",
-        "--max-bytes SIZE  never receive more than this",
+        "Maximum total size of received bodies.",
+        "--max-bytes SIZE  maximum total size of received bodies",
         example='"10GB"',
     )
     # One visit of a host costs at most a tenth of a cent.
     nanodollars_max: int | None = Setting(
         None, "limits.dollars", "nanodollars", bounds=(NANO // 100, 1_000_000 * NANO), editable=True
     ).said(
-        "What the crawl may cost on AWS, by an estimate from list prices.",
-        "--max-dollars $  never spend more on AWS than this, by an estimate",
+        "Maximum cost on AWS, estimated from list prices.",
+        "--max-dollars $  maximum cost on AWS, estimated from list prices",
         example="5",
     )
     delay_ms: int = Setting(
         1_000, "politeness.delay", "milliseconds", bounds=(0, 86_400_000), editable=True
     ).said(
-        "Between two requests to a host. robots.txt may ask for more, and gets it.",
-        "--delay TIME  per host (1s)",
+        "Time between two requests to a host. A longer delay in robots.txt is obeyed.",
+        "--delay TIME  time between two requests to a host (1s)",
     )
     concurrency: int | None = Setting(
         None, "politeness.concurrency", "number", bounds=(1, 64), editable=True
     ).said(
-        "Requests to a host at a time; 1, without a delay 16.",
-        "--concurrency N  per host; 1, without delay 16",
+        "Concurrent requests per host. Default: 1, or 16 without a delay.",
+        "--concurrency N  concurrent requests per host (1, or 16 without a delay)",
         example="2",
     )
     obey_robots: bool = Setting(True, "politeness.robots").said(
-        "Whether robots.txt is obeyed; false only on sites of your own.",
-        "--ignore-robots  only on sites of your own",
+        "Whether to obey robots.txt. Set false only for your own sites.",
+        "--ignore-robots  do not obey robots.txt; only for your own sites",
     )
     obey_nofollow: bool = Setting(True, "politeness.nofollow").said(
-        "Whether links are left alone that a link, page or header asks not to follow; false only on"
-        " sites\nof your own.",
-        "--ignore-nofollow  follow links that ask not to be followed; only on sites of your own",
+        "Whether to obey nofollow of links, pages and headers. Set false only for your own sites.",
+        "--ignore-nofollow  follow nofollow links; only for your own sites",
     )
     # Each host sees one of them (model/user_agent.py).
     user_agents: tuple[str, ...] = Setting((), "identity.user_agents").said(
-        "Who asks; of several each host sees one. Default: the stack's own.",
-        "--user-agent AGENT  who asks; given several times, each host sees one of them",
+        "User agent. If there are several, each host sees one of them. Default: the stack's.",
+        "--user-agent AGENT  user agent; if repeated, each host sees one of them",
         example='["my-crawler/1.0 (+https://example.com/bot)"]',
     )
     headers: Headers = Setting((), "identity.headers", "headers", secret=True).said(
-        "Sent along; what may be a secret to the seeds' own origins only.",
-        "--header 'NAME: VALUE'  sent along; what may be a secret to the seeds' own origins only",
+        "Request headers. A header that may be secret is sent only to the origins of the seeds.",
+        "--header 'NAME: VALUE'  request header; if it may be secret, sent only to the "
+        "origins of the seeds",
         example='{ "Accept-Language" = "de" }',
     )
     # fetching/cookies.py
     cookies: bool = Setting(False, "identity.cookies").said(
-        "Whether cookies that a site sets are sent back to it, within the crawl.",
-        "--cookies  send cookies that a site sets back to it, within the crawl",
+        "Whether to send a site's cookies back to it, within the crawl.",
+        "--cookies  send a site's cookies back to it, within the crawl",
     )
     # By origin. Sent only there, with priority over `headers`.
     host_headers: HostHeaders = Setting((), "identity.hosts", "host_headers", secret=True).said(
-        "Headers for one host alone: for example an API key. A host is its https origin, if"
-        " no seed says\notherwise.",
+        "Headers for one host, for example an API key. A host means its https origin, "
+        "unless a seed has only\nits http origin.",
         example='{ "api.example.com" = { headers = { "X-Api-Key" = "key" } } }',
     )
     proxied: bool = Setting(True, "identity.proxies").said(
-        "Whether to ask through the proxies, where the stack has any.",
-        "--proxies no  ask past the stack's proxies",
+        "Whether to use the stack's proxies, if it has any.",
+        "--proxies no  do not use the stack's proxies",
     )
     window_s: int = Setting(WEEK_S, "dedup.window", "seconds", bounds=(0, 366 * 86_400)).said(
-        'What a run of the same name has seen within this time is not asked for again; "0s":'
-        " all is.",
-        "--window TIME  ask again for what was seen before this long (7d); 0s: for all",
+        "URLs that a run of this name saw within this time are not requested again. "
+        '"0s" requests all.',
+        "--window TIME  do not request URLs again that were seen within this time "
+        "(7d); 0s: request all",
     )
     canonical_only: bool = Setting(False, "records.canonical").said(
-        "Whether pages are left out that name another one as canonical; that one is asked for.",
-        "--canonical  leave out pages that name another one as canonical; that one is asked for",
+        "Whether to omit pages that name another URL as canonical. That URL is requested instead.",
+        "--canonical  omit pages that name another URL as canonical, and request that URL",
     )
     noindex_skipped: bool = Setting(
         False, "records.noindex", "word", words={"record": False, "skip": True}
     ).said(
-        'Pages that ask not to be indexed: "record" marks them, "skip" leaves them out.',
-        "--noindex  pages that ask not to be indexed: mark them (default), or leave them out",
+        'Pages with noindex: "record" marks them, "skip" omits them.',
+        "--noindex  pages with noindex: mark them (default), or omit them",
     )
     bodies: Bodies = Setting(Bodies.HTML, "records.bodies", editable=True).said(
-        'Whose bodies are stored: those of "html" pages, of "all" there is (which is fetched'
-        ' then), "off".',
-        "--bodies  whose bodies are stored: those of HTML pages (default), of all there is,"
-        " or of none",
+        'Bodies to store: of "html" pages, of "all" responses (fetches other types, '
+        'too), or "off".',
+        "--bodies  bodies to store: of HTML pages (default), of all responses, or none",
     )
     texts: bool = Setting(False, "records.text", editable=True).said(
-        "Whether the main text of pages is kept, as text and as Markdown.",
-        "--text  keep the main text of pages, also as Markdown",
+        "Whether to store the main text of pages, as text and Markdown.",
+        "--text  store the main text of pages, as text and Markdown",
     )
     redacted: tuple[str, ...] = Setting((), "records.redact", "pii_kinds", editable=True).said(
-        'What is taken out of pages before they are stored: "email" addresses, "phone" numbers.',
-        "--redact  take these out of pages before they are stored; may be repeated",
+        'Data to redact in pages before they are stored: "email" addresses, "phone" numbers.',
+        "--redact  redact this in pages before they are stored; may be repeated",
         example='["email", "phone"]',
     )
     render: RenderMode = Setting(RenderMode.NEVER, "render.mode", editable=True).said(
-        'Whose scripts are run, in a browser without a network: "never", "auto" (of pages that are'
-        ' empty\nwithout them), "always". Where there is a browser.',
-        "--render  whose scripts are run, in a browser without a network: of no page (default), of"
-        " those that are empty without them, of all; where there is a browser",
+        'Pages whose scripts run, in a browser without a network: "never", "auto" '
+        '(pages that are empty\nwithout scripts), "always". Needs a browser.',
+        "--render  pages whose scripts run, in a browser without a network: none "
+        "(default), pages that are empty without scripts, or all; needs a browser",
     )
     screenshots: bool = Setting(False, "render.screenshot", editable=True).said(
-        "Whether a picture of each page whose scripts are run is stored beside its body.",
-        "--screenshot  store a picture of pages whose scripts are run, beside their bodies",
+        "Whether to store a screenshot of each rendered page.",
+        "--screenshot  store a screenshot of each rendered page",
     )
     # By page URL, with priority over the mode.
     render_rules: tuple[RenderRule, ...] = Setting(
         (), "render.rules", "render_rules", editable=True
     ).said()
     webhook: str | None = Setting(None, "notify.webhook", secret=True).said(
-        "Who is told when a run has ended; needs a stack with a webhook_secret.",
+        "URL that is notified when a run has ended. Needs a stack with a webhook_secret.",
         example='"https://example.com/hooks/crawled"',
     )
     # Settings for some URLs of the crawl, and extraction rules.

@@ -19,42 +19,41 @@ COUNTER, PAGES = "incomplete", "pages"
 # Unit and meaning of each part's count.
 PARTS: Mapping[str, str] = MappingProxyType(
     {
-        "body": "the body is not whole: it is longer than body_bytes_max, the connection ended, or"
-        " the server sent a part (1)",
-        "unread": "reading it took more than a page may, and was broken off: error says where (1)",
-        "render": "its scripts were stopped, for they took longer or asked for more than a page may"
-        " (1)",
-        "text": "bytes of the main part that are not in text and Markdown",
-        "layout": "characters of text and Markdown that stand in one line, for the page is too"
-        " large or too deeply nested for more",
-        "text_chars": "characters of the longer of text and Markdown beyond 5,000,000",
-        "omitted_around": "characters outside the main element, left out of text and Markdown on"
-        " purpose, as all parts that begin with omitted_ are",
+        "body": "the body is incomplete: longer than body_bytes_max, the connection ended "
+        "early, or the server sent a part (1)",
+        "unread": "reading it exceeded a page's limits and was stopped; error has the step (1)",
+        "render": "its scripts were stopped because they exceeded a page's limits (1)",
+        "text": "bytes of the main part that are missing in text and Markdown",
+        "layout": "characters of text and Markdown in one line without layout, because the "
+        "page is too large or too deeply nested",
+        "text_chars": "characters beyond 5,000,000, of text or Markdown, whichever is longer",
+        "omitted_around": "characters outside the main element, omitted from text and Markdown on "
+        "purpose, as are all parts that begin with omitted_",
         "omitted_navigation": "characters of navigation, banners and footers",
-        "omitted_asides": "characters of sidebars beside the text",
+        "omitted_asides": "characters of sidebars",
         "omitted_forms": "characters of forms, controls and buttons",
         "omitted_adverts": "characters of advertising, cookie notices, newsletters, sharing and"
         " related links",
         "omitted_hidden": "characters of hidden elements and dialogs",
         "omitted_controls": "characters of permalinks, edit links and line numbers",
         "links": "links beyond links_per_page_max, or beyond 1,000,000 characters of them all",
-        "tags": "tags of which only the first attributes are read",
-        "items": "items that rules had found, or would have: the last one in invalid_items says"
-        " why (1 where their number is not known)",
-        "data": "scripts of JSON-LD and elements of microdata that are not read, or not whole",
+        "tags": "tags whose attributes are read only in part",
+        "items": "items that rules found, or would have found; the last row in invalid_items "
+        "has the reason (1 if their number is unknown)",
+        "data": "JSON-LD scripts and microdata elements that are not read completely",
         "title": "characters of the title beyond 500",
         "description": "characters of the description beyond 500",
         "language": "characters of the language beyond 35",
-        "canonical": "canonical links that are no http or https URL, or too long (1)",
+        "canonical": "canonical links that are not http or https URLs, or are too long (1)",
         "content_type": "characters of the header beyond 200",
         "etag": "characters of the header beyond 200",
         "last_modified": "characters of the header beyond 200",
         "error": "characters of the error beyond 300",
-        "headers": "lines of the answer's head that are not kept: further ones of a name, and"
-        " those beyond 65,536 characters",
-        "redaction": "the rest is not stored, for more addresses and numbers stand before it than"
-        " are redacted (1)",
-        "withheld": "the body is not stored, for what is no text cannot be redacted (1)",
+        "headers": "header lines that are not stored: repeated names, and lines beyond 65,536 "
+        "characters",
+        "redaction": "the rest is not stored, because more addresses and numbers precede it than "
+        "are redacted (1)",
+        "withheld": "the body is not stored, because only text can be redacted (1)",
     }
 )
 

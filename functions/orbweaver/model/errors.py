@@ -84,7 +84,7 @@ def check_size(what: str, size: int, bytes_max: int | None) -> None:
 def check_cut(what: str, part: bytes, length: int) -> bytes:
     """Return a part of a file if it has the requested length. Raises Permanent otherwise."""
     if len(part) != length:
-        raise Permanent(f"{what} has no such {length:,} bytes, but {len(part):,} of them")
+        raise Permanent(f"{what}: {length:,} bytes requested, only {len(part):,} exist")
     return part
 
 

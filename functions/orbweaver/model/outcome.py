@@ -2,8 +2,8 @@
 
 `fetched unchanged redirected skipped failed` partition the claimed URLs of a finished crawl: their
 counts add up to `claimed`. A link that was never claimed is *refused*, with a `Refusal`. The
-attributes of a reason define its meaning and consequences. The order of members has no meaning. The
-guide uses the same words.
+attributes of a reason define its meaning and consequences. The order of members has no meaning.
+docs/operations.md has the same words.
 """
 
 from __future__ import annotations
@@ -92,119 +92,129 @@ class Reason(StrEnum):
 
     OK = _fetched("ok", "the page was read")
     TRUNCATED = _fetched(
-        "truncated", "it was cut at body_bytes_max, or the server sent a part (206)"
+        "truncated", "the body was cut at body_bytes_max, or the server sent only a part (206)"
     )
     SITEMAP = _fetched("sitemap", "a sitemap was read")
-    NOINDEX = _fetched("noindex", "read, and it asks not to be indexed (--noindex skip: skipped)")
+    NOINDEX = _fetched("noindex", "read, and it has noindex (--noindex skip: skipped)")
     REPEATED = _fetched(
-        "repeated", "read, but the same content came 50 times before: its links are not followed"
+        "repeated",
+        "read, but the same content occurred 50 times before: its links are not followed",
     )
-    SOFT_404 = _fetched("soft_404", 'read, and it looks like a "not found" with status 200')
+    SOFT_404 = _fetched("soft_404", 'read, and it looks like a "not found" page with status 200')
     NOT_MODIFIED = _unchanged(
-        "not_modified", "fetched by an earlier run, and the server says it is still the same (304)"
+        "not_modified", "fetched by an earlier run, and not modified since (304)"
     )
     REDIRECT = _redirected(
-        "redirect", "it leads elsewhere; the target is a URL of its own, if it belongs to the crawl"
+        "redirect", "it redirects; the target is a separate URL, if it belongs to the crawl"
     )
     REFRESH = _redirected(
-        "refresh", "likewise, by <meta http-equiv=refresh> or the Refresh header, within 10 s"
+        "refresh", "it redirects by <meta http-equiv=refresh> or the Refresh header, within 10 s"
     )
     WIDENED = _redirected(
-        "widened", "a seed that leads out of the scope: the crawl goes on there as well"
+        "widened", "a seed that redirects out of the scope: the crawl also follows links there"
     )
     ROBOTS = _skipped("robots", "robots.txt forbids it")
     ROBOTS_UNREACHABLE = _skipped(
         "robots_unreachable",
-        "robots.txt could not be had: error says why; up to four times, once where only a"
-        " person can mend that",
+        "robots.txt could not be fetched (error has the reason), after up to four attempts, or"
+        " one if only a person can fix that",
     )
     CONTENT_TYPE = _skipped(
         "content_type",
-        "an image, a PDF or another file that is not HTML; error says what it looks like where it"
-        " was said to be something else; archives and the like are not asked for, if their names"
-        " say what they are",
+        "not HTML, such as an image or a PDF; error has the detected type if it "
+        "differs from Content-Type; archives and the like are skipped by their "
+        "extension",
     )
-    EMPTY = _skipped("empty", "204 or 205")
+    EMPTY = _skipped("empty", "no content: 204 or 205")
     CANONICAL = _skipped(
         "canonical",
-        "it names another page of the crawl as canonical (--canonical), which is asked for",
+        "it names another page of the crawl as canonical (--canonical), which is requested",
     )
-    CANCELLED = _unasked("cancelled", "the crawl was stopped first")
-    DURATION = _unasked("duration", "the crawl had run as long as it may")
-    BYTES = _unasked("bytes", "the crawl had received as much as it may (--max-bytes)")
-    DOLLARS = _unasked("dollars", "the crawl had spent as much as it may (--max-dollars)")
-    HOST_PAGES = _unasked(
-        "host_pages", "its host had been asked for as many URLs as it may (--max-host-pages)"
-    )
-    FORGOTTEN = _skipped("forgotten", "it was erased (orbweaver forget) before it was asked for")
+    CANCELLED = _unasked("cancelled", "the crawl was cancelled first")
+    DURATION = _unasked("duration", "the crawl had reached its time limit (--duration)")
+    BYTES = _unasked("bytes", "the crawl had reached its byte limit (--max-bytes)")
+    DOLLARS = _unasked("dollars", "the crawl had reached its cost limit (--max-dollars)")
+    HOST_PAGES = _unasked("host_pages", "its host had reached its limit of URLs (--max-host-pages)")
+    FORGOTTEN = _skipped("forgotten", "it was erased (orbweaver forget) before it was requested")
     # A message held it that does not fit its crawl (frontier/belonging.py).
-    INVALID = _skipped("invalid", "a message held it, and it is no canonical URL")
-    SCOPE = _skipped("scope", "a message held it, and it is outside of the scope")
-    DEPTH = _skipped("depth", "it lies deeper than the crawl goes, since an edit or by its message")
-    REDIRECT_INVALID = _failed("redirect_invalid", "it leads to what is no http or https URL")
-    REDIRECT_LIMIT = _failed(
-        "redirect_limit", "the tenth redirect in a row led on, or it leads to itself"
+    INVALID = _skipped("invalid", "a message contained it, and it is not a canonical URL")
+    SCOPE = _skipped("scope", "a message contained it, and it is outside the scope")
+    DEPTH = _skipped("depth", "it is deeper than the depth limit, after an edit or from a message")
+    REDIRECT_INVALID = _failed(
+        "redirect_invalid", "its redirect target is not an http or https URL"
     )
-    SITEMAP_INVALID = _failed("sitemap_invalid", "what was to be a sitemap is none")
+    REDIRECT_LIMIT = _failed("redirect_limit", "ten redirects in a row, or a redirect to itself")
+    SITEMAP_INVALID = _failed("sitemap_invalid", "it was expected to be a sitemap and is not")
     FORBIDDEN = _failed("forbidden", "401, 403 or 407")
     HTTP_CLIENT_ERROR = _failed(
         "http_client_error",
         "the server has no such page or refuses the request: 404, 410 or another 4xx",
     )
-    HTTP_SERVER_ERROR = _passing(
-        "http_server_error", "5xx, 408 or 425, four times where it may help"
-    )
+    HTTP_SERVER_ERROR = _passing("http_server_error", "5xx, 408 or 425, after up to four attempts")
     HTTP_STATUS = _failed(
-        "http_status", "304, a redirect without a target, or another answer that is none"
+        "http_status", "304, a redirect without a target, or another unusable status"
     )
-    DNS = _silent("dns", "its name could not be looked up, four times", short="name not looked up")
+    DNS = _silent(
+        "dns",
+        "its host name could not be resolved, after four attempts",
+        short="DNS lookup failed",
+    )
     DNS_UNKNOWN = _twice(
-        "dns_unknown", "its name does not exist or has no address, twice", short="unknown name"
+        "dns_unknown",
+        "its host name does not exist or has no address, after two attempts",
+        short="unknown host name",
     )
-    CONNECT = _silent("connect", "refused or unreachable, four times", short="no connection")
-    PROXY = _passing("proxy", "no proxy reached it, four times", short="no proxy reached it")
+    CONNECT = _silent(
+        "connect",
+        "connection refused or host unreachable, after four attempts",
+        short="no connection",
+    )
+    PROXY = _passing(
+        "proxy", "no proxy reached it, after four attempts", short="no proxy reached it"
+    )
     TLS = _lasting(
         "tls",
-        "the certificate is not in order, or no way of encrypting is shared",
-        short="certificate or encryption",
+        "invalid certificate, or no common TLS version or cipher",
+        short="TLS or certificate error",
     )
     TLS_HANDSHAKE = _twice(
         "tls_handshake",
-        "the server cut the handshake short, twice",
+        "the server aborted the TLS handshake, after two attempts",
         silence=True,
-        short="handshake cut short",
+        short="TLS handshake aborted",
     )
     TIMEOUT = _silent(
         "timeout",
-        "it took longer than fetch_total_s, or came at less than 100 bytes/s, four times",
+        "it took longer than fetch_total_s, or was slower than 100 bytes/s, after four attempts",
         short="no answer in time",
     )
     DISCONNECTED = _silent(
-        "disconnected", "the connection ended in the middle, four times", short="connection lost"
+        "disconnected", "the connection ended early, after four attempts", short="connection lost"
     )
-    PROTOCOL = _failed("protocol", "the answer is no HTTP, or hardly anything but framing")
-    ENCODING = _failed("encoding", "the body is not in the encoding that it says")
-    HEADERS_TOO_LARGE = _failed("headers_too_large", "the head of the answer is too large")
+    PROTOCOL = _failed("protocol", "the response is not valid HTTP, or consists mostly of framing")
+    ENCODING = _failed("encoding", "the body does not match its Content-Encoding")
+    HEADERS_TOO_LARGE = _failed("headers_too_large", "the response headers are too large")
     ADDRESS = _lasting(
         "address",
-        "the address is not public, or the port not the web's",
+        "the address is not public, or the port is not a web port",
         short="address not allowed",
     )
     BLOCKED = _passing(
-        "blocked", "429, four times; or a captcha, challenge or block page, whose rule error names"
+        "blocked",
+        "429, after four attempts; or a captcha, challenge or block page (error has its kind)",
     )
     HOST_DOWN = _failed(
-        "host_down", "its host did not answer nine times in a row; it was not asked"
+        "host_down", "its host did not answer nine times in a row, so the URL was not requested"
     )
     COSTLY = _failed(
         "costly",
-        "reading it took more than 1 s of CPU or 200 MB, or crashed; error says what is left"
-        " out (failed: all of it)",
+        "reading it took more than 1 s of CPU or 200 MB, or crashed; error has what "
+        "is missing (failed: everything)",
     )
     UNREADABLE = _failed(
         "unreadable",
-        "an error in Orbweaver ended its reading; error names it, and the log has page.unreadable"
-        " with the traceback",
+        "an error in Orbweaver while reading it (named in error); the log event "
+        "page.unreadable has the traceback",
     )
 
 
@@ -222,48 +232,45 @@ class Refusal(StrEnum):
         member._value_, member.short, member.means = name, short, means
         return member
 
-    INVALID = "invalid", "no web address", "it is no http or https URL"
+    INVALID = "invalid", "not a web URL", "it is not an http or https URL"
     SCOPE = "scope", "outside the scope", "it does not belong to the crawl"
-    EXCLUDE = "exclude", "excluded", "a pattern of --exclude is found in it"
-    INCLUDE = "include", "not included", "no pattern of --include is found in it"
-    DEPTH = "depth", "too deep", "it is deeper than --max-depth, or than a rule says"
-    NOFOLLOW = "nofollow", "nofollow", "link, page or X-Robots-Tag forbid to follow it"
+    EXCLUDE = "exclude", "excluded", "it matches an exclude pattern"
+    INCLUDE = "include", "not included", "it matches no include pattern"
+    DEPTH = "depth", "too deep", "it is deeper than --max-depth, or than a rule allows"
+    NOFOLLOW = "nofollow", "nofollow", "the link, its page or X-Robots-Tag has nofollow"
     SEED_NOFOLLOW = (
         "seed_nofollow",
-        "withdrawn by a first page",
-        (
-            "a first page asks not to follow its links, or marks each of them so"
-            " (--ignore-nofollow: they are followed)"
-        ),
+        "nofollow on a first page",
+        ("a first page has nofollow, or each of its links has it (--ignore-nofollow follows them)"),
     )
     UNFOLLOWED = (
         "unfollowed",
         "not followed by a rule",
-        "a rule says that links of its page are not followed",
+        "a rule has follow = false for its page",
     )
     CUT = (
         "cut",
         "too many on a page",
         "the page has more links than links_per_page_max, or too long ones",
     )
-    BUDGET = "budget", "beyond the limit of pages", "--max-pages was used up"
+    BUDGET = "budget", "beyond the limit of pages", "the page limit was reached (--max-pages)"
     DOLLARS = (
         "dollars",
         "beyond the limit of dollars",
-        "what was left of --max-dollars would not have paid for it",
+        "the rest of the cost limit would not have paid for it (--max-dollars)",
     )
-    REDIRECTS = "redirects", "behind too many redirects", "it stands behind ten redirects"
-    CLOSED = "closed", "after the end", "the crawl was over when it was seeded"
+    REDIRECTS = "redirects", "behind too many redirects", "ten redirects lead to it"
+    CLOSED = "closed", "after the end", "the crawl had ended when it arrived"
     # crawler traps: frontier/crawler_traps.py
     PATH_DEPTH = (
         "path_depth",
         "path too long",
-        "its path has more than path_segments_max segments, or its host so many labels",
+        "its path has more than path_segments_max segments, or its host more labels",
     )
     REPETITION = (
         "repetition",
         "path repeats itself",
-        "a segment of its path, or a label of its host, comes more than repeats_max times",
+        ("a segment of its path or a label of its host occurs more than repeats_max times"),
     )
     QUERY = (
         "query",
@@ -277,19 +284,19 @@ class Refusal(StrEnum):
         "pattern",
         "endless pattern",
         (
-            "its folder, or its path with these parameters, has had folder_urls_max or"
-            " query_urls_max URLs in this container"
+            "this container has seen folder_urls_max URLs of its folder, or "
+            "query_urls_max URLs of its path with these parameters"
         ),
     )
     INDEX_ORDER = (
         "index_order",
-        "another order of an index",
-        "it is the index of a folder that links to it, in another order (?C=M;O=D)",
+        "sorted directory index",
+        ("it is a directory index in another sort order, linked by the directory (?C=M;O=D)"),
     )
     REPEATED = (
         "repeated",
-        "on pages of the same content",
-        "the page has content that came 50 times before",
+        "on repeated pages",
+        "its page has content that occurred 50 times before",
     )
 
 

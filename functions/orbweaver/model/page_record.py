@@ -43,58 +43,58 @@ class PageRecord:
         "canonical by the WHATWG URL Standard, without fragment, user info and tracking parameters",
     ]
     outcome: Annotated[Outcome, "fetched, unchanged, redirected, skipped or failed"]
-    reason: Annotated[Reason, "why; see operations"]
-    fetched_at: Annotated[int, "when it was asked for; the day of the record"]
-    depth: Annotated[int, "links from a seed"]
-    referrer: Annotated[str | None, "the page that named it first"] = None
-    status: Annotated[int | None, "of the HTTP answer"] = None
+    reason: Annotated[Reason, "reason for the outcome; see operations"]
+    fetched_at: Annotated[int, "time of the request; decides the record's day"]
+    depth: Annotated[int, "number of links from a seed"]
+    referrer: Annotated[str | None, "the page that linked to it first"] = None
+    status: Annotated[int | None, "HTTP status of the response"] = None
     content_type: Annotated[str | None, "header, as sent"] = None
-    charset: Annotated[str | None, "in which the page was read"] = None
-    bytes: Annotated[int | None, "size of the body, decoded"] = None
-    latency_ms: Annotated[int | None, "until the answer was read"] = None
-    attempt: Annotated[int, "which one this was, from 1"] = 1
+    charset: Annotated[str | None, "charset of the page"] = None
+    bytes: Annotated[int | None, "size of the decoded body"] = None
+    latency_ms: Annotated[int | None, "time until the response was read"] = None
+    attempt: Annotated[int, "number of the attempt, from 1"] = 1
     title: Annotated[str | None, "of the page"] = None
     description: Annotated[str | None, "from its meta element"] = None
     language: Annotated[str | None, "from its html element"] = None
     canonical: Annotated[str | None, "from rel=canonical, as a URL"] = None
-    links: Annotated[int | None, "how many different links were found"] = None
-    sha256: Annotated[str | None, "of the body, decoded"] = None
+    links: Annotated[int | None, "number of distinct links"] = None
+    sha256: Annotated[str | None, "of the decoded body"] = None
     etag: Annotated[str | None, "header, as sent"] = None
     last_modified: Annotated[str | None, "header, as sent"] = None
-    body_key: Annotated[str | None, "the file in the bucket that holds body and text, a WARC"] = (
-        None
-    )
+    body_key: Annotated[str | None, "the file in the bucket with body and text, a WARC"] = None
     body_offset: Annotated[
-        int | None, "where the body's record begins there; empty: it is not stored"
+        int | None, "offset of the body's record in body_key; empty: not stored"
     ] = None
-    body_length: Annotated[int | None, "how many bytes it takes there, compressed"] = None
-    items: Annotated[int | None, "how many items the crawl's rules found, valid and invalid"] = None
-    error: Annotated[str | None, "what went wrong, for people; where a redirect led"] = None
-    items_invalid: Annotated[int | None, "how many of them are not what the rules ask for"] = None
+    body_length: Annotated[int | None, "compressed size of that record in bytes"] = None
+    items: Annotated[
+        int | None, "number of items that the crawl's rules found, valid and invalid"
+    ] = None
+    error: Annotated[str | None, "a message for people, or the target of a redirect"] = None
+    items_invalid: Annotated[int | None, "number of items that do not fit the rules"] = None
     text_offset: Annotated[
-        int | None, "where the main text's record begins in body_key; empty: there is none"
+        int | None, "offset of the main text's record in body_key; empty: none"
     ] = None
-    text_length: Annotated[int | None, "how many bytes it takes there, compressed"] = None
+    text_length: Annotated[int | None, "compressed size of that record in bytes"] = None
     cut: Annotated[
         str | None,
-        "what is cut or withheld: parts with counts, text=30122 links=20; empty: nothing (limits)",
+        "truncated and omitted parts with counts, text=30122 links=20; empty: none (limits)",
     ] = None
     needs_rendering: Annotated[
         bool | None,
-        "true: it is empty until its scripts have run; empty: that is not known (rendering)",
+        "true: it is empty until its scripts run; empty: unknown (rendering)",
     ] = None
     rendered: Annotated[
         bool | None,
-        "true: body, text and links are those that its scripts made; empty: they were not run"
-        " (rendering)",
+        "true: body, text and links are from the rendered page; empty: its scripts "
+        "were not run (rendering)",
     ] = None
     screenshot_offset: Annotated[
         int | None,
-        "where the record of a picture of it begins in body_key; empty: there is none (rendering)",
+        "offset of the screenshot's record in body_key; empty: none (rendering)",
     ] = None
-    screenshot_length: Annotated[int | None, "how many bytes it takes there, compressed"] = None
+    screenshot_length: Annotated[int | None, "compressed size of that record in bytes"] = None
     render_why: Annotated[
-        str | None, "why its scripts were run, or not; empty: its crawl does not render (rendering)"
+        str | None, "why its scripts were run or not; empty: the crawl does not render (rendering)"
     ] = None
     extracted: tuple[Item, ...] = field(default=(), metadata={"column": False})
 

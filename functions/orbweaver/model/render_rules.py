@@ -32,16 +32,16 @@ class RenderWhy(StrEnum):
 
 
 MEANS = {
-    RenderWhy.ALWAYS: "its scripts were run, as the mode of rendering is always",
-    RenderWhy.NEVER: "its scripts were not run: a rule of rendering says never",
+    RenderWhy.ALWAYS: "its scripts were run because the rendering mode is always",
+    RenderWhy.NEVER: "its scripts were not run: a rendering rule has the mode never",
     RenderWhy.MARKED: "its scripts were run: it is empty without them",
-    RenderWhy.FIRST: "its scripts were run, as it is the first of its kind, and added to it",
-    RenderWhy.KIND: "its scripts were run: they add to pages of its kind",
-    RenderWhy.SAMPLED: "its scripts were run, as a sample of its kind, and added to it",
-    RenderWhy.NO_GAIN: "its scripts were run, and added nothing: it stands as it was fetched",
+    RenderWhy.FIRST: "its scripts were run because it is the first of its kind, and added content",
+    RenderWhy.KIND: "its scripts were run: they add content to pages of its kind",
+    RenderWhy.SAMPLED: "its scripts were run as a sample of its kind, and added content",
+    RenderWhy.NO_GAIN: "its scripts were run and added nothing, so it stays as fetched",
     RenderWhy.NO_SCRIPTS: "it has no scripts to run",
     RenderWhy.KIND_GAINS_NOTHING: "its scripts were not run: they add nothing to pages of its kind",
-    RenderWhy.FAILED: "its scripts could not be run: it stands as it was fetched",
+    RenderWhy.FAILED: "its scripts could not be run, so it stays as fetched",
 }
 
 # Reasons about the kind of a page.

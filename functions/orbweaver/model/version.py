@@ -30,7 +30,9 @@ class NewerVersion(Exception):
     def __init__(self, what: str, version: int | None, known: int) -> None:
         """Take a noun with its article, its version, and the newest readable version."""
         number = "unknown" if version is None else str(version)
-        super().__init__(f"{NEWER}: {what} of version {number}, and up to {known} is read here")
+        super().__init__(
+            f"{NEWER}: {what} of version {number}, but this version reads up to {known}"
+        )
         self.version = version
 
 

@@ -4,8 +4,8 @@ The syntax follows browsers (HTML Standard, "shared declarative refresh steps"):
 seconds, then an optional URL with optional `url=` and quotes. Without a URL the page reloads
 itself. The first valid refresh counts, and the header wins over the page.
 
-A refresh within `REFRESH_S_MAX` seconds is a redirect, because nobody reads a page in that time,
-and sites that cannot set a status redirect this way. A later one ("this page has moved") is a link.
+A refresh within `REFRESH_S_MAX` seconds is a redirect. A page cannot be read in that time, and
+sites that cannot set a status redirect this way. A later one ("this page has moved") is a link.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def test_report(ended: Stage) -> None:
         f"      {SITE}/y",
         "",
         "URLs that failed: 1",
-        "  1  dns  its name could not be looked up, four times",
+        "  1  dns  its host name could not be resolved, after four attempts",
         f"      {SITE}/x",
     ]
 

@@ -99,7 +99,7 @@ async def test_it_asks_once_in_the_time_of_the_host() -> None:
     [
         ({"limits": {"depth": 0}}, "depth", "limits.depth = 0"),
         ({"rules": [{"match": "/a$", "depth": 0}]}, "depth", "rules[0]: depth 0"),
-        ({"rules": [{"match": "/$", "follow": False}]}, "unfollowed", "a rule says"),
+        ({"rules": [{"match": "/$", "follow": False}]}, "unfollowed", "follow = false"),
         ({"scope": {"include": ["/b"]}}, "include", "scope.include: none"),
     ],
 )
@@ -133,7 +133,7 @@ async def test_redirects_are_followed_as_a_crawl_does() -> None:
         (answer(404), "HTTP 404"),
         (answer(200, None, content_type="application/pdf"), "content_type"),
         (Failure(reason=Reason.CONNECT, detail="refused"), "no connection: refused"),
-        (answer(301, location="http://"), "it is no http or https URL"),
+        (answer(301, location="http://"), "it is not an http or https URL"),
     ],
 )
 async def test_why_there_is_no_page(given: Any, why: str) -> None:

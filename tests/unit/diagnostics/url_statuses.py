@@ -87,7 +87,7 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
             "record": record(Outcome.REDIRECTED, Reason.REDIRECT, status=301, error=f"{SITE}/b"),
         },
         UrlStatus.ENDED,
-        ["redirected: redirect (it leads elsewhere", f"leads to: {SITE}/b", "status: 301"],
+        ["redirected: redirect (it redirects", f"leads to: {SITE}/b", "status: 301"],
     ),
     "skipped by robots.txt": (
         {"claim": CLAIM, "record": record(Outcome.SKIPPED, Reason.ROBOTS), "robots": RULES},
@@ -173,7 +173,7 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
     "cancelled": (
         {"crawl": CANCELLED, "claim": CLAIM, "journey": replace(JOURNEY, gone=True)},
         UrlStatus.UNASKED,
-        ["never asked for: the crawl was stopped first (skipped: cancelled, which leaves no"],
+        ["never asked for: the crawl was cancelled first (skipped: cancelled, which leaves no"],
     ),
     "over, without a record": (
         {"crawl": OVER, "claim": CLAIM},
@@ -337,7 +337,7 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
     "not included": (
         {"crawl": replace(CRAWL, include=("/x",))},
         UrlStatus.REFUSED,
-        ["refused as include: no pattern of --include"],
+        ["refused as include: it matches no include pattern"],
     ),
     "of a trap": (
         {"reference": f"{SITE}/b/b/b/"},
@@ -347,7 +347,7 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
     "another order of an index": (
         {"reference": f"{SITE}/pub/?C=M;O=D"},
         UrlStatus.REFUSED,
-        ["refused as index_order: it is the index of a folder", "trap: none"],
+        ["refused as index_order: it is a directory index", "trap: none"],
     ),
     "no page by its name": (
         {"reference": f"{SITE}/set.zip"},

@@ -56,7 +56,7 @@ def test_unknown_reason_has_no_text_and_counts_as_transient() -> None:
     assert known(Refusal, "scope") is Refusal.SCOPE
     assert short_of(Reason, "asleep") == "asleep"
     assert short_of(Reason, "robots") == "robots"
-    assert short_of(Reason, "tls") == "certificate or encryption"
+    assert short_of(Reason, "tls") == "TLS or certificate error"
     assert robots_attempts_max("asleep") == robots_attempts_max(None) == ATTEMPTS_MAX
 
 

@@ -63,11 +63,11 @@ def test_check_accepts_same_or_older_version(version: int | None) -> None:
 
 
 def test_newer_version_error_names_thing_and_version() -> None:
-    text = "stored by a newer version: a thing of version 3, and up to 2 is read here"
+    text = "stored by a newer version: a thing of version 3, but this version reads up to 2"
     with pytest.raises(NewerVersion, match=text) as caught:
         check({"v": 3, "x": object()}, "a thing", 2)
     assert caught.value.version == 3
-    with pytest.raises(NewerVersion, match="of version unknown, and up to 2"):
+    with pytest.raises(NewerVersion, match="of version unknown, but this version reads up to 2"):
         one_of(State, "asleep", "a thing", 2)
 
 
@@ -164,7 +164,7 @@ def test_envelope_of_newer_message_is_read(body: str, crawl: str | None, at_ms: 
     message = decode(body)
     assert isinstance(message, Newer)
     assert (message.crawl, message.at_ms) == (crawl, at_ms)
-    assert f"up to {envelope.VERSION} is read" in message.said
+    assert f"reads up to {envelope.VERSION}" in message.said
 
 
 @pytest.mark.parametrize("version", ["0", "-1", '"2"', "null", "2.5", "[2]", "9" * 20])

@@ -18,7 +18,7 @@ from tests.memory import Mail, Moment
 from tests.unit.stage import CRAWL, NOW_MS, Stage, fail_on, html, noting, outcomes, pack_of
 from tests.unit.worker.test_batch import A, packs
 
-SAID = "stored by a newer version: a journal of version 3, and up to 2 is read here"
+SAID = "stored by a newer version: a journal of version 3, but this version reads up to 2"
 REMEDY = "; deploy that version or newer, then redrive"
 # As a later release might write a pack, in an order of its own.
 NEWER = '{"at":5, "v":2,"work":[["u"]],"crawl":"site-1"}'
