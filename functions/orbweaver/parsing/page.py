@@ -1,10 +1,11 @@
 """Extract the content of a page: links, robots directives, title, description, language, charset.
 
 Links are the targets of `a` and `area`, and of `link` to the next or previous page of a series
-(`rel=next`, `rel=prev`): canonical, in document order, without duplicates. References are relative
-to the first `base` with `href`, if that is http or https (HTML Standard, 4.2.3). Links with
-`rel=nofollow` are omitted. All links are omitted if the page's `meta` or the `X-Robots-Tag` header
-says nofollow. A crawl can ignore nofollow. Omitted links are counted. Never raises on bad input.
+(`rel=next`, `rel=prev`). They are canonical, in document order, without duplicates. References are
+relative to the first `base` with `href`, if that is http or https (HTML Standard, 4.2.3). Links
+with `rel=nofollow` are omitted. All links are omitted if the page's `meta` or the `X-Robots-Tag`
+header says nofollow. A crawl can ignore nofollow. Omitted links are counted. Never raises on bad
+input.
 
 lexbor builds the tree, of a large page only of its outline (`parsing/html_scan.py`). One query
 visits the tree once. The whole tree of a large page is built if a caller needs it
