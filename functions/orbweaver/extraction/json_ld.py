@@ -5,8 +5,8 @@
   commas and semicolons, HTML escapes.
 - The type of an object is the last part of its `@type`. Objects are found at any depth: in lists,
   in `@graph`, in other objects. An object within one of the same type belongs to that one.
-- Each visited object costs units of the page's work budget (`work`) at the visit, because objects
-  may refer to each other, and a microdata item may be a property with many names.
+- Each visit of an object costs units of the page's work budget (`work`), because objects may refer
+  to each other. A microdata item may also be a property with many names.
 - A path is names separated by dots. Lists are searched, and a number is an index. An object with
   only an `@id` stands for the object with the same `@id`. If a path ends at an object, its value is
   its `@value`, `name` or (for a URL) `url`, `contentUrl` or `@id`.
