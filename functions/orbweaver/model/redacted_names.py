@@ -2,8 +2,8 @@
 
 A crawl of a site on this machine reaches that site, and no other server of the machine. Rules:
 
-- A seed, or a sitemap given by a user, names an address and a port: as an address in any form
-  (`127.1`, `[::1]`), as `localhost` or a name below it, or as a name in this machine's hosts file.
+- A seed, or a sitemap given by a user, names an address and a port. Its host is an address in any
+  form (`127.1`, `[::1]`), `localhost` or a name below it, or a name in this machine's hosts file.
   DNS names do not count, because DNS may return another address the next time (rebinding).
 - The address and port of the connection count, not their form in a URL. A server that a seed names
   as `127.0.0.1:8000` is the same one under `localhost:8000`.
