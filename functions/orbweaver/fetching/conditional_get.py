@@ -1,10 +1,11 @@
 """Request an earlier page only if it changed (RFC 9110, section 13).
 
 The request is conditional if the earlier record has a validator and the page's links are not
-needed: it had none, or is at the crawl's depth limit. An unchanged page returns no body, so a crawl
-that needs its links would end early and silently. The request is unconditional if the crawl
-redacts, because an earlier run may have stored unredacted data. The same holds for items with other
-columns than the current rules, for a missing text that the crawl stores, and for retries.
+needed. Links are not needed if the page had none or is at the crawl's depth limit. An unchanged
+page returns no body, so a crawl that needs its links would end early and silently. The request is
+unconditional if the crawl redacts, because an earlier run may have stored unredacted data. The same
+holds for items with other columns than the current rules, for a missing text that the crawl stores,
+and for retries.
 """
 
 from __future__ import annotations
