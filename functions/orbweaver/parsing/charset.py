@@ -62,7 +62,7 @@ _ATTRIBUTE = re.compile(
 )
 _START_BYTES_MAX = 1_024
 # Minimum number of valid characters beyond ASCII per broken one in an undeclared UTF-8 page.
-_VALID_EACH = 2
+_VALID_PER_BROKEN = 2
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _ESCAPED = {*range(0x21), *b"\"#&';<>", *range(0x7F, 0x100)}
 # Form of each byte in a query.
@@ -82,7 +82,7 @@ def decode(body: bytes, content_type: str | None) -> tuple[str, bytes]:
 
 def from_header(content_type: str) -> str | None:
     found = _HEADER.search(content_type)
-    return _named(found[found.lastindex or 0]) if found else None
+    return _standard_name(found[found.lastindex or 0]) if found else None
 
 
 def prescan(head: bytes) -> str | None:
@@ -95,7 +95,9 @@ def prescan(head: bytes) -> str | None:
     if at >= 0:
         # Most pages of a site share the bytes before it. The declaration ends with its tag.
         end = head.find(b">", at) + 1
-        name = (_known_start(head[:end]) if end <= _START_BYTES_MAX else None) or _of_start(head)
+        name = (_known_start(head[:end]) if end <= _START_BYTES_MAX else None) or _charset_of_start(
+            head
+        )
     if name is not None:
         return WINDOWS_1252 if name == "x-user-defined" else name
     found = _XML.match(head)
@@ -133,11 +135,11 @@ def as_decoded(text: str, charset: str) -> str:
     return text
 
 
-def _of_start(head: bytes) -> str | None:
+def _charset_of_start(head: bytes) -> str | None:
     return next(filter(None, map(_of_meta, _metas(head))), None)
 
 
-_known_start = lru_cache(maxsize=64)(_of_start)
+_known_start = lru_cache(maxsize=64)(_charset_of_start)
 
 
 def _metas(head: bytes) -> Iterator[dict[bytes, bytes]]:
@@ -184,11 +186,11 @@ def _self_named(label: bytes) -> str | None:
 
     UTF-16 becomes UTF-8, because the declaration was readable.
     """
-    name = _named(label.decode("latin-1"))
+    name = _standard_name(label.decode("latin-1"))
     return UTF_8 if name in {"utf-16be", "utf-16le"} else name
 
 
-def _named(label: str) -> str | None:
+def _standard_name(label: str) -> str | None:
     encoding = webencodings.lookup(label)
     return encoding.name if encoding else None
 
@@ -212,7 +214,7 @@ def _is_mostly_utf8(body: bytes) -> bool:
     text = body.decode("utf-8", "replace")
     broken = text.count("\ufffd")
     beyond_ascii = len(text) - len(text.encode("ascii", "ignore"))
-    return beyond_ascii - broken >= _VALID_EACH * broken
+    return beyond_ascii - broken >= _VALID_PER_BROKEN * broken
 
 
 def _to_utf8(body: bytes, name: str) -> bytes:

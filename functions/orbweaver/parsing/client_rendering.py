@@ -56,7 +56,7 @@ _MOUNT = re.compile(
     |react-?root|(?:app|root|redoc)-(?:root|mount|container))["'\s/>]""",
     re.IGNORECASE | re.VERBOSE,
 )
-_LEFT = b"BAILOUT_TO_CLIENT_SIDE_RENDERING"
+_BAILOUT = b"BAILOUT_TO_CLIENT_SIDE_RENDERING"
 _MARK = re.compile(
     rb"""__(?:NEXT_DATA|next_f|NUXT|INITIAL_STATE|PRELOADED_STATE|APOLLO_STATE|sveltekit_)
     |data-(?:reactroot|server-rendered|sveltekit)|\sng-(?:version|app)|/config/environment["']
@@ -64,7 +64,7 @@ _MARK = re.compile(
     re.VERBOSE,
 )
 # Elements that make a page with little text useful. A page that only says "Loading" has no heading.
-_SEEN = frozenset(
+_VISIBLE_TAGS = frozenset(
     b"<audio <button <canvas <embed <form <iframe <input <object <select <textarea <video"
     b" <h1 <h2 <h3".split()
 )
@@ -136,7 +136,7 @@ def _marks_of(parts: list[bytes]) -> _Marks | None:
         marks.strong = marks.strong or (at_mount and name.startswith(b"</"))
         at_mount = False
         if name == b"<script":
-            _take_script(marks, tag[:_LOOK_BYTES])
+            _add_script(marks, tag[:_LOOK_BYTES])
         elif name == b"<noscript":
             if _text_bytes(_TAG.split(tag[9:], TAGS_MAX)) > TEXT_BYTES_MAX:
                 return None
@@ -147,13 +147,13 @@ def _marks_of(parts: list[bytes]) -> _Marks | None:
             at_mount = _MOUNT.search(tag, 0, _LOOK_BYTES) is not None
             if at_mount and marks.before_mount is None:
                 marks.before_mount = text_bytes
-            marks.seen = marks.seen or name in _SEEN
-            marks.strong = marks.strong or _LEFT in tag
+            marks.seen = marks.seen or name in _VISIBLE_TAGS
+            marks.strong = marks.strong or _BAILOUT in tag
             marks.weak = marks.weak or _MARK.search(tag, 0, _LOOK_BYTES) is not None
     return marks
 
 
-def _take_script(marks: _Marks, script: bytes) -> None:
+def _add_script(marks: _Marks, script: bytes) -> None:
     kind = _type_of(script)
     marks.runs = marks.runs or _RUN.fullmatch(kind) is not None
     marks.weak = marks.weak or kind == b"module" or _MARK.search(script) is not None

@@ -58,7 +58,7 @@ def _any_case(name: str) -> str:
     return "".join(f"[{char}{char.upper()}]" if char.isalpha() else char for char in name)
 
 
-def _one_of(names: str) -> str:
+def _any_name(names: str) -> str:
     return f"(?:{'|'.join(map(_any_case, names.split()))}){NAME_END}"
 
 
@@ -86,7 +86,7 @@ def _other_than(names: str) -> str:
 def _element(name: str) -> str:
     """Match an element whose content is not markup, up to its end tag."""
     hidden = _ESCAPED if name == "script" else ""
-    name = _one_of(name)
+    name = _any_name(name)
     return rf"<{name}{ATTRIBUTES} (?:[^<]++ | {hidden} <(?!/{name}))*+"
 
 
@@ -96,7 +96,7 @@ def compiled(pattern: str) -> re.Pattern[bytes]:
 
 
 # A script tag inside a comment of a script hides the next script end tag.
-_SCRIPT = _one_of("script")
+_SCRIPT = _any_name("script")
 _ESCAPED = rf"""<!-- (?: -*+> | (?: [^<-]++ | -(?!->) | <{_SCRIPT} (?:[^<-]++ | -(?!->)
     | <(?!/{_SCRIPT}))*+ (?:</{_SCRIPT})?+ | <(?!/{_SCRIPT}))*+ (?:-->)?+ ) |"""
 _RAW_ELEMENT = "|".join(map(_element, _RAW.split()))
@@ -106,22 +106,22 @@ _ORDINARY = rf"""{_END_TAG} | </{_other_than("template")}{_FEW_ATTRIBUTES}
     | <{_other_than(f"{_RAW} link plaintext title {_KEPT.removesuffix(' /template')}")}
     {_FEW_ATTRIBUTES}"""
 # Constructs that hide markup, and the first letters of their names.
-_PLAINTEXT = rf"<{_one_of('plaintext')}[\x00-\xff]*+"
+_PLAINTEXT = rf"<{_any_name('plaintext')}[\x00-\xff]*+"
 HIDING = f"{_RAW_ELEMENT} | {_PLAINTEXT} | {_COMMENT} | {_BOGUS_COMMENT}"
 _HIDES = "".join(sorted({name[0] + name[0].upper() for name in f"{_RAW} plaintext".split()}))
-_HTML = compiled(rf"<{_one_of('html')}{ATTRIBUTES}")
+_HTML = compiled(rf"<{_any_name('html')}{ATTRIBUTES}")
 _OUTLINE = compiled(
     # Skipped: text, ordinary tags, constructs that hide markup, and a "<" that begins no tag.
     rf"""(?: [^<]*+ (?: {_ORDINARY} | (?=<[!?/{_HIDES}])(?:{HIDING})
         | <(?![a-zA-Z!?/])(?:<(?=<))*+ ) )*+ [^<]*+"""
     # Kept tag, title, or the end of the page.
-    rf"""(?: (<{_one_of(_KEPT)}{_NAMES} (?:{_VALUE} {_NAMES}){{0,{_VALUES_MAX}}}+)
+    rf"""(?: (<{_any_name(_KEPT)}{_NAMES} (?:{_VALUE} {_NAMES}){{0,{_VALUES_MAX}}}+)
             (?: > | (?=([\x00-\xff])) {_INSIDE} > )
         | ({_element("title")} (?:</[tT][iI][tT][lL][eE])?+) [^>]*+ >?+
         | (?:<[\x00-\xff]*+)?+ \Z )"""  # an unclosed tag is no tag
 )
 _NO_TEXT = compiled(
-    rf"""(</?+{_one_of(INLINE)}{ATTRIBUTES} | {_COMMENT})
+    rf"""(</?+{_any_name(INLINE)}{ATTRIBUTES} | {_COMMENT})
         | {_RAW_ELEMENT} | {_element("title")} | </?+[a-zA-Z]{ATTRIBUTES} | {_BOGUS_COMMENT}"""
 )
 TAG = compiled(rf"<[a-zA-Z]{ATTRIBUTES}")
@@ -164,9 +164,9 @@ def outline_of(html: bytes) -> tuple[bytes, int]:
     for tag, more, title in _OUTLINE.findall(html):
         if tag:
             # A function call per tag would take a fifth of the total time.
-            short = tag if len(tag) <= _LONG_TAG_BYTES else _bounded(tag)
+            short = tag if len(tag) <= _LONG_TAG_BYTES else _truncated_tag(tag)
             cut += bool(more) or len(short) < len(tag)
-            pieces.append(_linking(short) if renames else short)
+            pieces.append(_as_html_link(short) if renames else short)
         elif title:
             if drawings:
                 at = html.find(title, at)
@@ -180,12 +180,12 @@ def outline_of(html: bytes) -> tuple[bytes, int]:
     kept = b">".join([*pieces, b""])
     if head and head[0].endswith(b">"):
         tag = head[0][:-1]
-        short = _bounded(tag)
+        short = _truncated_tag(tag)
         return short + b">" + kept, cut + (len(short) < len(tag))
     return kept, cut
 
 
-def _linking(tag: bytes) -> bytes:
+def _as_html_link(tag: bytes) -> bytes:
     """Return an SVG link as an HTML link. `href` has priority over `xlink:href`."""
     other = tag[1:2] not in b"aA" or _HREF.search(tag)
     return tag if other else tag.replace(_XLINK, b"href", 1)
@@ -206,7 +206,7 @@ def attributes_of(tag: bytes) -> int:
     return sum(1 for _ in _ATTRIBUTE.finditer(tag))
 
 
-def _bounded(tag: bytes) -> bytes:
+def _truncated_tag(tag: bytes) -> bytes:
     """Truncate the attributes of a long tag. A short tag cannot have too many."""
     if len(tag) <= _LONG_TAG_BYTES:
         return tag

@@ -252,7 +252,7 @@ class _Part:
             elif not size or not self._is_content(node, reason, name, size):
                 self._drop(node, reason, size)
             else:
-                self._show(node, reason)
+                self._keep(node, reason)
         if buttons:
             for button in reversed(self.root.css("button")):
                 if not _is_title(button):
@@ -274,7 +274,7 @@ class _Part:
         self.omitted[reason] += size
         node.decompose()
 
-    def _show(self, node: LexborNode, reason: str) -> None:
+    def _keep(self, node: LexborNode, reason: str) -> None:
         """Keep a candidate, without attributes and controls that would remove it later."""
         if reason == HIDDEN:
             for name in _HIDING:
@@ -359,7 +359,7 @@ def _is_inner_prose(node: LexborNode, name: str, size: int) -> bool:
 
 def _is_outer_prose(node: LexborNode, name: str, size: int) -> bool:
     """Whether a candidate on a page without main part belongs to the text before it."""
-    if node.tag == "footer" or not _flows(node):
+    if node.tag == "footer" or not _follows_flow_element(node):
         return False
     if node.tag == "aside" or name in _ASIDE_NAMES:
         return True
@@ -388,7 +388,7 @@ def _is_in_article(node: LexborNode, root: LexborNode) -> bool:
     return False
 
 
-def _flows(node: LexborNode) -> bool:
+def _follows_flow_element(node: LexborNode) -> bool:
     """Whether an element directly follows a paragraph, heading or other flow element."""
     before = node.prev
     while before is not None and not before.is_element_node:

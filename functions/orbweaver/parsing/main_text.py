@@ -123,37 +123,37 @@ def main_text(html: bytes, base: str | None = None) -> MainText:
     """Extract the main text of a page in UTF-8. `base` resolves references. Never raises."""
     html = MARK_BYTES.sub(b"", html.replace(b"\0", b""))
     large = len(html) > CONVERTED_BYTES_MAX or html.count(b"<") > TAGS_MAX
-    whole = _part(html) if large else html
-    bounded = _bounded_in_tags(whole[:HTML_BYTES_MAX], WORDS_TAGS_MAX)
+    whole = _main_element(html) if large else html
+    bounded = _truncated_in_tags(whole[:HTML_BYTES_MAX], WORDS_TAGS_MAX)
     unread = len(whole) - len(bounded)
     part, rest = _split(bounded)
     around = {AROUND: len(html) - len(whole)} if large else {}
-    laid_out = _laid_out(without_controls(part), base)
+    laid_out = _convert_main_part(without_controls(part), base)
     if laid_out is None:
-        words = _tidy(text_of(_raised(bounded if large else _part(bounded))))
-        return _bounded(words, words, text=unread, layout=len(words), **around)
+        words = _clean(text_of(_with_exponents(bounded if large else _main_element(bounded))))
+        return _truncated(words, words, text=unread, layout=len(words), **around)
     text, markdown, omitted = laid_out
-    if words := _tidy(text_of(_raised(rest))):
+    if words := _clean(text_of(_with_exponents(rest))):
         text, markdown = f"{text}\n\n{words}", f"{markdown}\n\n{words}"
-    return _bounded(text, markdown, text=unread, layout=len(words), **around, **omitted)
+    return _truncated(text, markdown, text=unread, layout=len(words), **around, **omitted)
 
 
 def plain_words(html: bytes) -> str:
     """Return the first words of the main text. Takes a seventh of the time of `main_text`."""
     # Reads as much as is safe for a tree in any case (parsing/parse_guard.py).
-    main = _part(html[:BEGINNING_BYTES_MAX])
-    begins = _bounded_in_tags(main[:SMALL_BYTES_MAX], SMALL_TAGS_MAX)
+    main = _main_element(html[:BEGINNING_BYTES_MAX])
+    begins = _truncated_in_tags(main[:SMALL_BYTES_MAX], SMALL_TAGS_MAX)
     part = without_controls(begins)
-    return _words_in_tree(part) or text_of(part)
+    return _main_words(part) or text_of(part)
 
 
-def _words_in_tree(part: bytes) -> str:
+def _main_words(part: bytes) -> str:
     """Return the text of a page's main part, or an empty string."""
     root, _ = main_part(_tree(_PARTING.sub(b" <", part)), part.lower())
     return root.text().strip() if root else ""
 
 
-def _laid_out(part: bytes, base: str | None) -> tuple[str, str, Mapping[str, int]] | None:
+def _convert_main_part(part: bytes, base: str | None) -> tuple[str, str, Mapping[str, int]] | None:
     """Return text, Markdown and the counts of omitted characters by reason.
 
     Returns None if the page has no text, must not be parsed, or has a shape that costs too much.
@@ -174,7 +174,7 @@ def _laid_out(part: bytes, base: str | None) -> tuple[str, str, Mapping[str, int
         if _is_too_complex(root, source):
             return None
         source = with_numbers(source)
-        markdown = _converted(_prepared(source), plain=False, base=base)
+        markdown = _converted(_with_marks(source), plain=False, base=base)
         text = _converted(source, plain=True) if markdown else None
         if markdown and text is not None:
             text = _SPACE_FIRST.sub("", text) if "\n " in text else text.removeprefix(" ")
@@ -188,12 +188,12 @@ def _tree(html: bytes) -> LexborHTMLParser:
     return LexborHTMLParser(html)
 
 
-def _raised(html: bytes) -> bytes:
+def _with_exponents(html: bytes) -> bytes:
     """Write exponents as `10^6` and indices as `10_6`."""
     return _EXPONENT.sub(lambda found: b"^" if found[1] else b"_", html)
 
 
-def _bounded_in_tags(html: bytes, tags_max: int) -> bytes:
+def _truncated_in_tags(html: bytes, tags_max: int) -> bytes:
     """Truncate a page to a number of tags."""
     if html.count(b"<") <= tags_max:
         return html
@@ -209,7 +209,7 @@ def _split(part: bytes) -> tuple[bytes, bytes]:
     return part[:at], part[max(0, at) :]
 
 
-def _bounded(whole: str, markdown: str, **cut: int) -> MainText:
+def _truncated(whole: str, markdown: str, **cut: int) -> MainText:
     """Truncate both texts and count the rest."""
     most = max(len(whole), len(markdown))
     return MainText(
@@ -219,7 +219,7 @@ def _bounded(whole: str, markdown: str, **cut: int) -> MainText:
     )
 
 
-def _prepared(source: str) -> str:
+def _with_marks(source: str) -> str:
     """Mark definitions and characters that need an escape, because the library handles neither."""
     source = escaped(source)
     if _DEFINITION.search(source):
@@ -227,13 +227,13 @@ def _prepared(source: str) -> str:
     return source
 
 
-def _defined(markdown: str) -> str:
-    """Prefix definitions with a colon, except those that begin with another block than text."""
+def _with_colons(markdown: str) -> str:
+    """Prefix a colon to definitions that begin with a paragraph."""
     markdown = _NO_PARAGRAPH.sub(r"\1", markdown)
     return _MARK.sub(": ", _PARAGRAPH.sub(r"\1: ", markdown))
 
 
-def _part(html: bytes) -> bytes:
+def _main_element(html: bytes) -> bytes:
     """Return the only `main` of a page, or the page."""
     mains = [found for found in islice(_MAIN.finditer(html), _MAINS) if _is_tag(html, found)]
     if len(mains) != 1:
@@ -294,7 +294,7 @@ def _converted(source: str, *, plain: bool, base: str | None = None) -> str | No
     if result.warnings:
         return None
     content = result.content or ""
-    return _tidy(_defined(content) if DEFINED in content else content)
+    return _clean(_with_colons(content) if DEFINED in content else content)
 
 
 @lru_cache(maxsize=2)
@@ -328,7 +328,7 @@ def _options(*, plain: bool) -> ConversionOptions:
     )
 
 
-def _tidy(text: str) -> str:
+def _clean(text: str) -> str:
     """Remove control characters, trailing spaces and surplus empty lines."""
     if text.isascii():  # takes an eighth of the time
         text = text.encode().translate(None, _ASCII_CONTROLS).decode()

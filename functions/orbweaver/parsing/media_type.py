@@ -29,7 +29,7 @@ class MediaType:
 
     def __str__(self) -> str:
         return self.essence + "".join(
-            f";{name}={_written(value)}" for name, value in self.parameters.items()
+            f";{name}={_quoted_if_needed(value)}" for name, value in self.parameters.items()
         )
 
 
@@ -81,7 +81,7 @@ def _parameters(text: str) -> dict[str, str]:
     return found
 
 
-def _written(value: str) -> str:
+def _quoted_if_needed(value: str) -> str:
     if _TOKEN.fullmatch(value):
         return value
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -192,20 +192,20 @@ def parsing(  # noqa: PLR0913 - facts of the response and settings of the crawl
     addressees = frozenset({EVERYBODY, PRODUCT, agent.partition("/")[0].strip().lower()})
     whole = _tree(ready.html) if ready.outline is None else None
     found = _look(whole or _tree(ready.outline or b""), addressees, obeys=obey_nofollow)
-    _look_at_header(found, link or "", url)
+    _collect_header_links(found, link or "", url)
     wishes = found.wishes | wishes_of(robots_tag or "", addressees)
     here = url if is_base(url) else None
     base = here if found.base is None else resolved(found.base, here, tracking=frozenset()) or here
     nofollow = not _NOFOLLOW.isdisjoint(wishes)
     onward = (refresh_of(refresh) if refresh else None) or found.refresh
-    leads = _elsewhere(onward, here, base, tracking) if onward else None
+    leads = _redirect_target(onward, here, base, tracking) if onward else None
     if onward and onward.reference and not onward.redirects:
         found.references.append(onward.reference)
     links = Links(base=base, charset=ready.charset, links_max=links_per_page_max, tracking=tracking)
     if nofollow and obey_nofollow:
         found.withdrawn, found.references = found.references + found.withdrawn, []
     yield from links.adding(found.references)
-    title, description = _line(found.title), _line(found.description)
+    title, description = _single_line(found.title), _single_line(found.description)
     canonical = resolved(found.canonical, base, tracking=tracking) if found.canonical else None
     no_canonical = int(bool(found.canonical) and canonical is None)
     return Page(
@@ -226,7 +226,7 @@ def parsing(  # noqa: PLR0913 - facts of the response and settings of the crawl
         base=base,
         needs_rendering=leads is None and needs_rendering(ready.html, found.links),
         cut=counted({"links": links.cut, "tags": ready.tags_cut, "canonical": no_canonical})
-        + _beyond(title, description, found.language),
+        + _text_cuts(title, description, found.language),
         html=ready.html,
         whole=whole,
     )
@@ -248,7 +248,7 @@ def _look(tree: LexborHTMLParser, addressees: frozenset[str], *, obeys: bool) ->
     for node in tree.css(_QUERY if tree.css_first("frameset") is None else _FRAMES_QUERY):
         tag, attributes = node.tag, node.attributes
         if tag not in _LINKING:
-            _look_at_other(found, node, tag, attributes)
+            _collect_other(found, node, tag, attributes)
         elif "rel" in attributes and obeys and "nofollow" in _words(attributes["rel"]):
             found.withdrawn.append(_reference(attributes))
         else:
@@ -256,7 +256,7 @@ def _look(tree: LexborHTMLParser, addressees: frozenset[str], *, obeys: bool) ->
     return found
 
 
-def _look_at_other(
+def _collect_other(
     found: _TreeValues, node: LexborNode, tag: str | None, attributes: _Attributes
 ) -> None:
     match tag:
@@ -266,15 +266,15 @@ def _look_at_other(
         case "base" if "href" in attributes:
             found.base = (attributes["href"] or "") if found.base is None else found.base
         case "link" if "href" in attributes:
-            _look_at_link(found, _words(attributes.get("rel")), attributes["href"])
+            _collect_link(found, _words(attributes.get("rel")), attributes["href"])
         # the query also finds `meta` with `href` and no `content`
         case "meta" if "content" in attributes:
-            _look_at_meta(found, attributes)
+            _collect_meta(found, attributes)
         case "frame" if "src" in attributes:
             found.references.append(attributes["src"] or "")
 
 
-def _look_at_header(found: _TreeValues, header: str, url: str) -> None:
+def _collect_header_links(found: _TreeValues, header: str, url: str) -> None:
     """Add the links of a `Link` header after the links in the page."""
     for one in links_of(header):
         reference = resolved(one.reference, url, tracking=frozenset())
@@ -301,7 +301,7 @@ def _is_in_svg(node: LexborNode) -> bool:
     return parent is not None and parent.tag == "svg"
 
 
-def _look_at_link(found: _TreeValues, relations: set[str], reference: str | None) -> None:
+def _collect_link(found: _TreeValues, relations: set[str], reference: str | None) -> None:
     if "canonical" in relations:
         found.canonical = found.canonical or reference
     if not _SERIES.isdisjoint(relations):
@@ -309,7 +309,7 @@ def _look_at_link(found: _TreeValues, relations: set[str], reference: str | None
         (found.withdrawn if withdrawn else found.references).append(reference or "")
 
 
-def _look_at_meta(found: _TreeValues, attributes: _Attributes) -> None:
+def _collect_meta(found: _TreeValues, attributes: _Attributes) -> None:
     if (attributes.get("http-equiv") or "").lower() == "refresh":
         found.refresh = found.refresh or refresh_of(attributes["content"] or "")
     name = (attributes.get("name") or "").strip().lower()
@@ -326,7 +326,7 @@ def _examples(references: list[str], base: str | None, tracking: frozenset[str])
     return tuple(dict.fromkeys(url for url in urls if url is not None))[:WITHDRAWN_SHOWN]
 
 
-def _elsewhere(
+def _redirect_target(
     refresh: Refresh, here: str | None, base: str | None, tracking: frozenset[str]
 ) -> str | None:
     """Return the target of a refresh if it redirects to another page."""
@@ -340,7 +340,7 @@ def _words(text: str | None) -> set[str]:
     return set(text.lower().split()) if text else set()
 
 
-def _beyond(title: str, description: str, language: str) -> Cuts:
+def _text_cuts(title: str, description: str, language: str) -> Cuts:
     return counted(
         {
             "title": beyond(title, TEXT_CHARS_MAX),
@@ -350,5 +350,5 @@ def _beyond(title: str, description: str, language: str) -> Cuts:
     )
 
 
-def _line(text: str | None) -> str:
+def _single_line(text: str | None) -> str:
     return " ".join((text or "").split())

@@ -48,7 +48,7 @@ def without_controls(html: bytes) -> bytes:
     html = _without_numbers(html)
     kept, at = [], 0
     for found in _CONTROL.finditer(html):
-        span = _span(html, found)
+        span = _control_span(html, found)
         if span is not None and span[0] >= at:
             kept.append(html[at : span[0]])
             at = span[1]
@@ -56,9 +56,9 @@ def without_controls(html: bytes) -> bytes:
     return b"".join(kept)
 
 
-def _span(html: bytes, found: re.Match[bytes]) -> tuple[int, int] | None:
+def _control_span(html: bytes, found: re.Match[bytes]) -> tuple[int, int] | None:
     """Return the span of a control link, including an element that holds only this link."""
-    link = _before(_CONTROL_START, b"<a", html, found.start() + 1)
+    link = _match_before(_CONTROL_START, b"<a", html, found.start() + 1)
     if link is None:
         return None
     start, end = link.start(), found.end()
@@ -74,13 +74,15 @@ def _span(html: bytes, found: re.Match[bytes]) -> tuple[int, int] | None:
             return None  # a word of a sentence
     elif part is None:
         return None
-    holder, held = _before(_HOLDER, b"<", html, start), _HOLDER_END.match(html, end)
+    holder, held = _match_before(_HOLDER, b"<", html, start), _HOLDER_END.match(html, end)
     if holder is None or held is None or holder[1].lower() != held[1].lower():
         return start, end
     return holder.start(), held.end()
 
 
-def _before(tags: re.Pattern[bytes], tag: bytes, html: bytes, at: int) -> re.Match[bytes] | None:
+def _match_before(
+    tags: re.Pattern[bytes], tag: bytes, html: bytes, at: int
+) -> re.Match[bytes] | None:
     """Match the markup directly before a position, starting at the last such tag."""
     begins = html.rfind(tag, max(0, at - _LOOKBACK_BYTES), at)
     return None if begins < 0 else tags.match(html, begins, at)

@@ -99,11 +99,11 @@ _SPACE = (
 _DASH = rb"(?:[-\x{2010}-\x{2013}]|&[nm]dash;|&#(?:8208|8209|8210|8211|x201[0-3]);)"
 _BETWEEN = b"(?:" + _SPACE + b"?(?:[()]{1,2}|" + _DASH + b")" + _SPACE + b"?|[./]|" + _SPACE + b")"
 _RUN = b"(?:" + _PLUS + _SPACE + rb"?)?\(?" + _DIGIT + b"(?:" + _BETWEEN + b"?" + _DIGIT + b"){5,}"
-_SAID = (
+_LABEL = (
     rb"(?i:telephone|telefone?|t\x{e9}l\x{e9}phone|tel\x{e9}fono|telefono|t\x{e9}l|tel|tlf|phone"
     rb"|fax|mobile|mobil|m\x{f3}vil|handy|cell|hotline|whatsapp)[.:]{1,2}"
 )
-_NUMBER = rb"(^|[^\p{L}\p{N}])(" + _SAID + _SPACE + rb"?)?(" + _RUN + b")"
+_NUMBER = rb"(^|[^\p{L}\p{N}])(" + _LABEL + _SPACE + rb"?)?(" + _RUN + b")"
 # Uses Python's `re` without backtracking, because RE2 takes 0.5 us a byte to locate groups.
 _REFERENCE = re.compile(
     rb"\b((?:tel|callto|sms|fax):(?://)?|wa\.me/)"
@@ -170,7 +170,7 @@ def _is_national(run: str, groups: list[str]) -> bool:
     return max(lengths) > TWO and lengths != [3, 3, 3, 3]
 
 
-def _plain(run: bytes) -> str:
+def _normalized(run: bytes) -> str:
     """Normalize a run: no escapes, one kind of dash and space."""
     text = _PERCENT.sub(lambda found: chr(int(found[1], 16)), run.decode("utf-8", "replace"))
     return " ".join(unescape(text).replace("\uff0b", "+").translate(_DASHES).split())
@@ -190,7 +190,7 @@ def _phone(found: Any) -> bytes:
     clock = before == b":" and not plus and html[start - 2 : start - 1] in _CLOCK
     if clock or (after and (after[0] in _AFTER or after.isalnum())):
         return bytes(whole)
-    phone = _is_phone(_plain(run), said=said)
+    phone = _is_phone(_normalized(run), said=said)
     return bytes(whole[: len(whole) - len(run)]) + b"[phone]" if phone else bytes(whole)
 
 

@@ -92,7 +92,7 @@ class Sitemap:
         return self.format is not None and (self.listed > 0 or self.problem is None)
 
 
-class _Enough(Exception):
+class _PartComplete(Exception):
     """Control flow: the requested part is complete."""
 
 
@@ -122,11 +122,11 @@ def read(
                 text = text.lstrip()  # noqa: PLW2901 - spaces before an XML declaration spoil it
                 if not text:
                     continue
-                reader = XmlReader(found.add_item) if text[0] == "<" else _Lines(found)
+                reader = XmlReader(found.add_item) if text[0] == "<" else _TextReader(found)
             reader.feed(text)
         if reader is not None:
             reader.close()
-    except _Enough:
+    except _PartComplete:
         pass
     except Spoiled as spoiled:
         problem = str(spoiled)
@@ -177,7 +177,7 @@ class _SitemapPart:
         if place >= self._end:
             self._listed -= 1
             self._more = True
-            raise _Enough
+            raise _PartComplete
         try:
             if surplus:
                 self._dropped[Refusal.CUT] += surplus
@@ -220,7 +220,7 @@ class _SitemapPart:
         )
 
 
-class _Lines:
+class _TextReader:
     """Reads text with one URL a line. Blank lines are skipped."""
 
     def __init__(self, found: _SitemapPart) -> None:

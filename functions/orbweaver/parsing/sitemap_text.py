@@ -56,13 +56,13 @@ class Ampersands:
 
     def feed(self, text: str) -> str:
         """Add a piece. Returns the text that later pieces cannot change."""
-        return self._mended(self._kept + text, last=False)
+        return self._escape_bare(self._kept + text, last=False)
 
     def rest(self) -> str:
         """Return the remaining text at the end."""
-        return self._mended(self._kept, last=True)
+        return self._escape_bare(self._kept, last=True)
 
-    def _mended(self, text: str, *, last: bool) -> str:
+    def _escape_bare(self, text: str, *, last: bool) -> str:
         self._kept = ""
         given: list[str] = []
         at = 0
@@ -71,7 +71,7 @@ class Ampersands:
             end = text.find(mark, at)
             piece = text[at : end if end >= 0 else len(text)]
             if end < 0 and not last:
-                piece = piece[: _settled(piece, mark, entities=not self._cdata)]
+                piece = piece[: _final_length(piece, mark, entities=not self._cdata)]
                 self._kept = text[at + len(piece) :]
             given.append(piece if self._cdata else _BARE.sub("&amp;", piece))
             if end < 0:
@@ -82,7 +82,7 @@ class Ampersands:
         return "".join(given)
 
 
-def _settled(piece: str, mark: str, *, entities: bool) -> int:
+def _final_length(piece: str, mark: str, *, entities: bool) -> int:
     """Return the length of the prefix whose meaning later input cannot change."""
     size = len(piece)
     for chars in range(min(len(mark) - 1, size), 0, -1):
@@ -147,7 +147,7 @@ class _Gzip:
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Decompress a chunk. Yields decoded pieces."""
         while True:
-            if self.decoder.eof and not self._next(data):
+            if self.decoder.eof and not self._start_member(data):
                 return
             try:
                 piece = self.decoder.decompress(data, PIECE_BYTES)
@@ -161,7 +161,7 @@ class _Gzip:
             if not data and len(piece) < PIECE_BYTES:
                 return
 
-    def _next(self, data: bytes) -> bool:
+    def _start_member(self, data: bytes) -> bool:
         """Start the next member. Returns False if there is none."""
         self.over = bool(data) and data[0] != _GZIP[0]
         if self.over or not data:

@@ -77,17 +77,17 @@ def kind_of(headers: Mapping[str, str], head: bytes) -> str:
     declared = declared_in(headers)
     head = head[:HEAD_BYTES]
     if declared in HTML_TYPES:
-        return _binary(head) or declared
+        return _binary_type(head) or declared
     if declared not in VAGUE:
         return declared
     final = "nosniff" in headers.get("x-content-type-options", "").lower()
     saved = headers.get("content-disposition", "").lower().lstrip().startswith("attachment")
     if declared == TEXT:
-        page = not final and not saved and _PAGE.match(_unmarked(head))
-        return HTML if page else _binary(head) or TEXT
+        page = not final and not saved and _PAGE.match(_without_mark(head))
+        return HTML if page else _binary_type(head) or TEXT
     if declared == BINARY and (final or saved):
         return BINARY
-    return _unknown(head, scriptable=not final and not saved)
+    return _sniff_undeclared(head, scriptable=not final and not saved)
 
 
 def declared_in(headers: Mapping[str, str]) -> str:
@@ -96,16 +96,16 @@ def declared_in(headers: Mapping[str, str]) -> str:
     return "" if kind is None else kind.essence
 
 
-def _unknown(head: bytes, *, scriptable: bool) -> str:
-    text = _unmarked(head)
+def _sniff_undeclared(head: bytes, *, scriptable: bool) -> str:
+    text = _without_mark(head)
     if scriptable and (not text or _MARKUP.match(text)):
         return HTML
     if _XML.match(text):
         return XHTML if scriptable and _ROOT.search(text) else XML
-    return _binary(head) or TEXT
+    return _binary_type(head) or TEXT
 
 
-def _binary(head: bytes) -> str | None:
+def _binary_type(head: bytes) -> str | None:
     """Return the binary format of the bytes. None if they may be text in any charset."""
     strange = bool(head.translate(None, _OF_TEXT))
     if head.startswith((_UTF_8_MARK, *_UTF_16_MARKS)):
@@ -120,7 +120,7 @@ def _binary(head: bytes) -> str | None:
     return BINARY if strange and not _TAG.search(head.replace(b"\0", b"")) else None
 
 
-def _unmarked(head: bytes) -> bytes:
+def _without_mark(head: bytes) -> bytes:
     """Make text readable for ASCII patterns: no byte order mark, no zeros of UTF-16."""
     if head.startswith(_UTF_16_MARKS):
         return head[2:].replace(b"\0", b"")

@@ -50,7 +50,7 @@ _ROOM = bytes(_LANE_BYTES - _HASH_BYTES)
 
 def text_digest(text: str, echo: str = "") -> int:
     """Digest a text. Returns 0 if it has no words."""
-    runs = _runs(_own_words(text, echo))
+    runs = _hash_runs(_own_words(text, echo))
     count = len(runs) // _HASH_BYTES
     ones = int.from_bytes(b"\1" * count, "little")
     digest = 0
@@ -67,7 +67,7 @@ def text_runs(text: str, echo: str = "") -> tuple[int, ...]:
 
     The hash decides whether a run is sampled, so two texts share the samples of their common runs.
     """
-    runs = memoryview(_runs(_own_words(text, echo))).cast("Q")
+    runs = memoryview(_hash_runs(_own_words(text, echo))).cast("Q")
     return tuple(run for run in runs if run % RUNS_EACH == 0)
 
 
@@ -94,15 +94,15 @@ def _words(text: str) -> list[bytes]:
     return [word for word in spaced.split() if b"0" not in word]
 
 
-def _runs(words: list[bytes]) -> bytes:
+def _hash_runs(words: list[bytes]) -> bytes:
     """Hash each distinct run of three words (fewer at the end), in any order."""
-    lanes = int.from_bytes(b"".join(map(_lane, words)), "little")
+    lanes = int.from_bytes(b"".join(map(_hash_word, words)), "little")
     mixed = sum(factor * (lanes >> place * _LANE_BITS) for place, factor in enumerate(_FACTORS))
     middles = (mixed >> _MIDDLE_BITS).to_bytes(len(words) * _LANE_BYTES, "little")
     return array("Q", set(memoryview(middles).cast("Q")[::2])).tobytes()
 
 
 @lru_cache(maxsize=WORDS_KEPT)
-def _lane(word: bytes) -> bytes:
+def _hash_word(word: bytes) -> bytes:
     """Hash a word, with room for products."""
     return blake2b(word, digest_size=_HASH_BYTES).digest() + _ROOM

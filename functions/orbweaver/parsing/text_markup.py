@@ -88,7 +88,7 @@ _KNOWN = _words(
     " vim xml yaml yml zig"
 )
 # On elements around code, `lang-en` names a human language.
-_PEOPLES = _words("de en es fr it ja ko nl pl pt ru zh")
+_HUMAN_LANGUAGES = _words("de en es fr it ja ko nl pl pt ru zh")
 _CODE_PARENTS = _words("div figure td tr tbody table span")
 _OUTER_MAX = 4
 
@@ -122,7 +122,7 @@ def rewrite_formulas(root: LexborNode, low: bytes) -> None:
             _rewrite_script(script)
     if b"<math" in low:
         for math in reversed(root.css("math")):
-            _replace_formula(math, _tex_of(math) or _linear(math), math.attributes)
+            _replace_formula(math, _tex_of(math) or _linear_math(math), math.attributes)
     if b"<img" in low and any(name in low for name in (b"math", b"latex", b'"tex', b"=tex")):
         for image in root.css(_FORMULA_IMAGES):
             if alt := image.attributes.get("alt"):
@@ -194,7 +194,7 @@ def _rewrite_script(script: LexborNode) -> None:
         from selectolax.lexbor import LexborHTMLParser
 
         math = LexborHTMLParser(source).css_first("math")
-        source = "" if math is None else _tex_of(math) or _linear(math)
+        source = "" if math is None else _tex_of(math) or _linear_math(math)
     before = script.prev
     while before is not None and _is_preview(before):
         shown, before = before, before.prev
@@ -235,22 +235,22 @@ def _replace_formula(math: LexborNode, tex: str, attributes: dict[str, str | Non
     node.replace_with(_formula(tex, display=display))
 
 
-def _linear(node: LexborNode) -> str:
+def _linear_math(node: LexborNode) -> str:
     """Write MathML in one line: `x^2`, `a_i`, `(a)/(b)`, `√(x)`."""
     parts = [
-        _linear(child) if child.is_element_node else (child.text_content or "").strip()
+        _linear_math(child) if child.is_element_node else (child.text_content or "").strip()
         for child in node.iter(include_text=True)
     ]
     tag = (node.tag or "").rpartition(":")[2]
     pattern = _MATH.get((tag, len(parts)))
     if pattern is not None:
-        return pattern.format(*parts, *map(_grouped, parts))
+        return pattern.format(*parts, *map(_parenthesized, parts))
     if tag == "msqrt":
         return f"√({''.join(parts)})"
     return "" if tag.startswith("annotation") else "".join(parts)
 
 
-def _grouped(part: str) -> str:
+def _parenthesized(part: str) -> str:
     return part if _SIMPLE.fullmatch(part) else f"({part})"
 
 
@@ -346,16 +346,16 @@ def _rewrite_lists(root: LexborNode) -> None:
 def _numbers(one: LexborNode, items: list[LexborNode]) -> Iterator[int]:
     """Number the items of a list (HTML Standard, 4.4.5 and 4.4.8)."""
     backwards = "reversed" in one.attributes
-    start = _whole(one.attributes.get("start"))
+    start = _integer(one.attributes.get("start"))
     number = start if start is not None else (len(items) if backwards else 1)
     for item in items:
-        value = _whole(item.attributes.get("value"))
+        value = _integer(item.attributes.get("value"))
         number = number if value is None else value
         yield min(number, _NUMBER_MAX)
         number += -1 if backwards else 1
 
 
-def _whole(text: str | None) -> int | None:
+def _integer(text: str | None) -> int | None:
     found = _WHOLE.match(text or "")
     return None if found is None else int(found[1])
 
@@ -419,20 +419,20 @@ def _language(pre: LexborNode) -> str:
     if (name := (pre.attributes.get("lang") or "").lower()) in _KNOWN:
         return name
     for node in (pre, code):
-        if node is not None and (name := _named(node.attributes, bare=True)):
+        if node is not None and (name := _language_in_class(node.attributes, bare=True)):
             return name
     outer = pre.parent
     for _ in range(_OUTER_MAX):
         if outer is None or outer.tag not in _CODE_PARENTS:
             break
-        name = _named(outer.attributes, bare=False)
-        if name and name not in _PEOPLES:
+        name = _language_in_class(outer.attributes, bare=False)
+        if name and name not in _HUMAN_LANGUAGES:
             return name
         outer = outer.parent
     return ""
 
 
-def _named(attributes: dict[str, str | None], *, bare: bool) -> str:
+def _language_in_class(attributes: dict[str, str | None], *, bare: bool) -> str:
     """Return the language that attributes name. `bare`: a class may be the plain name."""
     said = (attributes.get("class") or "").lower()
     for name in ("data-lang", "data-language", "data-code-language"):
