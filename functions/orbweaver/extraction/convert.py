@@ -127,11 +127,11 @@ def _decimal(field: Field, raw: Scalar, points: str) -> Decimal:
     if isinstance(raw, int | float):
         if isinstance(raw, float) and not math.isfinite(raw):
             raise NotNumberError("no finite number")
-        return Decimal(repr(raw)) if abs(raw) < 10**numbers.DIGITS_MAX else _huge()
+        return Decimal(repr(raw)) if abs(raw) < 10**numbers.DIGITS_MAX else _raise_too_many_digits()
     return numbers.number_in(_text(raw)[:VALUE_CHARS_MAX], decimal=field.decimal, points=points)
 
 
-def _huge() -> Decimal:
+def _raise_too_many_digits() -> Decimal:
     raise NotNumberError("too many digits")
 
 

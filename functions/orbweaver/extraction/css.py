@@ -74,7 +74,7 @@ def problem_of(text: str) -> str | None:
     if selector.compounds > COMPOUNDS_MAX:
         return f"{shown} has {selector.compounds} parts: give at most {COMPOUNDS_MAX}"
     if (pseudo := _PSEUDO.search(_STRING.sub("", text))) is not None:
-        return f"{shown} has a pseudo-element, which is not needed: {_instead(text, pseudo)}"
+        return f"{shown} has a pseudo-element, which is not needed: {_rule_syntax(text, pseudo)}"
     nothing = LexborHTMLParser("")
     for one in [text, *(compound for steps in selector.alternatives for _, compound in steps)]:
         try:
@@ -88,7 +88,7 @@ def problem_of(text: str) -> str | None:
     return None
 
 
-def _instead(text: str, pseudo: re.Match[str]) -> str:
+def _rule_syntax(text: str, pseudo: re.Match[str]) -> str:
     """Return the rule syntax that replaces a pseudo-element of other tools."""
     rest = text.replace(pseudo[0], "").strip()
     css = f"css = {rest[:60]!a}" if rest else "no css, which is the item itself"
@@ -179,25 +179,25 @@ def found(
     """
     selector = parsed(text)
     if selector.compounds == 1:
-        nodes = _of(text, within)
+        nodes = _select(text, within)
         spend(FOUND_UNITS * len(nodes))
     elif len(selector.alternatives) == 1:
-        nodes = _followed(selector.alternatives[0], within, spend)
+        nodes = _run_steps(selector.alternatives[0], within, spend)
     else:
         wanted = {
             node.mem_id
             for steps in selector.alternatives
-            for node in _followed(steps, within, spend)
+            for node in _run_steps(steps, within, spend)
         }
         last = {steps[-1][1] for steps in selector.alternatives}
         # Document order. lexbor returns the alternatives of each node one after the other.
-        nodes = [node for node in _of(",".join(sorted(last)), within) if node.mem_id in wanted]
+        nodes = [node for node in _select(",".join(sorted(last)), within) if node.mem_id in wanted]
         spend(FOUND_UNITS * len(nodes))
     here = within.mem_id
     return nodes if itself else [node for node in nodes if node.mem_id != here]
 
 
-def _of(text: str, within: LexborNode) -> list[LexborNode]:
+def _select(text: str, within: LexborNode) -> list[LexborNode]:
     """Run a selector in lexbor. Returns each node once."""
     try:
         nodes = within.css(text)
@@ -206,14 +206,14 @@ def _of(text: str, within: LexborNode) -> list[LexborNode]:
     return list({node.mem_id: node for node in nodes}.values()) if "," in text else nodes
 
 
-def _followed(steps: Steps, within: LexborNode, spend: Callable[[int], None]) -> list[LexborNode]:
-    nodes = _of(steps[0][1], within)
+def _run_steps(steps: Steps, within: LexborNode, spend: Callable[[int], None]) -> list[LexborNode]:
+    nodes = _select(steps[0][1], within)
     spend(FOUND_UNITS * len(nodes))
     for joint, compound in steps[1:]:
         before = {node.mem_id for node in nodes}
         if not before:
             return []
-        candidates = _of(compound, within)
+        candidates = _select(compound, within)
         spend(FOUND_UNITS * 2 * len(candidates))
         match joint:
             case ">":
@@ -221,20 +221,22 @@ def _followed(steps: Steps, within: LexborNode, spend: Callable[[int], None]) ->
             case "+":
                 nodes = [node for node in candidates if _id(_previous(node)) in before]
             case "~":
-                nodes = _past(candidates, before, _previous, spend)
+                nodes = _keep_reaching(candidates, before, _previous, spend)
             case _:
-                nodes = _inside(candidates, before, within.mem_id, spend)
+                nodes = _keep_descendants(candidates, before, within.mem_id, spend)
     return nodes
 
 
-def _inside(
+def _keep_descendants(
     candidates: Iterable[LexborNode], outer: set[int], top: int, spend: Callable[[int], None]
 ) -> list[LexborNode]:
     """Keep the candidates that are inside of other nodes, up to the node `top`."""
-    return _past(candidates, outer, lambda node: node.parent if node.mem_id != top else None, spend)
+    return _keep_reaching(
+        candidates, outer, lambda node: node.parent if node.mem_id != top else None, spend
+    )
 
 
-def _past(
+def _keep_reaching(
     candidates: Iterable[LexborNode],
     others: set[int],
     step: Callable[[LexborNode], LexborNode | None],
@@ -280,7 +282,7 @@ def _is_nested(compound: str) -> bool:
     """Whether brackets contain more than one combinator, or a nested function."""
     functions = [*_FUNCTION.finditer(compound)]
     for place, function in enumerate(functions):
-        inner = _bracketed(compound, function.end())
+        inner = _bracket_content(compound, function.end())
         if place + 1 < len(functions) and functions[place + 1].start() < function.end() + len(
             inner
         ):
@@ -290,7 +292,7 @@ def _is_nested(compound: str) -> bool:
     return False
 
 
-def _bracketed(text: str, start: int) -> str:
+def _bracket_content(text: str, start: int) -> str:
     """Return the text up to the closing bracket, starting after the opening one."""
     depth = 1
     for token in _TOKEN.finditer(text, start):

@@ -43,7 +43,7 @@ _RFC = re.compile(
     r"(?: (?:[+-]\d{4}|GMT|UTC?|[ECMP][SD]T))?",
     re.IGNORECASE | re.ASCII,
 )
-_DOUBTFUL = re.compile(r"\d{1,4}[-/.]\s?\d{1,2}[-/.]\s?\d{1,4}")
+_AMBIGUOUS = re.compile(r"\d{1,4}[-/.]\s?\d{1,2}[-/.]\s?\d{1,4}")
 # Directives that a format may contain after %.
 _DIRECTIVES = frozenset("aAbBdfHIjmMpSyYzZ%")
 _DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
@@ -65,11 +65,11 @@ def moment_in(text: str, form: str | None) -> datetime:
         except (ValueError, OverflowError) as error:
             raise NotDateError(f"not like {form!r}") from error
     try:
-        found = _by_form(text)
+        found = _try_formats(text)
     except (ValueError, OverflowError) as error:
         raise NotDateError("there is no such day or time") from error
     if found is None:
-        why = "day or month first? Give a format" if _DOUBTFUL.search(text) else "give a format"
+        why = "day or month first? Give a format" if _AMBIGUOUS.search(text) else "give a format"
         raise NotDateError(why)
     return found
 
@@ -100,7 +100,7 @@ def problem_of_format(form: str) -> str | None:
     return None
 
 
-def _by_form(text: str) -> datetime | None:
+def _try_formats(text: str) -> datetime | None:
     """Try each format. Raises ValueError if one matches and the date does not exist."""
     named = _NAMED.fullmatch(text)
     if named:

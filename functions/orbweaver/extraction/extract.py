@@ -101,11 +101,13 @@ def items_and_cuts(
     if not matching:
         return (), ()
     document = Document(page, url, tracking, units_max)
-    items = tuple(_bounded(document, matching, _NO_EXTRACTORS if custom is None else custom))
+    items = tuple(
+        _items_within_size(document, matching, _NO_EXTRACTORS if custom is None else custom)
+    )
     return items, counted({"items": document.items_cut, "data": document.data_cut})
 
 
-def _bounded(
+def _items_within_size(
     document: Document, matching: tuple[ItemRule, ...], custom: Mapping[str, Extractor]
 ) -> Iterator[Item]:
     bytes_left = EXTRACTED_BYTES_MAX
@@ -141,7 +143,7 @@ def _items(document: Document, rule: ItemRule, custom: Mapping[str, Extractor]) 
     place = 0
     spots: list[Spot] = []
     try:
-        spots = _spots(document, rule, custom)
+        spots = _find_spots(document, rule, custom)
         for spot in spots:
             if place == ITEMS_MAX:
                 document.items_cut += len(spots) - place
@@ -151,9 +153,9 @@ def _items(document: Document, rule: ItemRule, custom: Mapping[str, Extractor]) 
             yield _item(document, rule, spot, place)
             place += 1
         if place < rule.least:
-            where = _where(rule)
+            where = _rule_place(rule)
             text = f"{place} of at least {rule.least} found ({where})"
-            yield _invalid(rule, place, text, *_doubts(document, rule))
+            yield _invalid(rule, place, text, *_data_problems(document, rule))
     except TooMuchError as error:
         document.items_cut += max(1, len(spots) - place)
         left = f": {len(spots) - place:,} of {len(spots):,} items are left out" if spots else ""
@@ -162,7 +164,7 @@ def _items(document: Document, rule: ItemRule, custom: Mapping[str, Extractor]) 
         yield _invalid(rule, place, str(error))
 
 
-def _where(rule: ItemRule) -> str:
+def _rule_place(rule: ItemRule) -> str:
     if rule.extractor is not None:
         return f"extractor {rule.extractor}"
     return f"css {rule.each!a}" if rule.each is not None else f"{rule.source}:{rule.of}"
@@ -177,9 +179,9 @@ def _invalid(rule: ItemRule, place: int, *problems: str) -> Item:
 # --- items --------------------------------------------------------------------------------------
 
 
-def _spots(document: Document, rule: ItemRule, custom: Mapping[str, Extractor]) -> list[Spot]:
+def _find_spots(document: Document, rule: ItemRule, custom: Mapping[str, Extractor]) -> list[Spot]:
     if rule.extractor is not None:
-        things = _extracted(document, rule.extractor, custom)
+        things = _call_extractor(document, rule.extractor, custom)
         return [Spot(thing=thing, source=ValueSource.CUSTOM) for thing in things]
     if rule.source in OBJECTS:
         objects = objects_of(document, rule.source).of(rule.of)
@@ -190,7 +192,7 @@ def _spots(document: Document, rule: ItemRule, custom: Mapping[str, Extractor]) 
     return [Spot()]
 
 
-def _extracted(
+def _call_extractor(
     document: Document, name: str, custom: Mapping[str, Extractor]
 ) -> list[Mapping[str, Any]]:
     """Call a user's function. Raises UnfitValue if the function raises or returns a wrong type."""
@@ -199,7 +201,7 @@ def _extracted(
         known = f"there are {', '.join(sorted(custom))}" if custom else "none is deployed"
         raise UnfitValue(f"extractor {name}: there is no such function ({known})")
     try:
-        things = _listed(function(document.page, document.url))
+        things = _as_list(function(document.page, document.url))
     except Exception as error:  # a user's code can raise anything
         said = f"extractor {name}: {type(error).__name__}: {error}"
         raise UnfitValue(" ".join(said.split())[:ERROR_CHARS_MAX]) from error
@@ -209,7 +211,7 @@ def _extracted(
     return things
 
 
-def _listed(given: Any) -> list[Any]:
+def _as_list(given: Any) -> list[Any]:
     if given is None:
         return []
     return [given] if isinstance(given, Mapping) else [*islice(given, ITEMS_MAX + 1)]
@@ -232,11 +234,11 @@ def _item(document: Document, rule: ItemRule, spot: Spot, place: int) -> Item:
     if not anything and not problems:
         problems.append("nothing of it was found: has the page's template changed?")
     if problems:
-        problems += _doubts(document, rule)
+        problems += _data_problems(document, rule)
     return Item(table=rule.name, place=place, fields=fields, problems=tuple(problems))
 
 
-def _doubts(document: Document, rule: ItemRule) -> list[str]:
+def _data_problems(document: Document, rule: ItemRule) -> list[str]:
     """Return the problems of a page's JSON-LD or microdata, which may explain missing values."""
     asked = {rule.source, *(field.source for field in rule.fields)} & OBJECTS
     return [said for source in sorted(asked) for said in objects_of(document, source).problems]
@@ -249,7 +251,7 @@ def _values(document: Document, field: Field, spot: Spot) -> Iterator[ConvertedV
     """Yield the converted values of a field. Raises UnfitValue if one does not fit its type."""
     number = 0
     for raw, currency in located(document, field, spot):
-        left = _left(field, raw)
+        left = _clean_value(field, raw)
         if left is not None:
             document.work.spend(VALUE_UNITS, "values")
             number += 1
@@ -258,18 +260,20 @@ def _values(document: Document, field: Field, spot: Spot) -> Iterator[ConvertedV
             yield read(field, left, document.base, currency)
 
 
-def _left(field: Field, raw: Scalar) -> Scalar:
+def _clean_value(field: Field, raw: Scalar) -> Scalar:
     """Clean a raw value and apply the field's regex. Returns None if nothing is left."""
     if isinstance(raw, str):
         # Lone surrogates and NUL are not text.
-        raw = _spaced(raw.encode("utf-8", "replace").decode().replace("\0", ""), field.take)
+        raw = _normalize_space(
+            raw.encode("utf-8", "replace").decode().replace("\0", ""), field.take
+        )
     if field.regex is not None and raw is not None:
         raw = found_in(field.regex, raw if isinstance(raw, str) else json.dumps(raw))
         raw = raw if raw is None or field.take is ValueTake.RAW else raw.strip()
     return None if isinstance(raw, str) and not raw.strip() else raw
 
 
-def _spaced(text: str, take: ValueTake) -> str:
+def _normalize_space(text: str, take: ValueTake) -> str:
     """Normalize white space as the field's `take` requires."""
     match take:
         case ValueTake.RAW:

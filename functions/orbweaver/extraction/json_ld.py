@@ -61,22 +61,22 @@ class JsonLdObjects:
         """
         known = self._by_type.get(kind)
         if known is None:
-            known = self._by_type[kind] = self._of_type(kind)
+            known = self._by_type[kind] = self._objects_of_type(kind)
         return known
 
     def values(self, path: str, within: Any, *, url: bool = False) -> Iterator[tuple[Scalar, Any]]:
         """Yield the values at the end of a path, each with the object that contains it."""
         here: Iterable[tuple[Any, Any]] = ((within, None),)
         for name in path.split("."):
-            here = self._steps(here, name)
+            here = self._follow(here, name)
         keys = URL_KEYS if url else VALUE_KEYS
         for one, holder in here:
-            for inner in self._flat(one):
+            for inner in self._flatten(one):
                 value = self._scalar(inner, keys)
                 if value is not None:
                     yield value, holder
 
-    def _steps(self, here: Iterable[tuple[Any, Any]], name: str) -> Iterator[tuple[Any, Any]]:
+    def _follow(self, here: Iterable[tuple[Any, Any]], name: str) -> Iterator[tuple[Any, Any]]:
         """Follow one name of a path from each object, lazily."""
         place = int(name[:9]) if name.isdecimal() else None
         for one, _ in here:
@@ -84,9 +84,9 @@ class JsonLdObjects:
                 if place < len(one):
                     yield one[place], None
                 continue
-            for inner in self._flat(one):
+            for inner in self._flatten(one):
                 if isinstance(inner, Mapping):
-                    whole = self._whole(inner)
+                    whole = self._dereference(inner)
                     if whole.get(name) is not None:
                         yield whole[name], whole
                     elif place == 0:
@@ -94,12 +94,12 @@ class JsonLdObjects:
 
     def _scalar(self, one: Any, keys: Iterable[str]) -> Scalar:
         if isinstance(one, Mapping):
-            one = self._whole(one)
-            inner = (value for key in keys for value in self._flat(one.get(key)))
+            one = self._dereference(one)
+            inner = (value for key in keys for value in self._flatten(one.get(key)))
             one = next((value for value in inner if not isinstance(value, Mapping)), None)
         return one if isinstance(one, str | int | float | bool) else None
 
-    def _flat(self, one: Any) -> Iterator[Any]:
+    def _flatten(self, one: Any) -> Iterator[Any]:
         """Flatten nested lists. A value other than a list yields itself."""
         if not isinstance(one, list):
             self.work.spend(OBJECT_UNITS, _OBJECTS)
@@ -118,7 +118,7 @@ class JsonLdObjects:
             else:
                 within.pop()
 
-    def _mappings(self, descends: Callable[[Mapping[str, Any]], bool]) -> None:
+    def _visit_objects(self, descends: Callable[[Mapping[str, Any]], bool]) -> None:
         """Visit all objects in page order, each once.
 
         `descends` decides whether to visit an object's values.
@@ -137,19 +137,19 @@ class JsonLdObjects:
             elif descends(one):
                 todo += reversed([*one.values()])
 
-    def _of_type(self, kind: str) -> list[Mapping[str, Any]]:
+    def _objects_of_type(self, kind: str) -> list[Mapping[str, Any]]:
         found: list[Mapping[str, Any]] = []
 
         def descends(one: Mapping[str, Any]) -> bool:
-            if any(_last(name) == kind for name in self._flat(one.get("@type"))):
+            if any(_last_part(name) == kind for name in self._flatten(one.get("@type"))):
                 found.append(one)
                 return False
             return True
 
-        self._mappings(descends)
+        self._visit_objects(descends)
         return found
 
-    def _whole(self, one: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _dereference(self, one: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the object that an `@id` reference points to, or the object itself."""
         name = one.get("@id")
         if len(one) > 1 or not isinstance(name, str):
@@ -163,7 +163,7 @@ class JsonLdObjects:
                     by_id.setdefault(known, node)
                 return True
 
-            self._mappings(descends)
+            self._visit_objects(descends)
             self._by_id = by_id
         return self._by_id.get(name, one)
 
@@ -185,8 +185,8 @@ def json_ld(scripts: Iterable[str], work: Work | None = None) -> JsonLdObjects:
             found.problems.append(f"{many}: script {place + 1} and the rest are not read")
             break
         try:
-            root = _decoded(text)
-            nodes += _counted(root, NODES_MAX - nodes)
+            root = _parse_script(text)
+            nodes += _count_nodes(root, NODES_MAX - nodes)
         except RecursionError:
             found.cut += 1
             found.problems.append(f"JSON-LD script {place + 1} is nested too deeply")
@@ -198,14 +198,14 @@ def json_ld(scripts: Iterable[str], work: Work | None = None) -> JsonLdObjects:
     return found
 
 
-def _decoded(text: str) -> Any:
+def _parse_script(text: str) -> Any:
     """Parse a script. Repairs it only if it is malformed."""
     if len(text) > SCRIPT_CHARS_MAX:
         raise ValueError(f"more than {SCRIPT_CHARS_MAX:,} characters")
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError:
-        mended = _bare(text)
+        mended = _unwrap(text)
     if mended.startswith(("{&quot;", "[&quot;", "{&#34;", "[{&quot;")):
         mended = unescape(mended)
     mended = _SPARE_COMMA.sub(lambda found: found[1] or "", mended)
@@ -215,7 +215,7 @@ def _decoded(text: str) -> Any:
         raise ValueError(f"{error.msg} (character {error.pos})") from error
 
 
-def _bare(text: str) -> str:
+def _unwrap(text: str) -> str:
     """Remove a few layers of wrappers around JSON."""
     for _ in range(len(_BEFORE)):
         text = text.strip()
@@ -230,7 +230,7 @@ def _bare(text: str) -> str:
 _DECODER = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
 
 
-def _counted(root: Any, nodes_max: int) -> int:
+def _count_nodes(root: Any, nodes_max: int) -> int:
     """Count objects and lists.
 
     Raises ValueError if there are too many or they are nested too deeply.
@@ -249,6 +249,6 @@ def _counted(root: Any, nodes_max: int) -> int:
     return nodes
 
 
-def _last(name: object) -> str:
+def _last_part(name: object) -> str:
     """Return the part after the last `/`, `#` or `:`."""
     return name[max(map(name.rfind, "/#:")) + 1 :] if isinstance(name, str) else ""

@@ -43,9 +43,9 @@ def located(document: Document, field: Field, spot: Spot) -> Iterator[tuple[Scal
     """
     match field.source:
         case ValueSource.CSS:
-            yield from ((value, None) for value in _of_nodes(document, field, spot))
+            yield from ((value, None) for value in _node_values(document, field, spot))
         case ValueSource.JSONLD | ValueSource.MICRODATA:
-            yield from _of_objects(document, field, spot)
+            yield from _object_values(document, field, spot)
         case ValueSource.OPENGRAPH:
             name = property_of(field.where)
             beside = document.metas.get(name.removesuffix("amount") + "currency", [None])[0]
@@ -53,10 +53,10 @@ def located(document: Document, field: Field, spot: Spot) -> Iterator[tuple[Scal
         case ValueSource.META:
             yield from ((value, None) for value in document.metas.get(field.where.lower(), ()))
         case ValueSource.CUSTOM:
-            yield from ((value, None) for value in _of_extractor(field, spot))
+            yield from ((value, None) for value in _extractor_values(field, spot))
 
 
-def _of_nodes(document: Document, field: Field, spot: Spot) -> Iterator[Scalar]:
+def _node_values(document: Document, field: Field, spot: Spot) -> Iterator[Scalar]:
     within = document.root if spot.node is None else spot.node
     nodes = [within]
     if field.where:
@@ -72,7 +72,7 @@ def _of_nodes(document: Document, field: Field, spot: Spot) -> Iterator[Scalar]:
         elif field.take is ValueTake.TEXT and field.type in _NUMERIC:
             yield _number_text(document, field, node)
         else:
-            yield _taken(document, field.take, node)
+            yield _node_content(document, field.take, node)
 
 
 def _number_text(document: Document, field: Field, node: LexborNode) -> str:
@@ -88,7 +88,7 @@ def _number_text(document: Document, field: Field, node: LexborNode) -> str:
     raise UnfitValue(f"not a {field.type}: {shown(text)} (elements separate its digits)")
 
 
-def _taken(document: Document, take: ValueTake, node: LexborNode) -> str:
+def _node_content(document: Document, take: ValueTake, node: LexborNode) -> str:
     match take:
         case ValueTake.HTML:
             return document.html(node)
@@ -98,11 +98,11 @@ def _taken(document: Document, take: ValueTake, node: LexborNode) -> str:
             return document.text(node)
 
 
-def _of_objects(
+def _object_values(
     document: Document, field: Field, spot: Spot
 ) -> Iterator[tuple[Scalar, str | None]]:
     objects = objects_of(document, field.source)
-    for one, path in _holders(objects, field, spot):
+    for one, path in _path_starts(objects, field, spot):
         for value, holder in objects.values(path, one, url=field.type is ValueKind.URL):
             yield value, _currency(holder) if field.type is ValueKind.PRICE else None
 
@@ -111,7 +111,7 @@ def objects_of(document: Document, source: ValueSource) -> JsonLdObjects:
     return document.microdata if source is ValueSource.MICRODATA else document.json_ld
 
 
-def _holders(objects: JsonLdObjects, field: Field, spot: Spot) -> Iterator[tuple[Any, str]]:
+def _path_starts(objects: JsonLdObjects, field: Field, spot: Spot) -> Iterator[tuple[Any, str]]:
     """Yield objects where a path begins: a type (`Product:offers.price`), the item, or all."""
     kind, colon, path = field.where.partition(":")
     if colon and kind[:1].isupper():
@@ -123,20 +123,20 @@ def _holders(objects: JsonLdObjects, field: Field, spot: Spot) -> Iterator[tuple
             for one in root if isinstance(root, list) else [root]:
                 yield one, field.where
                 graph = one.get("@graph") if isinstance(one, Mapping) else None
-                yield from ((node, field.where) for node in _listed(graph))
+                yield from ((node, field.where) for node in _as_list(graph))
 
 
-def _listed(one: Any) -> Iterable[Any]:
+def _as_list(one: Any) -> Iterable[Any]:
     return one if isinstance(one, list) else [] if one is None else [one]
 
 
 def _currency(holder: Any) -> str | None:
     said = holder.get(CURRENCY_KEY) if isinstance(holder, Mapping) else None
-    first = next(iter(_listed(said)), None)
+    first = next(iter(_as_list(said)), None)
     return first if isinstance(first, str) else None
 
 
-def _of_extractor(field: Field, spot: Spot) -> Iterator[Scalar]:
+def _extractor_values(field: Field, spot: Spot) -> Iterator[Scalar]:
     given = None if spot.thing is None else spot.thing.get(field.where)
     for one in given if isinstance(given, list | tuple) else [given]:
         match one:
@@ -150,10 +150,10 @@ def _of_extractor(field: Field, spot: Spot) -> Iterator[Scalar]:
                 yield one.isoformat()
             case _:
                 kind = type(one).__name__
-                raise UnfitValue(f"the extractor gave a {kind}: {shown(_safely(one))}")
+                raise UnfitValue(f"the extractor gave a {kind}: {shown(_safe_repr(one))}")
 
 
-def _safely(one: object) -> str:
+def _safe_repr(one: object) -> str:
     """Return the `repr` of a user's value, which may raise."""
     try:
         return repr(one)

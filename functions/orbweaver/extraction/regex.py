@@ -21,7 +21,7 @@ def problem_of(pattern: str) -> str | None:
     shown = ascii(pattern[:100])
     if not 1 <= len(pattern) <= CHARS_MAX:
         return f"{shown} has {len(pattern):,} characters: give 1 to {CHARS_MAX}"
-    said = _refused(pattern)
+    said = _engine_error(pattern)
     if said is not None:
         fix = "give one that RE2 takes (no lookaround, no references back)"
         return f"{shown} is not a regular expression: {said}: {fix}"
@@ -42,7 +42,7 @@ def found_in(pattern: str, text: str) -> str | None:
     return part
 
 
-def _refused(pattern: str) -> str | None:
+def _engine_error(pattern: str) -> str | None:
     try:
         _compiled(pattern)
     except PatternError as error:
