@@ -120,10 +120,10 @@ def verdict(
     except ValueError:
         return f"{address!r} is not an address"
     dialled = _unmapped(parsed)
-    what = _special(dialled)
+    what = _special_kind(dialled)
     if what is not None and port in allowed.closed:
         return f"{address} is {what}, and port {port} there is the stack's own: it is never crawled"
-    if _opened((parsed, dialled), port, allowed):
+    if _is_open((parsed, dialled), port, allowed):
         return None
     listed = any(form in network for network in allowed.networks for form in (parsed, dialled))
     if listed and (named is None or what is None or (dialled, port) in named):
@@ -139,7 +139,7 @@ def verdict(
 
 
 def is_public(address: Address) -> bool:
-    return _special(_unmapped(address)) is None
+    return _special_kind(_unmapped(address)) is None
 
 
 def at(address: Address) -> str:
@@ -178,7 +178,7 @@ def _network(text: str, entry: str) -> Network:
         raise ValueError(message) from error
 
 
-def _opened(forms: tuple[Address, Address], port: int, allowed: Allowed) -> bool:
+def _is_open(forms: tuple[Address, Address], port: int, allowed: Allowed) -> bool:
     """Whether an entry with ports allows this port."""
     return any(
         form in network
@@ -194,12 +194,12 @@ def _unmapped(address: Address) -> Address:
     return address
 
 
-def _special(address: Address) -> str | None:
+def _special_kind(address: Address) -> str | None:
     """Return the kind of an address that is not global unicast, or None."""
     if isinstance(address, IPv4Address):
         return next((what for block, what in _SPECIAL_V4.items() if address in block), None)
     if address in _NAT64:
-        inside = _special(IPv4Address(int(address) & 0xFFFF_FFFF))
+        inside = _special_kind(IPv4Address(int(address) & 0xFFFF_FFFF))
         return None if inside is None else f"NAT64 of an address that is {inside}"
     what = next((what for block, what in _SPECIAL_V6.items() if address in block), None)
     if what is None and address not in _GLOBAL_UNICAST_V6:

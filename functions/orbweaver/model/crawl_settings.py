@@ -120,10 +120,10 @@ class Setting:
 def settings_of(kind: type) -> tuple[Setting, ...]:
     """Return the settings of a dataclass in field order."""
     declared = ((one.name, one.metadata["setting"]) for one in fields(kind) if one.metadata)
-    return tuple(replace(said, name=name, **_usual(said)) for name, said in declared)
+    return tuple(replace(said, name=name, **_derived(said)) for name, said in declared)
 
 
-def _usual(said: Setting) -> dict[str, Any]:
+def _derived(said: Setting) -> dict[str, Any]:
     """Derive kind and words of a setting from its default, if it does not declare them."""
     default = said.default
     if isinstance(default, StrEnum):

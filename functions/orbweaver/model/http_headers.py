@@ -14,7 +14,7 @@ import re
 
 from orbweaver.model.http_exchange import Response
 
-_STRAY = re.compile("[\udc80-\udcff]")
+_ESCAPED_BYTE = re.compile("[\udc80-\udcff]")
 
 
 def text_of(value: bytes) -> str:
@@ -38,4 +38,4 @@ def location_of(response: Response) -> str | None:
     if raw is None:
         return response.headers.get("location") or None
     text = raw.decode("utf-8", "surrogateescape")
-    return _STRAY.sub(lambda stray: f"%{ord(stray[0]) - 0xDC00:02X}", text)
+    return _ESCAPED_BYTE.sub(lambda stray: f"%{ord(stray[0]) - 0xDC00:02X}", text)

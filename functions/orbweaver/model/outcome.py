@@ -56,14 +56,14 @@ _unchanged = partial(_Facts, Outcome.UNCHANGED)
 _redirected = partial(_Facts, Outcome.REDIRECTED)
 _skipped = partial(_Facts, Outcome.SKIPPED)
 _failed = partial(_Facts, Outcome.FAILED)
-_unasked = partial(_skipped, resumable=True)
+_unrequested = partial(_skipped, resumable=True)
 # Permanent until a person changes something.
-_lasting = partial(_failed, robots_attempts=1)
+_permanent = partial(_failed, robots_attempts=1)
 # Rarely recovers: an unknown name may belong to a zone that is being moved, an aborted handshake to
 # a busy load balancer.
 _twice = partial(_failed, attempts=ATTEMPTS_FEW, robots_attempts=ATTEMPTS_FEW)
-_passing = partial(_failed, attempts=ATTEMPTS_MAX)
-_silent = partial(_passing, silence=True)
+_transient = partial(_failed, attempts=ATTEMPTS_MAX)
+_silent = partial(_transient, silence=True)
 
 
 class Reason(StrEnum):
@@ -130,11 +130,13 @@ class Reason(StrEnum):
         "canonical",
         "it names another page of the crawl as canonical (--canonical), which is requested",
     )
-    CANCELLED = _unasked("cancelled", "the crawl was cancelled first")
-    DURATION = _unasked("duration", "the crawl had reached its time limit (--duration)")
-    BYTES = _unasked("bytes", "the crawl had reached its byte limit (--max-bytes)")
-    DOLLARS = _unasked("dollars", "the crawl had reached its cost limit (--max-dollars)")
-    HOST_PAGES = _unasked("host_pages", "its host had reached its limit of URLs (--max-host-pages)")
+    CANCELLED = _unrequested("cancelled", "the crawl was cancelled first")
+    DURATION = _unrequested("duration", "the crawl had reached its time limit (--duration)")
+    BYTES = _unrequested("bytes", "the crawl had reached its byte limit (--max-bytes)")
+    DOLLARS = _unrequested("dollars", "the crawl had reached its cost limit (--max-dollars)")
+    HOST_PAGES = _unrequested(
+        "host_pages", "its host had reached its limit of URLs (--max-host-pages)"
+    )
     FORGOTTEN = _skipped("forgotten", "it was erased (orbweaver forget) before it was requested")
     # A message held it that does not fit its crawl (frontier/belonging.py).
     INVALID = _skipped("invalid", "a message contained it, and it is not a canonical URL")
@@ -150,7 +152,9 @@ class Reason(StrEnum):
         "http_client_error",
         "the server has no such page or refuses the request: 404, 410 or another 4xx",
     )
-    HTTP_SERVER_ERROR = _passing("http_server_error", "5xx, 408 or 425, after up to four attempts")
+    HTTP_SERVER_ERROR = _transient(
+        "http_server_error", "5xx, 408 or 425, after up to four attempts"
+    )
     HTTP_STATUS = _failed(
         "http_status", "304, a redirect without a target, or another unusable status"
     )
@@ -169,10 +173,10 @@ class Reason(StrEnum):
         "connection refused or host unreachable, after four attempts",
         short="no connection",
     )
-    PROXY = _passing(
+    PROXY = _transient(
         "proxy", "no proxy reached it, after four attempts", short="no proxy reached it"
     )
-    TLS = _lasting(
+    TLS = _permanent(
         "tls",
         "invalid certificate, or no common TLS version or cipher",
         short="TLS or certificate error",
@@ -194,12 +198,12 @@ class Reason(StrEnum):
     PROTOCOL = _failed("protocol", "the response is not valid HTTP, or consists mostly of framing")
     ENCODING = _failed("encoding", "the body does not match its Content-Encoding")
     HEADERS_TOO_LARGE = _failed("headers_too_large", "the response headers are too large")
-    ADDRESS = _lasting(
+    ADDRESS = _permanent(
         "address",
         "the address is not public, or the port is not a web port",
         short="address not allowed",
     )
-    BLOCKED = _passing(
+    BLOCKED = _transient(
         "blocked",
         "429, after four attempts; or a captcha, challenge or block page (error has its kind)",
     )

@@ -181,13 +181,13 @@ def _plainest(text: str, base: str) -> str | None:
     if not text.startswith("/"):
         origin, start = start, folder
         if text.startswith("../"):
-            text, start = _upwards(text, folder, origin)
+            text, start = _resolve_parents(text, folder, origin)
     if "/." in text or not _PLAINEST_PATH.fullmatch(text):
         return None
     return start + text if len(start) + len(text) <= URL_CHARS_MAX else None
 
 
-def _upwards(text: str, folder: str, origin: str) -> tuple[str, str]:
+def _resolve_parents(text: str, folder: str, origin: str) -> tuple[str, str]:
     """Return the rest of a reference after all `../`, and the folder they lead to."""
     found = _UPWARDS.match(text)
     end = found.end() if found else 0

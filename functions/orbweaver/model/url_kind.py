@@ -124,12 +124,12 @@ def behind_id(url: str) -> str | None:
     `IDS_WITHIN` folders are searched.
     """
     folder, _, name = url.partition("?")[0].rpartition("/")
-    opened, behind = _id_opened(folder)
+    opened, behind = _open_first_id(folder)
     return f"{opened}/{name}" if opened and (behind or name) else None
 
 
 @lru_cache(maxsize=1_024)
-def _id_opened(folder: str) -> tuple[str, bool]:
+def _open_first_id(folder: str) -> tuple[str, bool]:
     """Leave the first id of a folder URL open. Returns also whether a folder follows it."""
     parts = folder.split("/")
     for at in range(3, min(len(parts), 3 + IDS_WITHIN)):
@@ -172,7 +172,7 @@ def folded(weights: Mapping[Shape, int], least: float) -> dict[Shape, Shape]:
         number.update({one[:at] for one in there if one[at] == ANY})
         for shape, now in places.items():
             if now[: at + 1] in light and number[now[:at]] > 1:
-                places[shape] = _opened(now, at)
+                places[shape] = _generalize(now, at)
     return places
 
 
@@ -183,7 +183,7 @@ def kind_text(shape: Shape) -> str:
     if shape[_QUERY] in ("", ANY_QUERY):
         return f"{text}?*" if shape[_QUERY] else text
     more = MORE if shape[_QUERY].endswith(MORE) else ""
-    return f"{text}?{_written(shape, str, str)}{more}"
+    return f"{text}?{_join_parameters(shape, str, str)}{more}"
 
 
 def example_of(url: str) -> str:
@@ -209,7 +209,7 @@ def pattern_of(shape: Shape) -> str:
             return rf"{path}\?"
     # A value may contain the other separator, unless there is only one parameter.
     char = "[^&]" if "&" in shape[_QUERY] else "[^&;]"
-    query = _written(shape, _numbered, lambda value: _pattern(value, char))
+    query = _join_parameters(shape, _with_number_pattern, lambda value: _pattern(value, char))
     return rf"{path}\?{query}" + "$" * (not shape[_QUERY].endswith(MORE))
 
 
@@ -265,7 +265,9 @@ def _parameters(query: str) -> tuple[str, ...]:
     return (f"?{separator.join(names)}", *values)
 
 
-def _written(shape: Shape, name_of: Callable[[str], str], value_of: Callable[[str], str]) -> str:
+def _join_parameters(
+    shape: Shape, name_of: Callable[[str], str], value_of: Callable[[str], str]
+) -> str:
     """Join the parameters of a shape, each by its name and value."""
     separator = ";" if ";" in shape[_QUERY] else "&"
     names = shape[_QUERY].removeprefix("?").split(separator)
@@ -279,10 +281,10 @@ def _pattern(token: str, char: str) -> str:
         return f"{char}*"
     if token.endswith(":*"):
         return f"{_quoted(token[:-2])}(?::|%3A){char}*"
-    return _numbered(token)
+    return _with_number_pattern(token)
 
 
-def _numbered(text: str) -> str:
+def _with_number_pattern(text: str) -> str:
     return _quoted(text).replace(NUMBER, "[0-9]+")
 
 
@@ -334,7 +336,7 @@ class Kinds(Generic[K]):
         self._known: dict[Shape, K] = {}
         # Words found after each prefix of a shape, and words kept literal in places with too many.
         self._words: dict[Shape, set[str]] = {}
-        self._standing: dict[Shape, set[str]] = {}
+        self._literal: dict[Shape, set[str]] = {}
 
     def of(self, url: str) -> K:
         """Return the data of a URL's kind, to add to it."""
@@ -346,8 +348,8 @@ class Kinds(Generic[K]):
 
     def all(self) -> dict[Shape, K]:
         """Return at most `kinds_max` kinds: the heaviest first, then by text."""
-        self._drop(self._kinds_max)
-        return dict(sorted(self._known.items(), key=_order))
+        self._shrink(self._kinds_max)
+        return dict(sorted(self._known.items(), key=_sort_key))
 
     @property
     def known(self) -> Mapping[Shape, K]:
@@ -360,25 +362,25 @@ class Kinds(Generic[K]):
         found = self._known.get(narrowed)
         if found is None:
             # Room for half as many again, so that sorting is rare.
-            self._drop(self._kinds_max * 3 // 2)
+            self._shrink(self._kinds_max * 3 // 2)
             found = self._known[narrowed] = self._new()
         return narrowed, found
 
     def let_stand(self, shape: Shape) -> None:
         """Keep a shape's query literal from now on, in a place with too many queries."""
-        standing = self._standing.get(shape[:_QUERY])
+        standing = self._literal.get(shape[:_QUERY])
         if standing is not None and shape[_QUERY] not in standing:
             standing.add(shape[_QUERY])
             self.changes += 1
 
     def narrowed(self, shape: Shape) -> Shape:
         """Return the shape under which a shape is counted."""
-        found = self._narrowed(shape)
+        found = self._narrow_once(shape)
         while found is None:
-            found = self._narrowed(shape)
+            found = self._narrow_once(shape)
         return found
 
-    def _narrowed(self, shape: Shape) -> Shape | None:
+    def _narrow_once(self, shape: Shape) -> Shape | None:
         """Replace words in places with too many.
 
         Returns None if a place has just exceeded the limit.
@@ -387,20 +389,20 @@ class Kinds(Generic[K]):
         while at < len(shape):
             if shape[at] not in _NO_WORDS:
                 start = shape[:at]
-                standing = self._standing.get(start)
+                standing = self._literal.get(start)
                 if standing is None:
                     words = self._words.setdefault(start, set())
                     words.add(shape[at])
                     if len(words) > SIBLINGS_MAX:
-                        self._open(start, self._to_stand(start))
+                        self._merge_words(start, self._literal_words(start))
                         return None
                 elif shape[at] not in standing:
-                    shape = _opened(shape, at)
+                    shape = _generalize(shape, at)
                     continue
             at += 1
         return shape
 
-    def _to_stand(self, start: Shape) -> set[str]:
+    def _literal_words(self, start: Shape) -> set[str]:
         """Return the words after a prefix that stay literal though there are too many."""
         at = len(start)
         if at != _QUERY or self._stands is None:
@@ -411,7 +413,7 @@ class Kinds(Generic[K]):
                 together[shape[at]].merge(known)
         return {word for word, known in together.items() if self._stands(known)}
 
-    def _open(self, start: Shape, standing: set[str]) -> None:
+    def _merge_words(self, start: Shape, standing: set[str]) -> None:
         """Merge all words after a prefix, except those that stay literal."""
         self.changes += 1
         at = len(start)
@@ -421,17 +423,17 @@ class Kinds(Generic[K]):
             return behind and shape[at] not in _NO_WORDS and shape[at] not in standing
 
         self._words.pop(start, None)
-        standing |= self._standing.get(start, set())
-        self._standing[start] = standing
+        standing |= self._literal.get(start, set())
+        self._literal[start] = standing
         gone = {shape: self._known.pop(shape) for shape in [*filter(goes, self._known)]}
         for one in [*filter(goes, self._words)]:
             del self._words[one]
-        for one in [*filter(goes, self._standing)]:
-            self._open(_opened(one, at), self._standing.pop(one))
+        for one in [*filter(goes, self._literal)]:
+            self._merge_words(_generalize(one, at), self._literal.pop(one))
         for shape, found in gone.items():
-            self.at(_opened(shape, at)).merge(found)
+            self.at(_generalize(shape, at)).merge(found)
 
-    def _drop(self, most: int) -> None:
+    def _shrink(self, most: int) -> None:
         """Fold kinds if there are too many, then drop the lightest."""
         if len(self._known) <= most:
             return
@@ -442,21 +444,21 @@ class Kinds(Generic[K]):
         for shape, found in self._known.items():
             if (standing := known.setdefault(places[shape], found)) is not found:
                 standing.merge(found)
-        self._known = dict(sorted(known.items(), key=_order)[: self._kinds_max])
+        self._known = dict(sorted(known.items(), key=_sort_key)[: self._kinds_max])
         for shape, found in known.items():
             if shape not in self._known:
                 self.rest.merge(found)
         starts = {shape[:at] for shape in self._known for at in range(len(shape))}
-        for met in (self._words, self._standing):
+        for met in (self._words, self._literal):
             for start in met.keys() - starts:
                 del met[start]
 
 
-def _order(one: tuple[Shape, Mergeable]) -> tuple[int, str]:
+def _sort_key(one: tuple[Shape, Mergeable]) -> tuple[int, str]:
     return (-one[1].weight, kind_text(one[0]))
 
 
-def _opened(shape: Shape, at: int) -> Shape:
+def _generalize(shape: Shape, at: int) -> Shape:
     """Leave one position of a shape open, and positions that depend on it."""
     if at == _QUERY:
         return (*shape[:at], ANY_QUERY)

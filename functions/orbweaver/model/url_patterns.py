@@ -72,7 +72,7 @@ def places(patterns: tuple[str, ...], url: str) -> tuple[int, ...]:
         return ()
     text = url.encode()
     return tuple(
-        place for place, one in enumerate(_apart(patterns)) if one.search(text) is not None
+        place for place, one in enumerate(_compile_each(patterns)) if one.search(text) is not None
     )
 
 
@@ -187,7 +187,7 @@ def _compiled(patterns: tuple[str, ...]) -> Any:
 
 
 @lru_cache(maxsize=8)
-def _apart(patterns: tuple[str, ...]) -> tuple[Any, ...]:
+def _compile_each(patterns: tuple[str, ...]) -> tuple[Any, ...]:
     return tuple(_compile((pattern,), APART_MEMORY_BYTES) for pattern in patterns)
 
 

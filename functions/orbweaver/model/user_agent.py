@@ -41,8 +41,8 @@ OPEN_HEADERS = frozenset(
     | {"save-data", "sec-gpc", "upgrade-insecure-requests"}
 )
 # These and the headers that the crawler sets are archived with their values.
-_TOLD = OPEN_HEADERS | {"host", "user-agent", "accept", "accept-encoding"}
-_TOLD |= {"if-none-match", "if-modified-since"}
+_PUBLIC_HEADERS = OPEN_HEADERS | {"host", "user-agent", "accept", "accept-encoding"}
+_PUBLIC_HEADERS |= {"if-none-match", "if-modified-since"}
 REDACTED = "redacted"
 _FRAMING = "it frames or routes the message: leave it out"
 _OURS = "the crawler sets it itself: leave it out"
@@ -86,7 +86,7 @@ def identity_of(crawl: Crawl, host: str, default_agent: str) -> Identity:
         name = hostname_of(host)
         agent = min(crawl.user_agents, key=lambda agent: _rank(agent, name))
     headers = crawl.headers
-    if headers and host not in _own(crawl.anchors or crawl.seeds):
+    if headers and host not in _secret_origins(crawl.anchors or crawl.seeds):
         headers = tuple(pair for pair in headers if pair[0].lower() in OPEN_HEADERS)
     own = next((own for origin, own in crawl.host_headers if origin == host), ())
     return _identity(agent, joined(headers, own) if own else headers)
@@ -94,8 +94,8 @@ def identity_of(crawl: Crawl, host: str, default_agent: str) -> Identity:
 
 def joined(headers: Headers, own: Headers) -> Headers:
     """Replace headers by a host's own headers of the same name."""
-    names = {_plain(name) for name, _ in own}
-    return (*(pair for pair in headers if _plain(pair[0]) not in names), *own)
+    names = {_normalized_name(name) for name, _ in own}
+    return (*(pair for pair in headers if _normalized_name(pair[0]) not in names), *own)
 
 
 def origins_of(hosts: HostHeaders, seeds: tuple[str, ...]) -> HostHeaders:
@@ -160,7 +160,7 @@ def problems_of_headers(headers: Headers) -> Iterator[str]:
     seen: set[str] = set()
     for name, value in headers:
         # Some servers read an underscore as a hyphen.
-        plain = _plain(name)
+        plain = _normalized_name(name)
         if not _NAME.fullmatch(name):
             # An invalid name may be a secret value that was typed in its place, so it is not shown.
             yield "a header's name is letters, digits and hyphens: give Name: value"
@@ -190,7 +190,7 @@ def check_host_headers(hosts: HostHeaders) -> None:
             raise IdentityError(f"{redacted(host, 60)!a}: {problem}")
 
 
-def _plain(name: str) -> str:
+def _normalized_name(name: str) -> str:
     return name.lower().replace("_", "-")
 
 
@@ -200,7 +200,7 @@ def stored_headers(headers: Iterable[tuple[str, str]]) -> Headers:
     Possible secrets are redacted.
     """
     return tuple(
-        (name, value if name.lower() in _TOLD else REDACTED)
+        (name, value if name.lower() in _PUBLIC_HEADERS else REDACTED)
         for name, value in headers
         if not name.lower().startswith("proxy-")
     )
@@ -213,7 +213,7 @@ def _refusal(name: str) -> str | None:
 
 
 @lru_cache(maxsize=16)
-def _own(seeds: tuple[str, ...]) -> frozenset[str]:
+def _secret_origins(seeds: tuple[str, ...]) -> frozenset[str]:
     """Return the origins that may see secrets."""
     origins = {host_of(seed) for seed in seeds}
     safe = {hostname_of(origin) for origin in origins if origin.startswith("https:")}
