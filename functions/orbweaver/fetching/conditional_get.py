@@ -34,7 +34,9 @@ def condition_of(crawl: Crawl, target: Target, before: PageRecord | None) -> Con
         return None
     if not _have_columns(crawl, target, before):
         return None
-    condition = Condition(etag=_whole(before.etag), last_modified=_whole(before.last_modified))
+    condition = Condition(
+        etag=_untruncated(before.etag), last_modified=_untruncated(before.last_modified)
+    )
     return condition if condition.etag or condition.last_modified else None
 
 
@@ -81,6 +83,6 @@ def still(record: PageRecord, before: PageRecord) -> PageRecord:
     )
 
 
-def _whole(validator: str | None) -> str | None:
+def _untruncated(validator: str | None) -> str | None:
     """Return a validator, unless its record may have truncated it."""
     return validator if validator and len(validator) < HEADER_CHARS_MAX else None

@@ -80,7 +80,7 @@ def taken(jar: Jar, lines: Iterable[bytes], url: str, now_ms: int) -> tuple[Jar,
     refused = 0
     for place, line in enumerate(lines):
         cookie = parsed(line, url, now_ms) if place < LINES_MAX else None
-        if cookie is None or _overlays(cookie, kept.values(), url):
+        if cookie is None or _shadows_secure(cookie, kept.values(), url):
             refused += 1
         elif cookie.expired(now_ms):
             kept.pop(cookie.key, None)
@@ -100,7 +100,7 @@ def header_of(jar: Jar, url: str, now_ms: int) -> str | None:
         one
         for one in jar
         if not one.expired(now_ms)
-        and (one.domain == host if one.host_only else _shares(host, one.domain))
+        and (one.domain == host if one.host_only else _is_in_site_domain(host, one.domain))
         and _is_below(path, one.path)
         and (secure or not one.secure)
     ]
@@ -117,7 +117,7 @@ def beside(given: str, header: str) -> str:
 
 def differs(jar: Jar, before: Jar, now_ms: int) -> bool:
     """Whether a jar must be stored again. A small change of an expiry does not count."""
-    if [_lasting(one) for one in jar] != [_lasting(one) for one in before]:
+    if [_without_expiry(one) for one in jar] != [_without_expiry(one) for one in before]:
         return True
     return any(
         abs((new.expires_at_ms or 0) - (old.expires_at_ms or 0)) * LIFE_SHARE
@@ -180,9 +180,9 @@ def parsed(line: bytes, url: str, now_ms: int) -> Cookie | None:
         host_only=not domain,
         path=path if path.startswith("/") else _folder_of(url),
         secure="secure" in attributes,
-        expires_at_ms=_end_of(attributes, now_ms),
+        expires_at_ms=_expiry_ms(attributes, now_ms),
     )
-    return cookie if _is_as_named(cookie, path) and _may_be_set(cookie, url) else None
+    return cookie if _satisfies_prefix(cookie, path) and _may_be_set(cookie, url) else None
 
 
 def _attributes(text: str) -> Mapping[str, str]:
@@ -206,10 +206,10 @@ def _domain_of(named: str, host: str) -> str | None:
         return None
     if domain == host and (is_suffix(domain) or _is_address(host)):
         return ""
-    return None if is_suffix(domain) or not _shares(host, domain) else domain
+    return None if is_suffix(domain) or not _is_in_site_domain(host, domain) else domain
 
 
-def _is_as_named(cookie: Cookie, path: str) -> bool:
+def _satisfies_prefix(cookie: Cookie, path: str) -> bool:
     """Whether a cookie satisfies the prefix of its name."""
     name = (cookie.name or cookie.value).lower()
     if not cookie.name and name.startswith((_SECURE_PREFIX, _HOST_PREFIX)):
@@ -223,24 +223,26 @@ def _may_be_set(cookie: Cookie, url: str) -> bool:
     return url.startswith("https:") or not cookie.secure
 
 
-def _overlays(cookie: Cookie, jar: Iterable[Cookie], url: str) -> bool:
+def _shadows_secure(cookie: Cookie, jar: Iterable[Cookie], url: str) -> bool:
     """Whether a cookie set over http would shadow a secure one."""
     return not url.startswith("https:") and any(
         one.secure
         and one.name == cookie.name
-        and (_belongs(one.domain, cookie.domain) or _belongs(cookie.domain, one.domain))
+        and (
+            _domain_matches(one.domain, cookie.domain) or _domain_matches(cookie.domain, one.domain)
+        )
         and _is_below(cookie.path, one.path)
         for one in jar
     )
 
 
-def _belongs(host: str, domain: str) -> bool:
+def _domain_matches(host: str, domain: str) -> bool:
     return host == domain or (host.endswith(f".{domain}") and not _is_address(host))
 
 
-def _shares(host: str, domain: str) -> bool:
+def _is_in_site_domain(host: str, domain: str) -> bool:
     """Whether a host belongs to a domain of the same site. A public suffix may be between them."""
-    return _belongs(host, domain) and site_of(host) == site_of(domain)
+    return _domain_matches(host, domain) and site_of(host) == site_of(domain)
 
 
 def _is_address(host: str) -> bool:
@@ -261,7 +263,7 @@ def _folder_of(url: str) -> str:
     return _path_of(url).rpartition("/")[0] or "/"
 
 
-def _lasting(cookie: Cookie) -> Cookie:
+def _without_expiry(cookie: Cookie) -> Cookie:
     return cookie if cookie.expires_at_ms is None else replace(cookie, expires_at_ms=0)
 
 
@@ -278,7 +280,7 @@ _YEAR = re.compile(r"([0-9]{2,4})(?![0-9])")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 
-def _end_of(attributes: Mapping[str, str], now_ms: int) -> int | None:
+def _expiry_ms(attributes: Mapping[str, str], now_ms: int) -> int | None:
     """Return when a cookie expires. None: with the crawl."""
     seconds = attributes.get("max-age", "")
     if _SECONDS.fullmatch(seconds):

@@ -76,7 +76,7 @@ class Wait:
     until_ms: int
 
 
-_WELL = ProxyHealth()
+_HEALTHY = ProxyHealth()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,15 +98,15 @@ class Pool:
         )
 
     def of(self, proxy: Proxy) -> ProxyHealth:
-        return self.health.get(proxy, _WELL)
+        return self.health.get(proxy, _HEALTHY)
 
     def worked(self, proxy: Proxy, host: str, began_ms: int) -> Pool:
         """Record a response by a proxy to a request that began at `began_ms`."""
         health = self.of(proxy)
-        if health is _WELL or began_ms < health.until_ms:
+        if health is _HEALTHY or began_ms < health.until_ms:
             return self
         avoided = {name: until for name, until in health.avoided.items() if name != host}
-        return self._with(proxy, ProxyHealth(avoided=avoided) if avoided else _WELL)
+        return self._with(proxy, ProxyHealth(avoided=avoided) if avoided else _HEALTHY)
 
     def broken(self, proxy: Proxy, began_ms: int, now_ms: int) -> Pool:
         """Record that a proxy is unusable, found by a request that began at `began_ms`."""
@@ -148,7 +148,7 @@ class Pool:
 
     def _with(self, proxy: Proxy, health: ProxyHealth) -> Pool:
         rest = {key: value for key, value in self.health.items() if key != proxy}
-        return replace(self, health=rest if health is _WELL else {**rest, proxy: health})
+        return replace(self, health=rest if health is _HEALTHY else {**rest, proxy: health})
 
 
 def parse_pool(text: str) -> tuple[Proxy, ...]:

@@ -126,7 +126,7 @@ def unless_kept_out(read: Read, answer: Response | Failure, links: int) -> Read 
     if not isinstance(answer, Response):
         return read
     rule = rule_of(answer.status, answer.headers, read.body, links=links)
-    return read if rule is None else _kept_out(rule)
+    return read if rule is None else _blocked_end(rule)
 
 
 def bare(answer: Response | Failure) -> Response | Failure:
@@ -145,7 +145,7 @@ def bare_of_cookies(answer: Response, *, stored: bool) -> Response:
     return replace(answer, headers=headers, octets=octets, cookies=())
 
 
-def _kept_out(rule: BlockPageRule) -> End:
+def _blocked_end(rule: BlockPageRule) -> End:
     return End(outcome=Outcome.FAILED, reason=Reason.BLOCKED, error=rule.name)
 
 
@@ -182,7 +182,7 @@ def _judge_response(answer: Response, now_ms: int, *, any_type: bool, others_kep
 def _judge_success(answer: Response, *, any_type: bool, others_kept: bool) -> Verdict:
     rule = rule_of(answer.status, answer.headers, None)
     if rule is not None:
-        return _kept_out(rule)
+        return _blocked_end(rule)
     if answer.status in NO_CONTENT:
         return End(outcome=Outcome.SKIPPED, reason=Reason.EMPTY)
     if answer.body is None:
