@@ -73,7 +73,7 @@ class Browser:
         browser = cls(process, limits.memory_bytes_max)
         try:
             async with asyncio.timeout(START_S):
-                await browser._begin()
+                await browser._connect()
         except BaseException:
             await browser.end()
             raise
@@ -89,8 +89,10 @@ class Browser:
         assert self._connection is not None  # noqa: S101 - set at the start
         return self._connection
 
-    async def _begin(self) -> None:
-        self._connection = await Connection.over(self._process.connection, self._heard, self._gone)
+    async def _connect(self) -> None:
+        self._connection = await Connection.over(
+            self._process.connection, self._on_event, self._on_end
+        )
         said = await self.connection.call("Browser.getVersion")
         self.version, self.user_agent = str(said["product"]), str(said["userAgent"])
         await self.connection.call("Fetch.enable", patterns=_ALL)
@@ -167,9 +169,9 @@ class Browser:
             await self._connection.close()
         await self._process.end()
 
-    def _heard(self, session: str | None, method: str, event: dict[str, Any]) -> None:
+    def _on_event(self, session: str | None, method: str, event: dict[str, Any]) -> None:
         if method == "Target.attachedToTarget":
-            self._attached(event["sessionId"], event["targetInfo"])
+            self._on_attached(event["sessionId"], event["targetInfo"])
         elif session is None:
             if method == "Fetch.requestPaused":
                 self._refuse_stray(None, event)
@@ -178,7 +180,7 @@ class Browser:
         elif method == "Fetch.requestPaused":
             self._refuse_stray(session, event)
 
-    def _attached(self, session: str, target: dict[str, Any]) -> None:
+    def _on_attached(self, session: str, target: dict[str, Any]) -> None:
         self.fence(session)
         page = self._pages.get(target.get("browserContextId", ""))
         if page is not None:
@@ -193,7 +195,7 @@ class Browser:
             "Fetch.failRequest", session, requestId=number, errorReason="BlockedByClient"
         )
 
-    def _gone(self) -> None:
+    def _on_end(self) -> None:
         self.worn = True
         for page in self._pages.values():
             page.browser_gone()

@@ -62,7 +62,7 @@ class PackedBrowser:
         parent = self.parent or Path(tempfile.gettempdir())
         target = parent / f"{FOLDER_PREFIX}{hashlib.sha256(manifest).hexdigest()[:16]}"
         if not _is_whole(target, sizes):
-            with _alone(target.with_suffix(".lock")):
+            with _locked(target.with_suffix(".lock")):
                 if not _is_whole(target, sizes):
                     self._unpack(target, sizes)
         return BrowserProgram(
@@ -92,13 +92,13 @@ class PackedBrowser:
         try:
             with zstd.open(archive, "rb") as packed, tarfile.open(fileobj=packed, mode="r|") as tar:
                 for member in tar:
-                    self._write(tar, member, unfinished / self._named(member.name, sizes))
+                    self._write(tar, member, unfinished / self._checked_name(member.name, sizes))
         except (EOFError, tarfile.TarError, zstd.ZstdError) as error:
             raise BrowserUnusable(f"{archive} cannot be unpacked: {error}") from error
         if not _is_whole(unfinished, sizes):
             raise BrowserUnusable(f"{archive} lacks files that {MANIFEST} names")
 
-    def _named(self, name: str, sizes: Mapping[str, int]) -> str:
+    def _checked_name(self, name: str, sizes: Mapping[str, int]) -> str:
         """Return a file name if it is in the manifest. Raises BrowserUnusable otherwise."""
         if name not in sizes:
             raise BrowserUnusable(f"{self.folder / ARCHIVE} holds {name!r}: {MANIFEST} has not")
@@ -135,7 +135,7 @@ def _is_whole(folder: Path, sizes: Mapping[str, int]) -> bool:
 
 
 @contextmanager
-def _alone(lock: Path) -> Iterator[None]:
+def _locked(lock: Path) -> Iterator[None]:
     """Wait for other unpacking processes. A process that ends in any way releases the lock."""
     place = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
     try:

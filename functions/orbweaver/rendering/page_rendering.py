@@ -142,7 +142,7 @@ class OpenPage:
         """Handle an event of the page, its frames and workers, or a window that it opened."""
         match method:
             case "Fetch.requestPaused":
-                self._paused(session, event)
+                self._on_paused(session, event)
             case "Page.javascriptDialogOpening":
                 # Always allow leaving a page that asks for confirmation.
                 accept = event["type"] == "beforeunload"
@@ -153,7 +153,7 @@ class OpenPage:
                 self._loaded = self._loaded or self._committed
             case "Inspector.targetCrashed" if session == self._session:
                 self._crashed = True
-                self._break_off()
+                self._stop_waiting()
             case "Emulation.virtualTimeBudgetExpired" if session == self._session:
                 self._granted = False
             case _:
@@ -167,21 +167,21 @@ class OpenPage:
     def browser_gone(self) -> None:
         """Stop waiting."""
         self._gone = True
-        self._break_off()
+        self._stop_waiting()
 
     def _requests_changed(self) -> None:
         self._changed.set()
         if self.requests.trouble is not None:
-            self._break_off()
+            self._stop_waiting()
 
-    def _break_off(self) -> None:
+    def _stop_waiting(self) -> None:
         """End the current wait."""
         if self._deadline is not None:
             # The timeout may just have ended.
             with contextlib.suppress(RuntimeError):
                 self._deadline.reschedule(0)
 
-    def _paused(self, session: str, event: dict[str, Any]) -> None:
+    def _on_paused(self, session: str, event: dict[str, Any]) -> None:
         popup = session in self._popups
         is_document = event["resourceType"] == "Document"
         main = is_document and not popup and event.get("frameId") == self._frame
@@ -204,7 +204,7 @@ class OpenPage:
                     await self._settle()
                 finally:
                     extending.cancel()
-                cut = self._beyond()
+                cut = self._limit_reached()
         except TimeoutError:
             self._check()
             cut = RenderCut.TIME
@@ -239,14 +239,14 @@ class OpenPage:
         )
         self._connection.post("Page.navigate", self._session, url=self._task.url)
 
-    async def _load(self) -> None:
+    async def _wait_for_load(self) -> None:
         """Wait until the page has loaded, or was idle at two checks in a row.
 
         A page that stops itself, or never closes a document that it writes, has no load event.
         """
         before: tuple[int, int] | None = None
         while self.requests.open or not self._loaded:
-            if self._beyond():
+            if self._limit_reached():
                 return
             self._changed.clear()
             try:
@@ -261,11 +261,11 @@ class OpenPage:
 
     async def _settle(self) -> None:
         await self._navigate()
-        await self._load()
-        await self._quiet()
+        await self._wait_for_load()
+        await self._wait_until_quiet()
         for _ in range(self._limits.grants_max):
             before = await self._activity()
-            if self._beyond():
+            if self._limit_reached():
                 return
             self._granted = True
             await self._connection.call(
@@ -274,14 +274,14 @@ class OpenPage:
                 policy="pauseIfNetworkFetchesPending",
                 budget=self._limits.grant_ms,
             )
-            await self._until(lambda: not self._granted and not self.requests.open)
+            await self._wait_for(lambda: not self._granted and not self.requests.open)
             if await self._activity() == before:
                 return
-            await self._quiet()
+            await self._wait_until_quiet()
 
-    async def _until(self, ready: Callable[[], bool]) -> None:
+    async def _wait_for(self, ready: Callable[[], bool]) -> None:
         """Wait for a condition, or until the page exceeds a limit."""
-        while not ready() and self._beyond() is None:
+        while not ready() and self._limit_reached() is None:
             self._changed.clear()
             await self._changed.wait()
 
@@ -293,19 +293,21 @@ class OpenPage:
         if self._crashed:
             raise PageCrashed
 
-    def _beyond(self) -> RenderCut | None:
+    def _limit_reached(self) -> RenderCut | None:
         if len(self.requests.navigations) >= self._limits.navigations_max:
             return RenderCut.NAVIGATIONS
         if len(self._popups) > self._limits.popups_max:
             return RenderCut.POPUPS
         return RenderCut.REQUESTS if self.requests.paused > self._limits.paused_max else None
 
-    async def _quiet(self) -> None:
+    async def _wait_until_quiet(self) -> None:
         """Wait until the document has not changed for a moment, for at most `quiet_s_max`."""
         now = asyncio.get_running_loop().time
         ends = now() + self._limits.quiet_s_max
         before, since = await self._activity(), now()
-        while now() < ends and now() - since < self._limits.quiet_s and self._beyond() is None:
+        while (
+            now() < ends and now() - since < self._limits.quiet_s and self._limit_reached() is None
+        ):
             await asyncio.sleep(_LOOK_S)
             activity = await self._activity()
             if activity != before or self.requests.open:

@@ -120,7 +120,7 @@ class PausedRequests:
         origin = RequestOrigin(page_url=self._task.url, leaves=main, popup=popup)
         answering = asyncio.create_task(self._answer(session, event, origin, given=given))
         self._tasks.add(answering)
-        answering.add_done_callback(self._done)
+        answering.add_done_callback(self._on_done)
 
     async def close(self) -> None:
         """Leave open and later requests unanswered until the page is gone."""
@@ -129,7 +129,7 @@ class PausedRequests:
             one.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _done(self, answering: asyncio.Task[None]) -> None:
+    def _on_done(self, answering: asyncio.Task[None]) -> None:
         self._tasks.discard(answering)
         if not answering.cancelled() and (trouble := answering.exception()) is not None:
             self.trouble = self.trouble or trouble
@@ -142,7 +142,7 @@ class PausedRequests:
         # The requests of a closed page need no answer.
         with contextlib.suppress(CommandFailed, BrowserGone):
             if given:
-                await self._give(session, number, self._task.document)
+                await self._answer_with(session, number, self._task.document)
                 return
             request = _request_of(event)
             match rule(request, origin, self._task.rules):
@@ -152,14 +152,14 @@ class PausedRequests:
                     self.emptied += 1
                     status, headers, body = empty_answer(kind_of(request))
                     empty = ResourceAnswer(status=status, headers=headers, body=body)
-                    await self._give(session, number, empty)
+                    await self._answer_with(session, number, empty)
                 case Handling.STAY:
                     self.navigations.append(request.url)
-                    await self._give(session, number, ResourceAnswer(status=_STAYS))
+                    await self._answer_with(session, number, ResourceAnswer(status=_STAYS))
                 case Handling.ALLOW:
                     allowed = preflight_answer(request)
                     answer = ResourceAnswer(status=_STAYS, headers=allowed)
-                    await self._give(session, number, answer)
+                    await self._answer_with(session, number, answer)
                 case refusal:
                     if refusal is RequestRefusal.POPUP:
                         self.popups.append(request.url)
@@ -209,10 +209,10 @@ class PausedRequests:
         if self.bytes > self._limits.bytes_max:
             await self._refuse(session, number, RequestRefusal.BYTES)
             return None
-        await self._give(session, number, answer)
+        await self._answer_with(session, number, answer)
         return answer
 
-    async def _give(self, session: str, number: str, answer: ResourceAnswer) -> None:
+    async def _answer_with(self, session: str, number: str, answer: ResourceAnswer) -> None:
         body = base64.b64encode(answer.body).decode()
         await self._fulfil(session, number, answer.status, passed_on(answer.headers), body)
 

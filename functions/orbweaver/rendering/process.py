@@ -159,7 +159,7 @@ async def reap_all(within_s: float) -> None:
     """Reap the processes of ended browsers for at most this time."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(within_s):
-            while any(map(_has_left, _unreaped)):  # noqa: ASYNC110 - not all are our children
+            while any(map(_reap_browser, _unreaped)):  # noqa: ASYNC110 - not all are our children
                 await asyncio.sleep(_LOOK_S)
     _unreaped[:] = filter(None, _unreaped)
 
@@ -202,7 +202,7 @@ def _become_reaper() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def _has_left(browser: list[int]) -> bool:
+def _reap_browser(browser: list[int]) -> bool:
     """Reap ended processes of a browser. Returns whether others remain."""
     # The group first, because the others become children of this process when it ends.
     while browser and not _reap(browser[0]):

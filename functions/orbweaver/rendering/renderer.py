@@ -148,7 +148,7 @@ class Renderer:
                 if not self.browsers_started:
                     await asyncio.to_thread(remove_left_folders, self._parent)
                 browser = self._browser = await Browser.start(
-                    await self._found(),
+                    await self._find_program(),
                     self._limits,
                     parent=self._parent,
                     fence=self._fence,
@@ -159,7 +159,7 @@ class Renderer:
             browser.pages_taken += 1
             return browser
 
-    async def _found(self) -> BrowserProgram:
+    async def _find_program(self) -> BrowserProgram:
         program = self._program
         if isinstance(program, str):
             return BrowserProgram(path=program)
