@@ -70,10 +70,10 @@ class ChangeFeed:
         if not has_feed(crawl) or await self.snapshots.head(crawl.name, crawl.id) is not None:
             return True
         crawls = await self.crawls.list()
-        for run in reversed(await self._lacking(crawl, crawls)):
-            if not await self._made(run, deadline_ms):
+        for run in reversed(await self._runs_without_snapshot(crawl, crawls)):
+            if not await self._make_run(run, deadline_ms):
                 return False
-            recorded = [other.id for other in crawls if self._recorded(other)]
+            recorded = [other.id for other in crawls if self._has_records(other)]
             await self.snapshots.prune(crawl.name, (run.id, run.previous, *recorded))
         return True
 
@@ -91,12 +91,12 @@ class ChangeFeed:
 
     # --- selection of runs ------------------------------------------------------------------
 
-    async def _lacking(self, crawl: Crawl, crawls: Sequence[Crawl]) -> list[EndedRun]:
+    async def _runs_without_snapshot(self, crawl: Crawl, crawls: Sequence[Crawl]) -> list[EndedRun]:
         """Return a run and the runs before it that have no snapshot, latest first."""
         known = {other.id: other for other in crawls}
         runs: list[EndedRun] = []
         current = crawl
-        while len(runs) < CHAIN_MAX and self._recorded(current):
+        while len(runs) < CHAIN_MAX and self._has_records(current):
             run = run_of(current, crawls)
             runs.append(run)
             if run.previous is None or await self.snapshots.head(crawl.name, run.previous):
@@ -104,14 +104,14 @@ class ChangeFeed:
             current = known[run.previous]
         return runs
 
-    def _recorded(self, crawl: Crawl) -> bool:
+    def _has_records(self, crawl: Crawl) -> bool:
         """Whether all records of a run still exist."""
         kept_ms = self.page_retention_s * 1000
         return crawl.started_at_ms + kept_ms > self.snapshots.store.clock.now_ms()
 
     # --- one run ----------------------------------------------------------------------------
 
-    async def _made(self, run: EndedRun, deadline_ms: int | None) -> bool:
+    async def _make_run(self, run: EndedRun, deadline_ms: int | None) -> bool:
         count = self.pages.shards
         place = SnapshotPlace(name=run.crawl.name, run=run.id)
         before = await self.snapshots.head(run.crawl.name, run.previous)
@@ -121,7 +121,7 @@ class ChangeFeed:
         for number in range(count):
             shard = await self.snapshots.shard(place, number)
             if shard is None or (shard.previous, shard.shards) != (previous, count):
-                if merged_any and self._short(deadline_ms):
+                if merged_any and self._is_time_short(deadline_ms):
                     return False
                 merged_any = True
                 shard = await self._merge(run, place, before, number)
@@ -132,7 +132,7 @@ class ChangeFeed:
         await self.snapshots.put(place.head, head)
         return True
 
-    def _short(self, deadline_ms: int | None) -> bool:
+    def _is_time_short(self, deadline_ms: int | None) -> bool:
         now_ms = self.snapshots.store.clock.now_ms()
         return deadline_ms is not None and now_ms + self.reserve_ms >= deadline_ms
 
@@ -165,7 +165,7 @@ class ChangeFeed:
         """
         if not any(shard.bundles[BundleKind.DUE] for shard in shards):
             return shards
-        orphans = await self._looked_into(Orphans(run=run), place, shards)
+        orphans = await self._find_referrers(Orphans(run=run), place, shards)
         settled = []
         for number, shard in enumerate(shards):
             kept = self.snapshots.sink(place, BundleKind.KEPT, number)
@@ -183,7 +183,7 @@ class ChangeFeed:
             settled.append(replace(shard, bundles={**shard.bundles, **ends}))
         return settled
 
-    async def _looked_into(
+    async def _find_referrers(
         self, orphans: Orphans, place: SnapshotPlace, shards: Sequence[SnapshotShard]
     ) -> Orphans | None:
         """Find the referrers of due pages. Returns None if there are too many to hold."""

@@ -95,7 +95,7 @@ class EndedRun:
 
 def has_feed(crawl: Crawl) -> bool:
     """Whether a crawl is a run that has ended."""
-    return _ended(crawl) is not None and not crawl.continuous
+    return _end_ms(crawl) is not None and not crawl.continuous
 
 
 def run_of(crawl: Crawl, crawls: Iterable[Crawl]) -> EndedRun:
@@ -115,7 +115,7 @@ def run_of(crawl: Crawl, crawls: Iterable[Crawl]) -> EndedRun:
     )
 
 
-def _ended(crawl: Crawl) -> int | None:
+def _end_ms(crawl: Crawl) -> int | None:
     return crawl.finished_at_ms if crawl.state is State.FINISHED else None
 
 

@@ -88,7 +88,7 @@ class Planner:
 
     async def begin(self, scope: ExportScope, token: str, *, gives_way: bool = False) -> str | None:
         """Start or continue a run. Returns None if another run satisfies the request."""
-        if gives_way and await self._going_on(scope, token):
+        if gives_way and await self._is_in_progress(scope, token):
             return None
         run = await self.runs.begin(scope, token, self.store.clock.now_ms())
         if run is None:
@@ -108,7 +108,7 @@ class Planner:
             await self.runs.order(OrderKind.SEAL, scope, run)
         return run
 
-    async def _going_on(self, scope: ExportScope, token: str) -> bool:
+    async def _is_in_progress(self, scope: ExportScope, token: str) -> bool:
         """Whether a run of another request is in progress."""
         current = await self.runs.current(scope)
         if current is None or current.endswith(f"-{token}"):
@@ -120,7 +120,7 @@ class Planner:
             crawls = await self.store.tried(lambda: self.pages.crawls_of(scope.day))
         else:
             crawls = (scope.crawl,)
-        counts = await self._counts(scope, crawls)
+        counts = await self._group_counts(scope, crawls)
         units = [
             Unit(crawl=crawl, group=group, groups=groups)
             for crawl, groups in zip(crawls, counts, strict=True)
@@ -130,7 +130,7 @@ class Planner:
         units += [changes_of(crawl.id) for crawl in ended if scope.crawl in (None, crawl.id)]
         return tuple(units)
 
-    async def _counts(self, scope: ExportScope, crawls: tuple[str, ...]) -> list[int]:
+    async def _group_counts(self, scope: ExportScope, crawls: tuple[str, ...]) -> list[int]:
         """Return the number of groups for each crawl."""
         most, shards = self.unit_rows_max, self.pages.shards
         if most is None or shards == 1:

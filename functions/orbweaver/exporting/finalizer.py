@@ -53,7 +53,7 @@ class Finalizer:
     async def seal(self, order: ExportOrder) -> Manifest | None:
         """Seal a run whose units are done. Returns its manifest if it is published."""
         scope, run = order.scope, order.run
-        if not await self._counts(order):
+        if not await self._is_current(order):
             await self.repairer.repair(scope, None)
             return None
         plan = await self.runs.plan(scope, run)
@@ -66,13 +66,13 @@ class Finalizer:
             await self.runs.order_units(scope, run, left)
             return None
         manifest = manifest_of(scope, states)
-        if not await self._stands(order, states, manifest):
+        if not await self._publish(order, states, manifest):
             return None
-        await self._tell(manifest)
+        await self._announce(manifest)
         await self._remove(order)
         return manifest
 
-    async def _counts(self, order: ExportOrder) -> bool:
+    async def _is_current(self, order: ExportOrder) -> bool:
         """Whether a run is current. Removes the rest of an outdated one."""
         # A repeated request may have stored the plan again while the run was removed.
         if await self.runs.current(order.scope) == order.run:
@@ -80,7 +80,7 @@ class Finalizer:
         await self.runs.clean_up(order.scope, order.run)
         return False
 
-    async def _tell(self, manifest: Manifest) -> None:
+    async def _announce(self, manifest: Manifest) -> None:
         """Register tables of items and announce the export."""
         catalogue, events = self.catalogue, self.events
         if catalogue is not None:
@@ -89,34 +89,34 @@ class Finalizer:
             key = self.store.key(manifest.path)
             await self.store.tried(lambda: events.exported(manifest, key))
 
-    async def _stands(
+    async def _publish(
         self, order: ExportOrder, states: Sequence[tuple[Unit, UnitProgress]], manifest: Manifest
     ) -> bool:
         """Write a manifest and audit its files. Returns whether the export is correct."""
         scope, body = order.scope, encode_manifest(manifest)
         standing = await self.store.get(scope.manifest)
-        if not await self._counts(order):
+        if not await self._is_current(order):
             return False
         if standing != body:
             await self.store.put(scope.manifest, body)
-            if not await self._counts(order):
+            if not await self._is_current(order):
                 await self.repairer.take_back(scope, body)
                 return False
         await self.repairer.clear(scope, None, manifest.files)
         damaged = await self.store.damaged(manifest.files)
-        if not await self._counts(order):
+        if not await self._is_current(order):
             if damaged:
                 await self.repairer.replace(scope, body)
             return False
         if damaged:
-            await self._again(order, states, damaged)
+            await self._export_again(order, states, damaged)
         return not damaged
 
     async def _remove(self, order: ExportOrder) -> None:
         await self.runs.remove(order.scope, order.run)
         await self.repairer.missing(order.scope)
 
-    async def _again(
+    async def _export_again(
         self,
         order: ExportOrder,
         states: Sequence[tuple[Unit, UnitProgress]],

@@ -131,12 +131,12 @@ def grown(standing: Mapping[str, Any], wanted: dict[str, Any]) -> dict[str, Any]
     types = {one["Name"]: one["Type"] for one in storage.get("Columns", ())}
     more = {one["Name"]: one["Type"] for one in wanted["StorageDescriptor"]["Columns"]}
     columns = [{"Name": name, "Type": kind} for name, kind in {**types, **more}.items()]
-    if (types | more, _settled(standing)) == (types, _settled(wanted)):
+    if (types | more, _own_parts(standing)) == (types, _own_parts(wanted)):
         return None
     return {**wanted, "StorageDescriptor": {**wanted["StorageDescriptor"], "Columns": columns}}
 
 
-def _settled(table: Mapping[str, Any]) -> tuple[Any, ...]:
+def _own_parts(table: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the parts of a table that we set, except columns. A catalogue may add other parts."""
     storage, parameters = table.get("StorageDescriptor", {}), table.get("Parameters", {})
     ours = {

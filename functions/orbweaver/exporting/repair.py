@@ -83,7 +83,7 @@ class Repairer:
     async def clear(self, scope: ExportScope, crawl: str | None, named: Sequence[File]) -> None:
         """Remove all files of a day, or of one crawl of it, except these."""
         kept = {file.path for file in named}
-        present = await self._present(scope.day, crawl or scope.crawl)
+        present = await self._existing_files(scope.day, crawl or scope.crawl)
         surplus = [path for path in present if path not in kept]
         if not surplus:
             return
@@ -96,7 +96,7 @@ class Repairer:
         ):
             await self.replace(scope, body)
 
-    async def _present(self, day: str, crawl: str | None) -> list[str]:
+    async def _existing_files(self, day: str, crawl: str | None) -> list[str]:
         """Return the files of a day, or of one crawl of it."""
         found: list[str] = []
         crawls = (None,) if crawl is None else (crawl, f"{CRAWL_KEY}{crawl}")

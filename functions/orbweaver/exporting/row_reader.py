@@ -49,7 +49,7 @@ class RowReader:
         try:
             async with aclosing(self._records(scope, unit, progress, cut)) as records:
                 async for shard, key, record in records:
-                    if not asked and not _stored(record, cut):
+                    if not asked and not _has_content(record, cut):
                         yield Row(shard=shard, key=key, record=record)
                         continue
                     asked.append(asyncio.create_task(self._row(shard, key, record, cut)))
@@ -121,7 +121,7 @@ class RowReader:
             inbox.end()
 
 
-def _stored(record: PageRecord, cut: Cut) -> bool:
+def _has_content(record: PageRecord, cut: Cut) -> bool:
     """Whether content of a page must be read in addition to its record."""
     return record.body_key is not None and (record.text_offset is not None or WARC in cut.formats)
 

@@ -60,7 +60,7 @@ class UnitWorker:
         scope, run = order.scope, order.run
         plan = await self.runs.plan(scope, run) if await self.runs.current(scope) == run else None
         if plan is None:  # another run is current, or this one is sealed
-            await self._stop(order, unit)
+            await self._clean_up(order, unit)
             return
         if unit not in plan.units:  # two workers made a plan, and the other plan counts
             return
@@ -73,7 +73,7 @@ class UnitWorker:
         if progress.ticket != order.ticket:
             progress = replace(progress, ticket=order.ticket)
             await self.runs.keep(scope, run, unit, progress)
-        whole = await self._turn(order, unit, plan.cut, progress, deadline_ms)
+        whole = await self._run_turn(order, unit, plan.cut, progress, deadline_ms)
         if whole is not None:
             await self.runs.keep(scope, run, unit, replace(whole, done=True))
             await self._finish(order, unit, plan)
@@ -84,16 +84,16 @@ class UnitWorker:
         if not await self.runs.unfinished(order.scope, order.run, plan):
             await self.runs.order(OrderKind.SEAL, order.scope, order.run)
         elif not await self.runs.stands(order.scope, order.run):
-            await self._stop(order, unit)
+            await self._clean_up(order, unit)
 
-    async def _stop(self, order: ExportOrder, unit: Unit) -> None:
+    async def _clean_up(self, order: ExportOrder, unit: Unit) -> None:
         """Clean up after a run that no message refers to any more."""
         await self.runs.clean_up(order.scope, order.run)
         await self.repairer.repair(order.scope, unit.crawl)
 
     # --- one turn ---------------------------------------------------------------------------
 
-    async def _turn(
+    async def _run_turn(
         self,
         order: ExportOrder,
         unit: Unit,
@@ -106,7 +106,7 @@ class UnitWorker:
         Returns its progress if it is done, None if another turn continues.
         """
         crawl = await self.store.tried(lambda: self.crawls.get(unit.crawl))
-        if not unit.groups and not await self._made(crawl, deadline_ms):
+        if not unit.groups and not await self._make_changes(crawl, deadline_ms):
             await self._go_on(order, unit, progress)
             return None
         tables = ChunkTables(unit.crawl, crawl)
@@ -121,7 +121,7 @@ class UnitWorker:
                     self.tell(progress)
                 if ended:
                     return progress
-                if progress.chunk != before and self._short(deadline_ms):
+                if progress.chunk != before and self._is_time_short(deadline_ms):
                     await self._go_on(order, unit, progress)
                     return None
                 await self.runs.keep(order.scope, order.run, unit, progress)
@@ -131,7 +131,7 @@ class UnitWorker:
         await self.runs.keep(order.scope, order.run, unit, progress)
         await self.runs.order_units(order.scope, order.run, [(unit, order.ticket)])
 
-    def _short(self, deadline_ms: int | None) -> bool:
+    def _is_time_short(self, deadline_ms: int | None) -> bool:
         return (
             deadline_ms is not None and self.store.clock.now_ms() + self.reserve_ms >= deadline_ms
         )
@@ -161,14 +161,14 @@ class UnitWorker:
             except BaseException:
                 chunk.discard()
                 raise
-            hold = await self._mine(order, unit)
-            if hold is Hold.MINE and await self._place(order, made.files, paths):
-                hold = await self._mine(order, unit)
+            hold = await self._check_hold(order, unit)
+            if hold is Hold.MINE and await self._put_files(order, made.files, paths):
+                hold = await self._check_hold(order, unit)
         if hold is Hold.STALE:
-            await self._stop(order, unit)
+            await self._clean_up(order, unit)
         return ended, progress.past(made) if hold is Hold.MINE else None
 
-    async def _place(
+    async def _put_files(
         self, order: ExportOrder, files: Sequence[File], paths: Mapping[str, Path]
     ) -> bool:
         """Write files that do not exist yet. Returns whether there were any."""
@@ -181,7 +181,7 @@ class UnitWorker:
         await self.repairer.withdraw(order.scope, changed)
         return True
 
-    async def _mine(self, order: ExportOrder, unit: Unit) -> Hold:
+    async def _check_hold(self, order: ExportOrder, unit: Unit) -> Hold:
         """Check whether this message still owns the unit."""
         if await self.runs.current(order.scope) != order.run:
             return Hold.STALE
@@ -191,7 +191,7 @@ class UnitWorker:
 
     # --- rows -------------------------------------------------------------------------------
 
-    async def _made(self, crawl: Crawl | None, deadline_ms: int | None) -> bool:
+    async def _make_changes(self, crawl: Crawl | None, deadline_ms: int | None) -> bool:
         """Make the changes of a crawl. Returns whether they are complete."""
         if self.feed is None or crawl is None:
             return True
