@@ -81,7 +81,6 @@ def items_by(
     tracking: frozenset[str] = TRACKING_PARAMETERS,
     custom: Mapping[str, Extractor] | None = None,
 ) -> tuple[Item, ...]:
-    """Return the items on a page, for rules that match its URL."""
     return items_and_cuts(matching, page, url, tracking=tracking, custom=custom)[0]
 
 
