@@ -20,7 +20,6 @@ class AmountError(ValueError):
 
 
 def size_bytes(text: str) -> int:
-    """Parse a size in bytes."""
     match = SIZE.fullmatch(text.strip().lower())
     if match is None:
         raise AmountError(f"{text[:100]!r} is not a size: give 500MB, 10GB or a number of bytes")

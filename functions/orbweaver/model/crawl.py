@@ -236,7 +236,6 @@ class Counters:
 
     @classmethod
     def of(cls, shards: tuple[CounterShard, ...]) -> Counters:
-        """Add the shards up."""
         total: Counter[str] = Counter()
         for shard in shards:
             total.update(shard.counts)

@@ -108,7 +108,6 @@ class Setting:
 
     @property
     def help(self) -> str:
-        """Help text of its option."""
         return self.option.partition("  ")[2]
 
     @property

@@ -13,7 +13,6 @@ class DurationError(ValueError):
 
 
 def duration_ms(text: str) -> int:
-    """Parse a duration in milliseconds."""
     match = DURATION.fullmatch(text.strip().lower())
     if match is None:
         raise DurationError(

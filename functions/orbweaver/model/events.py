@@ -16,7 +16,6 @@ EXPORTED = "ExportCompleted"
 
 
 def completed_detail(crawl: Crawl, total: Counts) -> dict[str, Any]:
-    """Return the event detail of a finished crawl."""
     return {
         "id": crawl.id,
         "crawl": crawl.id,

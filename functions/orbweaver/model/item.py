@@ -29,7 +29,6 @@ class Item:
 
 
 def to_row(item: Item) -> list[Any]:
-    """Return an item as a JSON list."""
     return [item.table, item.place, dict(item.fields), list(item.problems)]
 
 

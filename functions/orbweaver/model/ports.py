@@ -88,15 +88,13 @@ class Clock(Protocol):
     def now_ms(self) -> int:
         """Return milliseconds since the epoch."""
 
-    async def sleep(self, seconds: float) -> None:
-        """Wait."""
+    async def sleep(self, seconds: float) -> None: ...
 
 
 class Metrics(Protocol):
     """Counters of an invocation. `model/metrics.py` lists the metrics."""
 
-    def add(self, metric: Metric, value: float) -> None:
-        """Add to a counter."""
+    def add(self, metric: Metric, value: float) -> None: ...
 
     def observe(self, metric: Metric, value: float) -> None:
         """Record one value of a metric with percentiles."""

@@ -81,7 +81,6 @@ def closed_by(urls: Iterable[str], allowed: Allowed) -> str | None:
 
 
 def port_of(url: str) -> int:
-    """Return the port of a canonical URL."""
     origin = host_of(url)
     given = origin[len(origin.partition("://")[0]) + 3 + len(hostname_of(origin)) + 1 :]
     return int(given) if given else HTTPS_PORT if origin.startswith("https:") else HTTP_PORT

@@ -68,7 +68,6 @@ def deciding(crawl: CrawlSettings, url: str) -> int | None:
 
 
 def mode_of(crawl: CrawlSettings, url: str) -> RenderMode:
-    """Return the rendering mode of a URL."""
     place = deciding(crawl, url)
     return crawl.render if place is None else crawl.render_rules[place].mode or crawl.render
 

@@ -192,7 +192,6 @@ class Settings:
 
     @property
     def bounds(self) -> Bounds:
-        """Limits of URLs."""
         return Bounds(**{field.name: getattr(self, field.name) for field in fields(Bounds)})
 
     @property
@@ -220,7 +219,6 @@ class Settings:
         return bool(self.render_queue_url) and not self.browser
 
     def is_express(self, queue: str) -> bool:
-        """Whether a queue with this name is the express queue."""
         return bool(queue) and queue == self.express_queue_url.rpartition("/")[2]
 
     @property

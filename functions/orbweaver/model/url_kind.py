@@ -151,7 +151,6 @@ def values_of(url: str, shape: Shape) -> list[tuple[int, str]]:
 
 
 def varies(token: str) -> bool:
-    """Whether a token is variable."""
     return token in (ANY, NUMBER) or token.endswith(":*")
 
 
@@ -268,7 +267,6 @@ def _parameters(query: str) -> tuple[str, ...]:
 def _join_parameters(
     shape: Shape, name_of: Callable[[str], str], value_of: Callable[[str], str]
 ) -> str:
-    """Join the parameters of a shape, each by its name and value."""
     separator = ";" if ";" in shape[_QUERY] else "&"
     names = shape[_QUERY].removeprefix("?").split(separator)
     values = zip(names, shape[_VALUES:], strict=False)
