@@ -36,8 +36,7 @@ class BrowserPage(Protocol):
     def heard(self, session: str, method: str, event: dict[str, Any]) -> None:
         """Handle an event of one of its targets."""
 
-    def browser_gone(self) -> None:
-        """Handle the end of the browser."""
+    def browser_gone(self) -> None: ...
 
 
 class Browser:
@@ -81,7 +80,6 @@ class Browser:
 
     @property
     def folder(self) -> Path:
-        """Profile folder of the browser."""
         return self._process.folder
 
     @property
@@ -155,11 +153,9 @@ class Browser:
         )
 
     def memory(self) -> list[ProcessMemory]:
-        """Return the memory of each of its processes."""
         return self._process.memory()
 
     async def end(self) -> None:
-        """Kill the browser."""
         self.worn = True
         if self._watching is not None:
             self._watching.cancel()

@@ -165,7 +165,6 @@ class OpenPage:
         return bool(frame["id"] == self._frame and frame["url"] != _BLANK)
 
     def browser_gone(self) -> None:
-        """Stop waiting."""
         self._gone = True
         self._stop_waiting()
 
@@ -175,7 +174,6 @@ class OpenPage:
             self._stop_waiting()
 
     def _stop_waiting(self) -> None:
-        """End the current wait."""
         if self._deadline is not None:
             # The timeout may just have ended.
             with contextlib.suppress(RuntimeError):

@@ -122,7 +122,6 @@ class BrowserProcess:
         return frozenset(pid for pid, command in self._members() if _is_shared(command))
 
     def kill(self) -> None:
-        """Kill the group."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 
@@ -184,7 +183,6 @@ def _processes() -> list[Path]:
 
 
 def kill(pid: int) -> None:
-    """Kill one process if it exists."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, signal.SIGKILL)
 

@@ -87,7 +87,6 @@ class Renderer:
 
     @property
     def folder(self) -> Path | None:
-        """Profile folder of that browser."""
         return None if self._browser is None else self._browser.folder
 
     async def render(self, task: RenderTask, loader: ResourceLoader) -> RenderResult:
