@@ -209,7 +209,6 @@ def _untyped(cells: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def page_row(record: PageRecord) -> dict[str, Any]:
-    """Return the row of a record in the table of pages."""
     return {name: getattr(record, name) for name in COLUMNS}
 
 
@@ -224,7 +223,6 @@ def item_row(record: PageRecord, item: Item) -> dict[str, Any]:
 
 
 def invalid_row(record: PageRecord, item: Item) -> dict[str, Any]:
-    """Return the row of an invalid item."""
     return {
         **_origin(record),
         "place": item.place,

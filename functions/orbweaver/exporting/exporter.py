@@ -131,7 +131,6 @@ class Planner:
         return tuple(units)
 
     async def _group_counts(self, scope: ExportScope, crawls: tuple[str, ...]) -> list[int]:
-        """Return the number of groups for each crawl."""
         most, shards = self.unit_rows_max, self.pages.shards
         if most is None or shards == 1:
             return [1] * len(crawls)

@@ -31,7 +31,6 @@ class Store:
 
     @property
     def patience(self) -> Patience:
-        """Retry policy."""
         return Patience(clock=self.clock, random=self.random)
 
     async def tried(self, call: Callable[[], Awaitable[T]]) -> T:

@@ -53,7 +53,6 @@ SERDE = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
 
 
 def query_name(table: str) -> str:
-    """Return the name of a table in queries."""
     return UNSAFE.sub("_", table.lower())
 
 
@@ -73,7 +72,6 @@ def query_names(tables: Iterable[str]) -> dict[str, str]:
 
 
 def database_name(stack: str) -> str:
-    """Return the name of a stack's database."""
     return UNSAFE.sub("_", stack.lower())
 
 
@@ -86,7 +84,6 @@ def hive_type(column: Column) -> str:
 
 
 def glue_columns(columns: Iterable[Column]) -> list[dict[str, str]]:
-    """Return columns in Glue's form."""
     return [{"Name": column.name, "Type": hive_type(column)} for column in columns]
 
 

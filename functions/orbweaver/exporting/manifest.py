@@ -174,7 +174,6 @@ class Manifest:
         return sum(file.bytes for file in self.files)
 
     def named(self) -> Mapping[str, File]:
-        """Return its files by path."""
         return {file.path: file for file in self.files}
 
 

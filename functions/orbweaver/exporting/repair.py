@@ -107,7 +107,6 @@ class Repairer:
         return [path for path in found if place_of(path) is not None]
 
     async def _tables(self) -> list[str]:
-        """Return the tables that have files."""
         tables: list[str] = []
         for folder in await self.store.folders(""):
             if folder == ITEMS:

@@ -77,7 +77,6 @@ class Unit:
 
     @property
     def name(self) -> str:
-        """Its name within the run."""
         return f"{self.crawl}/{self.group:02d}" if self.groups else f"{self.crawl}/{CHANGES}"
 
     def shards(self, shards: int) -> range:
@@ -89,7 +88,6 @@ class Unit:
 
 
 def changes_of(crawl: str) -> Unit:
-    """Return the unit with a crawl's changes."""
     return Unit(crawl=crawl, groups=0)
 
 
@@ -117,7 +115,6 @@ def run_name(at_ms: int, token: str, runs: Iterable[str]) -> str | None:
 
 
 def begun_ms(run: str) -> int:
-    """Return when a run began."""
     return int(run.partition("-")[0])
 
 
@@ -182,7 +179,6 @@ class UnitProgress:
     groups: int | None = None
 
     def past(self, chunk: UnitProgress) -> UnitProgress:
-        """Return the progress after one more chunk."""
         return replace(
             self,
             name=chunk.name,

@@ -49,7 +49,6 @@ class ExportRuns:
         return tuple(name[len(scope.runs) :] for name in await self.store.list(scope.runs))
 
     async def current(self, scope: ExportScope) -> str | None:
-        """Return the current run."""
         names = await self.names(scope)
         return names[-1] if names else None
 
@@ -95,24 +94,20 @@ class ExportRuns:
         await self.store.put(f"{scope.work}{run}/plan.json", encode_plan(plan))
 
     async def progress(self, scope: ExportScope, run: str, unit: Unit) -> UnitProgress:
-        """Read the progress of a unit."""
         return decode_progress(await self.store.get(_state(scope, run, unit)), unit)
 
     async def all_progress(
         self, scope: ExportScope, run: str, units: Sequence[Unit]
     ) -> list[tuple[Unit, UnitProgress]]:
-        """Read the progress of several units."""
         keys = [self.store.key(_state(scope, run, unit)) for unit in units]
         bodies = await self.store.each((lambda key=key: self.store.files.get(key)) for key in keys)  # type: ignore[misc]
         found = zip(units, bodies, strict=True)
         return [(unit, decode_progress(body, unit)) for unit, body in found]
 
     async def keep(self, scope: ExportScope, run: str, unit: Unit, progress: UnitProgress) -> None:
-        """Write the progress of a unit."""
         await self.store.put(_state(scope, run, unit), encode_progress(progress, unit))
 
     async def finish(self, scope: ExportScope, run: str, unit: Unit) -> None:
-        """Mark a unit as done."""
         await self.store.put(f"{scope.work}{run}/done/{unit.name}", b"")
 
     async def again(self, scope: ExportScope, run: str, unit: Unit, ticket: Ticket) -> None:
@@ -121,7 +116,6 @@ class ExportRuns:
         await self.store.delete([f"{scope.work}{run}/done/{unit.name}"])
 
     async def unfinished(self, scope: ExportScope, run: str, plan: RunPlan) -> list[Unit]:
-        """Return the units that are not done."""
         folder = f"{scope.work}{run}/done/"
         done = {path[len(folder) :] for path in await self.store.list(folder)}
         return [unit for unit in plan.units if unit.name not in done]
@@ -129,7 +123,6 @@ class ExportRuns:
     # --- messages ---------------------------------------------------------------------------
 
     def ticket(self, turn: int) -> Ticket:
-        """Create a ticket for a turn."""
         return turn, f"{self.store.random.getrandbits(CHANCE_BITS):016x}"
 
     async def order_units(

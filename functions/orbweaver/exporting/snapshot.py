@@ -80,7 +80,6 @@ def row_of(line: bytes) -> list[Any]:
 
 
 def bundled(lines: Iterable[bytes]) -> bytes:
-    """Compress lines to a bundle."""
     stream = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, GZIP_WBITS)
     return stream.compress(b"".join(lines)) + stream.flush()
 

@@ -67,7 +67,6 @@ class Snapshots:
     # --- bundles ----------------------------------------------------------------------------
 
     def sink(self, place: SnapshotPlace, kind: BundleKind, number: int) -> SnapshotSink:
-        """Create a sink for the bundles of a kind."""
         return SnapshotSink(snapshots=self, place=place, kind=kind, number=number)
 
     async def lines(
@@ -85,7 +84,6 @@ class Snapshots:
     async def all_of(
         self, place: SnapshotPlace, kind: BundleKind, shards: Sequence[SnapshotShard]
     ) -> AsyncIterator[SnapshotEntry]:
-        """Yield all entries of a kind."""
         for number, shard in enumerate(shards):
             async for line in self.lines(place, kind, number, shard.bundles):
                 yield entry_of(line)

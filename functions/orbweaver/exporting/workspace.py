@@ -40,7 +40,6 @@ class FolderWorkspace:
 
     @contextmanager
     def opened(self) -> Iterator[ChunkWorkspace]:
-        """See `Workspace`."""
         with TemporaryDirectory(dir=self.folder, prefix="orbweaver-") as folder:
             yield _ChunkFolder(Path(folder))
 

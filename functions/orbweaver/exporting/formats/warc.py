@@ -101,7 +101,6 @@ class WarcWriter:
         return self._sink.made(self.rows), self._index_sink.made(self.rows)
 
     def discard(self) -> None:
-        """Discard both files."""
         self._index.close()
         self._index_sink.discard()
         self._sink.discard()
