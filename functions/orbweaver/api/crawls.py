@@ -47,11 +47,11 @@ from orbweaver.control.definition import check as definition_problems
 from orbweaver.control.edits import amended, differences
 from orbweaver.control.schedule import recurrence_in, window_warning
 from orbweaver.control.spec_checks import crawl_of
+from orbweaver.control.time_zone import day_in
 from orbweaver.diagnostics.host_status import hosts_of, times_of
 from orbweaver.frontier.retrying import all_of
 from orbweaver.frontier.yield_drop import drop_percent
 from orbweaver.model.crawl import Crawl, State
-from orbweaver.model.page_record import day_of
 from orbweaver.politeness.host_schedule import strikes_of
 
 READ_AT_ONCE = 16
@@ -91,8 +91,13 @@ async def listed(means: Means, *, query: Listing) -> Reply:
 
 async def overview(means: Means, *, query: Overviewed) -> Reply:
     """List the newest run of each name, or all runs of one name, with their progress."""
-    listing = ("overview", query.name or "", query.begins or "", query.state or "", query.day or "")
-    fits = [crawl for crawl in await means.crawls.list() if _is_asked_for(crawl, query)]
+    filters = (query.name, query.begins, query.state, query.day, query.zone)
+    listing = ("overview", *(one or "" for one in filters))
+    crawls = await means.crawls.list()
+    try:
+        fits = [crawl for crawl in crawls if _is_asked_for(crawl, query)]
+    except ValueError as error:
+        raise Refused(400, f"zone: {error}") from error
     fits.sort(key=_place)
     runs = Counter(crawl.name for crawl in fits)
     if query.name is None:
@@ -124,7 +129,7 @@ def _is_asked_for(crawl: Crawl, query: Overviewed) -> bool:
     return (
         query.name in (None, crawl.name)
         and query.state in (None, crawl.state)
-        and query.day in (None, day_of(crawl.started_at_ms))
+        and query.day in (None, day_in(crawl.started_at_ms, query.zone))
         and (query.begins is None or crawl.name.startswith(query.begins))
     )
 

@@ -79,7 +79,11 @@ class Overviewed:
     state: Annotated[State | None, Fits(says="only crawls in this state")] = None
     day: Annotated[
         str | None,
-        Fits(says="only crawls that began on this day, in UTC", pattern=r"\d{4}-\d\d-\d\d"),
+        Fits(says="only crawls that began on this day", pattern=r"\d{4}-\d\d-\d\d"),
+    ] = None
+    zone: Annotated[
+        str | None,
+        Fits(says="time zone of `day`; default: UTC", low=1, high=60, example="Europe/Berlin"),
     ] = None
     limit: Annotated[int, Fits(says="crawls a page", low=1, high=100)] = 50
     cursor: Cursor = None

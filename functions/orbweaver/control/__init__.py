@@ -20,6 +20,7 @@ Decides what a person may ask for; crawls are changed through ports.
     rerun              which runs a retry takes
     retry_failures     ask again for what failed
     cron               six fields, and when they come
+    time_zone          the day of a moment
     schedule           when a crawl recurs
     stored_reading     stored pages, read anew
     rule_trial         item rules, tried on them

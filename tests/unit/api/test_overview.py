@@ -82,6 +82,8 @@ async def test_an_overview_goes_on_where_it_ended() -> None:
         ("state=running", {"n0-2", "n1-2"}),
         ("state=finished&begins=n", {"n0-0", "n1-0"}),
         ("day=2026-11-20", {"old"}),
+        ("day=2026-11-20&zone=Pacific/Honolulu", {"n0-2", "n1-2"}),
+        ("day=2026-11-19&zone=Pacific/Honolulu", {"old"}),
         ("name=n", set()),
     ],
 )
@@ -93,6 +95,15 @@ async def test_an_overview_is_filtered(query: str, found: set[str]) -> None:
     stage.begin(old)
     body = (await stage.get(f"/overview?{query}")).body
     assert {row["progress"]["crawl"]["id"] for row in body["crawls"]} == found
+
+
+async def test_overview_of_an_unknown_zone_is_refused() -> None:
+    """The detail names the parameter and shows a zone."""
+    stage = Stage()
+    stage.begin(CRAWL)
+    reply = await stage.get("/overview?day=2026-11-20&zone=Mars/Base")
+    assert reply.status == 400
+    assert reply.body["detail"] == "zone: 'Mars/Base' is no time zone: give one like Europe/Berlin"
 
 
 async def test_an_overview_counts_and_marks_what_gave_less() -> None:
