@@ -207,7 +207,7 @@ class StackPlace:
             return None
         if not found or not all(source.off for source in found):
             return None
-        return "the stack's workers are off, so nothing is asked for: `orbweaver workers on`"
+        return "All workers are off. Switch them on with `orbweaver workers on`."
 
     def reclaimed(self) -> bool:
         """See the protocol: the queues of a stack do so, and an invocation may be under way."""

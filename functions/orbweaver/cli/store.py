@@ -119,7 +119,7 @@ class StorePlace:
 
         if self.works or StoreProcesses(self.ports.folder).alive():
             return None
-        return "nothing works on this store, so nothing is asked for: `orbweaver serve`"
+        return "No workers running. Start them with `orbweaver serve`."
 
     def reclaimed(self) -> bool:
         """See the protocol."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from orbweaver.control.dead_letter_admin import Undertaker
 
 LETTERS_MAX, LETTERS_A_SECOND = 10_000, 50
+QUEUED = ("waiting", "in_work", "delayed")
 
 
 class Tables(Protocol):
@@ -63,11 +64,11 @@ class Actions:
     tickets: Tickets
 
     async def about(self) -> dict[str, Any]:
-        """Say which store or stack this is, and whether anything works on it."""
+        """Describe the store or stack, and whether queued URLs lack workers."""
         import orbweaver
 
         try:
-            idle = await self.where.idle_workers()
+            idle = await self._idle()
         except PortError:
             idle = None
         return {
@@ -76,6 +77,14 @@ class Actions:
             "version": orbweaver.__version__,
             "idle": idle,
         }
+
+    async def _idle(self) -> str | None:
+        """Say that no workers run; None if some do or no message is queued."""
+        idle = await self.where.idle_workers()
+        depths = None if idle is None else await self.where.depths()
+        if depths is None:
+            return idle
+        return idle if any(depths[name] for name in QUEUED) else None
 
     # --- crawls that have not begun -------------------------------------------------------------
 

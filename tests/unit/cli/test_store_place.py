@@ -42,7 +42,7 @@ async def test_a_store_that_can_only_be_read_is_looked_at(open_folder: Path) -> 
             session = store_session(ports)
             found = await session.read(None)
             assert (found.status.crawl.id, found.depths) == (begun.id, Depths(waiting=1))
-            assert "nothing works on this store" in (await session.place.idle_workers() or "")
+            assert "No workers running" in (await session.place.idle_workers() or "")
             with pytest.raises(StoreUnusable, match=f"{open_folder} can be read, but not written"):
                 await session.control.pause(begun.id)
         for works, writes in ((0, True), (1, False)):

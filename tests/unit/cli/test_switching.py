@@ -48,7 +48,7 @@ def test_the_renderer_is_switched_along(stage: Stage) -> None:
     assert stage.run("workers off") == 0
     assert states(stage) == ["Disabled"] * 4
     assert "render" in stage.said.split()
-    off = "the stack's workers are off, so nothing is asked for: `orbweaver workers on`"
+    off = "All workers are off. Switch them on with `orbweaver workers on`."
     assert stage.run("start https://example.com/ --name x") == 0
     assert off in stage.noted
     assert stage.run("workers on") == 0
@@ -110,7 +110,7 @@ def test_a_stack_without_sources_says_what_to_run(stage: Stage) -> None:
 
 def test_commands_that_wait_for_workers_say_that_they_are_off(stage: Stage) -> None:
     """A start, a look and a resume would otherwise wait for what never comes, without a word."""
-    off = "the stack's workers are off, so nothing is asked for: `orbweaver workers on`"
+    off = "All workers are off. Switch them on with `orbweaver workers on`."
     assert stage.run("start https://example.com/ --name x") == 0
     assert off not in stage.noted
     assert stage.run("workers off") == 0
