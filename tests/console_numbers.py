@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MILLION = 1_000_000
 TENTH, HUNDRED, THOUSAND = 10, 100, 1_000
-SECOND_MS = 1_000
+SECOND_MS, MINUTE_MS = 1_000, 60_000
 UNKNOWN = "\N{EN DASH}"
 
 
@@ -86,8 +86,19 @@ def moment(value: float | str) -> str:
 def amount(value: Any, row: Mapping[str, Any]) -> str:
     """Write an amount of a limit, by what is limited."""
     forms: Mapping[str, Callable[[Any], str]]
-    forms = {"bytes": size, "dollars": dollars, "duration": figures.clock}
+    forms = {"bytes": size, "dollars": dollars, "duration": duration}
     return forms.get(row["name"], count)(value)
+
+
+def duration(seconds: float) -> str:
+    """Write a duration in its two largest units."""
+    left, parts = max(0, int(Decimal(seconds).quantize(Decimal(1), ROUND_HALF_UP))), []
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
+        number, left = divmod(left, length)
+        parts.append((number, unit))
+    first = next((place for place, (number, _) in enumerate(parts) if number), len(parts))
+    told = [f"{number} {unit}" for number, unit in parts[first : first + 2] if number]
+    return " ".join(told) or "0 s"
 
 
 def dollars(value: float | None) -> str:
@@ -96,7 +107,9 @@ def dollars(value: float | None) -> str:
 
 
 def span(value: int) -> str:
-    """Write milliseconds of less than a minute in the unit that fits."""
+    """Write milliseconds in the unit that fits."""
+    if value >= MINUTE_MS:
+        return duration(value / SECOND_MS)
     return (
         f"{value} ms" if value < SECOND_MS else f"{value / SECOND_MS:.1f}".removesuffix(".0") + " s"
     )
@@ -107,14 +120,14 @@ FORMS: Mapping[str, Callable[..., str]] = {
     "share": share,
     "rate": rate,
     "size": size,
-    "clock": figures.clock,
+    "duration": duration,
     "moment": moment,
     "dollars": dollars,
     "amount": amount,
     "millions": lambda spent, pages: (
         f"{dollars(MILLION * (spent or 0) / pages)} per million pages" if pages else "no page yet"
     ),
-    "ms": lambda value: UNKNOWN if value is None else f"{value:,} ms",
+    "ms": lambda value: UNKNOWN if value is None else span(value),
     "delay": lambda value: span(value) if value else "none",
     "words": lambda value: str(value or "").replace("_", " "),
     "site": lambda value: value.replace("https://", ""),
@@ -126,6 +139,8 @@ FORMS: Mapping[str, Callable[..., str]] = {
     "records": lambda value: figures.plural(value, "record"),
     "requests": lambda value: figures.plural(value, "request"),
     "letters": lambda value: figures.plural(value, "letter"),
+    "warning": lambda value: f" \N{WARNING SIGN} {value}" if value else "",
+    "messages": lambda value: figures.plural(value, "message"),
     "rows": lambda value: figures.plural(value, "row"),
     "pages": lambda value: figures.plural(value, "page"),
     "sections": lambda value: figures.plural(value, "smaller section"),
@@ -172,9 +187,9 @@ SCREENS: Mapping[str, tuple[Shown, ...]] = {
             "Done {done} {done/claimed|share}",
             "Pages {outcomes.fetched+outcomes.unchanged} {bytes|size}",
             "Failed {outcomes.failed} {outcomes.failed/done|share}",
-            "Pages a second {pages_per_s|rate} {rate.mean|rate} URLs",
+            "Pages per second {pages_per_s|rate} {rate.mean|rate} URLs",
             "Cost {spent_dollars|dollars} {spent_dollars/outcomes.fetched|millions}",
-            "Ran for {elapsed_s|clock}{items|items}",
+            "Running time {elapsed_s|duration}{items|items}",
         ),
         shown("p.left", "Time left: {left_text}", each="left"),
         shown(
@@ -204,8 +219,8 @@ SCREENS: Mapping[str, tuple[Shown, ...]] = {
             ".figures > div",
             "Requests {requests} {records|records}*",
             "Kinds of URL {named} *",
-            "Brought little {saves_requests} {saves_requests/requests|share} of requests",
-            "Cost {usd|dollars} on AWS, by an estimate",
+            "Low yield {saves_requests} {saves_requests/requests|share} of requests",
+            "Cost {usd|dollars} estimate, on AWS",
         ),
         shown(
             "table.kinds tbody tr",
@@ -215,7 +230,7 @@ SCREENS: Mapping[str, tuple[Shown, ...]] = {
         ),
         shown(
             "section[aria-labelledby=suggested] p",
-            "Without them: {saves_requests|requests} less, {saves_usd|dollars}.*",
+            "Excluding them saves {saves_requests|requests} and {saves_usd|dollars}.*",
             each="advice",
         ),
         shown(
@@ -231,13 +246,13 @@ SCREENS: Mapping[str, tuple[Shown, ...]] = {
         shown(
             ".figures > div",
             "Now open *",
-            "Delay {delay_ms} ms *",
-            "Silent {failures} *",
-            "429 and 503 0 none of late",
+            "Delay {delay_ms|delay} *",
+            "No answer {failures} *",
+            "429 and 503 0 none recently",
         ),
         shown(
             "section[aria-labelledby=crawls] tbody tr",
-            "{crawl} | * | {claimed} | {done} | {failed} | {queued} | {delay_ms} ms | {robots}",
+            "{crawl} | * | {claimed} | {done} | {failed} | {queued} | {delay_ms|delay} | {robots}",
             each="views",
         ),
     ),
@@ -249,12 +264,12 @@ SCREENS: Mapping[str, tuple[Shown, ...]] = {
             " | {latency_ms|ms} | {fetched_at|moment}",
             each="pages",
         ),
-        shown(".filters [role=status]", "{number|rows}, all of them"),
+        shown(".filters [role=status]", "{number|rows}, all shown"),
     ),
     # `orbweaver explain --json`
     "explain": (
-        shown("p.verdict", "{verdict}"),
-        shown(".line li", "{about} {words}", each="statements"),
+        shown("p.verdict", "{told_verdict}"),
+        shown(".line li", "{told_about}{told_words}", each="told"),
         shown("section[aria-labelledby=record] .heading .muted", "{record.fetched_at|moment}"),
         shown("section[aria-labelledby=record] dd", "{value}", each="cells"),
     ),
@@ -262,8 +277,8 @@ SCREENS: Mapping[str, tuple[Shown, ...]] = {
     "new": (
         shown(
             "section[aria-labelledby=toml] p[role=status]",
-            "{name}: 1 seed; {pages|pages} cost {usd|dollars} on AWS and take {least_s|clock}"
-            " at least, by an estimate.",
+            "{name}: 1 seed. Estimate: {pages|pages} cost {usd|dollars} on AWS and take"
+            " at least {least_s|duration}.",
         ),
     ),
     # `orbweaver dlq list --json`
@@ -277,7 +292,7 @@ SCREENS: Mapping[str, tuple[Shown, ...]] = {
     "schedules": (
         shown(
             "tbody tr",
-            "{name} | {expression} {timezone} | {first|moment} in * then {later} | *",
+            "{name} | {when} {timezone}{warning|warning} | {first|moment} in * then {later} | *",
             each="schedules",
         ),
     ),
@@ -285,10 +300,10 @@ SCREENS: Mapping[str, tuple[Shown, ...]] = {
     "stack": (
         shown(
             ".figures > div",
-            "Waiting about {queue.waiting} *",
-            "In work about {queue.in_work} *",
-            "Delayed about {queue.delayed} *",
-            "Dead letters {queue.dead} *",
+            "Waiting about {queue.waiting|messages}",
+            "In progress about {queue.in_work|messages}",
+            "Delayed about {queue.delayed|messages}",
+            "Dead letters {queue.dead|messages}*",
         ),
         shown(
             "section[aria-labelledby=spending] tbody tr",
@@ -306,7 +321,7 @@ SCREENS: Mapping[str, tuple[Shown, ...]] = {
         ),
         shown(".areas li", "{name} {urls} · {failed/urls|share} failed", each="areas"),
         shown(".scale", "less than 5 % failed from 5 % from 20 % from 50 % from 80 %"),
-        shown("p.muted", "And {count|sections} with {urls|urls}.", each="more"),
+        shown("p.muted", "{count|sections} not listed, with {urls|urls}.", each="more"),
     ),
     # `orbweaver pages --json` of two runs
     "changes": (shown(".figures > div", "{name|words} {count} *", each="differences"),),

@@ -5,11 +5,11 @@ Nothing here is asked of the console: all of it follows from the JSON of command
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.control.progress import figures
-from tests.console_numbers import FORMS, UNKNOWN, moment, size
+from tests.console_numbers import FORMS, UNKNOWN, duration, moment, size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -33,11 +33,11 @@ def run_of(status: Mapping[str, Any]) -> dict[str, Any]:
     left_out = [
         *({"text": f"link refused: {one}", "count": n} for one, n in status["refused"].items()),
         *({"text": f"URL skipped: {one}", "count": n} for one, n in skipped.items()),
-        *({"text": f"part cut: {one}", "count": n} for one, n in status["incomplete"].items()),
+        *({"text": f"part left out: {one}", "count": n} for one, n in status["incomplete"].items()),
     ]
     if status["needs_rendering"]:
         number = status["needs_rendering"]
-        left_out.append({"text": "page that needs scripts", "count": number})
+        left_out.append({"text": "page needs its scripts", "count": number})
     left = [status] if status["left_text"] else []
     return {**status, "outcome_rows": rows, "left_out": left_out, "left": left}
 
@@ -46,7 +46,7 @@ def runs_of(newest: Sequence[Mapping[str, Any]], names: Mapping[str, int]) -> di
     """Make the rows of all runs: the newest of each name, with how many there are of it."""
     rows = []
     for status in newest:
-        took = figures.clock(status["elapsed_s"])
+        took = duration(status["elapsed_s"])
         last = f"took {took}" if status["state"] == "finished" else status["left_text"]
         stop = None if status["stop"] == status["state"] else status["stop"]
         rows.append({**status, "runs": names[status["name"]], "last": last, "stop": stop})
@@ -91,6 +91,22 @@ def data_of(pages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"pages": rows, "number": len(rows)}
 
 
+ABOUT = {
+    "url": "URL",
+    "changed": "normalised",
+    "trap": "crawler trap",
+    "robots": "robots.txt",
+    "asked": "request",
+    "claim": "scheduled",
+    "ended": "result",
+    "means": "meaning",
+    "cut": "left out",
+    "body": "stored body",
+    "again": "next request",
+}
+UTC_TIME = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) UTC")
+REASON = re.compile(r"^(fetched|unchanged|redirected|skipped|failed): \w+")
+PACK = re.compile(r"\b([0-9a-f]{8})[0-9a-f]{24}\b")
 RECORD = (
     *("outcome", "reason", "status", "content_type", "bytes", "latency_ms", "attempt", "title"),
     *("description", "language", "canonical", "links", "items", "error", "cut"),
@@ -106,7 +122,28 @@ def explained_of(said: Mapping[str, Any]) -> dict[str, Any]:
         for name in RECORD
         if record.get(name) is not None
     ]
-    return {**said, "cells": cells}
+    told = [
+        {"told_about": f"{about} " if about else "", "told_words": words}
+        for about, words in statements_of(said)
+    ]
+    return {**said, "cells": cells, "told": told, "told_verdict": sentence(said["verdict"])}
+
+
+def statements_of(said: Mapping[str, Any]) -> list[list[str]]:
+    """Label and write the statements of an explanation; a repeated label is left out."""
+    found, before = [], None
+    for one in said["statements"]:
+        about = "" if one["about"] == before else ABOUT.get(one["about"], one["about"])
+        found.append([about, sentence(one["words"])])
+        before = one["about"]
+    return found
+
+
+def sentence(text: str) -> str:
+    """Write a sentence of an explanation: local times, reasons as words, short ids of packs."""
+    text = UTC_TIME.sub(lambda found: moment(f"{found[1]}T{found[2]}Z"), text)
+    text = REASON.sub(lambda found: found[0].replace("_", " "), text)
+    return PACK.sub(r"\1…", text).replace("`", "")
 
 
 def letters_of(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests import browser
 from tests.console_numbers import differences
-from tests.console_said import run_of
+from tests.console_said import run_of, sentence, statements_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -56,7 +56,7 @@ async def check_run(tab: Tab, status: Callable[[], Any]) -> None:
 
     All numbers of it: tests/console_numbers.py.
     """
-    await tab.click("As a table")
+    await tab.click("Show table")
     wrong = await differences(tab, "run", run_of(await asyncio.to_thread(status)))
     for _ in range(READINGS_MAX):
         if not wrong:
@@ -64,7 +64,7 @@ async def check_run(tab: Tab, status: Callable[[], Any]) -> None:
         await asyncio.sleep(1)
         wrong = await differences(tab, "run", run_of(await asyncio.to_thread(status)))
     assert not wrong, "\n".join(wrong)
-    await tab.click("As a chart")
+    await tab.click("Show chart")
 
 
 async def goes_on_without_delay(tab: Tab) -> None:
@@ -81,9 +81,9 @@ async def goes_on_without_delay(tab: Tab) -> None:
 
 async def check_explained(tab: Tab, said: Mapping[str, Any]) -> None:
     """Compare a URL's explanation with what `orbweaver explain --json` says."""
-    await tab.see(said["verdict"])
+    await tab.see(sentence(said["verdict"]))
     found = await tab.run(
         "[...document.querySelectorAll('.line li')].map((one) => [one.children[0].innerText,"
         " one.children[1].innerText])"
     )
-    assert found == [[one["about"], one["words"]] for one in said["statements"]]
+    assert found == statements_of(said)

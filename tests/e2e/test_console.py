@@ -45,8 +45,8 @@ async def test_a_stack_is_seen_and_its_workers_are_switched(stand: Stand, tmp_pa
             for screen, text in (
                 (f"host?host={quote(shop.url, safe='')}", "robots.txt"),
                 (f"data/{crawl}", "page 1"),
-                ("letters", "Look again"),
-                ("schedules", "Nothing recurs"),
+                ("letters", "Refresh"),
+                ("schedules", "No schedules."),
                 ("query", "the stack has no exports yet"),
                 ("stack", "Switch all off"),
             ):
@@ -56,7 +56,7 @@ async def test_a_stack_is_seen_and_its_workers_are_switched(stand: Stand, tmp_pa
                 await tab.click("Switch all off…" if deed == "off" else "Switch on")
                 if deed == "off":
                     await tab.click("Switch off")
-                await tab.see({"off": "off: nothing is asked for", "on": "Switch all off…"}[deed])
+                await tab.see({"off": "off: nothing is requested", "on": "Switch all off…"}[deed])
                 told = stand.orbweaver("workers", "status", "--json").result
                 assert set(told["sources"].values()) == {wanted}
             assert tab.mistakes() == []

@@ -71,7 +71,7 @@ class Person:
         await self.goes_to("new")
         await self.tab.see("Follow links to")
         await self.types(toml)
-        await self.tab.see("by an estimate")
+        await self.tab.see("Estimate:")
         if previews:
             await self.tab.click("Preview")
             await self.tab.see("Page 0 <b>")
@@ -185,7 +185,7 @@ async def _compared(person: Person, first: str, second: str) -> None:
         if row["outcome"] == "fetched" and before[url]["sha256"] != row["sha256"]
     }
     await person.goes_to(f"changes?before={first}&after={second}")
-    await tab.see("its body is the same")
+    await tab.see("the content is the same")
     assert changed == {f"{person.site.url}/1"}
     said = console_said.differences_of([*before.values()], [*after.values()])
     await console_numbers.check(tab, "changes", said)

@@ -112,22 +112,22 @@ async def test_users_see_and_steer_by_their_groups(stand: Stand) -> None:
 async def _look(tab: Tab, door: FrontDoor, crawl: str) -> None:
     """Who may look is shown all of a run, and no button that changes anything."""
     await sign_in(tab, "alice")
-    await tab.see("alice may look until")
+    await tab.see("alice (read only) until")
     assert "code=" not in await tab.run("location.href")
     await tab.click("looked-at")
     await tab.see("Time left:")
     await tab.see("Found and done")
-    assert await tab.run(BUTTONS) == ["Pages", "Requests", "Map", "As a table"]
+    assert await tab.run(BUTTONS) == ["Pages", "Requests", "Map", "Show table"]
     assert "New crawl" not in await tab.run("document.querySelector('nav').innerText")
     for method, path in (("POST", f"/api/crawls/{crawl}/pause"), ("PATCH", f"/api/crawls/{crawl}")):
         assert await asked(tab, method, path) == 403
     assert "running" in await tab.run(STATE)
     await _forget_refusals(tab, 2)
     await tab.run("location.hash = '#/new'")
-    await tab.see("To start a crawl takes the group steer")
+    await tab.see("can start crawls")
     # The page itself asks for nothing that is refused; what it asks for next is answered later.
     await tab.run("location.hash = '#/stack'")
-    await tab.see("switches nothing off")
+    await tab.see("does not show them")
     assert "POST /console/definition" not in door.passed
     assert door.refused == []
 
@@ -143,7 +143,7 @@ async def _forget_refusals(tab: Tab, number: int) -> None:
 
 async def _steer(tab: Tab, crawl: str, status: Any) -> None:
     """Who may steer pauses, edits and resumes, until the run has ended."""
-    await tab.see("bob may steer until")
+    await tab.see("bob (can steer) until")
     await tab.run(f"location.hash = '#/run/{crawl}'")
     await tab.until(BEGUN)
     await tab.click("Pause")
@@ -168,11 +168,11 @@ async def _screens(tab: Tab, crawl: str) -> None:
         (f"data/{crawl}", f"{PAGES} rows"),
         (f"report/{crawl}", "Kinds of URL"),
         ("host", "Hosts"),
-        ("letters", "Look again"),
-        ("stack", "switches nothing off"),
+        ("letters", "Refresh"),
+        ("stack", "does not show them"),
         ("new", "A preview of its first page is shown by the console on a machine of your own."),
         (f"map/{crawl}", "Depth"),
-        (f"changes?before={crawl}&after={crawl}", "its body is the same"),
+        (f"changes?before={crawl}&after={crawl}", "the content is the same"),
         *(
             (screen, "The hosted console does not show this.")
             for screen in ("schedules", "query", f"rules/{crawl}")
@@ -207,12 +207,12 @@ async def _strangers(tab: Tab, door: FrontDoor, crawl: str) -> None:
     await tab.see("Sign in to see and steer crawls.")
     await tab.run(f"location.hash = '#/run/{crawl}'")
     await sign_in(tab, "bob")
-    await tab.see("bob may steer until")
+    await tab.see("bob (can steer) until")
     assert await tab.run("location.hash") == f"#/run/{crawl}"
     await tab.see("Your sign-in has ended")
     door.token_s = gateway.HOUR_S
     await sign_in(tab, "alice")
-    await tab.see("alice may look until")
+    await tab.see("alice (read only) until")
     # A code that came from elsewhere signs nobody in.
     await tab.go(f"{door.url}/?code=stolen&state=guessed")
-    await tab.see("That sign-in was not begun in this tab.")
+    await tab.see("This sign-in was started in another tab.")

@@ -156,7 +156,7 @@ async def test_a_crawl_is_defined_previewed_and_started(site: Graph, tmp_path: P
         await tab.until(f"{problems}?.includes('did you mean politeness.delay?')")
         assert "line 11" in await tab.run(problems)
         await type_toml(tab, f'{written}\n[politeness]\ndelay = "0s"\n')
-        await tab.see("by an estimate")
+        await tab.see("Estimate:")
         fields = "[...document.querySelectorAll('.fields input')].map((one) => one.value)"
         assert "0s" in await tab.run(fields)
         await tab.click("Preview")
@@ -166,11 +166,11 @@ async def test_a_crawl_is_defined_previewed_and_started(site: Graph, tmp_path: P
             " [...row.cells].slice(0, 2).map((cell) => cell.innerText))"
         )
         assert rows == [[f"{site.url}/{number}", "taken"] for number in (1, 2, 3)]
-        old = "document.body.innerText.includes('older than the last change')"
+        old = "document.body.innerText.includes('preview again')"
         assert not await tab.run(old)
         await tab.fill("Page limit", "900")
         await tab.until(old)
-        await tab.see("by an estimate")
+        await tab.see("Estimate:")
         await tab.click("Preview")
         await tab.until(f"!{old}")
         await tab.click("Start")
@@ -210,7 +210,7 @@ async def test_a_site_is_mapped_and_two_runs_compared(site: Graph, tmp_path: Pat
         await tab.click("Map")
         await _see_areas(tab)
         await tab.click(after)
-        await tab.click("changes since")
+        await tab.click("changes since then")
         await tab.click("Compare")
         await tab.until("Boolean(document.querySelector('.diff ins'))")
         marked = (
@@ -260,7 +260,7 @@ async def test_rules_are_tried_on_stored_pages(site: Graph, tmp_path: Path) -> N
         await type_toml(tab, f'{rules}heading = {{ css = "title[" }}\n')
         await tab.until("document.querySelector('.problems')?.innerText.includes('line 5')")
         await type_toml(tab, "# nothing yet\n")
-        await tab.see("There is no [[items]] there.")
+        await tab.see("Add a table [[items]] to see items.")
         await type_toml(tab, f'{rules}heading = "title"\nnothing = ".nothing"\n')
         await tab.until("!document.querySelector('.problems')")
         await tab.click("Run on 50 pages")
@@ -278,13 +278,13 @@ async def test_a_crawl_that_recurs_is_put_on_a_schedule(site: Graph, tmp_path: P
         await tab.see("Follow links to")
         definition = f'name = "nightly"\nseeds = ["{site.url}/0"]\n[schedule]\nevery = "6h"\n'
         await type_toml(tab, definition)
-        await tab.click("Put on schedule")
-        await tab.see("rate(6 hours)")
+        await tab.click("Save schedule")
+        await tab.see("every 6h")
         listed = cli(tmp_path, "schedule", "list", "--json")
         assert (listed["name"], listed["expression"]) == ("nightly", "rate(6 hours)")
         await tab.click("Remove…")
         await tab.click("Remove")
-        await tab.see("Nothing recurs.")
+        await tab.see("No schedules.")
         assert tab.mistakes() == []
 
 
@@ -298,7 +298,7 @@ async def _look_around(tab: Tab, site: Graph, crawl: str, folder: Path) -> None:
         said = await asyncio.to_thread(cli, folder, *explain)
     await tab.run(f"location.hash = '#/explain?url={host}%2F1&crawl={crawl}'")
     await check_explained(tab, said)
-    await tab.click("Show it")
+    await tab.click("Show")
     await tab.until("Boolean(document.querySelector('iframe.stored'))")
     assert await tab.run("document.querySelector('iframe').sandbox.length") == 0
     assert await tab.run("document.querySelector('iframe').contentDocument") is None
@@ -310,7 +310,7 @@ async def _look_around(tab: Tab, site: Graph, crawl: str, folder: Path) -> None:
     rows = await tab.run("document.querySelectorAll('tbody tr').length")
     assert rows == cli(folder, "status", crawl, "--json")["done"]
     await tab.run(f"location.hash = '#/data/{crawl}?outcome=unchanged'")
-    await tab.see("There are none like that.")
+    await tab.see("No pages match this filter.")
     await tab.run(f"location.hash = '#/data/{crawl}'")
     await _ask(tab, crawl, folder)
 
@@ -439,17 +439,17 @@ async def test_no_screen_has_a_serious_fault_of_accessibility(site: Graph, tmp_p
             f"run/{slow['crawl']}": "Time left:",
             "query": "Saved",
             f"explain?url={host}%2F1": "Timeline",
-            "explain": "Why was",
+            "explain": "why not",
             f"host?host={host}&url={host}%2F9": "line 2",
             "letters": "no dead letters",
             f"rules/{crawl}": "Found on this page",
             "new": "crawl.toml",
-            "stack": "by the day",
+            "stack": "Dollars by day",
             "schedules": "nightly",
             f"data/{crawl}": "Page 1",
             f"report/{crawl}": "Kinds of URL",
             f"map/{crawl}?at={host}": "Depth",
-            f"changes?before={crawl}&after={crawl}": "its body is the same",
+            f"changes?before={crawl}&after={crawl}": "the content is the same",
         }
         found: list[str] = []
         for width, height in SIZES:

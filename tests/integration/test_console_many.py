@@ -129,8 +129,8 @@ async def _look_around(watch: Watch) -> None:
         f"host?host={site}": "Crawls that began here",
         "new": "Follow links to",
         "letters": "no dead letters",
-        "schedules": "Nothing recurs",
-        "stack": "by the day",
+        "schedules": "No schedules.",
+        "stack": "Dollars by day",
         "query": "exports",
     }
     for screen, text in screens.items():

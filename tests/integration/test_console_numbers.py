@@ -144,7 +144,7 @@ async def _runs(both: Numbers, second: str, slow: str) -> None:
         await both.tab.run(f"location.hash = '#/run/{status['crawl']}'")
         await both.tab.until(f"document.querySelector('h1')?.innerText === '{status['crawl']}'")
         await both.tab.see("Latest URLs")
-        await both.tab.click("As a table")
+        await both.tab.click("Show table")
         await both.tab.until("Boolean(document.querySelector('figure tbody tr'))")
         again = await both.says("status", status["crawl"])
         await both.compare("run", console_said.run_of(again))
@@ -155,7 +155,7 @@ async def _spared(both: Numbers, site: Graph) -> None:
     short = await both.says("start", f"{site.url}/0", *SHORT)
     report = console_said.report_of(await both.says("report", short["crawl"]))
     assert report["spared"]
-    await both.check("report", f"report/{short['crawl']}", "Links that were spared", report)
+    await both.check("report", f"report/{short['crawl']}", "Links not requested", report)
 
 
 async def _tables(both: Numbers, site: Graph, first: str, second: str) -> None:
@@ -171,7 +171,7 @@ async def _tables(both: Numbers, site: Graph, first: str, second: str) -> None:
     await both.compare("map", console_said.sections_of(pages[1], site.url, drawn))
     changed = console_said.differences_of(*pages)
     await both.check(
-        "changes", f"changes?before={first}&after={second}", "its body is the same", changed
+        "changes", f"changes?before={first}&after={second}", "the content is the same", changed
     )
     asked = f"{site.url}/1"
     said = console_said.explained_of(await both.says("explain", asked, "--crawl", second))
@@ -184,7 +184,7 @@ async def _whole(both: Numbers, site: Graph, crawls: list[str]) -> None:
     views = [await both.says("hosts", crawl) for crawl in reversed(crawls)]
     longest = max(view["delay_ms"] for view in views)
     host = {"views": views, "delay_ms": longest, "failures": views[0]["failures"]}
-    await both.check("host", f"host?host={quote(site.url, safe='')}", "Silent", host)
+    await both.check("host", f"host?host={quote(site.url, safe='')}", "No answer", host)
     ports = StorePorts(Settings(), both.folder / ".orbweaver")
     for reason in ("failed 5 times", "failed 5 times", "odd"):
         await ports.queue.bury(json.dumps({"url": f"{site.url}/{reason[0]}"}), reason)
@@ -201,7 +201,7 @@ async def _whole(both: Numbers, site: Graph, crawls: list[str]) -> None:
     statuses = [await both.says("status", crawl) for crawl in crawls]
     day = datetime.fromtimestamp(time.time(), tz=UTC).date().isoformat()
     await both.check(
-        "stack", "stack", "by the day", console_said.days_of(statuses[-1], statuses, day)
+        "stack", "stack", "Dollars by day", console_said.days_of(statuses[-1], statuses, day)
     )
 
 
@@ -212,7 +212,7 @@ async def _asked(both: Numbers, site: Graph, second: str) -> None:
     await tab.run("location.hash = '#/new'")
     await tab.see("Follow links to")
     await type_toml(tab, NIGHTLY.format(url=site.url))
-    await tab.see("by an estimate")
+    await tab.see("Estimate:")
     await both.compare("new", await both.says("estimate", "new.toml"))
     await both.says("export", "--crawl", second)
     await tab.run("location.hash = '#/query'")

@@ -107,7 +107,7 @@ async def test_a_stack_that_goes_away_is_said_and_comes_back(why: str, tmp_path:
         stage.actions.runs.watching._look = lost
         stage.actions.runs.watching.forget(RUN.id)
         await tab.see(why)
-        await tab.see("What is shown is as of")
+        await tab.see("Data from")
         assert await tab.run("document.querySelectorAll('.figures dd').length") > 0
         stage.actions.runs.watching._look = look
         await tab.until("!document.querySelector('[role=alert]')")
@@ -120,7 +120,7 @@ async def test_a_console_that_was_started_anew_says_where_its_address_is(tmp_pat
     async with opened(tmp_path) as stage, browser.opened() as tab:
         await stage.begin("/")
         await tab.go(f"{stage.url}#token={'a' * len(TOKEN)}")
-        await tab.see("open the address that `orbweaver console` has printed")
+        await tab.see("open the address that `orbweaver console` printed")
         asked = len([one for one in tab.requests() if "/api/" in one])
         await come(tab, stage, "")
         await tab.see(RUN.name)
@@ -219,7 +219,7 @@ async def test_every_control_is_reached_by_tab_and_has_a_name(tmp_path: Path) ->
         ):
             await tab.run(f"location.hash = '#/{screen}'")
             await tab.until("document.activeElement.tagName === 'H1'")
-            await tab.until("!document.querySelector('main').innerText.includes('Reading…')")
+            await tab.until("!document.querySelector('main').innerText.includes('Loading…')")
             await tab.run("document.body.tabIndex = -1, document.body.focus()")
             wanted = await tab.run(
                 "[...document.querySelectorAll('a[href], button, input, select, textarea, summary,"

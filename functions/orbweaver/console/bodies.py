@@ -16,7 +16,8 @@ TEXT_CHARS_MAX = 10_000
 # What queries have, and whether they must.
 NO_NAMES: Mapping[str, bool] = {}
 SECTION = {"crawl": True, "at": False}
-PAIR = {"before": True, "after": True, "kind": False}
+PAIR = {"before": True, "after": True, "kind": False, "text": False}
+ZONE = {"zone": False}
 TEXTS = {"before": True, "after": True, "url": True}
 
 

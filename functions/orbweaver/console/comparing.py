@@ -76,8 +76,13 @@ class Comparing:
 
     # --- two runs -------------------------------------------------------------------------------
 
-    async def changes(self, before: str, after: str, kind: str | None = None) -> dict[str, Any]:
-        """Say what became of pages from one run to another: counts, and the first of a kind."""
+    async def changes(
+        self, before: str, after: str, kind: str | None = None, text: str = ""
+    ) -> dict[str, Any]:
+        """Compare the pages of two runs: counts, and the first pages of a kind.
+
+        `text` selects pages that contain it in the URL or a title, without regard to case.
+        """
         if kind is not None and kind not in set(PageDifference):
             raise Refused(400, f"{kind[:40]!a} is none of {', '.join(PageDifference)}")
         first, second = await self._run(before), await self._run(after)
@@ -85,7 +90,7 @@ class Comparing:
             ("changes", first.id, second.id), lambda: self._compared(first, second)
         )
         counts = counts_of(pages)
-        wanted = [page for page in pages if _is_wanted(page, kind)]
+        wanted = [page for page in pages if _is_wanted(page, kind) and _has_text(page, text)]
         return {
             "before": {"id": first.id, "started_ms": first.started_at_ms},
             "after": {"id": second.id, "started_ms": second.started_at_ms},
@@ -149,6 +154,12 @@ class Comparing:
                 self._kept.popitem(last=False)
             found: T = known[1]
             return found
+
+
+def _has_text(page: ComparedPage, text: str) -> bool:
+    wanted = text.casefold()
+    texts = (page.url, page.title_before or "", page.title or "")
+    return any(wanted in one.casefold() for one in texts)
 
 
 def _is_wanted(page: ComparedPage, kind: str | None) -> bool:

@@ -35,6 +35,7 @@ from orbweaver.console.bodies import (
     PAIR,
     SECTION,
     TEXTS,
+    ZONE,
     document_of,
     is_document,
     is_source,
@@ -242,7 +243,7 @@ class HostedConsole:
             case ["crawls", crawl]:
                 found = await self.runs.pulse(crawl)
             case ["stack"]:
-                found = await self.standing.read()
+                found = await self.standing.read(**_query(event, ZONE))
             case ["dead-letters"]:
                 if not user.steers:
                     why = "a look hides dead letters from who deals with them meanwhile"

@@ -15,6 +15,7 @@ from orbweaver.console.watching import CrawlRead, Sample, Watching, past_of
 from orbweaver.control.definition_keys import BY_PATH
 from orbweaver.control.edits import EDITABLE
 from orbweaver.control.progress.figures import span
+from orbweaver.control.progress.status import WORKING
 from orbweaver.frontier.retrying import closing
 
 if TYPE_CHECKING:
@@ -110,10 +111,11 @@ class WatchedRuns:
                 for record in (self.newest(crawl.id, LATEST_MAX) if self.newest else ())
             ],
             "notice": await self._notice(watched.last),
+            "waiting": watched.last.waiting,
         }
 
     async def _notice(self, read: CrawlRead) -> str | None:
-        if read.crawl.live:
+        if read.crawl.state in WORKING:
             return await self.where.idle_workers()
         return why_nothing(read.crawl) if read.nothing_new else None
 
@@ -122,7 +124,12 @@ class WatchedRuns:
         now_ms = self.clock.now_ms()
         known = self._listed.get(crawl.id)
         if known is None or now_ms - known[0] >= LIST_MS:
-            names = [one.id for one in await self.control.crawls() if one.name == crawl.name]
+            # A retry requests few URLs, so it is no run to compare with.
+            names = [
+                one.id
+                for one in await self.control.crawls()
+                if one.name == crawl.name and (one.retry_of is None or one.id == crawl.id)
+            ]
             known = self._listed[crawl.id] = (now_ms, names[:RUNS_SHOWN])
         return known[1]
 

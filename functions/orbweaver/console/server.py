@@ -29,6 +29,7 @@ from orbweaver.console.bodies import (
     SECTION,
     TEXT_CHARS_MAX,
     TEXTS,
+    ZONE,
     Fits,
     document_of,
     is_document,
@@ -124,7 +125,7 @@ class ConsoleServer:
         app.router.add_get("/console/sections", _getting(self._comparing.sections, SECTION))
         app.router.add_get("/console/changes", _getting(self._comparing.changes, PAIR))
         app.router.add_get("/console/text-changes", _getting(self._comparing.text_changes, TEXTS))
-        app.router.add_get("/console/stack", _getting(self._standing.read))
+        app.router.add_get("/console/stack", _getting(self._standing.read, ZONE))
         app.router.add_get("/console/schedules", _getting(self._standing.schedules))
         app.router.add_get("/console/tables", _getting(self._actions.tables.tables))
         for path, (act, names, needed) in self._posts().items():

@@ -11,13 +11,14 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from orbweaver.api.problems import Refused
 from orbweaver.budget.prices import spent
 from orbweaver.control.definition import parse
 from orbweaver.control.scheduler import Coming, Timetable
+from orbweaver.control.time_zone import day_in
 from orbweaver.frontier.retrying import all_of
 from orbweaver.frontier.yield_drop import pages_of
 from orbweaver.model.errors import ControlError
-from orbweaver.model.page_record import day_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from orbweaver.model.crawl import Crawl
 
 RUNS_READ, READ_AT_ONCE, DAYS_SHOWN = 100, 16, 14
-SLOW_MS = 60_000
+SLOW_MS, ZONES_MAX = 60_000, 10
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,10 +39,11 @@ class Standing:
     ports: PortSet
     control: Control
     where: Where
-    _slow: tuple[int, dict[str, Any]] | None = field(default=None)
+    # By the time zone of the days: when it was read, and what.
+    _slow: dict[str | None, tuple[int, dict[str, Any]]] = field(default_factory=dict)
 
-    async def read(self) -> dict[str, Any]:
-        """Read queues, workers and dollars."""
+    async def read(self, zone: str | None = None) -> dict[str, Any]:
+        """Read queues, workers and dollars by the days of a time zone."""
         depths = await self.where.depths()
         return {
             "where": self.where.title,
@@ -49,7 +51,7 @@ class Standing:
             "queues": depths,
             "workers": await self.where.workers(),
             "idle": await self.where.idle_workers(),
-            **await self._read_seldom(),
+            **await self._read_seldom(zone),
         }
 
     async def switch(self, *, on: bool) -> dict[str, Any]:
@@ -59,14 +61,21 @@ class Standing:
             raise ControlError("a store has no workers to switch: end the command that serves it")
         return {"workers": states}
 
-    async def _read_seldom(self) -> dict[str, Any]:
+    async def _read_seldom(self, zone: str | None) -> dict[str, Any]:
         now_ms = self.ports.clock.now_ms()
-        if self._slow is None or now_ms - self._slow[0] >= SLOW_MS:
-            read = {"spending": await self._sums(), "alarms": await self.where.alarms()}
-            self._slow = (now_ms, read)
-        return self._slow[1]
+        known = self._slow.get(zone)
+        if known is None or now_ms - known[0] >= SLOW_MS:
+            read = {"spending": await self._sums(zone), "alarms": await self.where.alarms()}
+            if len(self._slow) >= ZONES_MAX:
+                self._slow.clear()
+            known = self._slow[zone] = (now_ms, read)
+        return known[1]
 
-    async def _sums(self) -> dict[str, Any]:
+    async def _sums(self, zone: str | None) -> dict[str, Any]:
+        try:
+            day_in(0, zone)
+        except ValueError as error:
+            raise Refused(400, f"zone: {error}") from error
         crawls = await self.control.crawls()
         newest = crawls[:RUNS_READ]
         counters = await all_of(map(self.ports.crawls.counters, newest), READ_AT_ONCE)
@@ -74,7 +83,7 @@ class Standing:
             lambda: {"runs": 0, "pages": 0, "usd": 0.0}
         )
         for crawl, read in zip(newest, counters, strict=True):
-            day = days[day_of(crawl.started_at_ms)]
+            day = days[day_in(crawl.started_at_ms, zone)]
             day["runs"] += 1
             day["pages"] += pages_of(read.total)
             day["usd"] += spent(read.total) or 0.0

@@ -34,6 +34,8 @@ class CrawlRead:
     shown: Shown
     # Whether it ended without one URL, because all of them were seen before.
     nothing_new: bool = False
+    # The URLs that wait for a retry or an answer, in words.
+    waiting: tuple[str, ...] = ()
 
 
 Look: TypeAlias = Callable[[str], Awaitable[CrawlRead]]
@@ -56,7 +58,10 @@ class MeteredReadings:
             self._meters.popitem(last=False)
         view = meter.see(reading)
         return CrawlRead(
-            crawl=reading.status.crawl, shown=as_json(view), nothing_new=nothing_new(view)
+            crawl=reading.status.crawl,
+            shown=as_json(view),
+            nothing_new=nothing_new(view),
+            waiting=reading.waiting,
         )
 
 

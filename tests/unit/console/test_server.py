@@ -764,4 +764,4 @@ async def test_a_run_that_asked_for_nothing_says_why(
         assert all(one in notice for one in said), notice
     async with opened(tmp_path / "other") as stage:
         await stage.ports.crawls.create(RUN)
-        assert (await stage.get(PULSE))["notice"].startswith("nothing works on this store")
+        assert (await stage.get(PULSE))["notice"].startswith("No workers running")

@@ -1,10 +1,10 @@
 // The console: which screen is shown, and the frame around it.
 import { html, useState, useEffect } from "/vendor/preact-htm.js";
 import { render } from "/vendor/preact-htm.js";
-import { ask, user, steers, token, KEY, SESSION, PRINTED, Loading } from "/lib.js";
+import { ask, user, steers, token, KEY, SESSION, PRINTED, Loading, Said } from "/lib.js";
 import { Runs } from "/runs.js";
 
-/** The screens beside the first, each in a file of its own, which is read when it is come to. */
+/** The screens after the first, each in a file that is loaded when the screen opens. */
 const SCREENS = {
   new: () => import("/new.js").then((file) => file.New),
   run: () => import("/run.js").then((file) => file.Run),
@@ -21,10 +21,10 @@ const SCREENS = {
   data: () => import("/data.js").then((file) => file.Data),
 };
 const PLACES = [["", "Runs"], ["new", "New crawl"], ["explain", "Explain"], ["host", "Hosts"], ["letters", "Dead letters"], ["schedules", "Schedules"], ["stack", "Workers"], ["query", "Query"]];
-/** What the hosted form has not, by its title. */
+/** Screens that the hosted console lacks, with their titles. */
 const ABSENT = { rules: "Try rules", schedules: "Schedules", query: "Query" };
 const THEMES = ["auto", "light", "dark"];
-const THEME = "orbweaver-console-theme";
+const THEME = "orbweaver-console-theme", FIRST_MS = 200, IDLE_MS = 5_000;
 
 /** Take the token out of the address, where `orbweaver console` has put it, and keep it; whether there was one. @param {string} place where to go on */
 function takeToken(place) {
@@ -47,7 +47,6 @@ const Door = ofSession("Door"), User = ofSession("User"), NotHere = ofSession("N
 /** Read a part of an address, which a person may have typed. @param {string} text */
 const plain = (text) => { try { return decodeURIComponent(text); } catch { return text; } };
 
-/** Read the address: which screen, its argument, and its query. */
 function route() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
   const [screen, ...rest] = path.split("/");
@@ -72,7 +71,7 @@ function Later({ name, of, query }) {
     const load = /** @type {any} */ (SCREENS)[name];
     if (load) load().then((/** @type {any} */ found) => setScreen(() => found));
   }, [name]);
-  if (!(name in SCREENS)) return html`<h1>There is no such screen</h1><p><a href="#/">All runs</a></p>`;
+  if (!(name in SCREENS)) return html`<h1>Page not found</h1><p><a href="#/">All runs</a></p>`;
   return screen ? html`<${screen} of=${of} query=${query} key=${of} />` : html`<${Loading} />`;
 }
 
@@ -91,12 +90,17 @@ function App({ said }) {
     // The address of another start, in the same tab: what was refused is asked for anew.
     const moved = (/** @type {HashChangeEvent} */ event) => { if (takeToken(new URL(event.oldURL).hash)) return location.reload(); setAt(route()); window.scrollTo(0, 0); };
     addEventListener("hashchange", moved);
-    // Behind the rows of the first screen.
-    const timer = setTimeout(() => ask("/console/about").then(setAbout, () => {}), 200);
-    return () => { removeEventListener("hashchange", moved); removeEventListener("unknown", refused); clearTimeout(timer); };
+    return () => { removeEventListener("hashchange", moved); removeEventListener("unknown", refused); };
   }, []);
+  // After the rows of a screen; again and again until workers run.
+  useEffect(() => {
+    let timer = 0;
+    const look = () => { timer = setTimeout(look, IDLE_MS); ask("/console/about").then((found) => { setAbout(found); if (!found.idle) clearTimeout(timer); }, () => clearTimeout(timer)); };
+    timer = setTimeout(look, FIRST_MS);
+    return () => clearTimeout(timer);
+  }, [at]);
   return html`
-    <a class="skip" href="#main" onClick=${(/** @type {Event} */ event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>Skip to the content</a>
+    <a class="skip" href="#main" onClick=${(/** @type {Event} */ event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>Skip to content</a>
     <header>
       <a class="brand" href="#/">Orbweaver</a>
       <nav aria-label="Screens">${places.map(([name, title]) => html`<a href=${`#/${name}`} aria-current=${at.screen === name || (name === "" && ["run", "data", "map", "changes", "rules", "report"].includes(at.screen)) ? "page" : null}>${title}</a>`)}</nav>
@@ -106,10 +110,10 @@ function App({ said }) {
     </header>
     <main id="main" tabindex="-1">
       ${unknown && html`<${Door} why=${unknown} />`}
-      ${about?.idle && at.screen !== "run" && html`<div class="notice" role="status"><p>${about.idle}</p></div>`}
+      ${about?.idle && at.screen !== "run" && html`<div class="notice" role="status"><p><${Said} text=${about.idle} /></p></div>`}
       ${stranger ? null : hosted && at.screen in ABSENT ? html`<${NotHere} title=${/** @type {any} */ (ABSENT)[at.screen]} />` : at.screen === "" ? html`<${Runs} query=${at.query} />` : html`<${Later} key=${at.screen} name=${at.screen} of=${at.of} query=${at.query} />`}
     </main>
-    <footer>${about && `Orbweaver ${about.version}`} ${about && !about.billed && "· nothing is paid for here: dollars are what AWS would charge"}</footer>`;
+    <footer>${about && `Orbweaver ${about.version}`} ${about && !about.billed && "· running here is free; dollars are what AWS would charge"}</footer>`;
 }
 
 /** Begin: with a token from the address, or on the way back from where one signs in. */

@@ -1,7 +1,7 @@
-// What a run has: its pages, items and texts, a page of rows at a time, and a table as a file.
+// The pages, items and texts of a run, a page of rows at a time, and downloads.
 import { html, useState, useEffect } from "/vendor/preact-htm.js";
 import { ask, user, link, number, plural, moment, words, Heading, Warning, Loading } from "/lib.js";
-import { size, Act, Address } from "/parts.js";
+import { size, spanText, Act, Address } from "/parts.js";
 
 const TABLES = ["pages", "items", "texts"];
 const OUTCOMES = ["fetched", "unchanged", "redirected", "skipped", "failed"];
@@ -9,23 +9,23 @@ const FORMS = [["csv", "CSV"], ["jsonl", "JSON lines"], ["parquet", "Parquet"]];
 const ROWS = 100, TEXTS = 20;
 const TEXT_CHARS = 280;
 
-/** A table whose rows a click on a column's head sorts. @param {{title: string, rows: any[], columns: {title: string, value: (row: any) => any, cell: (row: any) => any, n?: boolean}[]}} given */
+/** A table that a click on a column head sorts. @param {{title: string, rows: any[], columns: {title: string, value: (row: any) => any, cell: (row: any) => any, n?: boolean}[]}} given */
 function Sorted({ title, rows, columns }) {
   const [order, setOrder] = useState({ by: -1, down: false });
   const of = columns[order.by];
   const sorted = of ? [...rows].sort((one, other) => {
     const [a, b] = [of.value(one), of.value(other)];
     if (a === b) return 0;
-    // What has no value comes last in both directions.
+    // Rows without a value come last in both directions.
     if (a === null || a === undefined) return 1;
     if (b === null || b === undefined) return -1;
     return (a < b ? -1 : 1) * (order.down ? -1 : 1);
   }) : rows;
-  return html`<table><caption class=${title === "pages" ? "hidden" : ""}>${title}</caption><thead><tr>${columns.map((column, place) => html`<th scope="col" class=${column.n ? "n" : ""} aria-sort=${order.by === place ? (order.down ? "descending" : "ascending") : null}><button type="button" class="fold" onClick=${() => setOrder({ by: place, down: order.by === place && !order.down })}>${column.title}${order.by === place && html`<span aria-hidden="true"> ${order.down ? "▾" : "▴"}</span>`}</button></th>`)}</tr></thead>
-    <tbody>${sorted.map((row) => html`<tr>${columns.map((column, place) => (place ? html`<td class=${column.n ? "n" : ""}>${column.cell(row)}</td>` : html`<th scope="row">${column.cell(row)}</th>`))}</tr>`)}</tbody></table>`;
+  return html`<table class="rows" role="table"><caption class=${title === "pages" ? "hidden" : ""}>${title}</caption><thead role="rowgroup"><tr role="row">${columns.map((column, place) => html`<th scope="col" role="columnheader" class=${column.n ? "n" : ""} aria-sort=${order.by === place ? (order.down ? "descending" : "ascending") : null}><button type="button" class="fold" onClick=${() => setOrder({ by: place, down: order.by === place && !order.down })}>${column.title}${order.by === place && html`<span aria-hidden="true"> ${order.down ? "▾" : "▴"}</span>`}</button></th>`)}</tr></thead>
+    <tbody role="rowgroup">${sorted.map((row) => html`<tr role="row">${columns.map((column, place) => (place ? html`<td role="cell" class=${column.n ? "n" : ""} data-name=${column.title}>${column.cell(row)}</td>` : html`<th scope="row" role="rowheader">${column.cell(row)}</th>`))}</tr>`)}</tbody></table>`;
 }
 
-/** The rows of pages. @param {{rows: any[], crawl: string}} given */
+/** @param {{rows: any[], crawl: string}} given */
 const Pages = ({ rows, crawl }) => html`<${Sorted} title="pages" rows=${rows} columns=${[
   { title: "URL", value: (/** @type {any} */ row) => row.url, cell: (/** @type {any} */ row) => html`<${Address} url=${row.url} crawl=${crawl} />` },
   { title: "Title", value: (/** @type {any} */ row) => row.title, cell: (/** @type {any} */ row) => row.title ?? html`<span class="muted">${row.error}</span>` },
@@ -33,11 +33,11 @@ const Pages = ({ rows, crawl }) => html`<${Sorted} title="pages" rows=${rows} co
   { title: "Status", n: true, value: (/** @type {any} */ row) => row.status, cell: (/** @type {any} */ row) => row.status },
   { title: "Depth", n: true, value: (/** @type {any} */ row) => row.depth, cell: (/** @type {any} */ row) => number(row.depth) },
   { title: "Size", n: true, value: (/** @type {any} */ row) => row.bytes, cell: (/** @type {any} */ row) => (row.bytes === null ? "–" : size(row.bytes)) },
-  { title: "Took", n: true, value: (/** @type {any} */ row) => row.latency_ms, cell: (/** @type {any} */ row) => (row.latency_ms === null ? "–" : `${number(row.latency_ms)} ms`) },
+  { title: "Took", n: true, value: (/** @type {any} */ row) => row.latency_ms, cell: (/** @type {any} */ row) => (row.latency_ms === null ? "–" : spanText(row.latency_ms)) },
   { title: "At", n: true, value: (/** @type {any} */ row) => row.fetched_at, cell: (/** @type {any} */ row) => moment(row.fetched_at) },
 ]} />`;
 
-/** Write a field of an item. @param {any} value */
+/** @param {any} value */
 const fieldText = (value) => (value === null || value === undefined ? "" : typeof value === "object" ? JSON.stringify(value) : String(value));
 
 /** The rows of items, a table for each rule. @param {{rows: any[], crawl: string, of?: string}} given */
@@ -54,18 +54,18 @@ function OfRule({ rule, rows, crawl }) {
   ]} />`;
 }
 
-/** The rows of texts. @param {{rows: any[], crawl: string}} given */
-const Texts = ({ rows, crawl }) => html`<table><thead><tr><th scope="col">Page</th><th scope="col">Title</th><th scope="col">Language</th><th scope="col">Text</th></tr></thead>
-  <tbody>${rows.map((row) => html`<tr><th scope="row"><${Address} url=${row.url} crawl=${crawl} /></th><td>${row.title}</td><td>${row.language}</td><td>${row.left_out ? html`<span class="muted">${row.left_out}</span>` : (row.text ?? "").length > TEXT_CHARS ? html`<details><summary>${row.text.slice(0, TEXT_CHARS)}…</summary>${row.text}</details>` : row.text}</td></tr>`)}</tbody></table>`;
+/** @param {{rows: any[], crawl: string}} given */
+const Texts = ({ rows, crawl }) => html`<table class="rows" role="table"><thead role="rowgroup"><tr role="row"><th scope="col" role="columnheader">Page</th><th scope="col" role="columnheader">Title</th><th scope="col" role="columnheader">Language</th><th scope="col" role="columnheader">Text</th></tr></thead>
+  <tbody role="rowgroup">${rows.map((row) => html`<tr role="row"><th scope="row" role="rowheader"><${Address} url=${row.url} crawl=${crawl} /></th><td role="cell" data-name="Title">${row.title}</td><td role="cell" data-name="Language">${row.language}</td><td role="cell">${row.left_out ? html`<span class="muted">${row.left_out}</span>` : (row.text ?? "").length > TEXT_CHARS ? html`<details><summary>${row.text.slice(0, TEXT_CHARS)}…</summary>${row.text}</details>` : row.text}</td></tr>`)}</tbody></table>`;
 
 const SHOWN = { pages: Pages, items: Items, texts: Texts };
 const NONE = {
-  pages: "There are no pages yet.",
-  items: "There are no items: item rules in the definition extract them.",
-  texts: "There are no texts: records.text = true stores them.",
+  pages: "No pages yet. They appear here while the run fetches them.",
+  items: "No items. Add item rules to the definition to extract some.",
+  texts: "No texts. Set records.text = true in the definition to store them.",
 };
 
-/** Read a page that has rows, if there is any further one: one request reads so much and no more. @param {string} crawl @param {string} table @param {any} query */
+/** Read the next page that has rows: one request reads a limited number of records. @param {string} crawl @param {string} table @param {any} query */
 async function pageOf(crawl, table, query) {
   for (;;) {
     const found = await ask(`/api/crawls/${encodeURIComponent(crawl)}/${table}`, { query });
@@ -83,7 +83,7 @@ export function Data({ of, query }) {
   const [cursors, setCursors] = useState(/** @type {(string | null)[]} */ ([null]));
   const [trouble, setTrouble] = useState(/** @type {any} */ (null));
   const at = cursors.length;
-  // Rows of another page are none of this one.
+  // Rows of another page are not shown on this one.
   const place = [of, table, outcome, valid, at].join(" ");
   const page = read?.place === place ? read : null;
   useEffect(() => setCursors([null]), [of, table, outcome, valid]);
@@ -105,11 +105,11 @@ export function Data({ of, query }) {
       <label>Table <select value=${table} onChange=${(/** @type {any} */ event) => choose({ table: event.target.value })}>${TABLES.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>
       ${table === "pages" && html`<label>Outcome <select value=${outcome ?? ""} onChange=${(/** @type {any} */ event) => choose({ outcome: event.target.value })}><option value="">any</option>${OUTCOMES.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>`}
       ${table === "items" && html`<label>Valid <select value=${valid ?? ""} onChange=${(/** @type {any} */ event) => choose({ valid: event.target.value })}><option value="">all</option><option value="yes">yes</option><option value="no">no</option></select></label>`}
-      <span class="muted" role="status">${page && (page.rows.length ? `${plural(page.rows.length, "row")}, ${at === 1 && !page.next ? "all of them" : `page ${number(at)}`}` : "")}</span>
+      <span class="muted" role="status">${page && (page.rows.length ? `${plural(page.rows.length, "row")}, ${at === 1 && !page.next ? "all shown" : `page ${number(at)}`}` : "")}</span>
     </form>
     <${Warning} trouble=${trouble} />
     ${!page && !trouble && html`<${Loading} />`}
-    ${page && !page.rows.length && html`<div class="empty"><p>${valid || outcome ? "There are none like that." : NONE[/** @type {keyof typeof NONE} */ (table)]}</p></div>`}
+    ${page && !page.rows.length && html`<div class="empty"><p>${valid || outcome ? `No ${table} match this filter.` : NONE[/** @type {keyof typeof NONE} */ (table)]}</p></div>`}
     ${page?.rows.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label=${`Rows of ${table}, from ${number(first + 1)}`}><${Shown} rows=${page.rows} crawl=${of} /></div>`}
-    <div class="actions"><button type="button" disabled=${at === 1} onClick=${() => setCursors(cursors.slice(0, -1))}>Before</button><button type="button" disabled=${!page?.next} onClick=${() => setCursors([...cursors, page.next])}>Next</button></div>`;
+    <div class="actions"><button type="button" disabled=${at === 1} onClick=${() => setCursors(cursors.slice(0, -1))}>Previous</button><button type="button" disabled=${!page?.next} onClick=${() => setCursors([...cursors, page.next])}>Next</button></div>`;
 }

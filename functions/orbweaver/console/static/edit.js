@@ -1,4 +1,4 @@
-// An edit of a run: what may change, what would change, and then the change.
+// Edits a run: the settings that may change, a preview of the changes, and the change.
 import { html, useState } from "/vendor/preact-htm.js";
 import { ask, usePoll, Warning, Loading } from "/lib.js";
 import { settingText, fieldText, numberIn, Act, Dialog, CHOICES, LABELS } from "/parts.js";
@@ -13,7 +13,7 @@ function valueOf(text, was) {
   return plain === "true" || plain === "false" ? plain === "true" : numberIn(plain);
 }
 
-/** Put a value at its key, as `limits.pages`. @param {any} document @param {string} key @param {any} value */
+/** @param {any} document @param {string} key @param {any} value */
 function put(document, key, value) {
   const parts = key.split(".");
   const last = /** @type {string} */ (parts.pop());
@@ -26,7 +26,7 @@ function put(document, key, value) {
 function Field({ name, was, text, set }) {
   const typed = (/** @type {any} */ event) => set(event.target.value);
   return html`<label><span>${LABELS[name]} <code class="muted">${name}</code></span>${
-    Array.isArray(was) ? html`<textarea rows="3" value=${text} onInput=${typed} placeholder="one a line"></textarea>`
+    Array.isArray(was) ? html`<textarea rows="3" value=${text} onInput=${typed} placeholder="one per line"></textarea>`
     : name in CHOICES ? html`<select value=${text} onChange=${typed}>${text in CHOICES[name] ? null : html`<option value=${text}>not set</option>`}${Object.entries(CHOICES[name]).map(([one, words]) => html`<option value=${one}>${words}</option>`)}</select>`
     : html`<input value=${text} onInput=${typed} placeholder=${fieldText(was) || "none"} autocomplete="off" spellcheck=${false} />`}</label>`;
 }
@@ -48,15 +48,15 @@ export function Edit({ crawl, close }) {
   const lines = settings.filter(([, was]) => !Array.isArray(was));
   const lists = settings.filter(([, was]) => Array.isArray(was));
   return html`<${Dialog} title="Edit the run" close=${close}>
-    <p class="muted">Changes apply within seconds to later requests and links. To change rules and items, use <code>orbweaver edit --config</code>.</p>
+    <p class="muted">Changes apply within seconds, to later requests and links only. To change rules and items, use <code>orbweaver edit --config FILE</code>.</p>
     <form class="fields" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
       <div class="row">${lines.map(([key, was]) => html`<${Field} key=${key} name=${key} was=${was} text=${typed[key] ?? fieldText(was)} set=${set(key)} />`)}</div>
       ${lists.map(([key, was]) => html`<${Field} key=${key} name=${key} was=${was} text=${typed[key] ?? fieldText(was)} set=${set(key)} />`)}
     </form>
     <div class="foot"><${Warning} trouble=${trouble} />
     ${preview && (preview.changes.length
-      ? html`<div class="scroll"><table><caption class="hidden">What would change</caption><thead><tr><th scope="col">Key</th><th scope="col">Is</th><th scope="col">Becomes</th></tr></thead><tbody>${preview.changes.map((/** @type {any} */ one) => html`<tr><th scope="row"><code>${one.key}</code></th><td class="setting">${settingText(one.was)}</td><td class="setting"><strong>${settingText(one.becomes)}</strong></td></tr>`)}</tbody></table></div>`
-      : html`<p>Nothing would change.</p>`)}
+      ? html`<div class="scroll"><table><caption class="hidden">Changes</caption><thead><tr><th scope="col">Setting</th><th scope="col">Now</th><th scope="col">After</th></tr></thead><tbody>${preview.changes.map((/** @type {any} */ one) => html`<tr><th scope="row">${LABELS[one.key]} <code class="muted">${one.key}</code></th><td class="setting">${settingText(one.was)}</td><td class="setting"><strong>${settingText(one.becomes)}</strong></td></tr>`)}</tbody></table></div>`
+      : html`<p>No setting changes.</p>`)}
     <div class="actions">
       <${Act} label="Preview" disabled=${!changed.length} act=${() => ask(`${path}/preview`, { body: change }).then(setPreview)} done=${done} />
       <${Act} kind="main" label="Apply" disabled=${!preview?.changes.length} act=${() => ask(path, { method: "PATCH", body: change }).then(close)} done=${done} />

@@ -1,12 +1,12 @@
-// Dead letters by cause, with their hosts and an example: sent back, or thrown away.
+// Dead letters by cause, with hosts and an example; a person sends them back or deletes them.
 import { html, useState } from "/vendor/preact-htm.js";
 import { ask, usePoll, user, steers, number, plural, moment, words, Heading, Warning, Loading } from "/lib.js";
 import { Act, Dialog, Address } from "/parts.js";
 
-/** Say what became of letters that were sent back. @param {any} done */
+/** @param {any} done */
 function told(done) {
   const stayed = Object.entries(done.skipped).map(([why, count]) => `${plural(/** @type {any} */ (count), "letter stays", "letters stay")}: ${why}`);
-  return [`${plural(done.sent, "letter was", "letters were")} sent back.`, ...stayed].join(" ");
+  return [`${plural(done.sent, "letter was", "letters were")} sent back to the queue.`, ...stayed].join(" ");
 }
 
 /** @param {{group: any, lookedMs: number, done: (text: string, trouble: any) => void}} given */
@@ -14,27 +14,27 @@ function Group({ group, lookedMs, done }) {
   const [asked, setAsked] = useState(false);
   const { sample } = group;
   const redrive = () => ask("/console/dead-letters/redrive", { body: { cause: group.cause } }).then((found) => done(told(found), null));
-  const purge = () => ask("/console/dead-letters/purge", { body: { cause: group.cause, until_ms: lookedMs } }).then((found) => { setAsked(false); done(`${plural(found.purged, "letter was", "letters were")} thrown away.`, null); });
+  const purge = () => ask("/console/dead-letters/purge", { body: { cause: group.cause, until_ms: lookedMs } }).then((found) => { setAsked(false); done(`${plural(found.purged, "letter was", "letters were")} deleted.`, null); });
   const failed = (/** @type {any} */ trouble) => trouble && done("", trouble);
   return html`<section class="panel" aria-label=${group.cause}>
     <div class="heading"><h2>${group.cause}</h2><span>${plural(group.count, "letter")}</span>
-      ${!user() && html`<div class="actions"><${Act} label="Send back" act=${redrive} done=${failed} disabled=${group.hopeless} /><button type="button" class="danger" onClick=${() => setAsked(true)}>Throw away…</button></div>`}</div>
+      ${!user() && html`<div class="actions"><${Act} label="Send back to queue" act=${redrive} done=${failed} disabled=${group.hopeless} /><button type="button" class="danger" onClick=${() => setAsked(true)}>Delete…</button></div>`}</div>
     <dl class="settings">
-      <dt>since</dt><dd>${moment(group.oldest_ms)}${moment(group.newest_ms) !== moment(group.oldest_ms) && `, the newest ${moment(group.newest_ms)}`}</dd>
+      <dt>since</dt><dd>${moment(group.oldest_ms)}${moment(group.newest_ms) !== moment(group.oldest_ms) && `, newest ${moment(group.newest_ms)}`}</dd>
       <dt>kinds</dt><dd>${Object.entries(group.kinds).map(([kind, count]) => `${number(/** @type {any} */ (count))} ${words(kind)}`).join(", ")}</dd>
       ${group.hosts.length > 0 && html`<dt>hosts</dt><dd>${group.hosts.map((/** @type {any} */ [host, count]) => html`<div><span class="url">${host}</span> <span class="muted">${number(count)}</span></div>`)}</dd>`}
-      <dt>for example</dt><dd>${sample.reason && html`<div>${sample.reason}</div>`}${sample.crawl && html`<div class="muted">of ${sample.crawl}</div>`}
+      <dt>example</dt><dd>${sample.reason && html`<div>${sample.reason}</div>`}${sample.crawl && html`<div class="muted">in ${sample.crawl}</div>`}
         ${sample.urls.map((/** @type {string} */ url) => html`<div><${Address} url=${url} /></div>`)}${sample.urls_more > 0 && html`<div class="muted">and ${number(sample.urls_more)} more URLs</div>`}${sample.body && html`<code>${sample.body}</code>`}</dd>
     </dl>
-    ${group.hopeless && html`<p class="muted">These can never succeed, so they are not sent back.</p>`}
-    ${asked && html`<${Dialog} title="Throw these letters away?" close=${() => setAsked(false)}>
-      <p>${plural(group.count, "dead letter")} of the cause “${group.cause}”. What they ask for is not crawled then, and its crawl may never end by itself. There is no way back.</p>
-      <div class="actions"><${Act} kind="danger" label="Throw away" act=${purge} done=${failed} /></div></${Dialog}>`}
+    ${group.hopeless && html`<p class="muted">These messages cannot succeed, so they cannot be sent back.</p>`}
+    ${asked && html`<${Dialog} title="Delete these letters?" close=${() => setAsked(false)}>
+      <p>${plural(group.count, "dead letter")} with the cause “${group.cause}”. Their URLs will not be crawled, and the crawl may not end by itself. This cannot be undone.</p>
+      <div class="actions"><${Act} kind="danger" label="Delete" act=${purge} done=${failed} /></div></${Dialog}>`}
   </section>`;
 }
 
 export function Letters() {
-  return steers() ? html`<${Known} />` : html`<${Heading} title="Dead letters" /><div class="empty"><p>To look at dead letters takes the group <code>steer</code>: a look hides them from who deals with them meanwhile.</p></div>`;
+  return steers() ? html`<${Known} />` : html`<${Heading} title="Dead letters" /><div class="empty"><p>Only users in the group <code>steer</code> can read dead letters, because reading hides them from others for a while.</p></div>`;
 }
 
 function Known() {
@@ -43,12 +43,12 @@ function Known() {
   const [unable, setUnable] = useState(/** @type {any} */ (null));
   const done = (/** @type {string} */ text, /** @type {any} */ found) => { setSaid(text); setUnable(found); again(); };
   const all = () => ask("/console/dead-letters/redrive", { body: {} }).then((found) => done(told(found), null));
-  return html`<${Heading} title="Dead letters"><span class="muted">${data && plural(data.letters, "letter")}${data?.cut && ", and more that were not looked at"}</span>
-      <div class="actions"><button type="button" onClick=${again}>Look again</button>${data?.letters > 0 && !user() && html`<${Act} label="Send all back" act=${all} done=${(/** @type {any} */ found) => found && done("", found)} />`}</div></${Heading}>
+  return html`<${Heading} title="Dead letters"><span class="muted">${data && plural(data.letters, "letter")}${data?.cut && ", and more unread"}</span>
+      <div class="actions"><button type="button" onClick=${again}>Refresh</button>${data?.letters > 0 && !user() && html`<${Act} label="Send all back to queue" act=${all} done=${(/** @type {any} */ found) => found && done("", found)} />`}</div></${Heading}>
     <${Warning} trouble=${trouble ?? unable} atMs=${atMs} />
     ${said && html`<div class="notice good" role="status"><p>${said}</p></div>`}
     ${!data && !trouble && html`<${Loading} />`}
-    ${data && data.letters === 0 && html`<div class="empty"><p>There are no dead letters.</p><p class="muted">A message that no worker could do lies here, with the reason.</p></div>`}
-    ${data?.letters > 0 && user() && html`<p class="muted">They are sent back and thrown away with credentials of the account: <code>orbweaver dlq</code>, <code>orbweaver console --target aws</code>.</p>`}
+    ${data && data.letters === 0 && html`<div class="empty"><p>There are no dead letters.</p><p class="muted">A message that workers repeatedly fail to process appears here, with the reason. Nothing to do.</p></div>`}
+    ${data?.letters > 0 && user() && html`<p class="muted">To send them back or delete them with AWS credentials, use <code>orbweaver dlq</code> or <code>orbweaver console --target aws</code>.</p>`}
     ${data?.groups.map((/** @type {any} */ group) => html`<${Group} key=${group.cause} group=${group} lookedMs=${data.looked_ms} done=${done} />`)}`;
 }

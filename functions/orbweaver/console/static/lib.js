@@ -1,11 +1,10 @@
 // What all screens share: requests, polling, and how numbers and texts are written.
 // What a site wrote is only ever a child of an element, which Preact makes a text node of.
 import { html, useState, useEffect, useRef } from "/vendor/preact-htm.js";
-
 export { html };
 
 export const KEY = "orbweaver-console-token", SESSION = "orbweaver-console-session";
-export const PRINTED = "open the address that `orbweaver console` has printed";
+export const PRINTED = "open the address that `orbweaver console` printed";
 
 export const token = () => sessionStorage.getItem(SESSION) ?? localStorage.getItem(KEY);
 /** Who is signed in to the hosted form; null on one's own machine, where nobody is. */
@@ -19,17 +18,13 @@ export function user() {
   } catch { return null; }
 }
 
-/** Whether who looks may change anything: the hosted form asks for a group. */
+/** Whether this person may change anything: the hosted console requires a group. */
 export const steers = () => user()?.steers ?? true;
 
 /** A request that was refused, or not answered (`status` 0). */
 export class Trouble extends Error {
   /** @param {number} status @param {string} text @param {{path: string, text: string}[]} problems */
-  constructor(status, text, problems = []) {
-    super(text);
-    this.status = status;
-    this.problems = problems;
-  }
+  constructor(status, text, problems = []) { super(text); this.status = status; this.problems = problems; }
 }
 
 /**
@@ -53,7 +48,7 @@ export async function ask(path, given = {}) {
   try {
     reply = await fetch(path + tail, { method, headers, body: given.body === undefined ? undefined : JSON.stringify(given.body) });
   } catch {
-    throw new Trouble(0, user() ? "The console does not answer: is there a network?" : "The console does not answer: is `orbweaver console` still running?");
+    throw new Trouble(0, user() ? "The console does not answer. Check your network connection." : "The console does not answer. Is `orbweaver console` still running?");
   }
   const body = await reply.json().catch(() => null);
   if (reply.status === 401) dispatchEvent(new CustomEvent("unknown", { detail: body?.detail ?? "Your sign-in has ended." }));
@@ -76,16 +71,13 @@ export function usePoll(load, about, everyMs) {
   const [state, setState] = useState(/** @type {any} */ ({ data: null, trouble: null, atMs: 0 }));
   const again = useRef(() => {});
   useEffect(() => {
-    let ended = false;
-    let timer = 0;
-    let turn = 0;
+    let ended = false, timer = 0, turn = 0;
     setState({ data: null, trouble: null, atMs: 0 });
     async function go() {
       clearTimeout(timer);
       const mine = ++turn;
       /** @type {any} */
-      let data = null;
-      let wait = 0;
+      let data = null, wait = 0;
       try {
         data = await load();
         if (ended || mine !== turn) return;
@@ -111,17 +103,15 @@ export function usePoll(load, about, everyMs) {
   return { ...state, again: () => again.current() };
 }
 
-// --- words and numbers ----------------------------------------------------------------------------
-
 const WHOLE = new Intl.NumberFormat("en-US");
 /** @param {number | null | undefined} value */
 export const number = (value) => (value === null || value === undefined ? "–" : WHOLE.format(value));
 /** @param {number} count @param {string} one @param {string} [many] */
 export const plural = (count, one, many) => `${number(count)} ${count === 1 ? one : many ?? `${one}s`}`;
-/** Write a rate with as many digits as matter. @param {number} value */
+/** @param {number} value */
 export const rate = (value) => (value >= 100 ? number(Math.round(value)) : value >= 10 ? value.toFixed(1) : value.toFixed(2));
 
-/** Write a part of a whole. @param {number} part @param {number} whole */
+/** @param {number} part @param {number} whole */
 export function percent(part, whole) {
   if (!whole || !part) return "0 %";
   const share = (100 * part) / whole;
@@ -136,16 +126,15 @@ export function dollars(amount) {
 }
 
 const two = (/** @type {number} */ value) => String(value).padStart(2, "0");
-/** Write a span as a clock does. @param {number} seconds */
-export function clock(seconds) {
+/** Write a duration in its two largest units: 35 s, 4 min 17 s, 2 h 5 min, 3 d 4 h. @param {number} seconds */
+export function duration(seconds) {
   const whole = Math.max(0, Math.round(seconds));
-  const days = Math.floor(whole / 86_400), hours = Math.floor((whole % 86_400) / 3_600);
-  const minutes = Math.floor((whole % 3_600) / 60);
-  if (days) return `${days} d ${two(hours)}:${two(minutes)}`;
-  return hours ? `${hours}:${two(minutes)}:${two(whole % 60)}` : `${minutes}:${two(whole % 60)}`;
+  const parts = [[Math.floor(whole / 86_400), "d"], [Math.floor(whole / 3_600) % 24, "h"], [Math.floor(whole / 60) % 60, "min"], [whole % 60, "s"]];
+  const first = parts.findIndex(([count]) => count);
+  return parts.slice(first, first + 2).filter(([count]) => count).map(([count, unit]) => `${count} ${unit}`).join(" ") || "0 s";
 }
 
-/** Write a moment on this machine's clock; with its day and zone, unless it is today. @param {number | string} at */
+/** Write a moment in this machine's time zone; with day and zone unless it is today. @param {number | string} at */
 export function moment(at) {
   const when = new Date(at);
   const time = `${two(when.getHours())}:${two(when.getMinutes())}:${two(when.getSeconds())}`;
@@ -155,17 +144,22 @@ export function moment(at) {
   return `${when.getFullYear()}-${two(when.getMonth() + 1)}-${two(when.getDate())} ${time} UTC${zone}`;
 }
 
-/** Write a key as words. @param {string} text */
+/** Write the UTC moments of a sentence in this machine's time zone. @param {string} text */
+export const localTimes = (text) => text.replace(/(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) UTC/g, (_, day, time) => moment(`${day}T${time}Z`));
+export const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+/** @param {string} text */
 export const words = (text) => text.replaceAll("_", " ");
-/** Make an address within the console. @param {string} screen @param {Record<string, string | null | undefined>} [query] */
+/** @param {string} screen @param {Record<string, string | null | undefined>} [query] */
 export function link(screen, query = {}) {
   const known = Object.entries(query).filter(([, value]) => value);
   return `#/${screen}${known.length ? `?${new URLSearchParams(/** @type {any} */ (known))}` : ""}`;
 }
 
-// --- parts of screens -----------------------------------------------------------------------------
+/** A sentence with its `commands` as code. @param {{text: string}} given */
+export const Said = ({ text }) => html`${text.split("`").map((part, place) => (place % 2 ? html`<code>${part}</code>` : part))}`;
 
-/** The heading of a screen, which gets the focus when it is come to. @param {{title: string, children?: any}} given */
+/** @param {{title: string, children?: any}} given */
 export function Heading({ title, children }) {
   const heading = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => {
@@ -175,26 +169,26 @@ export function Heading({ title, children }) {
   return html`<div class="heading"><h1 tabindex="-1" ref=${heading}>${title}</h1>${children}</div>`;
 }
 
-/** Trouble, and since when what is shown is old. @param {{trouble: Trouble | null, atMs?: number}} given */
+/** A problem, and the age of what is shown. @param {{trouble: Trouble | null, atMs?: number}} given */
 export function Warning({ trouble, atMs }) {
-  // Who is not known is told so once, above everything.
+  // A missing sign-in is shown once, above everything.
   if (!trouble || trouble.status === 401) return null;
   return html`<div class="notice bad" role="alert">
-    <p>${trouble.message}</p>
+    <p><${Said} text=${trouble.message} /></p>
     ${trouble.problems?.length > 1 && html`<ul>${trouble.problems.map((one) => html`<li>${one.path && html`<code>${one.path}</code>`} ${one.text}</li>`)}</ul>`}
-    ${atMs ? html`<p class="muted">What is shown is as of ${moment(atMs)}. It is asked for again.</p>` : null}
+    ${atMs ? html`<p class="muted">Data from ${moment(atMs)}. Retrying…</p>` : null}
   </div>`;
 }
 
 const MARKS = { running: "●", paused: "❚❚", stopping: "◐", finished: "○" };
 
-/** The state of a run, in words and by a mark. @param {{state: string, stop?: string | null}} given */
+/** @param {{state: string, stop?: string | null}} given */
 export const State = ({ state, stop }) => html`<span class=${`state ${state}`}>
   <span aria-hidden="true">${/** @type {any} */ (MARKS)[state] ?? ""}</span> ${state}${stop && stop !== state ? `: ${words(stop)}` : ""}</span>`;
 
-/** A share as a bar. @param {{part: number, whole: number, label: string}} given */
+/** @param {{part: number, whole: number, label: string}} given */
 export function Meter({ part, whole, label }) {
   return html`<meter class="share" min="0" max=${whole || 1} value=${Math.min(part, whole || 1)} aria-label=${label}></meter>`;
 }
 
-export const Loading = () => html`<p class="muted" role="status">Reading…</p>`;
+export const Loading = () => html`<p class="muted" role="status">Loading…</p>`;

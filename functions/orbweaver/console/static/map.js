@@ -1,21 +1,21 @@
-// The map of a site: its sections by path, as areas and as a table; one leads into the next.
+// The map of a site: its sections by path, as areas and as a table, each with a map of its own.
 import { html } from "/vendor/preact-htm.js";
 import { ask, usePoll, link, number, percent, plural, Heading, Warning, Loading } from "/lib.js";
-import { size } from "/parts.js";
+import { size, spanText } from "/parts.js";
 import { useWidth } from "/chart.js";
 
 /**
- * What colours say of a section: a name, the class of the hue, the value, words for it, and from which value on each
- * step begins. Bounds are the same for every site, so that colours of two maps say the same.
+ * Colour scales of a section: a title, the class of the hue, the value, its text, and the lower bound of each step.
+ * Bounds are the same for every site, so colours of two maps are comparable.
  * @type {Record<string, {title: string, hue: string, value: (one: any) => number, told: (one: any) => string, from: number[], legend: string[]}>}
  */
 const COLOURS = {
   failed: { title: "Failed", hue: "failing", value: (one) => (one.urls ? one.failed / one.urls : 0), told: (one) => `${percent(one.failed, one.urls)} failed`, from: [0.05, 0.2, 0.5, 0.8], legend: ["less than 5 % failed", "from 5 %", "from 20 %", "from 50 %", "from 80 %"] },
-  latency: { title: "Slow", hue: "slow", value: (one) => one.latency_ms ?? 0, told: (one) => (one.latency_ms === null ? "not timed" : `${number(one.latency_ms)} ms`), from: [500, 1_000, 2_000, 5_000], legend: ["less than 0.5 s", "from 0.5 s", "from 1 s", "from 2 s", "from 5 s"] },
-  depth: { title: "Deep", hue: "deep", value: (one) => one.depth, told: (one) => `depth ${one.depth}`, from: [2, 4, 6, 10], legend: ["depth 0 or 1", "from 2", "from 4", "from 6", "from 10"] },
+  latency: { title: "Response time", hue: "slow", value: (one) => one.latency_ms ?? 0, told: (one) => (one.latency_ms === null ? "not timed" : spanText(one.latency_ms)), from: [500, 1_000, 2_000, 5_000], legend: ["less than 0.5 s", "from 0.5 s", "from 1 s", "from 2 s", "from 5 s"] },
+  depth: { title: "Depth", hue: "deep", value: (one) => one.depth, told: (one) => `depth ${one.depth}`, from: [2, 4, 6, 10], legend: ["depth 0 or 1", "from 2", "from 4", "from 6", "from 10"] },
 };
 const HIGH = 420, HIGHEST = 2_000;
-// What is smaller has no room for words: such sections share an area.
+// Smaller areas have no room for words: such sections share one.
 const WIDE_MIN = 76, HIGH_MIN = 46;
 
 /** Which step of a colour a section has, 0 to 4. @param {string} by @param {any} one */
@@ -51,10 +51,10 @@ export function squares(areas, w, h, x = 0, y = 0) {
   return found;
 }
 
-/** The last part of a prefix. @param {string} at */
+/** @param {string} at */
 const nameOf = (at) => (/^\w+:\/\/[^/]+$/.test(at) ? at : at.slice(at.lastIndexOf("/") + 1));
 
-/** Put sections together that have no room for words. @param {any[]} rows */
+/** @param {any[]} rows */
 function together(rows) {
   const sum = (/** @type {any[]} */ of, /** @type {(one: any) => number} */ value) => of.reduce((all, one) => all + value(one), 0);
   const timed = rows.filter((one) => one.latency_ms !== null);
@@ -93,7 +93,7 @@ function Areas({ rows, crawl, by }) {
   })}</ul>`;
 }
 
-/** The way to a section; of one host alone the map begins there. @param {{at: string, crawl: string, by: string, hosts: number}} given */
+/** The path to a section; it starts at the host if there is one host only. @param {{at: string, crawl: string, by: string, hosts: number}} given */
 function Crumbs({ at, crawl, by, hosts }) {
   const host = /^\w+:\/\/[^/]+/.exec(at)?.[0];
   const steps = host ? [host, ...at.slice(host.length).split("/").filter(Boolean)] : [];
@@ -102,8 +102,8 @@ function Crumbs({ at, crawl, by, hosts }) {
   return html`<p class="crumb"><a href="#/">Runs</a> / <a href=${`#/run/${encodeURIComponent(crawl)}`}>${crawl}</a>${all.map((one, place) => html` / ${place === all.length - 1 ? one.name : html`<a href=${link(map, { at: one.at, by })}>${one.name}</a>`}`)}</p>`;
 }
 
-/** What each colour says. @param {{by: string}} given */
-const Legend = ({ by }) => html`<ul class=${`scale ${COLOURS[by].hue}`} aria-label="What colours say">${COLOURS[by].legend.map((says, step) => html`<li><i class=${`heat-${step}`} aria-hidden="true"></i>${says}</li>`)}</ul>`;
+/** @param {{by: string}} given */
+const Legend = ({ by }) => html`<ul class=${`scale ${COLOURS[by].hue}`} aria-label="Meaning of the colours">${COLOURS[by].legend.map((says, step) => html`<li><i class=${`heat-${step}`} aria-hidden="true"></i>${says}</li>`)}</ul>`;
 
 /** @param {{of: string, query: URLSearchParams}} given */
 export function SiteMap({ of, query }) {
@@ -113,15 +113,15 @@ export function SiteMap({ of, query }) {
   const { data, trouble } = usePoll(() => ask("/console/sections", { query: { crawl: of, at: asked } }), [of, asked], 0);
   const at = data?.at ?? asked;
   return html`<${Crumbs} at=${at} crawl=${of} by=${chosen} hosts=${data?.hosts} />
-    <${Heading} title=${asked ? nameOf(asked) : "Map of the site"}><span class="muted">${data && plural(data.urls, "URL")}${data?.cut && ", and more that were not read"}</span></${Heading}>
+    <${Heading} title=${asked ? nameOf(asked) : "Map of the site"}><span class="muted">${data && plural(data.urls, "URL")}${data?.cut && ", and more unread"}</span></${Heading}>
     <div class="filters"><label>Colour <select value=${chosen} onChange=${(/** @type {any} */ event) => { location.hash = link(`map/${encodeURIComponent(of)}`, { at: asked, by: event.target.value }).slice(1); }}>${Object.entries(COLOURS).map(([key, { title }]) => html`<option value=${key}>${title}</option>`)}</select></label>
       <${Legend} by=${chosen} /></div>
     <${Warning} trouble=${trouble} />
     ${!data && !trouble && html`<${Loading} />`}
-    ${data && data.inner.length === 0 && html`<div class="empty"><p>There is nothing below.</p></div>`}
+    ${data && data.inner.length === 0 && html`<div class="empty"><p>No URLs in this section.</p></div>`}
     ${data?.inner.length > 0 && html`<${Areas} rows=${data.inner} crawl=${of} by=${chosen} />
     <div class="scroll" tabindex="0" role="region" aria-label="Sections"><table><thead><tr><th scope="col">Section</th><th scope="col" class="n">URLs</th><th scope="col" class="n">Failed</th><th scope="col" class="n">Took</th><th scope="col" class="n">Depth</th><th scope="col" class="n">Size</th></tr></thead>
-      <tbody>${data.inner.map((/** @type {any} */ one) => html`<tr><th scope="row">${one.sections ? html`<a class="url" href=${link(`map/${encodeURIComponent(of)}`, { at: one.at, by: chosen })}>${nameOf(one.at)}</a>` : html`<span class="url">${nameOf(one.at)}</span>`}</th><td class="n">${number(one.urls)}</td><td class=${one.failed ? "n warn" : "n"}>${number(one.failed)}</td><td class="n">${one.latency_ms === null ? "–" : `${number(one.latency_ms)} ms`}</td><td class="n">${number(one.depth)}</td><td class="n">${size(one.bytes)}</td></tr>`)}</tbody></table></div>
-    ${data.inner_more > 0 && html`<p class="muted">And ${plural(data.inner_more, "smaller section")} with ${plural(data.urls_more, "URL")}.</p>`}
+      <tbody>${data.inner.map((/** @type {any} */ one) => html`<tr><th scope="row">${one.sections ? html`<a class="url" href=${link(`map/${encodeURIComponent(of)}`, { at: one.at, by: chosen })}>${nameOf(one.at)}</a>` : html`<span class="url">${nameOf(one.at)}</span>`}</th><td class="n">${number(one.urls)}</td><td class=${one.failed ? "n warn" : "n"}>${number(one.failed)}</td><td class="n">${one.latency_ms === null ? "–" : spanText(one.latency_ms)}</td><td class="n">${number(one.depth)}</td><td class="n">${size(one.bytes)}</td></tr>`)}</tbody></table></div>
+    ${data.inner_more > 0 && html`<p class="muted">${plural(data.inner_more, "smaller section")} not listed, with ${plural(data.urls_more, "URL")}.</p>`}
     ${data.own > 0 && html`<p class="muted">${plural(data.own, "URL")} directly in this section.</p>`}`}`;
 }

@@ -1,7 +1,7 @@
-// A new crawl: a form and the same as TOML, what does not fit beside its key, a look at the first
-// page with what would become of its links, what it would cost, and the start.
+// A new crawl: a form and the same as TOML, problems beside their keys, a preview of the first page
+// with the fate of its links, an estimate of the cost, and the start.
 import { html, useState, useEffect, useRef } from "/vendor/preact-htm.js";
-import { ask, user, steers, number, plural, dollars, clock, words, Heading, Warning } from "/lib.js";
+import { ask, user, steers, number, plural, dollars, duration, words, Heading, Warning } from "/lib.js";
 import { numberIn, Act, CHOICES, LABELS } from "/parts.js";
 import { Items } from "/items.js";
 
@@ -9,14 +9,14 @@ const TYPED_MS = 400, DRAFT = "orbweaver-console-draft";
 const FIRST = { seeds: [], limits: { pages: 1000 } };
 const isFirst = (/** @type {any} */ document) => JSON.stringify(document) === JSON.stringify(FIRST);
 
-/** Keys of the form, each with its kind and default; all others are written as TOML. @type {[string, [string, string, string][]][]} */
+/** Keys of the form, each with its kind and default; the others are edited as TOML. @type {[string, [string, string, string][]][]} */
 const PARTS = [
   ["Scope", [
-    ["seeds", "list", "one URL a line"],
+    ["seeds", "list", "one URL per line"],
     ["name", "text", "the first host"],
     ["scope.links", "choice", "host"],
-    ["scope.include", "list", "regular expressions, one a line"],
-    ["scope.exclude", "list", "regular expressions, one a line"],
+    ["scope.include", "list", "regular expressions, one per line"],
+    ["scope.exclude", "list", "regular expressions, one per line"],
   ]],
   ["Limits", [
     ["limits.pages", "number", "1,000,000"],
@@ -36,7 +36,7 @@ const PARTS = [
   ]],
 ];
 
-/** Read a key of a document. @param {any} document @param {string} key */
+/** @param {any} document @param {string} key */
 const at = (document, key) => key.split(".").reduce((value, part) => value?.[part], document);
 
 /** Copy a document with a key set, or without it. @param {any} document @param {string} key @param {any} value */
@@ -52,10 +52,10 @@ function put(document, key, value) {
   return next;
 }
 
-/** Write a value into a field. @param {any} value @param {string} kind */
+/** @param {any} value @param {string} kind */
 const written = (value, kind) => (value === undefined || value === null ? "" : kind === "list" && Array.isArray(value) ? value.join("\n") : String(value));
 
-/** Read a field; undefined: nothing is said. @param {string} text @param {string} kind */
+/** Read a field; undefined if it is empty. @param {string} text @param {string} kind */
 function valueOf(text, kind) {
   if (kind === "list") return text.trim() ? text.split("\n") : undefined;
   const plain = text.trim();
@@ -70,7 +70,7 @@ const of = (problems, key) => problems.filter(({ path }) => path === key || path
 /** @param {{field: any, document: any, problems: any[], change: (key: string, value: any) => void}} given */
 function Field({ field: [key, kind, told], document, problems, change }) {
   const known = written(at(document, key), kind);
-  // What was typed last, while the text that stands for it goes round.
+  // The text as typed, until the document has it.
   const [text, setText] = useState(known);
   const busy = useRef(false);
   useEffect(() => { if (!busy.current) setText(known); }, [known]);
@@ -99,7 +99,7 @@ function Problems({ problems, lines, broken }) {
 function Preview({ found, old }) {
   const [only, setOnly] = useState("");
   const links = found.links.filter((/** @type {any} */ one) => !only || (one.refused ?? "taken") === only);
-  return html`<section class="panel" aria-labelledby="preview"><div class="heading"><h2 id="preview">The first page</h2>${old && html`<span class="warn" role="status">older than the last change: preview again</span>`}<span class="url">${found.url ?? ""}</span></div>
+  return html`<section class="panel" aria-labelledby="preview"><div class="heading"><h2 id="preview">The first page</h2>${old && html`<span class="warn" role="status">The definition has changed: preview again.</span>`}<span class="url">${found.url ?? ""}</span></div>
     <dl class="settings">
       ${found.redirects.length > 0 && html`<dt>redirected from</dt><dd>${found.redirects.map((/** @type {string} */ url) => html`<div class="url">${url}</div>`)}</dd>`}
       ${found.status && html`<dt>status</dt><dd>${found.status}</dd>`}
@@ -109,10 +109,10 @@ function Preview({ found, old }) {
     </dl>
     ${!found.why && html`<div class="filters"><label>Links <select value=${only} onChange=${(/** @type {any} */ event) => setOnly(event.target.value)}>
       <option value="">all</option>${Object.entries(found.counts).map(([reason, count]) => html`<option value=${reason}>${words(reason)}: ${number(/** @type {any} */ (count))}</option>`)}</select></label>
-      <span>${Object.entries(found.counts).map(([reason, count]) => `${number(/** @type {any} */ (count))} ${words(reason)}`).join(", ") || "It has no links."}</span></div>`}
-    ${links.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Links of the first page"><table><thead><tr><th scope="col">Link</th><th scope="col">Verdict</th><th scope="col">Rule</th></tr></thead><tbody>
+      <span>${Object.entries(found.counts).map(([reason, count]) => `${number(/** @type {any} */ (count))} ${words(reason)}`).join(", ") || "The page has no links."}</span></div>`}
+    ${links.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Links of the first page"><table><thead><tr><th scope="col">Link</th><th scope="col">Decision</th><th scope="col">Rule</th></tr></thead><tbody>
       ${links.map((/** @type {any} */ one) => html`<tr><th scope="row"><span class="url">${one.url}</span></th><td class=${one.refused ? "warn" : "good"}>${one.refused ? words(one.refused) : "taken"}</td><td>${one.rule}</td></tr>`)}</tbody></table></div>`}
-    ${found.more > 0 && html`<p class="muted">And ${plural(found.more, "further link")}, which the counts include.</p>`}
+    ${found.more > 0 && html`<p class="muted">${plural(found.more, "more link")} not listed; the counts include them.</p>`}
   </section>`;
 }
 
@@ -123,7 +123,7 @@ export function New() {
   const [trouble, setTrouble] = useState(/** @type {any} */ (null));
   const turn = useRef(0);
   const timer = useRef(0);
-  /** Have a draft read or written, and checked; what was typed meanwhile comes first. @param {any} given @param {number} wait */
+  /** Read or write a draft on the server and check it; a later edit wins. @param {any} given @param {number} wait */
   function go(given, wait) {
     const mine = ++turn.current;
     clearTimeout(timer.current);
@@ -132,7 +132,7 @@ export function New() {
       try {
         const found = await ask("/console/definition", { body: given });
         if (mine !== turn.current) return;
-        // A text that is typed stays as it is; the form stays where it cannot be read.
+        // Typed TOML stays as it is; the form keeps its values while the TOML is invalid.
         setDraft((/** @type {any} */ was) => ({ ...found, document: found.document ?? was.document }));
         const told = found.document && await ask("/api/check", { body: found.document });
         if (mine !== turn.current) return;
@@ -144,7 +144,7 @@ export function New() {
     }, wait);
   }
   const anew = () => go({ document: FIRST }, 0);
-  // What was written stays with the tab until it is started.
+  // The tab keeps the draft until the crawl starts.
   useEffect(() => { const toml = sessionStorage.getItem(DRAFT); if (steers()) go(toml ? { toml } : { document: FIRST }, 0); return () => clearTimeout(timer.current); }, []);
   useEffect(() => { if (draft.toml) sessionStorage.setItem(DRAFT, draft.toml); }, [draft.toml]);
   const leave = (/** @type {string} */ to) => { sessionStorage.removeItem(DRAFT); location.hash = to; };
@@ -155,18 +155,18 @@ export function New() {
   };
   const typed = (/** @type {any} */ event) => { setDraft({ ...draft, toml: event.target.value }); go({ toml: event.target.value }, TYPED_MS); };
   const problems = checked?.problems ?? [];
-  // An untouched form has nothing wrong yet.
+  // An untouched form shows no problems.
   const shown = isFirst(draft.document) ? [] : problems;
   const ready = Boolean(checked) && !problems.length && !draft.broken;
   const recurs = ready && draft.document.schedule;
   const start = async () => { const run = await ask("/api/crawls", { body: draft.document }); leave(`#/run/${encodeURIComponent(run.id)}`); };
   const recur = async () => { await ask("/console/schedules", { body: { document: draft.document } }); leave("#/schedules"); };
-  if (!steers()) return html`<${Heading} title="New crawl" /><div class="empty"><p>To start a crawl takes the group <code>steer</code>.</p></div>`;
+  if (!steers()) return html`<${Heading} title="New crawl" /><div class="empty"><p>Only users in the group <code>steer</code> can start crawls.</p></div>`;
   return html`<${Heading} title="New crawl"><div class="actions">
       <button type="button" class="quiet" onClick=${anew}>Clear</button>
       ${!user() && html`<${Act} label="Preview" disabled=${!ready} act=${() => ask("/console/preview", { body: { document: draft.document } }).then((found) => setPreview({ found, of: draft.toml }))} done=${setTrouble} />`}
-      ${recurs && user() ? html`<span>It recurs: <code>orbweaver schedule put</code> puts it on schedule.</span>` : recurs ? html`<${Act} kind="main" label="Put on schedule" act=${recur} done=${setTrouble} />` : html`<${Act} kind="main" label="Start" disabled=${!ready} act=${start} done=${setTrouble} />`}</div></${Heading}>
-    <p class="muted">Form and TOML stay in sync: an edit of the form rewrites the TOML. ${user() ? "A console on your own machine can preview the first page." : "Preview fetches the first page only, within the host's rate limit."}</p>
+      ${recurs && user() ? html`<span>To save a schedule, use <code>orbweaver schedule put</code>.</span>` : recurs ? html`<${Act} kind="main" label="Save schedule" act=${recur} done=${setTrouble} />` : html`<${Act} kind="main" label="Start" disabled=${!ready} act=${start} done=${setTrouble} />`}</div></${Heading}>
+    <p class="muted">Form and TOML stay in sync; editing the form rewrites the TOML. ${user() ? "To preview the first page, use a console on your own machine." : "Preview fetches one page, within the host's rate limit."}</p>
     <${Warning} trouble=${trouble} />
     <div class="pair halves">
       <form class="panel fields" aria-label="Definition" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
@@ -176,8 +176,8 @@ export function New() {
       <section class="panel" aria-labelledby="toml"><div class="heading"><h2 id="toml">crawl.toml</h2></div>
         <textarea class="toml" rows="18" aria-labelledby="toml" value=${draft.toml} onInput=${typed} spellcheck=${false} autocomplete="off"></textarea>
         <${Problems} problems=${shown} lines=${draft.lines} broken=${draft.broken} />
-        ${ready && html`<p role="status"><strong>${checked.name}</strong>: ${plural(checked.seeds, "seed")}; ${plural(checked.estimate.pages, "page")} cost ${dollars(checked.estimate.usd)} on AWS and take ${clock(checked.estimate.least_s)} at least, by an estimate.</p>`}
-        ${recurs && html`<p class="muted">[schedule] starts it again and again. Without [schedule] it runs once.</p>`}
+        ${ready && html`<p role="status"><strong>${checked.name}</strong>: ${plural(checked.seeds, "seed")}. Estimate: ${plural(checked.estimate.pages, "page")} cost ${dollars(checked.estimate.usd)} on AWS and take at least ${duration(checked.estimate.least_s)}.</p>`}
+        ${recurs && html`<p class="muted">[schedule] repeats the crawl. Remove the table to run it once.</p>`}
       </section>
     </div>
     ${preview && html`<${Preview} found=${preview.found} old=${preview.of !== draft.toml} />`}`;

@@ -1,6 +1,6 @@
-// What the screens behind the first share: buttons that act, dialogs, addresses, values.
+// What the screens after the first share: buttons that act, dialogs, addresses, values.
 import { html, useState, useEffect, useRef } from "/vendor/preact-htm.js";
-import { clock, link, number } from "/lib.js";
+import { duration, link, number } from "/lib.js";
 
 /** @typedef {import("/lib.js").Trouble} Trouble */
 
@@ -12,7 +12,7 @@ export function size(bytes) {
   return `${at && bytes < 100 ? bytes.toFixed(1) : Math.round(bytes)} ${units[at]}`;
 }
 
-/** Write a value of a definition. @param {any} value */
+/** @param {any} value */
 export function valueText(value) {
   if (value === null || value === undefined) return "none";
   if (Array.isArray(value) && !value.length) return "none";
@@ -30,10 +30,13 @@ function spanOf(value) {
   return { count: ms / long, unit };
 }
 
-/** Write milliseconds in the one unit that fits: 500 ms, 1.5 s, 2:05. @param {number} ms */
-export const spanText = (ms) => (ms < 1_000 ? `${number(ms)} ms` : ms < 60_000 ? `${Number((ms / 1_000).toFixed(1))} s` : clock(ms / 1_000));
+/** Write milliseconds in the unit that fits: 500 ms, 1.5 s, 2 min 5 s. @param {number} ms */
+export const spanText = (ms) => (ms < 1_000 ? `${number(ms)} ms` : ms < 60_000 ? `${Number((ms / 1_000).toFixed(1))} s` : duration(ms / 1_000));
 
-/** Write a setting of a definition to be read. @param {any} value @returns {string} */
+/** @param {number} ms */
+export const delayText = (ms) => (ms ? spanText(ms) : "none");
+
+/** @param {any} value @returns {string} */
 export function settingText(value) {
   const span = spanOf(value);
   if (span) return span.unit === "ms" ? spanText(span.count) : `${number(span.count)} ${span.unit}`;
@@ -65,7 +68,7 @@ export const CHOICES = {
   "limits.stop_when_nothing_new": { false: "no", true: "yes" },
 };
 
-/** Labels of keys in forms. @type {Record<string, string>} */
+/** @type {Record<string, string>} */
 export const LABELS = {
   seeds: "Seeds", name: "Name", "scope.links": "Follow links to", "scope.include": "Include URLs matching", "scope.exclude": "Exclude URLs matching",
   "limits.pages": "Page limit", "limits.depth": "Depth limit", "limits.dollars": "Dollar limit", "limits.duration": "Time limit", "limits.bytes": "Byte limit",
@@ -73,7 +76,7 @@ export const LABELS = {
   "politeness.robots": "robots.txt", "records.bodies": "Store bodies", "records.text": "Store main text", "records.redact": "Redact", "render.mode": "Run scripts", "render.screenshot": "Store screenshots",
 };
 
-/** A URL, which leads to its explanation. @param {{url: string, crawl?: string}} given */
+/** @param {{url: string, crawl?: string}} given */
 export const Address = ({ url, crawl }) =>
   html`<a class="url" href=${link("explain", { url, crawl })} title=${url}>${url}</a>`;
 

@@ -1,5 +1,4 @@
-// A chart of a query's rows: bars by a text, a line by a number or a moment. The rows themselves are
-// its table.
+// A chart of the rows of a query: bars by a text, a line by a number or a time.
 import { html, useState } from "/vendor/preact-htm.js";
 import { number, plural } from "/lib.js";
 import { steps, useWidth } from "/chart.js";
@@ -11,7 +10,7 @@ const SHORT = 28, LABEL = 6.4;
 /** @param {string | null} text @param {number} most */
 const short = (text, most) => (text === null ? "none" : text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
-/** Write a value as it is read on an axis. @param {number} value */
+/** @param {number} value */
 const written = (value) => (Number.isInteger(value) ? number(value) : String(Number(value.toPrecision(4))));
 
 /** Say where on an axis a cell lies, if it does. @param {string | null} cell @param {boolean} isNumber */
@@ -48,7 +47,7 @@ function Line({ points, moments, wide, says }) {
     <line class="axis" x1=${LEFT} x2=${wide - RIGHT} y1=${HIGH - BOTTOM} y2=${HIGH - BOTTOM} /></svg>`;
 }
 
-/** A chart of an answer, where it has something to count. @param {{found: any}} given */
+/** A chart of rows, if they have a column of numbers. @param {{found: any}} given */
 export function Plot({ found }) {
   const { columns, rows } = found;
   const numbers = columns.flatMap((/** @type {any} */ column, /** @type {number} */ place) => (column.number && rows.some((/** @type {any[]} */ row) => row[place] !== null) ? [place] : []));
@@ -63,7 +62,7 @@ export function Plot({ found }) {
   const texts = [along, ...columns.flatMap((/** @type {any} */ column, /** @type {number} */ place) => (column.number || place === along ? [] : [place]))];
   const places = cells.map(([cell]) => placed(cell, columns[along].number));
   const isLine = cells.length > 1 && places.every(Number.isFinite);
-  // Where one text does not tell rows apart, the others help.
+  // Labels use more columns if one does not distinguish the rows.
   const named = new Set(cells.map(([cell]) => cell)).size === cells.length ? cells : cells.map(([, value], /** @type {number} */ place) => /** @type {[string, number]} */ ([texts.map((/** @type {number} */ column) => kept[place][column] ?? "none").join(", "), value]));
   const points = isLine ? cells.map(([, value], /** @type {number} */ place) => /** @type {[number, number]} */ ([places[place], value])).sort((a, b) => a[0] - b[0]) : named.slice(0, BARS);
   const name = (/** @type {number} */ place) => columns[place].name;
@@ -72,5 +71,5 @@ export function Plot({ found }) {
   const left = rows.length - points.length;
   return html`<figure class="panel" ref=${box}><div class="heading"><h2>Chart</h2><div class="filters">${choice("Of", what, setWhat, numbers)}${choice("by", along, setAlong, columns.map((/** @type {any} */ _, /** @type {number} */ place) => place))}</div></div>
     ${points.length > 0 && (isLine ? html`<${Line} points=${points} moments=${!columns[along].number} wide=${wide} says=${says} />` : html`<${Bars} points=${points} wide=${wide} says=${says} />`)}
-    ${left > 0 && html`<p class="muted">${plural(left, "row")} of these ${number(rows.length)} not drawn.</p>`}</figure>`;
+    ${left > 0 && html`<p class="muted">${plural(left, "row")} of ${number(rows.length)} not drawn.</p>`}</figure>`;
 }

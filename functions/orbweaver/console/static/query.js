@@ -1,24 +1,35 @@
-// SQL over exports: tables and their columns, saved queries, rows, a chart of them, all rows as a file.
-import { html, useState, useEffect } from "/vendor/preact-htm.js";
-import { ask, number, plural, clock, Heading, Warning, Loading } from "/lib.js";
-import { size, Act } from "/parts.js";
+// SQL over exports: tables, columns, saved and recent queries, rows, a chart, and a download.
+import { html, useState, useEffect, useRef } from "/vendor/preact-htm.js";
+import { ask, number, plural, Heading, Warning, Loading, Said } from "/lib.js";
+import { size, spanText, Act } from "/parts.js";
 import { Plot } from "/plot.js";
 
+const RECENT = "orbweaver-console-queries", RECENT_MAX = 20, LINE_CHARS = 60;
 const FIRST = "SELECT outcome, reason, count(*) AS pages\nFROM pages\nGROUP BY ALL\nORDER BY pages DESC";
 
 /** @param {string} text */
 const quoted = (text) => `'${text.replaceAll("'", "''")}'`;
 
-/** @param {{tables: any[], fetched: boolean, choose: (name: string) => void}} given */
-const Tables = ({ tables, fetched, choose }) => html`<section class="panel" aria-labelledby="tables"><div class="heading"><h2 id="tables">Tables</h2><span class="muted">of exports${fetched && "; the files of those that a query names are fetched"}</span></div>
+/** The queries of this tab, newest first. @returns {string[]} */
+const recent = () => JSON.parse(sessionStorage.getItem(RECENT) ?? "[]");
+/** @param {string} sql */
+const remember = (sql) => sessionStorage.setItem(RECENT, JSON.stringify([sql, ...recent().filter((one) => one !== sql)].slice(0, RECENT_MAX)));
+/** @param {HTMLTextAreaElement} field */
+const wordIn = (field) => /\w*$/.exec(field.value.slice(0, field.selectionStart))?.[0] ?? "";
+
+/** Names that a click inserts into the query. @param {{names: string[], insert: (name: string) => void}} given */
+const Names = ({ names, insert }) => html`<span class="names">${names.map((name) => html`<button type="button" class="quiet" title=${`Insert ${name}`} onClick=${() => insert(name)}><code>${name}</code></button>`)}</span>`;
+
+/** @param {{tables: any[], fetched: boolean, choose: (name: string) => void, insert: (name: string) => void}} given */
+const Tables = ({ tables, fetched, choose, insert }) => html`<section class="panel" aria-labelledby="tables"><div class="heading"><h2 id="tables">Tables</h2><span class="muted">Click a name to insert it.${fetched && " A query downloads the files of its tables."}</span></div>
   ${tables.map((table) => html`<details><summary><code>${table.name}</code> <span class="muted">${plural(table.rows, "row")}${table.rows > 0 && `, ${size(table.bytes)}`}</span></summary>
     <p><button type="button" class="quiet" aria-label=${`First rows of ${table.name}`} onClick=${() => choose(table.name)}>First rows</button></p>
-    <dl class="settings">${[...table.columns, { name: "dt", type: "the day of the export" }].map((column) => html`<dt>${column.name}</dt><dd>${column.type}</dd>`)}</dl></details>`)}</section>`;
+    <dl class="settings">${[...table.columns, { name: "dt", type: "day of the export" }].map((column) => html`<dt><${Names} names=${[column.name]} insert=${insert} /></dt><dd>${column.type}</dd>`)}</dl></details>`)}</section>`;
 
 /** @param {{found: any}} given */
 function Rows({ found }) {
   const { columns, rows, more, cut, took_ms, peak_bytes } = found;
-  return html`<p role="status">${more ? `The first ${plural(rows.length, "row")}: the file has all.` : plural(rows.length, "row")} <span class="muted">${took_ms < 1000 ? `${number(took_ms)} ms` : clock(took_ms / 1000)}${peak_bytes && `, ${size(peak_bytes)} of memory`}${cut > 0 && `; ${plural(cut, "long text is", "long texts are")} cut here, and not in the file`}</span></p>
+  return html`<p role="status">${more ? `First ${plural(rows.length, "row")}; the CSV file has all.` : plural(rows.length, "row")} <span class="muted">${spanText(took_ms)}${peak_bytes && `, ${size(peak_bytes)} of memory`}${cut > 0 && `; ${plural(cut, "long text")} shortened here, complete in the file`}</span></p>
     ${rows.length > 0 && html`<div class="scroll tall" tabindex="0" role="region" aria-label="Rows"><table><thead><tr>${columns.map((/** @type {any} */ column) => html`<th scope="col" class=${column.number ? "n" : ""}>${column.name}</th>`)}</tr></thead>
       <tbody>${rows.map((/** @type {any[]} */ row) => html`<tr>${row.map((cell, place) => html`<td class=${columns[place].number ? "n" : "cell"}>${cell === null ? html`<span class="muted">none</span>` : cell}</td>`)}</tr>`)}</tbody></table></div>`}`;
 }
@@ -39,9 +50,10 @@ export function Query({ query }) {
     try {
       setFound(await ask("/console/query", { body: { sql } }));
       setAsked(sql);
+      remember(sql);
       setTrouble(null);
     } catch (why) {
-      // Rows of another query would stand below what is wrong with this one.
+      // The rows of an earlier query do not belong below this problem.
       setFound(null);
       setTrouble(why);
     } finally {
@@ -49,16 +61,33 @@ export function Query({ query }) {
     }
   };
   const save = () => ask("/console/query/file", { body: { sql: asked } }).then((given) => { location.href = `/download/${given.ticket}`; });
-  const key = (/** @type {KeyboardEvent} */ event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); go(); } };
+  const field = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
+  const [word, setWord] = useState("");
+  /** Put a name at the caret, in place of the word before it where that is its beginning. @param {string} name */
+  const insert = (name) => {
+    const at = /** @type {HTMLTextAreaElement} */ (field.current), typed = wordIn(at);
+    const begun = typed && name.toLowerCase().startsWith(typed.toLowerCase()) ? typed.length : 0;
+    at.setRangeText(name, at.selectionStart - begun, at.selectionEnd, "end");
+    setSql(at.value);
+    setWord("");
+    at.focus();
+  };
+  const tables = known?.tables ?? [];
+  const names = [...new Set(tables.flatMap((/** @type {any} */ table) => [table.name, ...table.columns.map((/** @type {any} */ column) => column.name)]))];
+  const fits = word ? names.filter((name) => name.startsWith(word.toLowerCase()) && name !== word).slice(0, 8) : [];
+  const type = (/** @type {any} */ event) => { setSql(event.target.value); setWord(wordIn(event.target)); };
+  const key = (/** @type {KeyboardEvent} */ event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); go(); } else if (event.key === "Tab" && !event.shiftKey && fits.length) { event.preventDefault(); insert(fits[0]); } };
   if (!known) return html`<${Heading} title="Query" /><${Warning} trouble=${trouble} />${!trouble && html`<${Loading} />`}`;
-  if (known.why) return html`<${Heading} title="Query" /><div class="empty"><p>SQL asks exports, and there are none yet.</p><p class="muted">${known.why}</p></div>`;
-  return html`<${Heading} title="Query"><span class="muted">one SELECT over exports, of DuckDB's SQL</span></${Heading}>
+  if (known.why) return html`<${Heading} title="Query" /><div class="empty"><p>Queries read exports, and there are none yet.</p><p class="muted"><${Said} text=${known.why} /></p></div>`;
+  return html`<${Heading} title="Query"><span class="muted">one SELECT in DuckDB SQL, over exported runs only</span></${Heading}>
     <div class="pair top"><section class="panel" aria-labelledby="sql"><div class="heading"><h2 id="sql">SQL</h2>
-        <label class="saved">Saved <select value="" onChange=${(/** @type {any} */ event) => { const one = known.saved.find((/** @type {any} */ one) => one.name === event.target.value); if (one) setSql(one.sql); event.target.value = ""; }}><option value="">choose…</option>${known.saved.map((/** @type {any} */ one) => html`<option value=${one.name}>${one.name}</option>`)}</select></label></div>
-        <textarea class="sql" rows="10" aria-labelledby="sql" aria-describedby="how" value=${sql} onInput=${(/** @type {any} */ event) => setSql(event.target.value)} onKeyDown=${key} spellcheck=${false} autocomplete="off"></textarea>
-        <div class="actions"><button type="button" class="main" disabled=${!sql.trim()} aria-disabled=${busy} aria-busy=${busy} onClick=${go}>${busy ? "Asking…" : "Run"}</button>
-          ${found && html`<${Act} label="All rows as CSV" act=${save} done=${setTrouble} />`}<span class="muted" id="how">Ctrl-Enter runs it, for half a minute and half a gigabyte at most; it reads these tables and nothing else.</span></div></section>
-      <${Tables} tables=${known.tables} fetched=${known.fetched} choose=${(/** @type {string} */ name) => setSql(`SELECT *\nFROM ${name}\nLIMIT 100`)} /></div>
+        <label class="saved">Saved <select value="" onChange=${(/** @type {any} */ event) => { const one = known.saved.find((/** @type {any} */ one) => one.name === event.target.value); if (one) setSql(one.sql); event.target.value = ""; }}><option value="">choose…</option>${known.saved.map((/** @type {any} */ one) => html`<option value=${one.name}>${one.name}</option>`)}</select></label>
+        ${recent().length > 0 && html`<label class="saved">Recent <select value="" onChange=${(/** @type {any} */ event) => { if (event.target.value) setSql(event.target.value); event.target.value = ""; }}><option value="">choose…</option>${recent().map((one) => html`<option value=${one}>${one.replace(/\s+/g, " ").slice(0, LINE_CHARS)}</option>`)}</select></label>`}</div>
+        <textarea class="sql" rows="10" aria-labelledby="sql" aria-describedby="how" ref=${field} value=${sql} onInput=${type} onKeyDown=${key} spellcheck=${false} autocomplete="off"></textarea>
+        <div class="suggested">${fits.length > 0 && html`<${Names} names=${fits} insert=${insert} />`}</div>
+        <div class="actions"><button type="button" class="main" disabled=${!sql.trim()} aria-disabled=${busy} aria-busy=${busy} onClick=${go}>${busy ? "Running…" : "Run"}</button>
+          ${found && html`<${Act} label="Download CSV" act=${save} done=${setTrouble} />`}<span class="muted" id="how">Ctrl+Enter runs the query, Tab completes a name. Limits: 30 seconds, 512 MB of memory. Times are in UTC.</span></div></section>
+      <${Tables} tables=${known.tables} fetched=${known.fetched} insert=${insert} choose=${(/** @type {string} */ name) => setSql(`SELECT *\nFROM ${name}\nLIMIT 100`)} /></div>
     <${Warning} trouble=${trouble} />
     ${found && html`<${Plot} key=${asked} found=${found} /><${Rows} found=${found} />`}`;
 }

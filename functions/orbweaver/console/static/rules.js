@@ -1,5 +1,5 @@
-// Item rules, tried on the stored pages of a run while they are written: what they find on one page,
-// and how often each field is found on up to fifty.
+// Item rules, tried on stored pages of a run while a person types: the items of one page, and how
+// often each field is found on up to fifty pages.
 import { html, useState, useEffect, useRef } from "/vendor/preact-htm.js";
 import { ask, number, percent, plural, Heading, Warning, Loading } from "/lib.js";
 import { Act, valueText } from "/parts.js";
@@ -15,7 +15,7 @@ title = { css = "h1", required = true }
 links = { css = "a", attribute = "href", type = "url", list = true }
 `;
 
-/** The items of one rule, a row each. @param {{rule: string, items: any[]}} given */
+/** @param {{rule: string, items: any[]}} given */
 function OfRule({ rule, items }) {
   const names = [...new Set(items.flatMap((item) => Object.keys(item.fields)))];
   const faulty = items.some((item) => item.problems.length);
@@ -23,11 +23,11 @@ function OfRule({ rule, items }) {
     ${items.map((item) => html`<tr><th scope="row" class="n">${number(item.place)}</th>${names.map((name) => html`<td class=${typeof item.fields[name] === "number" ? "n" : ""}>${item.fields[name] === null || item.fields[name] === undefined ? "" : valueText(item.fields[name])}</td>`)}${faulty && html`<td class="warn">${item.problems.join("; ")}</td>`}</tr>`)}</tbody></table></div>`;
 }
 
-/** What a page's items are, a table for each rule. @param {{page: any}} given */
+/** @param {{page: any}} given */
 const Found = ({ page }) => html`<section class="panel" aria-labelledby="found"><div class="heading"><h2 id="found">Found on this page</h2><span class="muted">${page.why?.replaceAll("`", "") ?? plural(page.items.length, "item")}</span></div>
   ${[...new Set(page.items.map((/** @type {any} */ item) => item.table))].map((/** @type {any} */ rule) => html`<${OfRule} rule=${rule} items=${page.items.filter((/** @type {any} */ item) => item.table === rule)} />`)}</section>`;
 
-/** Whether a rule is about a URL; its pattern may be one that a browser cannot read. @param {any} rule @param {string} url */
+/** Whether a rule matches a URL; a browser cannot read every pattern. @param {any} rule @param {string} url */
 const fits = (rule, url) => { try { return new RegExp(rule.match).test(url); } catch { return false; } };
 
 /** @param {{coverage: any}} given */
@@ -47,13 +47,13 @@ export function Rules({ of, query }) {
   const [trouble, setTrouble] = useState(/** @type {any} */ (null));
   const [copied, setCopied] = useState(false);
   const turn = useRef(0);
-  // The rules of the run, if it has any, and some of its pages.
+  // The rules of the run, if any, and some of its pages.
   useEffect(() => {
     const crawl = encodeURIComponent(of);
     Promise.all([ask(`/console/crawls/${crawl}`), ask(`/api/crawls/${crawl}/pages`, { query: { outcome: "fetched", limit: PAGES } })]).then(async ([{ settings }, { pages }]) => {
       const known = pages.map((/** @type {any} */ page) => page.url).sort();
       setUrls(known);
-      // A page that a rule matches comes first: one that gave an item, or whose URL fits.
+      // The first page is one that gave an item, or whose URL matches a rule.
       const found = settings.items?.length ? (await ask(`/api/crawls/${crawl}/items`, { query: { limit: 1 } })).items[0]?.url : null;
       setUrl((was) => was || found || known.find((/** @type {string} */ one) => settings.items?.some((/** @type {any} */ rule) => fits(rule, one))) || known[0] || "");
       setToml(settings.items?.length ? (await ask("/console/definition", { body: { document: { items: settings.items } } })).toml : FIRST);
@@ -75,7 +75,7 @@ export function Rules({ of, query }) {
   const cover = () => ask("/console/trial", { body: { crawl: of, toml } }).then((found) => setCoverage(found.coverage));
   const copy = () => navigator.clipboard.writeText(toml).then(() => setCopied(true));
   return html`${crumb}<${Heading} title="Try rules"><span class="muted" role="status">${copied && "copied"}</span><div class="actions"><${Act} label="Copy as TOML" act=${copy} done=${setTrouble} /><${Act} kind="main" label="Run on 50 pages" disabled=${problems.length > 0} act=${cover} done=${setTrouble} /></div></${Heading}>
-    <p class="muted">Rules run on stored pages: nothing is requested, and the run does not change.</p>
+    <p class="muted">Rules run on stored pages only: no requests, no changes to the run.</p>
     <${Warning} trouble=${trouble} />
     <div class="pair halves">
       <div class="column"><form class="filters" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}><label class="wide">Page <input value=${url} list="pages" onChange=${(/** @type {any} */ event) => setUrl(event.target.value.trim())} autocomplete="off" spellcheck=${false} /></label><datalist id="pages">${urls.map((one) => html`<option value=${one}></option>`)}</datalist></form>
@@ -84,7 +84,7 @@ export function Rules({ of, query }) {
         <textarea class="toml" rows="18" aria-labelledby="rules" value=${toml} onInput=${type} spellcheck=${false} autocomplete="off"></textarea>
         ${problems.length > 0 && html`<div role="status"><ul class="problems">${problems.map((/** @type {any} */ { path, text, line }) => html`<li>${line && html`<span class="muted">line ${line}</span> `}${path && html`<code>${path}</code>`} ${text}</li>`)}</ul></div>`}</section>
     </div>
-    ${tried && !tried.page && !problems.length && html`<p class="warn" role="status">There is no [[items]] there.</p>`}
+    ${tried && !tried.page && !problems.length && html`<p class="warn" role="status">Add a table [[items]] to see items.</p>`}
     ${tried?.page && html`<${Found} page=${tried.page} />`}
     ${coverage && html`<${Covered} coverage=${coverage} />`}`;
 }

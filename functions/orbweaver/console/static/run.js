@@ -1,7 +1,7 @@
-// One run: how far it is, how it goes on, what it costs, and what to do about it.
+// One run: its progress, forecast and cost, and what a person can do about it.
 import { html, useState, useEffect, useRef } from "/vendor/preact-htm.js";
-import { ask, usePoll, user, steers, link, number, percent, rate, dollars, clock, moment, words, plural, Heading, Warning, State, Meter, Loading } from "/lib.js";
-import { size, settingText, spanText, valueText, Act, Dialog, Address } from "/parts.js";
+import { ask, usePoll, user, steers, link, number, percent, rate, dollars, duration, moment, words, plural, Heading, Warning, Said, State, Meter, Loading } from "/lib.js";
+import { size, delayText, settingText, spanText, valueText, Act, Dialog, Address } from "/parts.js";
 import { Crossing } from "/chart.js";
 import { Edit } from "/edit.js";
 
@@ -13,7 +13,7 @@ const HOSTS_SHOWN = 20, SAMPLES_MAX = 600;
 /** @param {{title: string, value: any, below?: any, tone?: string}} given */
 const Figure = ({ title, value, below, tone = "" }) => html`<div><dt>${title}</dt><dd class=${tone}>${value}${below && html`<div class="below">${below}</div>`}</dd></div>`;
 
-/** Say what a run costs. @param {any} shown */
+/** @param {any} shown */
 function costOf(shown) {
   const counted = shown.spent_dollars ?? 0;
   const pages = shown.outcomes.fetched;
@@ -24,25 +24,25 @@ function costOf(shown) {
 function Figures({ shown }) {
   const { outcomes } = shown;
   const cost = costOf(shown);
-  // What does not work has no rate of late; and the best is what was seen of it while it did.
+  // A run that does not work has no current rate.
   const works = shown.state === "running" || shown.state === "stopping";
   return html`<dl class="figures">
     <${Figure} title="Found" value=${number(shown.claimed)} below=${`${number(shown.claimed - shown.done)} left`} />
     <${Figure} title="Done" value=${number(shown.done)} below=${percent(shown.done, shown.claimed)} />
     <${Figure} title="Pages" value=${number(outcomes.fetched + outcomes.unchanged)} below=${size(shown.bytes)} />
     <${Figure} title="Failed" value=${number(outcomes.failed)} below=${percent(outcomes.failed, shown.done)} tone=${outcomes.failed ? "warn" : ""} />
-    <${Figure} title=${works ? "URLs a second" : "Pages a second"} value=${rate(shown.pages_per_s)} below=${works ? `mean ${rate(shown.rate.mean)}, best ${rate(shown.rate.peak)}` : `${rate(shown.rate.mean)} URLs`} />
+    <${Figure} title=${works ? "URLs per second" : "Pages per second"} value=${rate(shown.pages_per_s)} below=${works ? `mean ${rate(shown.rate.mean)}, best ${rate(shown.rate.peak)}` : `${rate(shown.rate.mean)} URLs`} />
     <${Figure} title="Cost" value=${cost.value} below=${cost.below} />
-    <${Figure} title="Ran for" value=${clock(shown.elapsed_s)} below=${shown.items ? plural(shown.items, "item") : null} />
+    <${Figure} title="Running time" value=${duration(shown.elapsed_s)} below=${shown.items ? plural(shown.items, "item") : null} />
   </dl>`;
 }
 
-/** What a screen reader is told, now and then. @param {{shown: any}} given */
+/** @param {{shown: any}} given */
 function Spoken({ shown }) {
   const [said, setSaid] = useState("");
   const at = useRef(0), state = useRef("");
   useEffect(() => {
-    // A change of state is said at once, numbers now and then.
+    // It says a change of state at once, numbers every few seconds.
     if (state.current === shown.state && Date.now() - at.current < SPOKEN_MS && shown.state !== "finished") return;
     at.current = Date.now();
     state.current = shown.state;
@@ -58,7 +58,7 @@ function Outcomes({ shown }) {
   return html`<section class="panel" aria-labelledby="outcomes">
     <div class="heading"><h2 id="outcomes">Outcomes</h2></div>
     <div class="stack" aria-hidden="true">${known.map((one) => html`<span class=${one} style=${{ flexGrow: shown.outcomes[one] }}></span>`)}</div>
-    ${known.length === 0 && html`<p class="muted">${shown.state === "finished" ? "No URL was requested." : "Nothing is done yet."}</p>`}
+    ${known.length === 0 && html`<p class="muted">${shown.state === "finished" ? "No URL was requested." : "No URL is done yet."}</p>`}
     ${known.length > 0 && html`<div class="scroll"><table><thead><tr><th scope="col">Outcome, reason</th><th scope="col" class="n">URLs</th><th scope="col" class="n">Share</th></tr></thead><tbody>
       ${known.map((one) => {
         const reasons = Object.entries(shown.reasons[one]);
@@ -76,8 +76,8 @@ function Hosts({ shown }) {
     <div class="heading"><h2 id="hosts">Hosts</h2></div>
     <div class="scroll" tabindex="0" role="region" aria-label="Hosts"><table><thead><tr><th scope="col">Host</th><th scope="col" class="n">Found</th><th scope="col" class="n">Done</th><th scope="col" class="n">Queued</th><th scope="col" class="n">Failed</th><th scope="col" class="n">Delay</th><th scope="col">Next request</th></tr></thead>
     <tbody>${hosts.map((/** @type {any} */ host) => html`<tr><th scope="row"><a class="url" href=${link("host", { host: host.host })}>${host.host.replace("https://", "")}</a></th>
-      <td class="n">${number(host.claimed)}</td><td class="n">${number(host.done)}</td><td class="n">${number(host.queued)}</td><td class=${host.failed ? "n warn" : "n"}>${number(host.failed)}</td><td class="n">${host.delay_ms ? spanText(host.delay_ms) : "none"}</td>
-      <td>${shown.state === "finished" ? "no more" : shown.state === "paused" ? "once resumed" : host.standing !== "open" ? html`<span class="bad">${host.standing} for ${clock(host.wait_ms / 1000)}: ${host.why}</span>` : host.no_robots ? html`<span class="warn">no robots.txt: ${host.no_robots}</span>` : host.wait_ms >= 2000 ? `busy: next ${clock(host.wait_ms / 1000)} are scheduled` : "now"}</td></tr>`)}</tbody></table></div>
+      <td class="n">${number(host.claimed)}</td><td class="n">${number(host.done)}</td><td class="n">${number(host.queued)}</td><td class=${host.failed ? "n warn" : "n"}>${number(host.failed)}</td><td class="n">${delayText(host.delay_ms)}</td>
+      <td>${shown.state === "finished" ? "none: the run has ended" : shown.state === "paused" ? "after resume" : host.standing !== "open" ? html`<span class="bad">${host.standing} for ${duration(host.wait_ms / 1000)}: ${host.why}</span>` : host.no_robots ? html`<span class="warn">no robots.txt: ${host.no_robots}</span>` : host.wait_ms >= 2000 ? `busy: next ${duration(host.wait_ms / 1000)} already scheduled` : "now"}</td></tr>`)}</tbody></table></div>
   </section>`;
 }
 
@@ -88,18 +88,18 @@ function LeftOut({ shown }) {
   const refused = Object.entries(shown.refused);
   if (!refused.length && !Object.keys(shown.incomplete).length && !shown.outcomes.skipped && !shown.needs_rendering) return null;
   return html`<section class="panel" aria-labelledby="left-out">
-    <div class="heading"><h2 id="left-out">Left out</h2>${!report && html`<${Act} kind="quiet" label="With meanings and examples" act=${() => ask(`/api/crawls/${encodeURIComponent(shown.crawl)}/report`).then(setReport)} done=${setTrouble} />`}</div>
+    <div class="heading"><h2 id="left-out">Left out</h2>${!report && html`<${Act} kind="quiet" label="Show explanations and examples" act=${() => ask(`/api/crawls/${encodeURIComponent(shown.crawl)}/report`).then(setReport)} done=${setTrouble} />`}</div>
     <${Warning} trouble=${trouble} />
-    <div class="scroll"><table><thead><tr><th scope="col">Reason</th><th scope="col" class="n">Links, URLs</th></tr></thead><tbody>
+    <div class="scroll"><table><thead><tr><th scope="col">Reason</th><th scope="col" class="n">Count</th></tr></thead><tbody>
     ${report
       ? report.skipped.map((/** @type {any} */ one) => html`<tr><th scope="row">${words(one.kind)}: ${words(one.reason)}<div class="muted">${one.means}</div>
           <ul class="samples">${one.samples.map((/** @type {string} */ url) => html`<li><${Address} url=${url} crawl=${shown.crawl} /></li>`)}</ul></th><td class="n">${number(one.count)}</td></tr>`)
-      : [...refused.map(([reason, count]) => [`link refused: ${words(reason)}`, count]), ...Object.entries(shown.reasons.skipped ?? {}).map(([reason, count]) => [`URL skipped: ${words(reason)}`, count]), ...Object.entries(shown.incomplete).map(([part, count]) => [`part cut: ${words(part)}`, count]), ...(shown.needs_rendering ? [["page that needs scripts", shown.needs_rendering]] : [])].map(([text, count]) => html`<tr><th scope="row">${text}</th><td class="n">${number(/** @type {any} */ (count))}</td></tr>`)}
+      : [...refused.map(([reason, count]) => [`link refused: ${words(reason)}`, count]), ...Object.entries(shown.reasons.skipped ?? {}).map(([reason, count]) => [`URL skipped: ${words(reason)}`, count]), ...Object.entries(shown.incomplete).map(([part, count]) => [`part left out: ${words(part)}`, count]), ...(shown.needs_rendering ? [["page needs its scripts", shown.needs_rendering]] : [])].map(([text, count]) => html`<tr><th scope="row">${text}</th><td class="n">${number(/** @type {any} */ (count))}</td></tr>`)}
     </tbody></table></div>
   </section>`;
 }
 
-/** The URLs that ended last. @param {{latest: any[], crawl: string}} given */
+/** @param {{latest: any[], crawl: string}} given */
 const Latest = ({ latest, crawl }) => html`<section class="panel" aria-labelledby="latest"><div class="heading"><h2 id="latest">Latest URLs</h2></div>
   <div class="scroll" tabindex="0" role="region" aria-label="Latest URLs"><table><thead><tr><th scope="col">URL</th><th scope="col">Outcome</th><th scope="col" class="n">Status</th><th scope="col" class="n">Took</th><th scope="col" class="n">At</th></tr></thead>
   <tbody>${latest.map((one) => html`<tr key=${one.url}><th scope="row"><${Address} url=${one.url} crawl=${crawl} /></th><td class=${one.outcome === "failed" ? "bad" : ""} title=${one.error}>${one.outcome}${one.reason !== "ok" && `: ${words(one.reason)}`}</td><td class="n">${one.status ?? "–"}</td><td class="n">${one.latency_ms === null ? "–" : spanText(one.latency_ms)}</td><td class="n">${moment(one.fetched_at)}</td></tr>`)}</tbody></table></div></section>`;
@@ -110,7 +110,7 @@ function Settings({ data }) {
   const unset = Object.keys(data.settings).length - known.length;
   return html`<section class="panel" aria-labelledby="settings"><div class="heading"><h2 id="settings">Settings</h2></div>
     <dl class="settings"><dt>seeds</dt><dd>${data.references.map((/** @type {string} */ url) => html`<div><${Address} url=${url} crawl=${data.shown.crawl} /></div>`)}${data.references_more > 0 && html`<span class="muted">and ${number(data.references_more)} more</span>`}</dd>
-    ${known.map(([key, value]) => html`<dt>${key}</dt><dd>${Array.isArray(value) && typeof value[0] === "object" ? html`<details><summary>${value.map((one) => one.name ?? one.match ?? "…").join(", ")}</summary><code>${JSON.stringify(value, null, 1)}</code></details>` : settingText(value)}</dd>`)}</dl>${unset > 0 && html`<p class="muted">${plural(unset, "further setting has", "further settings have")} no value.</p>`}</section>`;
+    ${known.map(([key, value]) => html`<dt>${key}</dt><dd>${Array.isArray(value) && typeof value[0] === "object" ? html`<details><summary>${value.map((one) => one.name ?? one.match ?? "…").join(", ")}</summary><code>${JSON.stringify(value, null, 1)}</code></details>` : settingText(value)}</dd>`)}</dl>${unset > 0 && html`<p class="muted">${plural(unset, "setting is", "settings are")} not set.</p>`}</section>`;
 }
 
 /** @param {{shown: any, again: () => void}} given */
@@ -127,21 +127,21 @@ function Steering({ shown, again }) {
       ${live && (shown.state === "paused" ? html`<${Act} kind="main" label="Resume" act=${post("resume")} done=${done} />` : html`<${Act} label="Pause" act=${post("pause")} done=${done} />`)}
       ${live && html`<button type="button" onClick=${() => setOpen("edit")}>Edit…</button>`}
       ${live && html`<button type="button" class="danger" onClick=${() => setOpen("cancel")}>Cancel…</button>`}
-      ${may && shown.state === "finished" && shown.outcomes.failed > 0 && html`<${Act} label="Retry what failed" act=${() => ask(`${path}/retry`, { method: "POST" }).then(setBegun)} done=${done} />`}
+      ${may && shown.state === "finished" && shown.outcomes.failed > 0 && html`<${Act} label="Retry failed URLs" act=${() => ask(`${path}/retry`, { method: "POST" }).then(setBegun)} done=${done} />`}
       <a class="button" href=${`#/data/${encodeURIComponent(shown.crawl)}`}>Pages</a>
       <a class="button" href=${`#/report/${encodeURIComponent(shown.crawl)}`}>Requests</a>
       <a class="button" href=${`#/map/${encodeURIComponent(shown.crawl)}`}>Map</a>
       ${!user() && html`<a class="button" href=${`#/rules/${encodeURIComponent(shown.crawl)}`}>Try rules</a>`}
     </div>
-    ${begun && html`<div class="notice good" role="status">${begun.crawls.length ? begun.crawls.map((/** @type {any} */ crawl) => html`<p>The retry is <a href=${`#/run/${crawl.id}`}>${crawl.id}</a>.</p>`) : "There is nothing to retry."}</div>`}
+    ${begun && html`<div class="notice good" role="status">${begun.crawls.length ? begun.crawls.map((/** @type {any} */ crawl) => html`<p>Retry started: <a href=${`#/run/${crawl.id}`}>${crawl.id}</a></p>`) : "No failed URL can be retried."}</div>`}
     <${Warning} trouble=${trouble} />
     ${open === "edit" && html`<${Edit} crawl=${shown.crawl} close=${() => { setOpen(""); again(); }} />`}
     ${open === "cancel" && html`<${Dialog} title="Cancel this run?" close=${() => setOpen("")}>
-      <p>${plural(shown.claimed - shown.done, "URL is", "URLs are")} not asked for then; the next run of ${shown.name} may. What it got stays.</p>
+      <p>${plural(shown.claimed - shown.done, "queued URL")} will not be requested. The next run of ${shown.name} can request them. Pages already fetched are kept.</p>
       <div class="actions"><${Act} kind="danger" label="Cancel the run" act=${post("cancel")} done=${done} /></div></${Dialog}>`}`;
 }
 
-/** Put samples together, each moment once; of very many every second one goes. @param {any[]} known @param {any[]} more */
+/** Merge samples by their moment; of too many drop every second one. @param {any[]} known @param {any[]} more */
 function together(known, more) {
   const all = new Map([...known, ...more].map((one) => [one[0], one]));
   const found = [...all.values()].sort((one, other) => one[0] - other[0]);
@@ -151,7 +151,7 @@ function together(known, more) {
 /** @param {{of: string}} given */
 export function Run({ of }) {
   const { data, trouble, atMs, again } = usePoll(() => ask(`/console/crawls/${encodeURIComponent(of)}`), [of], (found) => (found.shown.state === "finished" ? 0 : LIVE_MS));
-  // Whoever answers may have been asked for the first time: what this page saw is kept here.
+  // A server that started anew has no samples, so the page keeps those it saw.
   const known = useRef(/** @type {any[]} */ ([]));
   if (!data) return html`<${Heading} title=${of} /><${Warning} trouble=${trouble} />${!trouble && html`<${Loading} />`}`;
   const { shown } = data;
@@ -160,13 +160,14 @@ export function Run({ of }) {
   const place = data.runs.indexOf(shown.crawl);
   const before = data.runs[place + 1];
   return html`
-    <p class="crumb"><a href="#/">Runs</a> / ${shown.name}${before && html` · <a href=${`#/run/${encodeURIComponent(before)}`}>the run before</a> · <a href=${link("changes", { before, after: shown.crawl })}>changes since</a>`}</p>
-    <${Heading} title=${shown.crawl}><${State} state=${shown.state} stop=${shown.stop} /><span class="muted">began ${moment(data.started_ms)}</span><${Steering} shown=${shown} again=${again} /></${Heading}>
+    <p class="crumb"><a href="#/">Runs</a> / ${shown.name}${before && html` · <a href=${`#/run/${encodeURIComponent(before)}`}>previous run</a> · <a href=${link("changes", { before, after: shown.crawl })}>changes since then</a>`}</p>
+    <${Heading} title=${shown.crawl}><${State} state=${shown.state} stop=${shown.stop} /><span class="muted">started ${moment(data.started_ms)}</span><${Steering} shown=${shown} again=${again} /></${Heading}>
     <${Warning} trouble=${trouble} atMs=${atMs} />
-    ${data.notice && html`<div class="notice"><p>${data.notice}</p></div>`}
+    ${data.notice && html`<div class="notice"><p><${Said} text=${data.notice} /></p></div>`}
     <${Spoken} shown=${shown} />
     <${Figures} shown=${shown} />
     ${shown.left_text && html`<p class="left"><strong>Time left:</strong> ${shown.left_text}</p>`}
+    ${live && data.waiting.map((/** @type {string} */ one) => html`<p class="left">${one[0].toUpperCase() + one.slice(1)}</p>`)}
     <div class="pair"><${Crossing} samples=${known.current} past=${data.past.filter((/** @type {any} */ one) => one[0] < known.current[0][0])} startedMs=${data.started_ms} finishedMs=${data.finished_ms} most=${data.settings["limits.pages"] ?? Infinity} live=${live} /><${Outcomes} shown=${shown} /></div>
     ${shown.budgets.length > 0 && html`<section class="panel" aria-labelledby="budgets"><div class="heading"><h2 id="budgets">Limits</h2></div>
       <ul class="budgets">${shown.budgets.map((/** @type {any} */ one) => html`<li><span>${one.name}</span><${Meter} part=${one.used} whole=${one.limit} label=${`${one.name} used`} /><span>${amount(one, one.used)} of ${amount(one, one.limit)}</span></li>`)}</ul></section>`}
@@ -175,9 +176,9 @@ export function Run({ of }) {
     <div class="pair top"><${LeftOut} shown=${shown} /><${Settings} data=${data} /></div>`;
 }
 
-/** Write an amount of a limit. @param {{name: string}} budget @param {number} value */
+/** @param {{name: string}} budget @param {number} value */
 function amount(budget, value) {
   if (budget.name === "bytes") return size(value);
   if (budget.name === "dollars") return dollars(value);
-  return budget.name === "duration" ? clock(value) : number(value);
+  return budget.name === "duration" ? duration(value) : number(value);
 }

@@ -1,10 +1,10 @@
-// All runs: those that have not ended first, the runs of a name folded under the newest.
+// All runs: unfinished ones first, earlier runs of a name folded under the newest.
 import { html, useState, useEffect, useRef } from "/vendor/preact-htm.js";
-import { ask, usePoll, link, number, percent, plural, rate, clock, dollars, moment, Heading, Warning, State, Meter, Loading } from "/lib.js";
+import { ask, usePoll, link, number, percent, plural, rate, duration, dollars, moment, ZONE, Heading, Warning, State, Meter, Loading } from "/lib.js";
 
 const STATES = ["running", "paused", "stopping", "finished"];
 const LIVE_MS = 2_000;
-// Which runs there are is read seldom: on AWS that reads their whole table, which is paid for.
+// The list is read less often: on AWS that scans a whole table, which costs money.
 const LIST_MS = 5_000;
 const LIST_BILLED_MS = 60_000;
 // From how much less on a run is marked.
@@ -13,12 +13,12 @@ const LESS_PERCENT = 20;
 /** @param {any} progress */
 const pagesOf = (progress) => progress.outcomes.fetched + progress.outcomes.unchanged;
 
-/** Say what is odd about a run that ended. @param {any} row */
+/** @param {any} row */
 function oddity(row) {
   const { progress } = row;
   if (progress.crawl.state !== "finished") return "";
-  if (row.less_percent >= LESS_PERCENT) return `${row.less_percent} % fewer pages than the run before`;
-  if (progress.claimed && !pagesOf(progress)) return "no page could be read";
+  if (row.less_percent >= LESS_PERCENT) return `${row.less_percent} % fewer pages than the previous run`;
+  if (progress.claimed && !pagesOf(progress)) return "no page fetched";
   return "";
 }
 
@@ -41,8 +41,8 @@ function Row({ row, live, inner = false, open = false, toggle }) {
     <td role="cell" class=${failed ? "n warn" : "n"} data-name="failed">${number(failed)} <span class="muted">${percent(failed, progress.done)}</span></td>
     <td role="cell" class="n" data-name="cost">${dollars(progress.spent_usd)}</td>
     <td role="cell">${crawl.state === "finished"
-      ? html`<span class="muted">ended ${moment(crawl.finished_at)}, took ${clock(progress.elapsed_s)}</span>`
-      : live?.left_text || html`<span class="muted">since ${moment(crawl.started_at)}</span>`}</td>
+      ? html`<span class="muted">ended ${moment(crawl.finished_at)}, took ${duration(progress.elapsed_s)}</span>`
+      : live?.left_text || html`<span class="muted">started ${moment(crawl.started_at)}</span>`}</td>
   </tr>`;
 }
 
@@ -69,7 +69,8 @@ export function Runs({ query }) {
   const [open, setOpen] = useState(/** @type {Record<string, boolean>} */ ({}));
   const billed = useRef(false);
   useEffect(() => setLater([]), about);
-  const load = () => ask("/api/overview", { query: { ...filter, limit: 50 } });
+  const asked = { ...filter, zone: filter.day && ZONE, limit: 50 };
+  const load = () => ask("/api/overview", { query: asked });
   const { data, trouble, atMs } = usePoll(load, about, () => (billed.current ? LIST_BILLED_MS : LIST_MS));
   const going = (data?.crawls ?? []).map((/** @type {any} */ row) => row.progress.crawl).filter((/** @type {any} */ crawl) => crawl.state !== "finished");
   const ids = going.map((/** @type {any} */ crawl) => `id=${encodeURIComponent(crawl.id)}`).join("&");
@@ -87,23 +88,23 @@ export function Runs({ query }) {
   const choose = (/** @type {string} */ key, /** @type {string} */ value) => { location.hash = link("", { ...filter, [key]: value }).slice(1); };
   return html`<${Heading} title="Runs" />
     <form class="filters" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()} role="search">
-      <label>Name begins with <input type="search" value=${filter.begins ?? ""} onChange=${(/** @type {any} */ event) => choose("begins", event.target.value.trim())} /></label>
+      <label>Name starts with <input type="search" value=${filter.begins ?? ""} onChange=${(/** @type {any} */ event) => choose("begins", event.target.value.trim())} /></label>
       <label>State <select value=${filter.state ?? ""} onChange=${(/** @type {any} */ event) => choose("state", event.target.value)}>
         <option value="">any</option>${STATES.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>
-      <label>Began on (UTC) <input type="date" value=${filter.day ?? ""} onChange=${(/** @type {any} */ event) => choose("day", event.target.value)} /></label>
+      <label>Started on <input type="date" value=${filter.day ?? ""} onChange=${(/** @type {any} */ event) => choose("day", event.target.value)} /></label>
       <span class="muted" role="status">${data && plural(data.total, "crawl")}</span>
     </form>
     <${Warning} trouble=${trouble} atMs=${atMs} />
     ${!data && !trouble && html`<${Loading} />`}
-    ${data && !shown.length && html`<div class="empty"><p>${about.some(Boolean) ? "No run is like that." : "There is no crawl yet."}</p>
-      ${!about.some(Boolean) && html`<p class="muted">Begin one: <code>orbweaver crawl https://example.com/ --max-pages 100</code></p>`}</div>`}
+    ${data && !shown.length && html`<div class="empty"><p>${about.some(Boolean) ? "No run matches these filters." : "No crawls yet."}</p>
+      ${about.some(Boolean) ? html`<p><a href="#/">Clear the filters</a></p>` : html`<p class="muted">Start one here with <a href="#/new">New crawl</a>, or in a shell: <code>orbweaver crawl https://example.com/ --max-pages 100</code></p>`}</div>`}
     ${shown.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Runs"><table class="runs" role="table">
-      <caption class="hidden">Runs, those that have not ended first</caption>
-      <thead><tr><th scope="col">Crawl</th><th scope="col">State</th><th scope="col" class="n">Pages</th><th scope="col" class="n">Done / found</th><th scope="col" class="n">Pages/s</th><th scope="col" class="n">Failed</th><th scope="col" class="n">Cost</th><th scope="col">Time left</th></tr></thead>
+      <caption class="hidden">Runs, unfinished ones first</caption>
+      <thead><tr><th scope="col">Crawl</th><th scope="col">State</th><th scope="col" class="n">Pages</th><th scope="col" class="n">Done / found</th><th scope="col" class="n">Pages/s</th><th scope="col" class="n">Failed</th><th scope="col" class="n">Cost</th><th scope="col">Time</th></tr></thead>
       <tbody role="rowgroup">${shown.map((row) => {
         const { id, name } = row.progress.crawl;
         return html`<${Row} key=${name} row=${row} live=${live[id]} open=${open[name]} toggle=${() => setOpen({ ...open, [name]: !open[name] })} />
           ${open[name] && html`<${Folded} name=${name} but=${id} live=${live} />`}`;
       })}</tbody></table></div>`}
-    ${next && html`<p><button type="button" class="quiet" onClick=${() => ask("/api/overview", { query: { ...filter, limit: 50, cursor: next } }).then((page) => setLater([...later, page]))}>Show more of ${number(data?.total ?? 0)}</button></p>`}`;
+    ${next && html`<p><button type="button" class="quiet" onClick=${() => ask("/api/overview", { query: { ...asked, cursor: next } }).then((page) => setLater([...later, page]))}>Show more (${number(data?.total ?? 0)} in total)</button></p>`}`;
 }

@@ -1,7 +1,7 @@
-// Signing in to the hosted form, on the pages of its user pool: a code with a proof (PKCE), since a
-// page keeps no secret. The token is this tab's alone, and nothing that could renew it is kept.
+// Sign-in to the hosted console, on the pages of its user pool: a code with a proof (PKCE), because a
+// page keeps no secret. The token belongs to this tab; no refresh token is kept.
 import { html, useState, useEffect } from "/vendor/preact-htm.js";
-import { SESSION, PRINTED, user, moment } from "/lib.js";
+import { SESSION, PRINTED, user, moment, Said } from "/lib.js";
 import { Act } from "/parts.js";
 
 const BEGUN = "orbweaver-console-begun";
@@ -13,12 +13,12 @@ async function pages() {
   return reply?.ok ? reply.json() : null;
 }
 
-/** Write bytes as an address takes them. @param {Uint8Array} bytes */
+/** @param {Uint8Array} bytes */
 const spelled = (bytes) => btoa(String.fromCharCode(...bytes)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 
 const chance = () => spelled(crypto.getRandomValues(new Uint8Array(32)));
 
-/** Go where one signs in. @param {{client: string, pages: string}} at */
+/** @param {{client: string, pages: string}} at */
 async function signIn(at) {
   const begun = { state: chance(), proof: chance(), place: location.hash };
   sessionStorage.setItem(BEGUN, JSON.stringify(begun));
@@ -33,13 +33,13 @@ export async function arrive() {
   const begun = JSON.parse(sessionStorage.getItem(BEGUN) ?? "null");
   sessionStorage.removeItem(BEGUN);
   history.replaceState(null, "", `/${begun?.place ?? ""}`);
-  if (!begun || given.get("state") !== begun.state) return "That sign-in was not begun in this tab.";
-  if (!given.get("code")) return `Nobody was signed in: ${given.get("error_description") ?? given.get("error")}`;
+  if (!begun || given.get("state") !== begun.state) return "This sign-in was started in another tab. Sign in again.";
+  if (!given.get("code")) return `Sign-in failed: ${given.get("error_description") ?? given.get("error")}`;
   const at = await pages();
   const body = new URLSearchParams({ grant_type: "authorization_code", client_id: at?.client ?? "", code: given.get("code") ?? "", redirect_uri: `${location.origin}/`, code_verifier: begun.proof });
   const reply = at && (await fetch(`${at.pages}/oauth2/token`, { method: "POST", body }).catch(() => null));
   const found = reply?.ok ? await reply.json() : null;
-  if (!found?.access_token) return "The sign-in could not be ended: try again.";
+  if (!found?.access_token) return "The sign-in could not be completed. Try again.";
   sessionStorage.setItem(SESSION, found.access_token);
   return "";
 }
@@ -61,7 +61,7 @@ export function User({ ended }) {
     return () => timers.forEach(clearTimeout);
   }, [who?.untilMs]);
   if (!who) return null;
-  return html`<span class="user">${who.name} may ${who.steers ? "steer" : "look"} <span class=${soon ? "warn" : ""}>until ${moment(who.untilMs)}</span> <${Act} kind="quiet" label="Sign out" act=${signOut} /></span>`;
+  return html`<span class="user">${who.name} (${who.steers ? "can steer" : "read only"}) <span class=${soon ? "warn" : ""}>until ${moment(who.untilMs)}</span> <${Act} kind="quiet" label="Sign out" act=${signOut} /></span>`;
 }
 
 /** The door: shown to whom nobody knows, or not any more. @param {{why: string}} given */
@@ -69,10 +69,10 @@ export function Door({ why }) {
   const [at, setAt] = useState(/** @type {any} */ (undefined));
   useEffect(() => { pages().then(setAt); }, []);
   if (at === undefined) return null;
-  return html`<div class=${`notice ${at && why === PRINTED ? "" : "bad"}`} role="alert"><p>${!at ? `${why}: its token is of one start alone.` : why === PRINTED ? "Sign in to see and steer crawls." : why}</p>
+  return html`<div class=${`notice ${at && why === PRINTED ? "" : "bad"}`} role="alert"><p>${!at ? html`<${Said} text=${`${why[0].toUpperCase()}${why.slice(1)}. Each start of the console has its own token.`} />` : why === PRINTED ? "Sign in to see and steer crawls." : why}</p>
     ${at && html`<div class="actions"><${Act} kind="main" label="Sign in" act=${() => signIn(at)} /></div>`}</div>`;
 }
 
-/** A screen that the hosted form has not. @param {{title: string}} given */
+/** A screen that the hosted console lacks. @param {{title: string}} given */
 export const NotHere = ({ title }) => html`<h1 tabindex="-1">${title}</h1><div class="empty"><p>The hosted console does not show this.</p>
-  <p class="muted">It takes a process of its own, another origin, or rights that no user has. On a machine with credentials of the account: <code>orbweaver console --target aws</code></p></div>`;
+  <p class="muted">Open it on your own machine with AWS credentials: <code>orbweaver console --target aws</code></p></div>`;

@@ -1,15 +1,14 @@
-// The store or stack as a whole: its queues, its workers and their switch, dollars by day; and what
-// recurs.
+// The store or stack as a whole: queues, workers and their switch, dollars by day; and schedules.
 import { html, useState } from "/vendor/preact-htm.js";
-import { ask, usePoll, user, steers, number, plural, dollars, clock, moment, Heading, Warning, Loading } from "/lib.js";
+import { ask, usePoll, user, steers, number, plural, dollars, duration, moment, ZONE, Heading, Warning, Loading, Said } from "/lib.js";
 import { Act, Dialog } from "/parts.js";
 
 const EVERY_MS = 4_000, SCHEDULES_MS = 30_000;
-const QUEUES = [["waiting", "Waiting"], ["in_work", "In work"], ["delayed", "Delayed"], ["dead", "Dead letters"]];
+const QUEUES = [["waiting", "Waiting"], ["in_work", "In progress"], ["delayed", "Delayed"], ["dead", "Dead letters"]];
 
 /** @param {{queues: any}} given */
 const Queues = ({ queues }) => html`<dl class="figures">${QUEUES.map(([key, title]) => html`<div><dt>${title}</dt>
-  <dd class=${key === "dead" && queues[key] ? "warn" : ""}>${key === "dead" ? "" : "about "}${number(queues[key])}<div class="below">${key === "dead" && queues[key] && steers() ? html`<a href="#/letters">by cause</a>` : "messages"}</div></dd></div>`)}</dl>`;
+  <dd class=${key === "dead" && queues[key] ? "warn" : ""}>${key === "dead" ? "" : "about "}${plural(queues[key], "message")}${key === "dead" && queues[key] > 0 && steers() && html`<div class="below"><a href="#/letters">by cause</a></div>`}</dd></div>`)}</dl>`;
 
 /** @param {{workers: Record<string, string>, again: () => void}} given */
 function Workers({ workers, again }) {
@@ -21,45 +20,44 @@ function Workers({ workers, again }) {
   const done = (/** @type {any} */ found) => { setTrouble(found); setAsked(false); again(); };
   const post = (/** @type {boolean} */ on) => () => ask("/console/stack/workers", { body: { on } });
   return html`<section class="panel" aria-labelledby="workers"><div class="heading"><h2 id="workers">Workers</h2>
-      <span role="status">${settled ? (off ? "off: nothing is asked for" : "on") : "being switched…"}</span>
+      <span role="status">${settled ? (off ? "off: nothing is requested" : "on") : "switching…"}</span>
       <div class="actions">${off ? html`<${Act} kind="main" label="Switch on" act=${post(true)} done=${done} />` : html`<button type="button" class="danger" onClick=${() => setAsked(true)}>Switch all off…</button>`}</div></div>
     <${Warning} trouble=${trouble} />
-    <div class="scroll"><table><thead><tr><th scope="col">Queue</th><th scope="col">Its workers</th></tr></thead><tbody>${Object.entries(workers).map(([queue, state]) => html`<tr><th scope="row">${queue}</th><td class=${state === "Enabled" ? "good" : "warn"}>${state.toLowerCase()}</td></tr>`)}</tbody></table></div>
+    <div class="scroll"><table><thead><tr><th scope="col">Queue</th><th scope="col">Workers</th></tr></thead><tbody>${Object.entries(workers).map(([queue, state]) => html`<tr><th scope="row">${queue}</th><td class=${state === "Enabled" ? "good" : "warn"}>${state.toLowerCase()}</td></tr>`)}</tbody></table></div>
     ${asked && html`<${Dialog} title="Switch all workers off?" close=${() => setAsked(false)}>
-      <p>Of all crawls. What is in work comes to its end; messages wait on their queues, for four days unless the stack was deployed with another <code>queue_retention_d</code>.</p>
+      <p>This stops all crawls. Requests in progress finish. Messages stay queued for four days, or for the <code>queue_retention_d</code> of the deployment.</p>
       <div class="actions"><${Act} kind="danger" label="Switch off" act=${post(false)} done=${done} /></div></${Dialog}>`}
   </section>`;
 }
 
-const STATES = { OK: ["good", "all right"], ALARM: ["bad", "raised"], INSUFFICIENT_DATA: ["muted", "no data"] };
+const STATES = { OK: ["good", "OK"], ALARM: ["bad", "raised"], INSUFFICIENT_DATA: ["muted", "no data"] };
 
-/** @param {{alarms: any[] | null, isStack: boolean}} given */
-const Alarms = ({ alarms, isStack }) => html`<section class="panel" aria-labelledby="alarms"><div class="heading"><h2 id="alarms">Alarms</h2>${alarms?.some((one) => one.state === "ALARM") && html`<span class="bad" role="status">${plural(alarms.filter((one) => one.state === "ALARM").length, "alarm is", "alarms are")} raised</span>`}</div>
-  ${!isStack && html`<p>A store has none. Look at <a href="#/letters">dead letters</a>, at the mark of a <a href="#/">run</a> that gave less than the one before, and for a notice that nothing works on what is queued.</p>`}
-  ${isStack && !alarms && html`<p class="muted">These credentials may not read alarms (cloudwatch:DescribeAlarms).</p>`}
-  ${isStack && alarms?.length === 0 && html`<p class="muted">There are none.</p>`}
-  ${isStack && alarms && alarms.length > 0 && html`<div class="scroll"><table><thead><tr><th scope="col">Alarm</th><th scope="col">State</th><th scope="col">Since</th></tr></thead><tbody>${alarms.map((one) => html`<tr><th scope="row" class="cell">${one.name}<div class="muted">${one.meaning}</div></th><td class=${/** @type {any} */ (STATES)[one.state]?.[0]}>${/** @type {any} */ (STATES)[one.state]?.[1] ?? one.state}</td><td>${one.since_ms === null ? "–" : moment(one.since_ms)}</td></tr>`)}</tbody></table></div>`}
+/** @param {{alarms: any[] | null}} given */
+const Alarms = ({ alarms }) => html`<section class="panel" aria-labelledby="alarms"><div class="heading"><h2 id="alarms">Alarms</h2>${alarms?.some((one) => one.state === "ALARM") && html`<span class="bad" role="status">${plural(alarms.filter((one) => one.state === "ALARM").length, "alarm is", "alarms are")} raised</span>`}</div>
+  ${!alarms && html`<p class="muted">These credentials cannot read alarms. They need the right <code>cloudwatch:DescribeAlarms</code>.</p>`}
+  ${alarms?.length === 0 && html`<p class="muted">The stack has no alarms.</p>`}
+  ${alarms && alarms.length > 0 && html`<div class="scroll"><table><thead><tr><th scope="col">Alarm</th><th scope="col">State</th><th scope="col">Since</th></tr></thead><tbody>${alarms.map((one) => html`<tr><th scope="row" class="cell">${one.name}<div class="muted">${one.meaning}</div></th><td class=${/** @type {any} */ (STATES)[one.state]?.[0]}>${/** @type {any} */ (STATES)[one.state]?.[1] ?? one.state}</td><td>${one.since_ms === null ? "–" : moment(one.since_ms)}</td></tr>`)}</tbody></table></div>`}
 </section>`;
 
 /** @param {{spending: any}} given */
 function Spending({ spending }) {
   const most = Math.max(...spending.days.map((/** @type {any} */ one) => one.usd), 0);
-  return html`<section class="panel" aria-labelledby="spending"><div class="heading"><h2 id="spending">Dollars, by the day runs began</h2><span class="muted">by list prices</span></div>
-    ${spending.days.length === 0 && html`<p class="muted">Nothing was crawled yet.</p>`}
-    ${spending.days.length > 0 && html`<div class="scroll"><table><thead><tr><th scope="col">Day (UTC)</th><th scope="col" class="n">Runs</th><th scope="col" class="n">Pages</th><th scope="col" class="n">Dollars</th><th scope="col"><span class="hidden">Share</span></th></tr></thead><tbody>
+  return html`<section class="panel" aria-labelledby="spending"><div class="heading"><h2 id="spending">Dollars by day</h2><span class="muted">of the day a run started, at list prices</span></div>
+    ${spending.days.length === 0 && html`<p class="muted">No runs yet. <a href="#/new">Start one</a>.</p>`}
+    ${spending.days.length > 0 && html`<div class="scroll"><table><thead><tr><th scope="col">Day</th><th scope="col" class="n">Runs</th><th scope="col" class="n">Pages</th><th scope="col" class="n">Dollars</th><th scope="col"><span class="hidden">Share</span></th></tr></thead><tbody>
     ${spending.days.map((/** @type {any} */ one) => html`<tr><th scope="row"><a href=${`#/?day=${one.day}`}>${one.day}</a></th><td class="n">${number(one.runs)}</td><td class="n">${number(one.pages)}</td><td class="n">${dollars(one.usd)}</td><td><meter class="share" min="0" max=${most || 1} value=${one.usd} aria-label=${`dollars of ${one.day}`}></meter></td></tr>`)}</tbody></table></div>`}
-    ${spending.runs_more > 0 && html`<p class="muted">${plural(spending.runs_more, "earlier run is", "earlier runs are")} not counted.</p>`}
+    ${spending.runs_more > 0 && html`<p class="muted">${plural(spending.runs_more, "earlier run")} not counted.</p>`}
   </section>`;
 }
 
 export function Stack() {
-  const { data, trouble, atMs, again } = usePoll(() => ask("/console/stack"), [], EVERY_MS);
+  const { data, trouble, atMs, again } = usePoll(() => ask("/console/stack", { query: { zone: ZONE } }), [], EVERY_MS);
   if (!data) return html`<${Heading} title="Workers" /><${Warning} trouble=${trouble} />${!trouble && html`<${Loading} />`}`;
   return html`<${Heading} title="Workers"><span class="muted">${data.where}</span></${Heading}>
     <${Warning} trouble=${trouble} atMs=${atMs} />
-    ${data.queues ? html`<${Queues} queues=${data.queues} />` : html`<p class="muted">These credentials may not read the queues.</p>`}
-    ${user() ? html`<section class="panel" aria-labelledby="workers"><h2 id="workers">Workers and alarms</h2><p>The hosted console shows neither, and switches nothing off. With credentials of the account: <code>orbweaver workers status</code>, <code>orbweaver console --target aws</code>.</p></section>` : data.workers ? html`<${Workers} workers=${data.workers} again=${again} />` : html`<section class="panel" aria-labelledby="workers"><h2 id="workers">Workers</h2><p>${data.idle ?? "A store's workers are processes of this machine: they end with the command that serves it."}</p></section>`}
-    ${!user() && html`<${Alarms} alarms=${data.alarms} isStack=${data.workers !== null} />`}
+    ${data.queues ? html`<${Queues} queues=${data.queues} />` : html`<p class="muted">These credentials cannot read the queues.</p>`}
+    ${user() ? html`<section class="panel" aria-labelledby="workers"><h2 id="workers">Workers and alarms</h2><p>The hosted console does not show them. With AWS credentials, use <code>orbweaver workers status</code> or <code>orbweaver console --target aws</code>.</p></section>` : data.workers ? html`<${Workers} workers=${data.workers} again=${again} />` : html`<section class="panel" aria-labelledby="workers"><h2 id="workers">Workers</h2><p><${Said} text=${data.idle ?? "Workers run on this machine. They end with the command that started them."} /></p></section>`}
+    ${!user() && data.workers && html`<${Alarms} alarms=${data.alarms} />`}
     <${Spending} spending=${data.spending} />`;
 }
 
@@ -69,11 +67,11 @@ function Schedule({ schedule, atMs, done }) {
   const remove = () => ask("/console/schedules/remove", { body: { name: schedule.name } });
   const pause = () => ask("/console/schedules/pause", { body: { name: schedule.name, paused: !schedule.paused } });
   const [first, ...later] = schedule.next_ms;
-  return html`<tr role="row"><th scope="row" role="rowheader"><a href=${`#/?begins=${encodeURIComponent(schedule.name)}`}>${schedule.name}</a></th><td role="cell"><code>${schedule.expression}</code><div class="muted">${schedule.timezone}</div></td>
-    <td role="cell">${schedule.paused ? html`<span class="warn">paused</span>` : first ? html`${moment(first)} <span class="muted">in ${clock((first - atMs) / 1000)}</span>` : "never again, or not told"}${later.length > 0 && html`<div class="muted">then ${later.map(moment).join(", ")}</div>`}</td>
+  return html`<tr role="row"><th scope="row" role="rowheader"><a href=${`#/?begins=${encodeURIComponent(schedule.name)}`}>${schedule.name}</a></th><td role="cell"><code>${schedule.when}</code>${schedule.when.startsWith("cron") && html` <span class="muted">${schedule.timezone}</span>`}${schedule.warning && html`<div class="warn">⚠ <${Said} text=${schedule.warning} /></div>`}</td>
+    <td role="cell">${schedule.paused ? html`<span class="warn">paused</span>` : first ? html`${moment(first)} <span class="muted">in ${duration((first - atMs) / 1000)}</span>` : "no further run"}${later.length > 0 && html`<div class="muted">then ${later.map(moment).join(", ")}</div>`}</td>
     <td role="cell">${schedule.last ? html`<a href=${`#/run/${encodeURIComponent(schedule.last.id)}`}>${moment(schedule.last.started_ms)}</a><div class=${schedule.last.pages || schedule.last.state !== "finished" ? "muted" : "warn"}>${schedule.last.state}, ${plural(schedule.last.pages, "page")}</div>` : html`<span class="muted">none yet</span>`}</td>
     <td role="cell" class="n"><${Act} label=${schedule.paused ? "Resume" : "Pause"} said=${`${schedule.paused ? "Resume" : "Pause"} ${schedule.name}`} act=${pause} done=${done} /> <button type="button" class="danger" aria-label=${`Remove ${schedule.name}`} onClick=${() => setAsked(true)}>Remove…</button>
-    ${asked && html`<${Dialog} title="Remove this schedule?" close=${() => setAsked(false)}><p>${schedule.name} is not started again. Runs that were started go on.</p>
+    ${asked && html`<${Dialog} title="Remove this schedule?" close=${() => setAsked(false)}><p>${schedule.name} will not start again. Runs in progress continue.</p>
       <div class="actions"><${Act} kind="danger" label="Remove" act=${remove} done=${(/** @type {any} */ trouble) => { setAsked(false); done(trouble); }} /></div></${Dialog}>`}</td></tr>`;
 }
 
@@ -84,7 +82,7 @@ export function Schedules() {
   return html`<${Heading} title="Schedules"><div class="actions"><a class="button" href="#/new">New…</a></div></${Heading}>
     <${Warning} trouble=${trouble ?? unable} atMs=${atMs} />
     ${!data && !trouble && html`<${Loading} />`}
-    ${data?.schedules.length === 0 && html`<div class="empty"><p>Nothing recurs.</p><p class="muted">A new crawl with a table [schedule] does.</p></div>`}
-    ${data?.schedules.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Schedules"><table class="cards" role="table"><thead><tr><th scope="col">Name</th><th scope="col">When</th><th scope="col">Next, local time</th><th scope="col">Last run</th><th scope="col"><span class="hidden">Actions</span></th></tr></thead>
+    ${data?.schedules.length === 0 && html`<div class="empty"><p>No schedules.</p><p class="muted">To repeat a crawl, add a table <code>[schedule]</code> with <code>every = "1d"</code> to a <a href="#/new">new crawl</a>.</p></div>`}
+    ${data?.schedules.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Schedules"><table class="cards" role="table"><thead><tr><th scope="col">Name</th><th scope="col">When</th><th scope="col">Next runs</th><th scope="col">Last run</th><th scope="col"><span class="hidden">Actions</span></th></tr></thead>
       <tbody role="rowgroup">${data.schedules.map((/** @type {any} */ one) => html`<${Schedule} key=${one.name} schedule=${one} atMs=${atMs} done=${done} />`)}</tbody></table></div>`}`;
 }
