@@ -102,5 +102,7 @@ def _value(value: Any) -> str:
 
 
 def _text(text: str) -> str:
-    """Write a basic string, whose escapes are those of JSON, and one more."""
+    """Write a string: a literal one for a pattern with backslashes, else one with JSON's escapes."""
+    if "\\" in text and "'" not in text and text.isprintable():
+        return f"'{text}'"
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

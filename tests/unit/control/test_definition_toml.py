@@ -37,6 +37,20 @@ def test_document_in_reads_what_tomllib_reads(document: dict[str, Any]) -> None:
     assert document_in(toml_of(document)) == document
 
 
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (r"/p/\d+$", r"'/p/\d+$'"),
+        (r"it's \d", '"it\'s \\\\d"'),
+        ("a\\\nb", r'"a\\\nb"'),
+        ("plain", '"plain"'),
+    ],
+)
+def test_toml_of_a_pattern_writes_a_literal_string(value: str, written: str) -> None:
+    """A regular expression reads as it was typed, unless it needs an escape."""
+    assert toml_of({"a": value}) == f"a = {written}\n"
+
+
 DOTTED = ".".join(["a"] * KEY_PARTS_MAX)
 
 
